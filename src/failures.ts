@@ -1,0 +1,52 @@
+/**
+ * Every failure that a caller may see: one row, with its status and its message verbatim.
+ *
+ * A `Failure` is expected (the caller's fault or the world's); anything else that is thrown is a defect.
+ * Source: specification part 7, contract.md §1.
+ * @module
+ */
+
+/** How an expected failure leaves the program. */
+export type FailureRow = Readonly<{
+  status: number;
+  /** The body, as a JSON string; fixed by the specification. */
+  message: string;
+  /** Present when the caller may try again: `Retry-After` seconds. */
+  retryAfterSeconds?: number;
+}>;
+
+export const failures = {
+  invalid_id: { status: 400, message: "Invalid ID" },
+  invalid_offset: { status: 400, message: "Invalid offset" },
+  malformed_json: { status: 400, message: "Malformed JSON body" },
+  malformed_path: { status: 400, message: "Malformed path" },
+  malformed_input: { status: 400, message: "Malformed input" },
+  not_found: { status: 404, message: "Not Found" },
+  method_not_allowed: { status: 405, message: "Method Not Allowed" },
+  too_large: { status: 413, message: "Payload too large" },
+  range_not_satisfiable: { status: 416, message: "Range not satisfiable" },
+  too_many_requests: { status: 429, message: "Too Many Requests", retryAfterSeconds: 1 },
+  blocked: { status: 451, message: "Blocked by this gateway's content policy" },
+  service_worker_refused: { status: 403, message: "Service workers are refused on a shared origin" },
+  internal: { status: 500, message: "Internal Server Error" },
+  source_failed: { status: 502, message: "No source could provide valid data", retryAfterSeconds: 5 },
+  busy: { status: 503, message: "Service busy", retryAfterSeconds: 5 },
+  not_synced: { status: 503, message: "Chain state not available yet", retryAfterSeconds: 5 },
+  source_timeout: { status: 504, message: "Sources did not answer in time", retryAfterSeconds: 5 },
+} as const satisfies Record<string, FailureRow>;
+
+/** The stable name of a failure, for code; people read the message. */
+export type FailureCode = keyof typeof failures;
+
+/** An expected failure. Facts go to the log, never to the caller. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly code: FailureCode;
+  readonly facts: Readonly<Record<string, unknown>>;
+
+  constructor(code: FailureCode, facts: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+    super(failures[code].message, cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.facts = facts;
+  }
+}

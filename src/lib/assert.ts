@@ -1,0 +1,15 @@
+/**
+ * Assertions state our own invariants; a failed one is a defect, never a caller's fault.
+ * @module
+ */
+
+/**
+ * Throws when an invariant of ours does not hold.
+ *
+ * @param condition - What must be true.
+ * @param invariant - The invariant as a positive sentence.
+ * @throws Error always loud: answered 500 and logged whole.
+ */
+export function assert(condition: boolean, invariant: string): asserts condition {
+  if (!condition) throw new Error(`invariant broken: ${invariant}`);
+}

@@ -1,0 +1,15 @@
+/**
+ * Time as a value that is passed in, so that tests can move it.
+ * @module
+ */
+
+/** Milliseconds since the Unix epoch, now. */
+export type Clock = () => number;
+
+/** The machine's own clock. */
+export const systemClock: Clock = () => Date.now();
+
+/** Whole Unix seconds of a clock, as the wire's timestamps are. */
+export function unixSeconds(clock: Clock): number {
+  return Math.floor(clock() / 1_000);
+}
