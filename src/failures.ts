@@ -32,6 +32,7 @@ export const failures = {
   source_failed: { status: 502, message: "No source could provide valid data", retryAfterSeconds: 5 },
   busy: { status: 503, message: "Service busy", retryAfterSeconds: 5 },
   not_synced: { status: 503, message: "Chain state not available yet", retryAfterSeconds: 5 },
+  worker_failed: { status: 500, message: "Internal Server Error" },
   source_timeout: { status: 504, message: "Sources did not answer in time", retryAfterSeconds: 5 },
 } as const satisfies Record<string, FailureRow>;
 

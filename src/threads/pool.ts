@@ -1,0 +1,109 @@
+/**
+ * Threads that run jobs: batches in, answers out, a dead or hung thread replaced. The only file that knows piscina.
+ *
+ * A job costs about 20 µs to hand over and one RSA check about 60 µs, so a job is a batch (32 to 1,000 items).
+ * Source: design.md §4; reference/runtime.md §4.
+ * @module
+ */
+import { pathToFileURL } from "node:url";
+import { Piscina } from "piscina";
+import { Failure } from "../failures.ts";
+
+/** What a pool is made of. */
+export type PoolOptions = Readonly<{
+  /** Name of the file in `workers/`, without its ending; its exported functions are the jobs. */
+  entry: WorkerEntry;
+  /** Most threads that run at once; one keeps state that only one thread may own. */
+  threads: number;
+  /** Most jobs that wait; one more is refused with Failure `busy`. */
+  queueMax: number;
+  /** A job that has not answered after this long is ended with its thread. Milliseconds. */
+  timeoutMs: number;
+  /** A thread without work for this long ends. Milliseconds; Infinity keeps it. */
+  idleMs: number;
+}>;
+
+/** Every thread entry of the program; the binary embeds exactly these (build.ts). */
+export const workerEntries = ["index", "query", "unbundle", "verify"] as const;
+
+/** The name of one thread entry. */
+export type WorkerEntry = (typeof workerEntries)[number];
+
+/** How a job is handed over. */
+export type JobOptions = Readonly<{
+  signal?: AbortSignal;
+  /** Buffers that move to the thread instead of being copied; they are empty here afterwards. */
+  transfer?: readonly ArrayBuffer[];
+}>;
+
+/** Threads of one entry. */
+export type Pool = Readonly<{
+  /**
+   * Runs one exported function of the entry with one job.
+   *
+   * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung; whatever the job threw.
+   */
+  run: <Answer>(exportName: string, job: unknown, options?: JobOptions) => Promise<Answer>;
+  /** Jobs that wait for a thread, and jobs that run. */
+  load: () => Readonly<{ waiting: number; threads: number }>;
+  /** Ends the threads after the jobs that run have answered, at the latest after two seconds. */
+  close: () => Promise<void>;
+}>;
+
+const closeTimeoutMs = 2_000;
+
+/** Opens threads for one entry; they start with the first job. */
+export function openPool(options: PoolOptions): Pool {
+  const piscina = new Piscina({
+    filename: workerFile(options.entry),
+    minThreads: options.idleMs === Number.POSITIVE_INFINITY ? options.threads : 0,
+    maxThreads: options.threads,
+    idleTimeout: options.idleMs,
+    maxQueue: options.queueMax,
+    concurrentTasksPerWorker: 1,
+    closeTimeout: closeTimeoutMs,
+    recordTiming: false,
+  });
+
+  const run = async <Answer>(exportName: string, job: unknown, jobOptions: JobOptions = {}): Promise<Answer> => {
+    const timeout = AbortSignal.timeout(options.timeoutMs);
+    const signal = jobOptions.signal === undefined ? timeout : AbortSignal.any([timeout, jobOptions.signal]);
+    try {
+      return await piscina.run(job, {
+        name: exportName,
+        signal,
+        ...(jobOptions.transfer === undefined ? {} : { transferList: [...jobOptions.transfer] }),
+      });
+    } catch (error) {
+      if (jobOptions.signal?.aborted === true) throw jobOptions.signal.reason;
+      throw explain(error, { entry: options.entry, exportName, hung: timeout.aborted });
+    }
+  };
+
+  return {
+    run,
+    load: () => ({ waiting: piscina.queueSize, threads: piscina.threads.length }),
+    close: () => piscina.close({ force: false }),
+  };
+}
+
+const embeddedRoot = "/$bunfs/";
+
+/** Where a thread's entry lies: beside `src/` when run from source, inside the binary when compiled. */
+function workerFile(entry: WorkerEntry): string {
+  // `import.meta.url` is no guide under `--bytecode`; `Bun.main` is (measured).
+  return Bun.main.startsWith(embeddedRoot)
+    ? new URL(`../workers/${entry}.js`, pathToFileURL(Bun.main)).href
+    : new URL(`../../workers/${entry}.ts`, import.meta.url).href;
+}
+
+/** Messages that piscina gives to the job of a thread that ended, and to a job that found no room. */
+const threadEnded = /worker exited|worker stopped|terminating worker|task has been aborted/i;
+const queueFull = /queue is at limit/i;
+
+function explain(error: unknown, facts: Readonly<Record<string, unknown>>): unknown {
+  const text = error instanceof Error ? error.message : String(error);
+  if (queueFull.test(text)) return new Failure("busy", facts, error);
+  if (threadEnded.test(text)) return new Failure("worker_failed", facts, error);
+  return error;
+}
