@@ -11,8 +11,8 @@ import { Failure } from "../failures.ts";
 
 /** What a pool is made of. */
 export type PoolOptions = Readonly<{
-  /** Name of the file in `workers/`, without its ending; its exported functions are the jobs. */
-  entry: WorkerEntry;
+  /** Name of the file in `workers/`, without its ending, or a file of its own; the exported functions are the jobs. */
+  entry: WorkerEntry | URL;
   /** Most threads that run at once; one keeps state that only one thread may own. */
   threads: number;
   /** Most jobs that wait; one more is refused with Failure `busy`. */
@@ -44,8 +44,8 @@ export type Pool = Readonly<{
    * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung; whatever the job threw.
    */
   run: <Answer>(exportName: string, job: unknown, options?: JobOptions) => Promise<Answer>;
-  /** Jobs that wait for a thread, and jobs that run. */
-  load: () => Readonly<{ waiting: number; threads: number }>;
+  /** Jobs that wait or run, and threads that live. */
+  load: () => Readonly<{ open: number; threads: number }>;
   /** Ends the threads after the jobs that run have answered, at the latest after two seconds. */
   close: () => Promise<void>;
 }>;
@@ -59,51 +59,61 @@ export function openPool(options: PoolOptions): Pool {
     minThreads: options.idleMs === Number.POSITIVE_INFINITY ? options.threads : 0,
     maxThreads: options.threads,
     idleTimeout: options.idleMs,
-    maxQueue: options.queueMax,
     concurrentTasksPerWorker: 1,
     closeTimeout: closeTimeoutMs,
     recordTiming: false,
   });
 
-  const run = async <Answer>(exportName: string, job: unknown, jobOptions: JobOptions = {}): Promise<Answer> => {
+  let open = 0;
+  const run = async <Answer>(name: string, job: unknown, jobOptions: JobOptions = {}): Promise<Answer> => {
+    // Counted here: piscina's own bound grows with the threads that are starting.
+    if (open >= options.threads + options.queueMax)
+      throw new Failure("busy", { entry: String(options.entry), name });
+    open += 1;
     const timeout = AbortSignal.timeout(options.timeoutMs);
     const signal = jobOptions.signal === undefined ? timeout : AbortSignal.any([timeout, jobOptions.signal]);
     try {
       return await piscina.run(job, {
-        name: exportName,
+        name,
         signal,
-        ...(jobOptions.transfer === undefined ? {} : { transferList: [...jobOptions.transfer] }),
+        transferList: transferList(jobOptions.transfer ?? []),
       });
     } catch (error) {
       if (jobOptions.signal?.aborted === true) throw jobOptions.signal.reason;
-      throw explain(error, { entry: options.entry, exportName, hung: timeout.aborted });
+      throw explain(error, { entry: String(options.entry), name, hung: timeout.aborted });
+    } finally {
+      open -= 1;
     }
   };
 
   return {
     run,
-    load: () => ({ waiting: piscina.queueSize, threads: piscina.threads.length }),
+    load: () => ({ open, threads: piscina.threads.length }),
     close: () => piscina.close({ force: false }),
   };
+}
+
+/** piscina takes the list itself; its type follows bun-types, where `postMessage` also takes options. */
+function transferList(buffers: readonly ArrayBuffer[]): StructuredSerializeOptions {
+  return [...buffers] as StructuredSerializeOptions;
 }
 
 const embeddedRoot = "/$bunfs/";
 
 /** Where a thread's entry lies: beside `src/` when run from source, inside the binary when compiled. */
-function workerFile(entry: WorkerEntry): string {
+function workerFile(entry: WorkerEntry | URL): string {
+  if (entry instanceof URL) return entry.href;
   // `import.meta.url` is no guide under `--bytecode`; `Bun.main` is (measured).
   return Bun.main.startsWith(embeddedRoot)
     ? new URL(`../workers/${entry}.js`, pathToFileURL(Bun.main)).href
     : new URL(`../../workers/${entry}.ts`, import.meta.url).href;
 }
 
-/** Messages that piscina gives to the job of a thread that ended, and to a job that found no room. */
+/** What piscina says to the job of a thread that ended. */
 const threadEnded = /worker exited|worker stopped|terminating worker|task has been aborted/i;
-const queueFull = /queue is at limit/i;
 
 function explain(error: unknown, facts: Readonly<Record<string, unknown>>): unknown {
   const text = error instanceof Error ? error.message : String(error);
-  if (queueFull.test(text)) return new Failure("busy", facts, error);
   if (threadEnded.test(text)) return new Failure("worker_failed", facts, error);
   return error;
 }
