@@ -6,6 +6,7 @@
  * @module
  */
 import { pathToFileURL } from "node:url";
+import type { StructuredSerializeOptions } from "node:worker_threads";
 import { Piscina } from "piscina";
 import { Failure } from "../failures.ts";
 
@@ -41,7 +42,8 @@ export type Pool = Readonly<{
   /**
    * Runs one exported function of the entry with one job.
    *
-   * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung; whatever the job threw.
+   * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung;
+   * else whatever the job threw.
    */
   run: <Answer>(exportName: string, job: unknown, options?: JobOptions) => Promise<Answer>;
   /** Jobs that wait or run, and threads that live. */

@@ -1,0 +1,152 @@
+/**
+ * The environment read against the table of settings: values, or every complaint at once.
+ * @module
+ */
+import type { Setting } from "./setting-readers.ts";
+import { type Config, type SettingName, settings } from "./settings.ts";
+
+/** Which command reads the settings; some defaults differ. */
+export type Mode = "dev" | "serve";
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Settings that were read, and what an operator should know about the rest. */
+export type ReadConfig = Readonly<{ config: Config; warnings: readonly string[] }>;
+
+/** Thrown when settings are unusable; its message lists every complaint. */
+export const badSettingsTitle = "Bad settings:";
+
+const rows = Object.entries(settings) as readonly [SettingName, Setting<unknown> & { fallback?: unknown }][];
+
+/**
+ * Reads the settings from an environment.
+ *
+ * @param environment - Names and texts, secrets already read from their files.
+ * @throws Error whose message names every unusable setting.
+ */
+export function readConfig(environment: Environment, mode: Mode): ReadConfig {
+  const complaints: string[] = [];
+  const config: Record<string, unknown> = {};
+  for (const [name, row] of rows) {
+    const given = givenText(environment, name, row);
+    config[name] = given === undefined ? defaultOf(row, mode) : readOne(name, row, given, complaints);
+  }
+  if (complaints.length > 0) throw new Error(`${badSettingsTitle}\n  ${complaints.join("\n  ")}`);
+  // Each name was read by its own row's reader, which is what Config says.
+  return { config: config as Config, warnings: unknownNames(environment) };
+}
+
+/** The names of settings that hold secrets, for which `NAME_FILE` is read. */
+export const secretNames: readonly SettingName[] = rows.filter(([, row]) => row.secret).map(([name]) => name);
+
+/** The table of settings as Markdown, for README. */
+export function settingsTable(): string {
+  const lines = rows.map(
+    ([name, row]) => `| \`${name}\` | ${defaultText(row)} | ${row.unit} | ${row.effect}${also(row)} |`,
+  );
+  return ["| Setting | Default | Unit | Effect |", "|---|---|---|---|", ...lines].join("\n");
+}
+
+/** The settings as lines for a terminal. */
+export function settingsHelp(): string {
+  const width = Math.max(...rows.map(([name]) => name.length));
+  return rows
+    .map(
+      ([name, row]) =>
+        `  ${name.padEnd(width)}  ${row.effect.replaceAll("`", "")} [${row.unit}; ${defaultText(row).replaceAll("`", "")}]`,
+    )
+    .join("\n");
+}
+
+/** The settings in force as lines `NAME=value`, secrets hidden. */
+export function printConfig(config: Config): string {
+  return rows
+    .map(
+      ([name, row]) =>
+        `${name}=${row.secret && config[name] !== undefined ? "(hidden)" : printValue(config[name])}`,
+    )
+    .join("\n");
+}
+
+function givenText(environment: Environment, name: string, row: Setting<unknown>): string | undefined {
+  for (const each of [name, ...(row.aliases ?? [])]) {
+    const text = environment[each];
+    if (text !== undefined && text !== "") return text;
+  }
+  return undefined;
+}
+
+function defaultOf(row: Setting<unknown> & { fallback?: unknown }, mode: Mode): unknown {
+  return mode === "dev" && row.dev !== undefined ? row.dev : row.fallback;
+}
+
+function readOne(name: string, row: Setting<unknown>, text: string, complaints: string[]): unknown {
+  try {
+    return row.read(text);
+  } catch (error) {
+    // The reader's message is for the operator: it becomes one line of the complaint.
+    const reason = error instanceof Error ? error.message : String(error);
+    complaints.push(`${name} ${reason}, got ${row.secret ? "(hidden)" : JSON.stringify(text)}`);
+    return undefined;
+  }
+}
+
+function defaultText(row: Setting<unknown> & { fallback?: unknown }): string {
+  const usual = row.fallback === undefined ? "unset" : `\`${printValue(row.fallback)}\``;
+  return row.dev === undefined ? usual : `${usual}; dev \`${printValue(row.dev)}\``;
+}
+
+function printValue(value: unknown): string {
+  if (value === undefined) return "";
+  return Array.isArray(value) ? value.join(",") : String(value);
+}
+
+function also(row: Setting<unknown>): string {
+  const aliases = row.aliases ?? [];
+  const file = row.secret ? " The name with `_FILE` names a file that holds it." : "";
+  return aliases.length === 0 ? file : ` Also \`${aliases.join("`, `")}\`.${file}`;
+}
+
+/** Beginnings that only this program and its peers use; a name with one of them was meant for us. */
+const ourPrefixes = /^(ANS104|ARNS|AR_IO|TRUSTED|DEVNET|CACHE|X402|STRIPE|CLICKHOUSE|GRAPHQL|QUERY|SANDBOX)_/;
+
+function unknownNames(environment: Environment): string[] {
+  const known = new Set(
+    rows.flatMap(([name, row]) => [name, ...(row.aliases ?? []), ...(row.secret ? [`${name}_FILE`] : [])]),
+  );
+  return Object.keys(environment)
+    .filter((name) => !known.has(name) && (ourPrefixes.test(name) || nearest(name, known) !== undefined))
+    .map((name) => {
+      const meant = nearest(name, known);
+      return `${name} is not a setting of this version${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+    });
+}
+
+/** Two slips of the pen are still the same name; three may be another program's. */
+const slipsMax = 2;
+const nameLengthMin = 8;
+
+function nearest(name: string, known: ReadonlySet<string>): string | undefined {
+  if (name.length < nameLengthMin) return undefined;
+  return [...known].find((each) => editDistance(name, each) <= slipsMax);
+}
+
+function editDistance(left: string, right: string): number {
+  if (Math.abs(left.length - right.length) > slipsMax) return slipsMax + 1;
+  let previous = Array.from({ length: right.length + 1 }, (_, index) => index);
+  for (let row = 1; row <= left.length; row += 1) {
+    const current = [row];
+    for (let column = 1; column <= right.length; column += 1) {
+      const same = left[row - 1] === right[column - 1] ? 0 : 1;
+      current.push(
+        Math.min(
+          (previous[column] ?? 0) + 1,
+          (current[column - 1] ?? 0) + 1,
+          (previous[column - 1] ?? 0) + same,
+        ),
+      );
+    }
+    previous = current;
+  }
+  return previous[right.length] ?? 0;
+}

@@ -1,0 +1,112 @@
+/**
+ * Readers of single settings: text from the environment in, a value or a plain reason out.
+ * @module
+ */
+
+/** One setting: how it is read, what it does, what it is when unset. */
+export type Setting<Value> = Readonly<{
+  /** Throws an Error whose message continues the setting's name: "must be a whole number, 0 or more". */
+  read: (text: string) => Value;
+  unit: string;
+  /** One sentence. */
+  effect: string;
+  /** Other names under which operators already set it. */
+  aliases?: readonly string[];
+  /** Never printed; `NAME_FILE` names a file that holds it. */
+  secret?: true;
+  /** What `cairn dev` takes when unset, where that differs. */
+  dev?: Value;
+}>;
+
+/** A setting that always has a value. */
+export function setting<Value>(
+  row: Setting<Value> & { fallback: Value },
+): Setting<Value> & { fallback: Value };
+/** A setting that may be absent. */
+export function setting<Value>(row: Setting<Value>): Setting<Value>;
+export function setting<Value>(row: Setting<Value>): Setting<Value> {
+  return row;
+}
+
+/** Any text but the empty one. */
+export function text(value: string): string {
+  if (value === "") throw new Error("must not be empty");
+  return value;
+}
+
+/** A whole number from 0 to 2^53 − 1. */
+export function count(value: string): number {
+  const number = Number(value);
+  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number))
+    throw new Error("must be a whole number, 0 or more");
+  return number;
+}
+
+/** A whole number of milliseconds, at least 1. */
+export function duration(value: string): number {
+  const milliseconds = count(value);
+  if (milliseconds < 1) throw new Error("must be at least 1 millisecond");
+  return milliseconds;
+}
+
+/** A TCP port; 0 asks the system for a free one. */
+export function port(value: string): number {
+  const number = count(value);
+  if (number > 65_535) throw new Error("must be a port, 0 to 65535");
+  return number;
+}
+
+/** A block height, or `latest`. */
+export function height(value: string): number | "latest" {
+  if (value === "latest") return value;
+  if (!/^\d+$/.test(value)) throw new Error("must be a height, 0 or more, or `latest`");
+  return count(value);
+}
+
+/** `true` or `false`. */
+export function flag(value: string): boolean {
+  if (value === "true" || value === "1") return true;
+  if (value === "false" || value === "0") return false;
+  throw new Error("must be true or false");
+}
+
+/** An http or https address without user information; a trailing slash is dropped. */
+export function url(value: string): string {
+  const parsed = URL.parse(value);
+  if (parsed === null || !/^https?:$/.test(parsed.protocol)) throw new Error("must be an http or https URL");
+  if (parsed.username !== "" || parsed.password !== "") throw new Error("must not carry user information");
+  return parsed.href.replace(/\/$/, "");
+}
+
+const idPattern = /^[0-9a-zA-Z_-]{43}$/;
+
+/** A transaction, item or process id. */
+export function id(value: string): string {
+  if (!idPattern.test(value)) throw new Error("must be an id of 43 base64url characters");
+  return value;
+}
+
+/** A wallet's address. */
+export function address(value: string): string {
+  if (!idPattern.test(value)) throw new Error("must be an address of 43 base64url characters");
+  return value;
+}
+
+/** One of some words. */
+export function choice<const Word extends string>(...words: readonly Word[]): (value: string) => Word {
+  return (value) => {
+    const word = words.find((each) => each === value);
+    if (word === undefined) throw new Error(`must be one of ${words.join(", ")}`);
+    return word;
+  };
+}
+
+/** Values separated by commas; empty text is the empty list. */
+export function list<Value>(read: (text: string) => Value): (value: string) => readonly Value[] {
+  return (value) =>
+    value
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== "")
+      .map(read);
+}

@@ -1,0 +1,238 @@
+/**
+ * Every setting: one row with its reader, unit, default and effect. `--help`, README and `config` are made from it.
+ *
+ * Names follow the peer where it has one, so that an operator's environment carries over. No setting changes what
+ * must be deterministic (ids, proofs, prices of the chain).
+ * Source: contract.md §0; reference/gateway.md §4.
+ * @module
+ */
+import {
+  address,
+  choice,
+  count,
+  duration,
+  flag,
+  height,
+  id,
+  list,
+  port,
+  setting,
+  text,
+  url,
+} from "./setting-readers.ts";
+
+export const settings = {
+  DATA_DIR: setting({
+    read: text,
+    fallback: "./data",
+    unit: "folder",
+    effect: "Where everything durable lies.",
+  }),
+  HOST: setting({
+    read: text,
+    fallback: "127.0.0.1",
+    unit: "address",
+    effect: "Address to listen on; 0.0.0.0 is every one.",
+  }),
+  GATEWAY_PORT: setting({
+    read: port,
+    fallback: 3000,
+    aliases: ["PORT"],
+    unit: "port",
+    effect: "Port of the gateway; 0 takes a free one.",
+  }),
+  DEVNET_PORT: setting({
+    read: port,
+    fallback: 1984,
+    unit: "port",
+    effect: "Port of the development chain; 0 takes a free one.",
+  }),
+  GATEWAY_PUBLIC_URL: setting({
+    read: url,
+    unit: "URL",
+    effect: "Address under which readers reach the gateway.",
+  }),
+  TRUSTED_PROXIES: setting({
+    read: list(text),
+    fallback: [],
+    unit: "addresses",
+    effect: "Proxies whose X-Forwarded-For is believed, separated by commas; addresses or CIDR blocks.",
+  }),
+  ADMIN_API_KEY: setting({
+    read: text,
+    unit: "text",
+    effect: "Bearer key that administration endpoints require; a random one is printed once when unset.",
+    secret: true,
+  }),
+
+  TRUSTED_NODE_URL: setting({
+    read: list(url),
+    fallback: ["https://arweave.net"],
+    unit: "URLs",
+    effect: "Chain nodes to follow, separated by commas; the first that is healthy and fresh is asked.",
+  }),
+  TRUSTED_GATEWAYS_URLS: setting({
+    read: list(url),
+    fallback: ["https://turbo-gateway.com", "https://arweave.net"],
+    dev: [],
+    unit: "URLs",
+    effect: "Gateways that content is asked of when chunks cannot be had, separated by commas.",
+  }),
+  START_HEIGHT: setting({
+    read: height,
+    fallback: "latest",
+    dev: 0,
+    unit: "height",
+    effect: "First block to index on an empty folder; `latest` is the tip minus 50, 0 is everything.",
+  }),
+  STOP_HEIGHT: setting({ read: count, unit: "height", effect: "Last block to index." }),
+  FOLLOW_INTERVAL_MS: setting({
+    read: duration,
+    fallback: 2_000,
+    dev: 100,
+    unit: "milliseconds",
+    effect: "How often the nodes are asked for a new block.",
+  }),
+  ENABLE_MEMPOOL_WATCHER: setting({
+    read: flag,
+    fallback: false,
+    dev: true,
+    unit: "true or false",
+    effect: "Whether pending transactions are indexed before they are mined.",
+  }),
+
+  ANS104_UNBUNDLE_FILTER: setting({
+    read: text,
+    fallback: '{"never":true}',
+    dev: '{"always":true}',
+    unit: "JSON filter",
+    effect: "Which bundles are unbundled.",
+  }),
+  ANS104_INDEX_FILTER: setting({
+    read: text,
+    fallback: '{"never":true}',
+    dev: '{"always":true}',
+    unit: "JSON filter",
+    effect: "Which data items are indexed.",
+  }),
+
+  CACHE_BYTES_MAX: setting({
+    read: count,
+    fallback: 10 * 2 ** 30,
+    unit: "bytes",
+    effect: "Disk that cached content may take.",
+  }),
+  CACHE_FREE_BYTES_MIN: setting({
+    read: count,
+    fallback: 2 ** 30,
+    unit: "bytes",
+    effect: "Disk that stays free; cached content makes room before it is used.",
+  }),
+  HOT_BYTES_MAX: setting({
+    read: count,
+    fallback: 128 * 2 ** 20,
+    unit: "bytes",
+    effect: "Memory that small, often-read bodies may take.",
+  }),
+  COLD_BUFFER: setting({
+    read: count,
+    fallback: 8 * 2 ** 20,
+    unit: "bytes",
+    effect:
+      "A body up to this size that is not on disk is answered when complete, a larger one while it arrives.",
+  }),
+  WORKER_THREADS: setting({
+    read: count,
+    fallback: 0,
+    unit: "threads",
+    effect: "Threads for verification and unbundling; 0 is one a processor.",
+  }),
+  QUERY_THREADS: setting({
+    read: count,
+    fallback: 2,
+    unit: "threads",
+    effect: "Threads that answer GraphQL.",
+  }),
+  QUERY_TIMEOUT_MS: setting({
+    read: duration,
+    fallback: 10_000,
+    unit: "milliseconds",
+    effect: "Longest a GraphQL query may run.",
+  }),
+
+  AR_IO_WALLET: setting({
+    read: address,
+    aliases: ["SVC_WALLET"],
+    unit: "address",
+    effect: "Wallet that the information record names.",
+  }),
+  IO_PROCESS_ID: setting({
+    read: id,
+    aliases: ["PROCESS_ID"],
+    unit: "process id",
+    effect: "Process that the information record names.",
+  }),
+  ARNS_ROOT_HOST: setting({
+    read: list(text),
+    fallback: [],
+    unit: "hosts",
+    effect:
+      "Hosts whose subdomains are names and sandboxes, separated by commas; under `dev` also `localhost`.",
+  }),
+  SANDBOX_PROTOCOL: setting({
+    read: choice("http", "https"),
+    unit: "http or https",
+    effect: "Scheme of redirects to sandbox hosts; unset follows the request.",
+  }),
+  CONTENT_ISOLATION: setting({
+    read: choice("auto", "csp", "off"),
+    fallback: "auto",
+    unit: "auto, csp or off",
+    effect:
+      "How pages of different ids are kept apart: by host where a root host is known, by CSP, or not at all.",
+  }),
+  SANDBOX_ALL: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect: "Whether every request for content, not only a navigation, is sent to the id's own host.",
+  }),
+
+  DEVNET_SEED: setting({
+    read: text,
+    fallback: "cairn",
+    unit: "text",
+    effect: "What the development chain's randomness is derived from.",
+  }),
+  DEVNET_MINING: setting({
+    read: text,
+    fallback: "auto",
+    unit: "auto, manual or milliseconds",
+    effect: "When the development chain mines: on arrival, when asked, or at an interval.",
+  }),
+
+  LOG_LEVEL: setting({
+    read: choice("debug", "info", "warn", "error"),
+    fallback: "info",
+    unit: "debug, info, warn or error",
+    effect: "Least important line that is logged.",
+  }),
+  LOG_FORMAT: setting({
+    read: choice("auto", "json", "pretty"),
+    fallback: "auto",
+    unit: "auto, json or pretty",
+    effect: "JSON lines, or lines for people; auto is for people on a terminal.",
+  }),
+} as const;
+
+type Settings = typeof settings;
+
+/** The name of a setting. */
+export type SettingName = keyof Settings;
+
+/** The settings as values, read once, in main.ts. */
+export type Config = Readonly<{
+  [Name in SettingName]:
+    | ReturnType<Settings[Name]["read"]>
+    | (Settings[Name] extends { fallback: unknown } ? never : undefined);
+}>;

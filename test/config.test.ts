@@ -1,0 +1,85 @@
+/**
+ * Settings: every reader's edges, every complaint at once, secrets never printed.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { printConfig, readConfig, settingsHelp, settingsTable } from "../src/config.ts";
+import { settings } from "../src/settings.ts";
+
+describe("readConfig", () => {
+  test("an empty environment gives the defaults of each command", () => {
+    expect(readConfig({}, "serve").config.GATEWAY_PORT).toBe(3000);
+    expect(readConfig({}, "serve").config.START_HEIGHT).toBe("latest");
+    expect(readConfig({}, "dev").config.START_HEIGHT).toBe(0);
+    expect(readConfig({}, "serve").config.ANS104_UNBUNDLE_FILTER).toBe('{"never":true}');
+    expect(readConfig({}, "dev").config.ANS104_UNBUNDLE_FILTER).toBe('{"always":true}');
+    expect(readConfig({}, "dev").config.ADMIN_API_KEY).toBeUndefined();
+  });
+
+  test("an empty text is as good as unset, so that an empty key never opens a door", () => {
+    expect(readConfig({ ADMIN_API_KEY: "" }, "serve").config.ADMIN_API_KEY).toBeUndefined();
+  });
+
+  test.each([
+    ["PORT", "4001", "GATEWAY_PORT", 4001],
+    ["SVC_WALLET", "a".repeat(43), "AR_IO_WALLET", "a".repeat(43)],
+    ["START_HEIGHT", "latest", "START_HEIGHT", "latest"],
+    ["START_HEIGHT", "0", "START_HEIGHT", 0],
+    ["TRUSTED_NODE_URL", "http://a:1/, https://b", "TRUSTED_NODE_URL", ["http://a:1", "https://b"]],
+    ["GATEWAY_PORT", "0", "GATEWAY_PORT", 0],
+    ["GATEWAY_PORT", "65535", "GATEWAY_PORT", 65535],
+    ["ENABLE_MEMPOOL_WATCHER", "true", "ENABLE_MEMPOOL_WATCHER", true],
+  ] as const)("%s=%s is %s %p", (given, text, name, value) => {
+    expect<unknown>(readConfig({ [given]: text }, "serve").config[name]).toEqual(value);
+  });
+
+  test.each([
+    ["GATEWAY_PORT", "65536", 'GATEWAY_PORT must be a port, 0 to 65535, got "65536"'],
+    ["GATEWAY_PORT", "http", 'GATEWAY_PORT must be a whole number, 0 or more, got "http"'],
+    ["GATEWAY_PORT", "-1", 'GATEWAY_PORT must be a whole number, 0 or more, got "-1"'],
+    ["START_HEIGHT", "tip", 'START_HEIGHT must be a height, 0 or more, or `latest`, got "tip"'],
+    ["TRUSTED_NODE_URL", "ftp://a", 'TRUSTED_NODE_URL must be an http or https URL, got "ftp://a"'],
+    [
+      "TRUSTED_NODE_URL",
+      "http://u:p@a",
+      'TRUSTED_NODE_URL must not carry user information, got "http://u:p@a"',
+    ],
+    ["CONTENT_ISOLATION", "none", 'CONTENT_ISOLATION must be one of auto, csp, off, got "none"'],
+    ["AR_IO_WALLET", "short", 'AR_IO_WALLET must be an address of 43 base64url characters, got "short"'],
+    ["FOLLOW_INTERVAL_MS", "0", 'FOLLOW_INTERVAL_MS must be at least 1 millisecond, got "0"'],
+  ])("%s=%s is refused", (name, text, complaint) => {
+    expect(() => readConfig({ [name]: text }, "serve")).toThrow(complaint);
+  });
+
+  test("every complaint is made at once", () => {
+    const read = () => readConfig({ GATEWAY_PORT: "x", LOG_LEVEL: "loud", COLD_BUFFER: "-5" }, "serve");
+    expect(read).toThrow(/^Bad settings:\n {2}.*GATEWAY_PORT[\s\S]*COLD_BUFFER[\s\S]*LOG_LEVEL/);
+  });
+
+  test("a name that was meant for us is reported with the name it resembles", () => {
+    const { warnings } = readConfig(
+      { GATEWAY_PROT: "1", TRUSTED_NODE_URI: "x", HOME: "/", ARNS_CACHE: "1" },
+      "serve",
+    );
+    expect(warnings).toEqual([
+      "GATEWAY_PROT is not a setting of this version; did you mean GATEWAY_PORT?",
+      "TRUSTED_NODE_URI is not a setting of this version; did you mean TRUSTED_NODE_URL?",
+      "ARNS_CACHE is not a setting of this version",
+    ]);
+  });
+});
+
+describe("what is printed", () => {
+  test("a secret is hidden", () => {
+    const { config } = readConfig({ ADMIN_API_KEY: "very secret" }, "serve");
+    expect(printConfig(config)).toContain("ADMIN_API_KEY=(hidden)");
+    expect(printConfig(config)).not.toContain("very secret");
+  });
+
+  test("help and table name every setting", () => {
+    for (const name of Object.keys(settings)) {
+      expect(settingsHelp()).toContain(name);
+      expect(settingsTable()).toContain(`\`${name}\``);
+    }
+  });
+});

@@ -1,0 +1,161 @@
+/**
+ * The source tree held to the style guide: layers, sizes, banned text, purpose comments, files that nobody uses.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+
+const root = resolve(import.meta.dir, "..");
+
+/** What a layer may import, besides itself. Source: design.md §3. */
+const layers: Readonly<Record<string, readonly string[]>> = {
+  "src/lib": [],
+  "src/root": ["src/lib"],
+  "src/arweave": ["src/root", "src/lib"],
+  "src/chain": ["src/arweave", "src/root", "src/lib"],
+  "src/store": ["src/arweave", "src/root", "src/lib"],
+  "src/threads": ["src/root", "src/lib"],
+  "src/content": ["src/chain", "src/store", "src/threads", "src/arweave", "src/root", "src/lib"],
+  "src/gateway": [
+    "src/content",
+    "src/chain",
+    "src/store",
+    "src/threads",
+    "src/arweave",
+    "src/root",
+    "src/lib",
+  ],
+  "src/indexing": [
+    "src/content",
+    "src/chain",
+    "src/store",
+    "src/threads",
+    "src/arweave",
+    "src/root",
+    "src/lib",
+  ],
+  "src/devnet": ["src/arweave", "src/root", "src/lib"],
+  workers: ["src/gateway", "src/store", "src/arweave", "src/root", "src/lib"],
+};
+
+const lineLengthMax = 120;
+const fileLinesMax = 400;
+
+/** Text that has a better form here. */
+const banned: readonly (readonly [RegExp, string])[] = [
+  [/\bTODO\b|\bFIXME\b|\bXXX\b|\bHACK\b/, "finish it, or write it into docs/roadmap.md"],
+  [/\bfor now\b|not implemented|in a real (system|implementation)/i, "build it, or say what is true"],
+  [/\bexport default\b/, "a named export"],
+  [/\bas any\b|: any\b|<any>/, "a type"],
+  [/@ts-ignore|@ts-expect-error|biome-ignore/, "code that the tools accept"],
+  [
+    /catch\s*(\([a-zA-Z_]+\))?\s*\{\s*\}/,
+    "a catch that answers, adds facts, or says why nothing is to be done",
+  ],
+  [
+    /\.catch\(\(\) => (undefined|null|\{\})\)/,
+    "a catch that answers, adds facts, or says why nothing is to be done",
+  ],
+  [/\bBun\.env\b|\bprocess\.env\b/, "the settings that main.ts has read"],
+  [/Math\.random\(/, "randomness that is passed in"],
+];
+
+/** Where one ban does not hold, and why. */
+const exempt: Readonly<Record<string, readonly string[]>> = {
+  "src/main.ts": ["the settings that main.ts has read"],
+};
+
+type Source = Readonly<{ path: string; text: string; lines: readonly string[] }>;
+
+const sources = ["src", "workers", "bench", "console"].flatMap(readSources);
+const tests = readSources("test").filter(({ path }) => !path.startsWith("test/clients"));
+
+describe("the source tree", () => {
+  test("opens every file with its purpose", () => {
+    const faults = [...sources, ...tests].filter(({ text }) => !/^(#!.*\n)?\/\*\*\n \* [^@\s]/.test(text));
+    expect(faults.map(({ path }) => path)).toEqual([]);
+  });
+
+  test(`keeps files to ${fileLinesMax} lines and lines to ${lineLengthMax} columns`, () => {
+    const long = sources
+      .filter(({ lines }) => lines.length > fileLinesMax)
+      .map(({ path, lines }) => `${path}: ${lines.length}`);
+    const wide = sources.flatMap(({ path, lines }) =>
+      lines.flatMap((line, index) => (line.length > lineLengthMax ? [`${path}:${index + 1}`] : [])),
+    );
+    expect({ long, wide }).toEqual({ long: [], wide: [] });
+  });
+
+  test("holds no banned text", () => {
+    const faults = sources.flatMap(({ path, lines }) =>
+      lines.flatMap((line, index) =>
+        banned
+          .filter(([pattern, instead]) => pattern.test(line) && !exempt[path]?.includes(instead))
+          .map(([, instead]) => `${path}:${index + 1} wants ${instead}`),
+      ),
+    );
+    expect(faults).toEqual([]);
+  });
+
+  test("imports only from lower layers", () => {
+    const faults = sources.flatMap((source) =>
+      importsOf(source)
+        .filter((target) => !mayImport(source.path, target))
+        .map((target) => `${source.path} may not import ${target}`),
+    );
+    expect(faults).toEqual([]);
+  });
+
+  test("has no file that nobody uses", () => {
+    const used = new Set([...sources, ...tests].flatMap(importsOf));
+    const entries = /^(src\/main\.ts|workers\/[^/]+\.ts|bench\/[^/]+\.ts|console\/.*)$/;
+    const dead = sources.filter(({ path }) => !entries.test(path) && !used.has(path));
+    expect(dead.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("skips no test silently", () => {
+    const faults = tests.flatMap(({ path, lines }) =>
+      lines.flatMap((line, index) => (/\.(skip|todo|only)\(/.test(line) ? [`${path}:${index + 1}`] : [])),
+    );
+    expect(
+      faults.filter((fault) => !fault.startsWith("test/support/") && !fault.startsWith("test/tidy")),
+    ).toEqual([]);
+  });
+});
+
+function readSources(folder: string): Source[] {
+  const entries = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
+  return entries
+    .filter(
+      (entry) => entry.isFile() && /\.tsx?$/.test(entry.name) && !entry.parentPath.includes("node_modules"),
+    )
+    .map((entry) => {
+      const file = join(entry.parentPath, entry.name);
+      const text = readFileSync(file, "utf8");
+      return { path: relative(root, file), text, lines: text.split("\n") };
+    });
+}
+
+function importsOf({ path, text }: Source): string[] {
+  const pattern = /(?:from|import)\s*\(?\s*"(\.{1,2}\/[^"]+)"|new URL\("(\.{1,2}\/[^"]+\.tsx?)"/g;
+  return [...text.matchAll(pattern)].map((match) =>
+    relative(root, resolve(root, dirname(path), match[1] ?? match[2] ?? "")),
+  );
+}
+
+function layerOf(path: string): string {
+  const parts = path.split("/");
+  if (parts[0] !== "src") return parts[0] ?? "";
+  return parts.length === 2 ? "src/root" : `src/${parts[1]}`;
+}
+
+function mayImport(from: string, target: string): boolean {
+  const layer = layerOf(from);
+  // The command line and the HTTP surfaces stand on top; benches use what they measure.
+  if (from === "src/main.ts" || ["src/cli", "bench", "console"].includes(layer)) return true;
+  if (layer === "src/http")
+    return !["src/cli", "bench"].includes(layerOf(target)) && target !== "src/main.ts";
+  const allowed = layers[layer];
+  return allowed !== undefined && (layerOf(target) === layer || allowed.includes(layerOf(target)));
+}
