@@ -67,6 +67,11 @@ export function openPool(options: PoolOptions): Pool {
   });
 
   let open = 0;
+  let lastThreadError: unknown;
+  // A thread that fails without a job (it could not load, say) has nobody else to tell.
+  piscina.on("error", (error: unknown) => {
+    lastThreadError = error;
+  });
   const run = async <Answer>(name: string, job: unknown, jobOptions: JobOptions = {}): Promise<Answer> => {
     // Counted here: piscina's own bound grows with the threads that are starting.
     if (open >= options.threads + options.queueMax)
@@ -82,7 +87,7 @@ export function openPool(options: PoolOptions): Pool {
       });
     } catch (error) {
       if (jobOptions.signal?.aborted === true) throw jobOptions.signal.reason;
-      throw explain(error, { entry: String(options.entry), name, hung: timeout.aborted });
+      throw explain(error, { entry: String(options.entry), name, hung: timeout.aborted, lastThreadError });
     } finally {
       open -= 1;
     }
@@ -107,7 +112,7 @@ function workerFile(entry: WorkerEntry | URL): string {
   if (entry instanceof URL) return entry.href;
   // `import.meta.url` is no guide under `--bytecode`; `Bun.main` is (measured).
   return Bun.main.startsWith(embeddedRoot)
-    ? new URL(`../workers/${entry}.js`, pathToFileURL(Bun.main)).href
+    ? new URL(`./workers/${entry}.js`, pathToFileURL(Bun.main)).href
     : new URL(`../../workers/${entry}.ts`, import.meta.url).href;
 }
 
