@@ -1,0 +1,89 @@
+/**
+ * Byte ranges: what a caller asks for, and what that means for a body of known size.
+ *
+ * A `ByteSpan` is half-open (`end` is one past the last byte), as in `Uint8Array.subarray`.
+ * HTTP is inclusive; the two meet only in this file.
+ * Source: RFC 9110 §14.1.2 (range syntax), §14.2 (an unreadable Range is ignored), §15.3.7.2 (overlaps may be merged).
+ * @module
+ */
+import { assert } from "./assert.ts";
+
+/** Bytes `[start, end)` of a body, in bytes. */
+export type ByteSpan = Readonly<{ start: number; end: number }>;
+
+/** What a Range header means for one body: the whole of it, some spans, or nothing that exists. */
+export type RangeMeaning =
+  | Readonly<{ kind: "whole" }>
+  | Readonly<{ kind: "spans"; spans: readonly ByteSpan[] }>
+  | Readonly<{ kind: "unsatisfiable" }>;
+
+// The unit's name is case-insensitive (RFC 9110 §14.1); blanks may stand around commas (§5.6.1).
+const rangeHeaderPattern = /^bytes=[ \t]*(\d*-\d*(?:[ \t]*,[ \t]*\d*-\d*)*)[ \t]*$/i;
+
+/** More ranges than this in one request is an attack, not a player seeking. */
+export const rangesPerRequestMax = 16;
+
+/**
+ * Reads a Range header against a body of known size.
+ *
+ * @param header - The header's value, or `null` when absent.
+ * @param size - Body size, in bytes, 0 to 2^53 - 1.
+ * @returns The meaning. Spans are clamped to the body; those that overlap are merged, so that they are disjoint
+ * and their sum never exceeds the body; they keep the caller's order. More than {@link rangesPerRequestMax}
+ * ranges are unsatisfiable; an unreadable header means the whole body.
+ */
+export function readRange(header: string | null, size: number): RangeMeaning {
+  assert(Number.isSafeInteger(size) && size >= 0, "a body size is a whole number of bytes");
+  const list = header === null ? undefined : rangeHeaderPattern.exec(header)?.[1];
+  if (list === undefined) return { kind: "whole" };
+
+  const parts = list.split(",").map((part) => part.trim());
+  if (parts.some(isUnreadable)) return { kind: "whole" }; // "-" and "5-2" are syntax errors: ignored (RFC 9110 §14.1.1)
+  if (parts.length > rangesPerRequestMax) return { kind: "unsatisfiable" };
+
+  const spans = parts.map((part) => readSpan(part, size)).filter((span) => span !== undefined);
+  return spans.length > 0 ? { kind: "spans", spans: mergeOverlaps(spans) } : { kind: "unsatisfiable" };
+}
+
+/** Writes one span as the value of `Content-Range`. */
+export function contentRange(span: ByteSpan, size: number): string {
+  assert(span.start < span.end && span.end <= size, "a span lies within its body");
+  return `bytes ${span.start}-${span.end - 1}/${size}`;
+}
+
+/**
+ * Merges spans that overlap (spans that merely touch stay apart: they were asked for as two parts).
+ *
+ * @param spans - Non-empty spans in the order asked for.
+ * @returns Disjoint spans; each stands where the first of the spans it was merged from stood.
+ */
+export function mergeOverlaps(spans: readonly ByteSpan[]): ByteSpan[] {
+  const merged: ByteSpan[] = [];
+  for (const span of spans) {
+    let { start, end } = span;
+    let place = merged.length;
+    for (let index = merged.length - 1; index >= 0; index--) {
+      const other = merged[index];
+      if (other === undefined || other.start >= end || start >= other.end) continue;
+      start = Math.min(start, other.start);
+      end = Math.max(end, other.end);
+      merged.splice(index, 1);
+      place = index;
+    }
+    merged.splice(place, 0, { start, end });
+  }
+  return merged;
+}
+
+function isUnreadable(part: string): boolean {
+  const [first = "", last = ""] = part.split("-");
+  return (first === "" && last === "") || (first !== "" && last !== "" && BigInt(last) < BigInt(first));
+}
+
+function readSpan(part: string, size: number): ByteSpan | undefined {
+  const [first = "", last = ""] = part.split("-");
+  // "-500" counts from the end; a suffix longer than the body means the whole body.
+  const start = first === "" ? Math.max(0, size - Number(last)) : Number(first);
+  const end = first === "" || last === "" ? size : Math.min(size, Number(last) + 1);
+  return start < end ? { start, end } : undefined;
+}
