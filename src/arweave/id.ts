@@ -1,0 +1,100 @@
+/**
+ * Names on the chain: ids, owner addresses and block hashes, as the canonical text they travel as.
+ *
+ * Canonical means that one name has one text: two texts are equal exactly when their bytes are.
+ * @module
+ */
+import { createHash } from "node:crypto";
+import { assert } from "../lib/assert.ts";
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+
+/** The name of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
+export type Id = string & { readonly __brand: "Id" };
+
+/** The address of an owner: SHA-256 of its public key, 43 characters of base64url. */
+export type Address = string & { readonly __brand: "Address" };
+
+/** The name of a block (`indep_hash`): SHA-384, 64 characters of base64url. */
+export type BlockHash = string & { readonly __brand: "BlockHash" };
+
+/** Bytes of an id or an address. */
+export const idSize = 32;
+
+/** Bytes of a block hash. */
+export const blockHashSize = 48;
+
+// 32 bytes leave two bits of the last character, which are zero: sixteen characters may end the text.
+const idPattern = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+const blockHashPattern = /^[A-Za-z0-9_-]{64}$/;
+
+/** Tells whether a text is the canonical form of 32 bytes. */
+export function isId(text: string): text is Id {
+  return text.length === 43 && idPattern.test(text);
+}
+
+/** Reads an id; `undefined` when the text is not one in canonical form. */
+export function readId(text: string): Id | undefined {
+  return isId(text) ? text : undefined;
+}
+
+/** Tells whether a text is the canonical form of an address. Addresses and ids look alike. */
+export function isAddress(text: string): text is Address {
+  return text.length === 43 && idPattern.test(text);
+}
+
+/** Reads an address; `undefined` when the text is not one in canonical form. */
+export function readAddress(text: string): Address | undefined {
+  return isAddress(text) ? text : undefined;
+}
+
+/** Tells whether a text is a block hash. */
+export function isBlockHash(text: string): text is BlockHash {
+  return text.length === 64 && blockHashPattern.test(text);
+}
+
+/** Reads a block hash; `undefined` when the text is not one. */
+export function readBlockHash(text: string): BlockHash | undefined {
+  return isBlockHash(text) ? text : undefined;
+}
+
+/** Writes 32 bytes as an id. */
+export function idFromBytes(bytes: Uint8Array): Id {
+  assert(bytes.length === idSize, "an id has 32 bytes");
+  return encodeBase64url(bytes) as Id;
+}
+
+/** The 32 bytes of an id or an address. */
+export function idBytes(id: Id | Address): Uint8Array {
+  const bytes = decodeBase64url(id);
+  assert(bytes !== undefined && bytes.length === idSize, "an id is 43 characters of canonical base64url");
+  return bytes;
+}
+
+/** Writes 48 bytes as a block hash. */
+export function blockHashFromBytes(bytes: Uint8Array): BlockHash {
+  assert(bytes.length === blockHashSize, "a block hash has 48 bytes");
+  return encodeBase64url(bytes) as BlockHash;
+}
+
+/** The 48 bytes of a block hash. */
+export function blockHashBytes(hash: BlockHash): Uint8Array {
+  const bytes = decodeBase64url(hash);
+  assert(bytes !== undefined && bytes.length === blockHashSize, "a block hash is 64 characters");
+  return bytes;
+}
+
+/** The id that a signature gives to what it signs. */
+export function idOfSignature(signature: Uint8Array): Id {
+  return idFromBytes(createHash("sha256").update(signature).digest());
+}
+
+/**
+ * The address of an owner.
+ *
+ * @param owner - The public key: an RSA modulus, 33 bytes of a compressed point, or what a data item's signature
+ *   type calls its owner. A key of 32 bytes hashes like any other; the chain's legacy rule for them is
+ *   `transactionOwnerAddress`.
+ */
+export function addressOf(owner: Uint8Array): Address {
+  return encodeBase64url(createHash("sha256").update(owner).digest()) as Address;
+}

@@ -1,0 +1,66 @@
+/**
+ * Small work on bytes: joining, comparing, big-endian integers.
+ * @module
+ */
+import { assert } from "./assert.ts";
+
+const encoder = new TextEncoder();
+
+/** The UTF-8 bytes of a text. */
+export function utf8Bytes(text: string): Uint8Array {
+  return encoder.encode(text);
+}
+
+/** Joins byte strings into one new one. */
+export function concatBytes(parts: readonly Uint8Array[]): Uint8Array {
+  const joined = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    joined.set(part, at);
+    at += part.length;
+  }
+  return joined;
+}
+
+/** Tells whether two byte strings are the same. Not in constant time: never for secrets. */
+export function equalBytes(left: Uint8Array, right: Uint8Array): boolean {
+  return left.length === right.length && Buffer.compare(left, right) === 0;
+}
+
+/** Orders byte strings as unsigned bytes, a prefix before what it begins: negative, 0 or positive. */
+export function compareBytes(left: Uint8Array, right: Uint8Array): number {
+  return Buffer.compare(left, right);
+}
+
+/**
+ * Reads a big-endian unsigned integer of any length; no bytes mean 0.
+ */
+export function readUnsigned(bytes: Uint8Array): bigint {
+  if (bytes.length === 0) return 0n;
+  return BigInt(`0x${bytes.toHex()}`);
+}
+
+/**
+ * Writes an unsigned integer as the fewest big-endian bytes; 0 takes one byte.
+ *
+ * @param value - 0 or more.
+ */
+export function writeUnsigned(value: bigint): Uint8Array {
+  assert(value >= 0n, "an unsigned integer is 0 or more");
+  const hex = value.toString(16);
+  return Uint8Array.fromHex(hex.length % 2 === 0 ? hex : `0${hex}`);
+}
+
+/**
+ * Writes an unsigned integer as exactly `size` big-endian bytes.
+ *
+ * @param value - 0 or more, below 256^size.
+ */
+export function writeUnsignedFixed(value: bigint, size: number): Uint8Array {
+  const bytes = writeUnsigned(value);
+  const padded = new Uint8Array(size);
+  if (value === 0n) return padded;
+  assert(bytes.length <= size, "the integer fits into its field");
+  padded.set(bytes, size - bytes.length);
+  return padded;
+}
