@@ -1,0 +1,37 @@
+/**
+ * The signature types of data items, looked up by the number that stands on the wire.
+ * Source: ANS-104 §2.2; 101 is KYVE's, which no published library verifies.
+ * @module
+ */
+import { injectedAptos, multiAptos } from "./signers/aptos.ts";
+import { arweave } from "./signers/arweave.ts";
+import { ed25519 } from "./signers/ed25519.ts";
+import { ethereum } from "./signers/ethereum.ts";
+import { kyve } from "./signers/kyve.ts";
+import type { SignatureScheme } from "./signers/scheme.ts";
+import { solana } from "./signers/solana.ts";
+import { typedEthereum } from "./signers/typed-ethereum.ts";
+
+/** Every scheme, by ascending type. */
+export const signatureSchemes: readonly SignatureScheme[] = [
+  arweave,
+  ed25519,
+  ethereum,
+  solana,
+  injectedAptos,
+  multiAptos,
+  typedEthereum,
+  kyve,
+];
+
+const byType = new Map<number, SignatureScheme>(signatureSchemes.map((scheme) => [scheme.type, scheme]));
+
+/**
+ * Finds the scheme of a signature type: its name, its sizes, how it is checked.
+ *
+ * @param type - The number on the wire, 0 to 65535.
+ * @returns `undefined` when no such way of signing is known.
+ */
+export function signatureLayout(type: number): SignatureScheme | undefined {
+  return byType.get(type);
+}

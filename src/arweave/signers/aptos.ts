@@ -1,0 +1,108 @@
+/**
+ * Signature types 5 and 6: what Aptos wallets sign, by one key and by up to 32.
+ *
+ * A type 6 owner is 32 key slots and a threshold; its signature is 32 slots and a bitmap of those in use, the
+ * first slot in the highest bit of the first byte. Too few signatures, or none, sign nothing.
+ * Source: ANS-104 §2.2; Aptos multi-Ed25519 (threshold rule).
+ * @module
+ */
+import { createHash } from "node:crypto";
+import { assert } from "../../lib/assert.ts";
+import { ed25519KeyPair, ed25519KeySize, ed25519SignatureSize, verifyEd25519 } from "./ed25519.ts";
+import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
+
+const slotCount = 32;
+const bitmapSize = 4;
+const thresholdOffset = slotCount * ed25519KeySize;
+const bitmapOffset = slotCount * ed25519SignatureSize;
+
+/** An Aptos wallet's signed message, one key. */
+export const injectedAptos: SignatureScheme = {
+  type: 5,
+  name: "injectedAptos",
+  signatureSize: ed25519SignatureSize,
+  ownerSize: ed25519KeySize,
+  verify: (message, owner, signature) => verifyEd25519(walletText(message), owner, signature),
+  nativeAddress: hashedOwner,
+};
+
+/** Several Aptos keys, of which a threshold must sign the bare message. */
+export const multiAptos: SignatureScheme = {
+  type: 6,
+  name: "multiAptos",
+  signatureSize: bitmapOffset + bitmapSize,
+  ownerSize: thresholdOffset + 1,
+  verify: verifyMultiAptos,
+  nativeAddress: hashedOwner,
+};
+
+/** Makes a signer of a 32-byte seed, which signs as a browser wallet does. */
+export function createInjectedAptosSigner(seed: Uint8Array): Signer {
+  const { publicKey, sign } = ed25519KeyPair(seed);
+  return { scheme: injectedAptos, owner: publicKey, sign: (message) => sign(walletText(message)) };
+}
+
+/**
+ * Makes a signer of several seeds.
+ *
+ * @param seeds - 1 to 32 seeds of 32 bytes, in the order of their slots.
+ * @param threshold - How many must sign, 1 to the number of seeds.
+ * @param signing - The slots that do sign; all by default.
+ */
+export function createMultiAptosSigner(
+  seeds: readonly Uint8Array[],
+  threshold: number,
+  signing: readonly number[] = seeds.map((_, slot) => slot),
+): Signer {
+  assert(seeds.length >= 1 && seeds.length <= slotCount, "there are 1 to 32 keys");
+  const pairs = seeds.map(ed25519KeyPair);
+  const owner = new Uint8Array(multiAptos.ownerSize);
+  pairs.forEach(({ publicKey }, slot) => {
+    owner.set(publicKey, slot * ed25519KeySize);
+  });
+  owner[thresholdOffset] = threshold;
+
+  const sign = (message: Uint8Array) => {
+    const signature = new Uint8Array(multiAptos.signatureSize);
+    pairs.forEach((pair, slot) => {
+      if (!signing.includes(slot)) return;
+      signature.set(pair.sign(message), slot * ed25519SignatureSize);
+      const byte = bitmapOffset + (slot >> 3);
+      signature[byte] = (signature[byte] ?? 0) | (0x80 >> (slot & 7));
+    });
+    return signature;
+  };
+  return { scheme: multiAptos, owner, sign };
+}
+
+function verifyMultiAptos(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
+  const threshold = owner[thresholdOffset] ?? 0;
+  if (threshold < 1 || threshold > slotCount) return invalid("the threshold is not 1 to 32");
+
+  let signed = 0;
+  for (let slot = 0; slot < slotCount; slot += 1) {
+    const part = signature.subarray(slot * ed25519SignatureSize, (slot + 1) * ed25519SignatureSize);
+    if (!isSlotUsed(signature, slot)) {
+      // Bytes that nothing checks would give one item many ids.
+      if (part.some((byte) => byte !== 0)) return invalid(`signature slot ${slot} is unused but not zero`);
+      continue;
+    }
+    const key = owner.subarray(slot * ed25519KeySize, (slot + 1) * ed25519KeySize);
+    const verdict = verifyEd25519(message, key, part);
+    if (!verdict.valid) return invalid(`slot ${slot}: ${verdict.reason}`);
+    signed += 1;
+  }
+  return signed >= threshold ? valid : invalid(`${signed} of ${threshold} signatures that are needed`);
+}
+
+function isSlotUsed(signature: Uint8Array, slot: number): boolean {
+  return ((signature[bitmapOffset + (slot >> 3)] ?? 0) & (0x80 >> (slot & 7))) !== 0;
+}
+
+function walletText(message: Uint8Array): Uint8Array {
+  return Buffer.from(`APTOS\nmessage: ${message.toHex()}\nnonce: bundlr`, "latin1");
+}
+
+function hashedOwner(owner: Uint8Array): string {
+  return createHash("sha256").update(owner).digest("base64url");
+}

@@ -1,0 +1,94 @@
+/**
+ * Signature type 3: ECDSA over secp256k1 of an Ethereum personal message; also the rules of type 101.
+ * Source: EIP-191 (version 0x45), EIP-55 (address spelling), EIP-2 (low S).
+ * @module
+ */
+import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
+import { assert } from "../../lib/assert.ts";
+import { hasLowS, secp256k1 } from "../../lib/secp256k1.ts";
+import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
+
+export const ethereumSignatureSize = 65;
+export const ethereumOwnerSize = 65;
+
+const messageSize = 48;
+const messageHead = new TextEncoder().encode(`\x19Ethereum Signed Message:\n${messageSize}`);
+
+/** Ethereum keys as owner: 04, x, y. */
+export const ethereum: SignatureScheme = {
+  type: 3,
+  name: "ethereum",
+  signatureSize: ethereumSignatureSize,
+  ownerSize: ethereumOwnerSize,
+  verify: verifyEthereum,
+  nativeAddress: ethereumAddress,
+};
+
+/** Makes a signer of a 32-byte private key. */
+export function createEthereumSigner(privateKey: Uint8Array): Signer {
+  return {
+    scheme: ethereum,
+    owner: secp256k1.publicKeyOf(privateKey),
+    sign: (message) => signRecoverable(personalMessageHash(message), privateKey),
+  };
+}
+
+/**
+ * Checks a personal-message signature whose signer is recovered from it. The last byte takes part: if it did
+ * not, one item would have 256 ids. Both 0/1 and 27/28 stand for the parity, as wallets write either.
+ */
+export function verifyEthereum(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
+  if (owner[0] !== 4) return invalid("the owner is no uncompressed secp256k1 key");
+  const signer = recoverSigner(personalMessageHash(message), signature);
+  if (typeof signer === "string") return invalid(signer);
+  return Buffer.compare(signer, owner) === 0
+    ? valid
+    : invalid("the Ethereum signature does not match the owner and content");
+}
+
+/**
+ * Recovers who signed a hash: the 65-byte key, or a reason as text.
+ *
+ * @param hash - 32 bytes.
+ * @param signature - 65 bytes: r, s, v.
+ */
+export function recoverSigner(hash: Uint8Array, signature: Uint8Array): Uint8Array | string {
+  const parity = parityOf(signature[64] ?? 0);
+  if (parity === undefined) return "the last byte of the signature is not 0, 1, 27 or 28";
+  if (!hasLowS(signature)) return "the signature has a high S";
+  const recovered = secp256k1.recover(signature.subarray(0, 64), parity, hash);
+  return recovered ?? "the signature belongs to no key";
+}
+
+/** Signs a hash as r, s and a last byte of 27 or 28, as wallets do. */
+export function signRecoverable(hash: Uint8Array, privateKey: Uint8Array): Uint8Array {
+  const { signature, recovery } = secp256k1.sign(hash, privateKey);
+  const whole = new Uint8Array(ethereumSignatureSize);
+  whole.set(signature, 0);
+  whole[64] = 27 + recovery;
+  return whole;
+}
+
+/** The address of a 65-byte key: the last 20 bytes of the hash of x and y, spelled as EIP-55 says. */
+export function ethereumAddress(publicKey: Uint8Array): string {
+  const address = keccak256(publicKey.subarray(1)).subarray(12).toHex();
+  const hash = keccak256(new TextEncoder().encode(address)).toHex();
+  const spelled = [...address].map((digit, index) =>
+    Number.parseInt(hash[index] ?? "0", 16) >= 8 ? digit.toUpperCase() : digit,
+  );
+  return `0x${spelled.join("")}`;
+}
+
+function personalMessageHash(message: Uint8Array): Uint8Array {
+  assert(message.length === messageSize, "a deep hash has 48 bytes");
+  const whole = new Uint8Array(messageHead.length + messageSize);
+  whole.set(messageHead, 0);
+  whole.set(message, messageHead.length);
+  return keccak256(whole);
+}
+
+function parityOf(last: number): 0 | 1 | undefined {
+  if (last === 0 || last === 27) return 0;
+  if (last === 1 || last === 28) return 1;
+  return undefined;
+}
