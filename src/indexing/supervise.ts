@@ -5,30 +5,26 @@
  * Work is taken at our own pace (style.md rule 9): `wake` only shortens the wait, it never runs a step itself.
  * @module
  */
+import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type BackoffRule, backoffMs, type Chance } from "./backoff.ts";
-
-/** Where a line about indexing goes. */
-export type Log = (
-  level: "debug" | "info" | "warn" | "error",
-  message: string,
-  facts: Readonly<Record<string, unknown>>,
-) => void;
+import type { Log } from "../lib/log.ts";
+import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
+import { withDeadline } from "../lib/stop.ts";
 
 /** How a loop is doing. Times are milliseconds since the Unix epoch. */
 export type LoopStatus = Readonly<{
-  /** False only before the start and after `close`. */
+  /** False only after `close`. */
   running: boolean;
   /** Failures in a row; 0 while all is well. */
   failures: number;
-  /** What the last failure said; undefined once a step has succeeded after it. */
+  /** What the last failure said, in one line; undefined once a step has succeeded after it. */
   lastError: string | undefined;
   lastSuccessAt: number | undefined;
   /** When the step that runs now began; undefined between steps. */
   stepSince: number | undefined;
 }>;
 
-/** What a step says when it ends: `again` at once, or `rest` for the loop's interval or the given wait. */
+/** What a step says when it ends: `again` at once, `rest` for the loop's interval, or a rest of its own. */
 export type StepOutcome = "again" | "rest" | Readonly<{ restMs: number }>;
 
 /** What a loop is made of. */
@@ -38,17 +34,18 @@ export type LoopOptions = Readonly<{
   step: (signal: AbortSignal) => Promise<StepOutcome>;
   /** Wait after `rest`, milliseconds. */
   intervalMs: number;
-  backoff: BackoffRule;
+  /** Waits after failures; `attempts` is of no meaning here, there is no last one. */
+  backoff: Omit<RetryPlan, "attempts">;
   /** A step that takes longer is aborted and counts as a failure, milliseconds. */
   stepTimeoutMs: number;
   clock: Clock;
-  chance: Chance;
+  random: () => number;
   log: Log;
 }>;
 
 /** A running loop. */
 export type Loop = Readonly<{
-  /** Ends the present wait, so that the next step begins now. */
+  /** Ends the present wait, so that the next step begins now; while a step runs, the wait after it is skipped. */
   wake: () => void;
   status: () => LoopStatus;
   /** Aborts the step that runs and waits until it has ended. */
@@ -57,36 +54,41 @@ export type Loop = Readonly<{
 
 /** Starts a loop; its first step begins at once. */
 export function openLoop(options: LoopOptions): Loop {
-  const { name, step, intervalMs, backoff, stepTimeoutMs, clock, chance, log } = options;
+  const { name, step, intervalMs, backoff, stepTimeoutMs, clock, random, log } = options;
   const closing = new AbortController();
   const rest = createRest(closing.signal);
-  const state = {
+  let status: LoopStatus = {
     running: true,
     failures: 0,
-    lastError: undefined as string | undefined,
-    lastSuccessAt: undefined as number | undefined,
-    stepSince: undefined as number | undefined,
+    lastError: undefined,
+    lastSuccessAt: undefined,
+    stepSince: undefined,
+  };
+
+  const succeed = () => {
+    if (status.failures > 0) log.info(`${name} recovered`, { failures: status.failures });
+    status = { ...status, failures: 0, lastError: undefined, lastSuccessAt: clock() };
+  };
+
+  const fail = (error: unknown): StepOutcome => {
+    const failures = status.failures + 1;
+    const restMs = retryWaitMs({ ...backoff, attempts: 1 }, failures, random);
+    status = { ...status, failures, lastError: explainError(error) };
+    log.warn(`${name} failed`, { error, failures, restMs });
+    return { restMs };
   };
 
   const runStep = async (): Promise<StepOutcome> => {
-    const deadline = AbortSignal.timeout(stepTimeoutMs);
-    state.stepSince = clock();
+    status = { ...status, stepSince: clock() };
     try {
-      const outcome = await step(AbortSignal.any([closing.signal, deadline]));
-      if (state.failures > 0) log("info", `${name} recovered`, { failures: state.failures });
-      state.failures = 0;
-      state.lastError = undefined;
-      state.lastSuccessAt = clock();
+      const outcome = await withDeadline(closing.signal, stepTimeoutMs, step);
+      succeed();
       return outcome;
     } catch (error) {
-      if (closing.signal.aborted) return "rest";
-      state.failures += 1;
-      state.lastError = explainError(error);
-      const restMs = backoffMs(backoff, state.failures, chance);
-      log("warn", `${name} failed`, { error: state.lastError, failures: state.failures, restMs });
-      return { restMs };
+      // What a step says while it is being closed is of no interest: it was told to end.
+      return closing.signal.aborted ? "rest" : fail(error);
     } finally {
-      state.stepSince = undefined;
+      status = { ...status, stepSince: undefined };
     }
   };
 
@@ -97,13 +99,13 @@ export function openLoop(options: LoopOptions): Loop {
       if (outcome === "again") await Bun.sleep(0);
       else await rest.wait(outcome === "rest" ? intervalMs : outcome.restMs);
     }
-    state.running = false;
+    status = { ...status, running: false };
   };
   const ended = run();
 
   return {
     wake: rest.end,
-    status: () => ({ ...state }),
+    status: () => status,
     close: async () => {
       closing.abort(new Error(`${name} is closing`));
       await ended;
@@ -112,40 +114,40 @@ export function openLoop(options: LoopOptions): Loop {
 }
 
 /**
- * Says what an error is for a person: its message, the facts of a failure, and the message of its cause.
+ * Says what an error is: its message, the facts of a failure, and the same of its causes.
  *
- * @returns One line.
+ * @returns One line, for status pages and reasons; never for a caller of the gateway.
  */
 export function explainError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const facts = "facts" in error ? error.facts : undefined;
-  const reason =
-    typeof facts === "object" && facts !== null && Object.keys(facts).length > 0
-      ? ` ${JSON.stringify(facts)}`
+  const facts =
+    error instanceof Failure && Object.keys(error.facts).length > 0
+      ? ` ${JSON.stringify(error.facts, (_name, value) => (typeof value === "bigint" ? String(value) : value))}`
       : "";
   const cause = error.cause === undefined ? "" : ` (${explainError(error.cause)})`;
-  return `${error.message}${reason}${cause}`;
+  return `${error.message}${facts}${cause}`;
 }
 
 /** One wait at a time, ended early by `end` or by the signal; an `end` while nobody waits ends the next wait. */
 function createRest(signal: AbortSignal) {
-  let wake: (() => void) | undefined;
+  let finish: (() => void) | undefined;
   let woken = false;
   const end = () => {
     woken = true;
-    wake?.();
+    finish?.();
   };
   signal.addEventListener("abort", end, { once: true });
+
   const wait = async (ms: number): Promise<void> => {
     if (!woken && !signal.aborted)
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ms);
-        wake = () => {
+        finish = () => {
           clearTimeout(timer);
           resolve();
         };
       });
-    wake = undefined;
+    finish = undefined;
     woken = false;
   };
   return { wait, end };

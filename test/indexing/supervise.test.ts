@@ -1,0 +1,119 @@
+/**
+ * A supervised loop: goes on after every failure, says why, wakes early, and ends when it is closed.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { Failure } from "../../src/failures.ts";
+import { explainError, type LoopOptions, openLoop } from "../../src/indexing/supervise.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { sleep } from "../../src/lib/stop.ts";
+
+const never = 2 ** 30;
+
+const usual = {
+  name: "the loop",
+  intervalMs: never,
+  backoff: { firstMs: 1, longestMs: 2 },
+  stepTimeoutMs: 10_000,
+  clock: () => 77,
+  random: () => 0,
+  log: silentLog,
+} satisfies Omit<LoopOptions, "step">;
+
+describe("openLoop", () => {
+  test("goes on after every failure, and says what the last one was until a step succeeds", async () => {
+    let steps = 0;
+    const { promise: recovered, resolve } = Promise.withResolvers<void>();
+    const seen: (string | undefined)[] = [];
+    const loop = openLoop({
+      ...usual,
+      step: async () => {
+        seen.push(loop.status().lastError);
+        steps += 1;
+        if (steps <= 5) throw new Failure("source_failed", { attempt: steps });
+        resolve();
+        return "rest";
+      },
+    });
+    await recovered;
+    await Bun.sleep(0);
+    expect(seen.slice(1)).toEqual(
+      [1, 2, 3, 4, 5].map((attempt) => `No source could provide valid data {"attempt":${attempt}}`),
+    );
+    expect(loop.status()).toEqual({
+      running: true,
+      failures: 0,
+      lastError: undefined,
+      lastSuccessAt: 77,
+      stepSince: undefined,
+    });
+    await loop.close();
+    expect(loop.status().running).toBe(false);
+  });
+
+  test("runs the next step at once when it is woken, also when woken while a step runs", async () => {
+    let steps = 0;
+    const third = Promise.withResolvers<void>();
+    const loop = openLoop({
+      ...usual,
+      step: async () => {
+        steps += 1;
+        if (steps === 2) loop.wake();
+        if (steps === 3) third.resolve();
+        return "rest";
+      },
+    });
+    await Bun.sleep(1);
+    expect(steps).toBe(1);
+    loop.wake();
+    await third.promise;
+    await loop.close();
+    expect(steps).toBe(3);
+  });
+
+  test("ends a step that takes too long and counts it as a failure", async () => {
+    const failed = Promise.withResolvers<void>();
+    let steps = 0;
+    const loop = openLoop({
+      ...usual,
+      stepTimeoutMs: 5,
+      step: async (signal) => {
+        steps += 1;
+        if (steps === 2) {
+          failed.resolve();
+          return "rest";
+        }
+        await sleep(never, signal);
+        return "again";
+      },
+    });
+    await failed.promise;
+    expect(loop.status().lastError).toBe("nothing within 5 ms");
+    await loop.close();
+  });
+
+  test("close aborts the step that runs, waits for it, and is no failure", async () => {
+    let ended = false;
+    const loop = openLoop({
+      ...usual,
+      step: async (signal) => {
+        await sleep(never, signal).finally(() => {
+          ended = true;
+        });
+        return "again";
+      },
+    });
+    await Bun.sleep(1);
+    expect(loop.status().stepSince).toBe(77);
+    await loop.close();
+    expect(ended).toBe(true);
+    expect(loop.status()).toMatchObject({ running: false, failures: 0, lastError: undefined });
+  });
+});
+
+describe("explainError", () => {
+  test("names the message, the facts and the causes in one line", () => {
+    const error = new Failure("busy", { waiting: 3 }, new Error("full", { cause: "a string" }));
+    expect(explainError(error)).toBe('Service busy {"waiting":3} (full (a string))');
+  });
+});
