@@ -11,10 +11,11 @@ export type Mode = "dev" | "serve";
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Settings that were read, and what an operator should know about the rest. */
-export type ReadConfig = Readonly<{ config: Config; warnings: readonly string[] }>;
-
-/** Thrown when settings are unusable; its message lists every complaint. */
-export const badSettingsTitle = "Bad settings:";
+export type ReadConfig = Readonly<{
+  config: Config;
+  warnings: readonly string[];
+  complaints: readonly string[];
+}>;
 
 const rows = Object.entries(settings) as readonly [SettingName, Setting<unknown> & { fallback?: unknown }][];
 
@@ -22,7 +23,7 @@ const rows = Object.entries(settings) as readonly [SettingName, Setting<unknown>
  * Reads the settings from an environment.
  *
  * @param environment - Names and texts, secrets already read from their files.
- * @throws Error whose message names every unusable setting.
+ * @returns The values, with every complaint; while there is one, the values are not to be used.
  */
 export function readConfig(environment: Environment, mode: Mode): ReadConfig {
   const complaints: string[] = [];
@@ -31,9 +32,8 @@ export function readConfig(environment: Environment, mode: Mode): ReadConfig {
     const given = givenText(environment, name, row);
     config[name] = given === undefined ? defaultOf(row, mode) : readOne(name, row, given, complaints);
   }
-  if (complaints.length > 0) throw new Error(`${badSettingsTitle}\n  ${complaints.join("\n  ")}`);
   // Each name was read by its own row's reader, which is what Config says.
-  return { config: config as Config, warnings: unknownNames(environment) };
+  return { config: config as Config, warnings: unknownNames(environment), complaints };
 }
 
 /** The names of settings that hold secrets, for which `NAME_FILE` is read. */

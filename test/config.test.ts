@@ -48,12 +48,16 @@ describe("readConfig", () => {
     ["AR_IO_WALLET", "short", 'AR_IO_WALLET must be an address of 43 base64url characters, got "short"'],
     ["FOLLOW_INTERVAL_MS", "0", 'FOLLOW_INTERVAL_MS must be at least 1 millisecond, got "0"'],
   ])("%s=%s is refused", (name, text, complaint) => {
-    expect(() => readConfig({ [name]: text }, "serve")).toThrow(complaint);
+    expect(readConfig({ [name]: text }, "serve").complaints).toEqual([complaint]);
   });
 
   test("every complaint is made at once", () => {
-    const read = () => readConfig({ GATEWAY_PORT: "x", LOG_LEVEL: "loud", COLD_BUFFER: "-5" }, "serve");
-    expect(read).toThrow(/^Bad settings:\n {2}.*GATEWAY_PORT[\s\S]*COLD_BUFFER[\s\S]*LOG_LEVEL/);
+    const { complaints } = readConfig({ GATEWAY_PORT: "x", LOG_LEVEL: "loud", COLD_BUFFER: "-5" }, "serve");
+    expect(complaints.map((complaint) => complaint.split(" ")[0])).toEqual([
+      "GATEWAY_PORT",
+      "COLD_BUFFER",
+      "LOG_LEVEL",
+    ]);
   });
 
   test("a name that was meant for us is reported with the name it resembles", () => {

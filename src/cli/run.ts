@@ -1,0 +1,180 @@
+/**
+ * The commands: their arguments, their help, and what the process says and answers when one ends.
+ *
+ * A command is loaded when it is run, so that `cairn version` does not wait for what `cairn serve` needs.
+ * @module
+ */
+import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
+import { type Mode, printConfig, readConfig, settingsHelp } from "../config.ts";
+import type { Config } from "../settings.ts";
+import { version } from "../version.ts";
+import { badSettings, exitCodes, isMisuse, misuse } from "./complaints.ts";
+import type { Environment } from "./environment.ts";
+
+type ReadEnvironment = () => Environment;
+
+/**
+ * Runs one command line.
+ *
+ * @param words - The arguments after the program's name.
+ * @returns The exit code: 0 done, 1 failed, 2 used wrongly.
+ */
+export async function runCommandLine(
+  words: readonly string[],
+  environment: ReadEnvironment,
+): Promise<number> {
+  const root = commands(environment);
+  try {
+    const help = await helpFor(root, words);
+    if (help !== undefined) {
+      process.stdout.write(`${help}\n`);
+      return exitCodes.done;
+    }
+    const { result } = await runCommand(root, { rawArgs: [...words] });
+    return typeof result === "number" ? result : exitCodes.done;
+  } catch (error) {
+    return report(error);
+  }
+}
+
+/** Says why a command ended badly, in one line where it is the user's doing. */
+function report(error: unknown): number {
+  // citty marks what was typed wrongly with a code.
+  const typed = error instanceof Error && "code" in error && String(error.code).startsWith("E_");
+  const known = isMisuse(error) || typed;
+  process.stderr.write(`${known ? error.message : Bun.inspect(error)}\n`);
+  return known ? exitCodes.misused : exitCodes.failed;
+}
+
+const portArgument = {
+  type: "string",
+  description: "Port of the gateway; 0 takes free ones",
+  valueHint: "port",
+} as const;
+const jsonArgument = { type: "boolean", description: "Print JSON instead of text" } as const;
+
+function commands(environment: ReadEnvironment): CommandDef {
+  return defineCommand({
+    meta: {
+      name: "cairn",
+      version,
+      description: "Permanent storage on your own machine: gateway and development chain in one program",
+    },
+    subCommands: {
+      dev: devCommand(environment),
+      serve: serveCommand(environment),
+      doctor: doctorCommand(environment),
+      config: configCommand(environment),
+      version: defineCommand({
+        meta: { name: "version", description: "Print the version" },
+        run: () => {
+          process.stdout.write(`${version}\n`);
+        },
+      }),
+    },
+  });
+}
+
+function devCommand(environment: ReadEnvironment) {
+  return defineCommand({
+    meta: { name: "dev", description: "Run everything here, with a development chain and sample content" },
+    args: {
+      ephemeral: { type: "boolean", description: "Use a new folder and remove it at the end" },
+      port: portArgument,
+      json: { type: "boolean", description: "Print one line of addresses and wallets" },
+    },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "dev", portOverride(args.port));
+      const { runDev } = await import("./dev.ts");
+      return runDev(config, { ephemeral: args.ephemeral === true, json: args.json === true });
+    },
+  });
+}
+
+function serveCommand(environment: ReadEnvironment) {
+  return defineCommand({
+    meta: { name: "serve", description: "Run the gateway against the nodes of TRUSTED_NODE_URL" },
+    args: { port: portArgument, json: { type: "boolean", description: "Print one line of addresses" } },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", portOverride(args.port));
+      const { runServe } = await import("./serve.ts");
+      return runServe(config, { json: args.json === true });
+    },
+  });
+}
+
+function doctorCommand(environment: ReadEnvironment) {
+  return defineCommand({
+    meta: {
+      name: "doctor",
+      description: "Check the folder: databases, cached bytes, agreement with the chain",
+    },
+    args: { json: jsonArgument },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const { runDoctor } = await import("./doctor.ts");
+      return runDoctor(config, { json: args.json === true });
+    },
+  });
+}
+
+function configCommand(environment: ReadEnvironment) {
+  return defineCommand({
+    meta: {
+      name: "config",
+      description: "Print the settings in force, secrets hidden; exit code 2 when one is bad",
+    },
+    args: { dev: { type: "boolean", description: "As `cairn dev` would read them" } },
+    run: ({ args }) => {
+      const config = configOf(environment(), args.dev === true ? "dev" : "serve", {});
+      process.stdout.write(`${printConfig(config)}\n`);
+    },
+  });
+}
+
+function portOverride(port: string | undefined): Environment {
+  if (port === undefined) return {};
+  return port === "0" ? { GATEWAY_PORT: "0", DEVNET_PORT: "0" } : { GATEWAY_PORT: port };
+}
+
+function configOf(environment: Environment, mode: Mode, overrides: Environment): Config {
+  const { config, warnings, complaints } = readConfig({ ...environment, ...overrides }, mode);
+  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+  if (complaints.length > 0) throw badSettings(complaints);
+  return config;
+}
+
+/** The help that was asked for, or nothing; an unknown command is a misuse. */
+async function helpFor(root: CommandDef, words: readonly string[]): Promise<string | undefined> {
+  const first = words[0];
+  const names = Object.keys((await resolved(root.subCommands)) ?? {});
+  const asked = first === undefined || words.includes("--help") || words.includes("-h") || first === "help";
+  const named = first !== undefined && names.includes(first) ? first : undefined;
+  if (asked) return named === undefined ? rootHelp(root) : commandHelp(root, named);
+  if (first === "--version" || first === "-v") return version;
+  if (named === undefined) throw misuse(`${first} is not a command; the commands are ${names.join(", ")}`);
+  return undefined;
+}
+
+async function rootHelp(root: CommandDef): Promise<string> {
+  const usage = plain(await renderUsage(root));
+  return `${usage}\nSETTINGS (from the environment, or a .env file)\n\n${settingsHelp()}`;
+}
+
+async function commandHelp(root: CommandDef, name: string): Promise<string> {
+  const subCommands = (await resolved(root.subCommands)) ?? {};
+  const command = await resolved<CommandDef<ArgsDef> | undefined>(subCommands[name]);
+  if (command === undefined) throw misuse(`${name} is not a command`);
+  return `${plain(await renderUsage(command, root))}\nSettings: cairn --help`;
+}
+
+async function resolved<Value>(
+  value: Value | Promise<Value> | (() => Value | Promise<Value>),
+): Promise<Value> {
+  return value instanceof Function ? value() : value;
+}
+
+/** citty colours its usage; a pipe wants plain text. */
+function plain(text: string): string {
+  return process.stdout.isTTY ? text : Bun.stripANSI(text);
+}
