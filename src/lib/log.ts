@@ -1,0 +1,177 @@
+/**
+ * Log lines: one JSON object a line, or one line for people; never a secret, never a throw.
+ * @module
+ */
+import { writeSync } from "node:fs";
+import type { Clock } from "./clock.ts";
+
+/** How important a line is, least first. */
+export const logLevels = ["debug", "info", "warn", "error"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+/** Facts of a line. `error` values are written with name, message, stack, facts and causes. */
+export type LogFields = Readonly<Record<string, unknown>>;
+
+/** Where a part of the program says what happened. */
+export type Log = Readonly<{
+  debug: (message: string, fields?: LogFields) => void;
+  info: (message: string, fields?: LogFields) => void;
+  warn: (message: string, fields?: LogFields) => void;
+  error: (message: string, fields?: LogFields) => void;
+  /** A log whose lines all carry these facts. */
+  with: (fields: LogFields) => Log;
+  /** Whether lines of this level are written, for callers whose facts are costly. */
+  writes: (level: LogLevel) => boolean;
+}>;
+
+/** What a log is made of. */
+export type LogOptions = Readonly<{
+  /** Least important level that is written. */
+  level: LogLevel;
+  format: "json" | "pretty";
+  clock: Clock;
+  /** Takes one whole line, its newline included. */
+  write: (line: string) => void;
+}>;
+
+/** Deepest chain of causes that is written. */
+const causesMax = 5;
+
+/** Creates a log. A field that cannot be written as JSON is written as text. */
+export function createLog(options: LogOptions, base: LogFields = {}): Log {
+  const least = logLevels.indexOf(options.level);
+  const print = options.format === "json" ? jsonLine : prettyLine;
+  const at = (level: LogLevel) => {
+    if (logLevels.indexOf(level) < least) return () => undefined;
+    return (message: string, fields: LogFields = {}) => {
+      options.write(print(level, new Date(options.clock()).toISOString(), message, { ...base, ...fields }));
+    };
+  };
+  return {
+    debug: at("debug"),
+    info: at("info"),
+    warn: at("warn"),
+    error: at("error"),
+    with: (fields) => createLog(options, { ...base, ...fields }),
+    writes: (level) => logLevels.indexOf(level) >= least,
+  };
+}
+
+/** A log that writes nothing, for parts that are used alone. */
+export const silentLog: Log = createLog({
+  level: "error",
+  format: "json",
+  clock: () => 0,
+  write: () => undefined,
+});
+
+/** A writer of lines that gathers what one turn of the event loop says and writes it at once. */
+export type LineWriter = Readonly<{
+  write: (line: string) => void;
+  /** Lines that were given up because the reader of the log did not keep up. */
+  dropped: () => number;
+  /** Writes what is left; lines after it are written at once. */
+  close: () => void;
+}>;
+
+/** Text that waits for a slow reader of the log; what comes beyond is dropped and counted. */
+const waitingCharactersMax = 4 * 2 ** 20;
+
+/** How long a pipe that is full may take before it is tried again. Milliseconds. */
+const retryAfterMs = 20;
+
+/** Opens a writer to a file descriptor, such as 1 for standard output. */
+export function openLineWriter(descriptor: number): LineWriter {
+  let waiting = "";
+  let scheduled = false;
+  let closed = false;
+  let dropped = 0;
+  const flush = () => {
+    scheduled = false;
+    const bytes = Buffer.from(waiting);
+    const written = writeSome(descriptor, bytes);
+    waiting = written === bytes.length ? "" : bytes.subarray(written).toString();
+    if (waiting !== "" && !closed) {
+      scheduled = true;
+      setTimeout(flush, retryAfterMs).unref();
+    }
+  };
+  return {
+    write: (line) => {
+      if (waiting.length + line.length > waitingCharactersMax) {
+        dropped += 1;
+        return;
+      }
+      waiting += line;
+      if (closed) flush();
+      else if (!scheduled) {
+        scheduled = true;
+        setImmediate(flush);
+      }
+    },
+    dropped: () => dropped,
+    close: () => {
+      closed = true;
+      flush();
+    },
+  };
+}
+
+/** Writes as much as the descriptor takes now; the count of bytes that it took. */
+function writeSome(descriptor: number, bytes: Buffer): number {
+  let written = 0;
+  while (written < bytes.length) {
+    try {
+      written += writeSync(descriptor, bytes, written);
+    } catch (error) {
+      if (isSystemError(error) && error.code === "EAGAIN") return written;
+      return bytes.length; // The reader is gone (EPIPE): there is nobody left to tell.
+    }
+  }
+  return written;
+}
+
+function isSystemError(error: unknown): error is Error & { code: string } {
+  return error instanceof Error && "code" in error && typeof error.code === "string";
+}
+
+function jsonLine(level: LogLevel, time: string, message: string, fields: LogFields): string {
+  const line = { level, time, message, ...fields };
+  try {
+    return `${JSON.stringify(line, writable)}\n`;
+  } catch {
+    // A cycle among the facts; the message is still worth a line.
+    return `${JSON.stringify({ level, time, message, facts: Bun.inspect(fields, { depth: 2 }) })}\n`;
+  }
+}
+
+function prettyLine(level: LogLevel, time: string, message: string, fields: LogFields): string {
+  const facts = Object.entries(fields).map(([name, value]) => `${name}=${prettyValue(value)}`);
+  return `${time.slice(11, 23)} ${level.padEnd(5)} ${[message, ...facts].join("  ")}\n`;
+}
+
+function prettyValue(value: unknown): string {
+  if (typeof value === "string") return value;
+  if (value instanceof Error) return Bun.inspect(value, { depth: 2 });
+  return Bun.inspect(value, { depth: 2, compact: true });
+}
+
+/** JSON.stringify's replacer: integers beyond 2^53 as decimal text, errors as objects, bytes by their count. */
+function writable(_name: string, value: unknown): unknown {
+  if (typeof value === "bigint") return value.toString();
+  if (value instanceof Error) return writableError(value, causesMax);
+  if (value instanceof Uint8Array) return `${value.byteLength} bytes`;
+  return value;
+}
+
+function writableError(error: Error, depth: number): Record<string, unknown> {
+  const facts = "facts" in error ? { facts: error.facts } : {};
+  const code = "code" in error ? { code: error.code } : {};
+  const cause =
+    error.cause instanceof Error && depth > 0
+      ? { cause: writableError(error.cause, depth - 1) }
+      : error.cause === undefined
+        ? {}
+        : { cause: Bun.inspect(error.cause, { depth: 1 }) };
+  return { name: error.name, message: error.message, ...code, ...facts, stack: error.stack, ...cause };
+}

@@ -1,0 +1,40 @@
+/**
+ * Figures in the Prometheus text format.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { addProcessFigures, createMetrics } from "../../src/lib/metrics.ts";
+
+test("counts, gauges and histograms are written under their names and labels", async () => {
+  const metrics = createMetrics();
+  metrics.counter({ name: "errors_total", help: "Errors." }).inc(3);
+  metrics
+    .gauge({ name: "queue_length", help: "Queues.", labels: ["queue_name"] })
+    .set({ queue_name: "a" }, 5);
+  metrics
+    .histogram({ name: "seconds", help: "Times.", labels: ["path"], buckets: [0.1, 1] })
+    .observe({ path: "/x" }, 0.5);
+  let kept = 7;
+  metrics.countOf({ name: "kept_total", help: "Kept elsewhere.", read: () => kept });
+  const first = await metrics.text();
+  expect(first).toContain("errors_total 3");
+  expect(first).toContain('queue_length{queue_name="a"} 5');
+  expect(first).toContain('seconds_bucket{le="1",path="/x"} 1');
+  expect(first).toContain("kept_total 7");
+  kept = 9;
+  expect(await metrics.text()).toContain("kept_total 9");
+});
+
+test("the process tells its CPU, memory, files and event loop", async () => {
+  const metrics = createMetrics();
+  addProcessFigures(metrics);
+  const figures = new Map(
+    (await metrics.text())
+      .split("\n")
+      .filter((line) => line !== "" && !line.startsWith("#"))
+      .map((line) => [line.split(" ")[0], Number(line.split(" ")[1])]),
+  );
+  expect(figures.get("process_resident_memory_bytes")).toBeGreaterThan(1e6);
+  expect(figures.get("process_cpu_seconds_total")).toBeGreaterThan(0);
+  expect([...figures.values()].every(Number.isFinite)).toBe(true);
+});
