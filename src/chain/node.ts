@@ -1,34 +1,24 @@
 /**
  * One node of the chain over HTTP: typed calls, each with its limits of time and size.
+ *
  * It believes nothing: whoever asks checks the answer. What a node does not have, what it does not have yet, what it
  * refuses, and what merely failed are four different answers; a failure is never taken for an absence.
  * Source: the node's HTTP interface (ArweaveTeam/arweave, ar_http_iface_middleware.erl).
  * @module
  */
-import { openHttp } from "./http.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
+import { type HttpAnswer, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
 
-/** How long each phase of a call may take, in milliseconds. */
-export type NodeTimeouts = Readonly<{
-  firstByteMs: number; // connecting, sending, and waiting for the answer's headers
-  stallMs: number; // the longest pause between two pieces of a body
-  totalMs: number; // the whole call
-}>;
-
-/** Time-outs for a node across the Internet; blocks are small, chunks 350 KB. */
-export const nodeTimeoutsDefault: NodeTimeouts = { firstByteMs: 10_000, stallMs: 10_000, totalMs: 60_000 };
-
-/** Why a call did not come to an answer. Every one may succeed when asked again or elsewhere. */
-export type TroubleReason = "connect" | "timeout" | "status" | "too_large" | "malformed" | "cut" | "busy";
-
-/** A call that came to no answer. */
-export type Trouble = Readonly<{ kind: "trouble"; reason: TroubleReason; status?: number; detail: string }>;
+/** Time-outs for a node across the Internet; blocks are small, chunks have 350 KB. */
+export const nodeTimeoutsDefault: HttpTimeouts = { firstByteMs: 10_000, stallMs: 10_000, totalMs: 60_000 };
 
 /** What a node answered. */
 export type NodeAnswer<Value> =
   | Readonly<{ kind: "ok"; value: Value }>
   | Readonly<{ kind: "pending" }> // 202: in the mempool, not in a block
   | Readonly<{ kind: "absent" }> // 404: the node does not have it
-  | Readonly<{ kind: "refused"; status: number; text: string }> // another 4xx (but 408 and 429, which are trouble)
+  | Readonly<{ kind: "refused"; status: number; text: string }> // another 4xx; those that say "later" are trouble
   | Trouble;
 
 /** Where a transaction's data lies in the weave: bytes `[end - size, end)`, absolute. */
@@ -46,34 +36,303 @@ export type RawAnswer = Readonly<{ status: number; headers: Headers; body: Uint8
 /** What to relay. */
 export type RawRequest = Readonly<{
   method: "GET" | "HEAD" | "POST";
-  path: string; // begins with "/", query included, sent as it is
+  path: string; // begins with "/", query included; sent as it is
   headers?: Readonly<Record<string, string>>;
-  body?: Uint8Array;
+  body?: Uint8Array<ArrayBuffer>;
   bodyBytesMax?: number; // of the answer; 16 MiB unless told
 }>;
 
-/** One node. Every call takes a signal; an aborted call rejects with the signal's reason. */
+/** A node's answer to a relayed request: a whole answer of whatever status, or trouble. */
+export type Relayed = Readonly<{ kind: "ok"; value: RawAnswer }> | Trouble;
+
+/** One node. Every call takes a signal; an aborted call rejects with the signal's reason, nothing else rejects. */
 export type Node = Readonly<{
-  url: string; // origin without a final slash
+  /** Its origin, without a final slash. */
+  url: string;
   height: (signal: AbortSignal) => Promise<NodeAnswer<number>>;
-  info: (signal: AbortSignal) => Promise<NodeAnswer<string>>; // the JSON text
-  blockText: (at: number | string, signal: AbortSignal) => Promise<NodeAnswer<string>>; // by height or hash; the JSON text
+  /** `/info` as JSON text. */
+  info: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** A block's JSON text, by height or by hash. */
+  blockText: (at: number | string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
   currentBlockText: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** A mined transaction's JSON text; of format 1 with its data. */
   txText: (id: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** A transaction's JSON text, also while it is in the mempool. */
   unconfirmedTxText: (id: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** Ids in the mempool, at most {@link pendingIdsMax}. */
   pendingIds: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
   txStatus: (id: string, signal: AbortSignal) => Promise<NodeAnswer<TransactionStatus>>;
   txOffset: (id: string, signal: AbortSignal) => Promise<NodeAnswer<DataPlace>>;
+  /** One field of a transaction as text; tags are a JSON array. */
   txField: (id: string, field: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  txData: (id: string, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>; // at most 12 MiB, decoded
-  chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeAnswer<ChunkAnswer>>; // offset: absolute, 1-based as on the wire
+  /** A transaction's whole data, decoded, at most 12 MiB. */
+  txData: (id: string, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
+  /** The chunk that covers an absolute offset; 1-based as on the wire: the byte at `b` (0-based) is asked for as `b + 1`. */
+  chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeAnswer<ChunkAnswer>>;
+  /** An anchor for new transactions. */
   anchor: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  price: (sizeBytes: number, target: string | undefined, signal: AbortSignal) => Promise<NodeAnswer<bigint>>; // winston
-  balance: (address: string, signal: AbortSignal) => Promise<NodeAnswer<bigint>>; // winston
+  /** The fee for data of a size, in winston. @param target - the recipient's address or undefined. */
+  price: (sizeBytes: number, target: string | undefined, signal: AbortSignal) => Promise<NodeAnswer<bigint>>;
+  /** A wallet's balance, in winston. */
+  balance: (address: string, signal: AbortSignal) => Promise<NodeAnswer<bigint>>;
+  /** The id of a wallet's last transaction; "" when there is none. */
   lastTx: (address: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** Peers as `host:port`, at most {@link peersMax}; not checked for private addresses. */
   peers: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
-  postTx: (json: Uint8Array, signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  postChunk: (json: Uint8Array, signal: AbortSignal) => Promise<NodeAnswer<"kept" | "kept for a time">>;
-  relay: (request: RawRequest, signal: AbortSignal) => Promise<Readonly<{ kind: "ok"; value: RawAnswer }> | Trouble>;
-  close: () => void; // ends every call under way
+  postTx: (
+    json: Uint8Array<ArrayBuffer>,
+    signal: AbortSignal,
+  ) => Promise<NodeAnswer<"accepted" | "known already">>;
+  postChunk: (
+    json: Uint8Array<ArrayBuffer>,
+    signal: AbortSignal,
+  ) => Promise<NodeAnswer<"kept" | "kept for a time">>;
+  relay: (request: RawRequest, signal: AbortSignal) => Promise<Relayed>;
+  /** Ends every call under way. */
+  close: () => void;
 }>;
+
+const mebibyte = 2 ** 20;
+
+/** What a body may have. A block has up to 1,000 ids and a chunk; a transaction's JSON up to 15 MiB, as a node takes it. */
+const bodyBytesMax = {
+  small: 64 * 1024,
+  list: 8 * mebibyte,
+  block: 4 * mebibyte,
+  transaction: 16 * mebibyte, // 12 MiB of data are 16 MiB of base64url
+  data: 16 * mebibyte + 64 * 1024,
+  chunk: mebibyte, // 256 KiB and two paths as base64url
+  relay: 16 * mebibyte,
+} as const;
+
+/** More pending ids than any mempool holds that we would follow. */
+export const pendingIdsMax = 100_000;
+
+/** More peers than anyone lists. */
+export const peersMax = 10_000;
+
+const decimalPattern = /^\d{1,30}$/;
+
+type Read<Value> = (text: string) => Value | undefined;
+
+type Get = <Value>(
+  path: string,
+  bytesMax: number,
+  read: Read<Value>,
+  signal: AbortSignal,
+) => Promise<NodeAnswer<Value>>;
+
+/**
+ * Makes a client of a node.
+ *
+ * @param url - Origin, `http://host:port` or `https://host`; a path prefix is kept.
+ */
+export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefault): Node {
+  const base = url.replace(/\/+$/, "");
+  const http = openHttp(timeouts);
+
+  async function get<Value>(
+    path: string,
+    bytesMax: number,
+    read: Read<Value>,
+    signal: AbortSignal,
+  ): Promise<NodeAnswer<Value>> {
+    const answer = await http.whole({ method: "GET", url: base + path }, bytesMax, signal);
+    return answer.kind === "trouble" ? answer : readAnswer(answer, [200], read);
+  }
+
+  async function post<Value>(
+    path: string,
+    body: Uint8Array<ArrayBuffer>,
+    meanings: ReadonlyMap<number, Value>,
+    signal: AbortSignal,
+  ): Promise<NodeAnswer<Value>> {
+    const headers = { "content-type": "application/json" };
+    const answer = await http.whole(
+      { method: "POST", url: base + path, headers, body },
+      bodyBytesMax.small,
+      signal,
+    );
+    if (answer.kind === "trouble") return answer;
+    return readAnswer(answer, [...meanings.keys()], () => meanings.get(answer.status));
+  }
+
+  async function relay(request: RawRequest, signal: AbortSignal): Promise<Relayed> {
+    const { method, path, headers, body } = request;
+    const asked = { method, url: base + path, ...(headers && { headers }), ...(body && { body }) };
+    const answer = await http.whole(asked, request.bodyBytesMax ?? bodyBytesMax.relay, signal);
+    return answer.kind === "trouble" ? answer : { kind: "ok", value: answer };
+  }
+
+  return {
+    url: base,
+    ...chainCalls(get),
+    ...transactionCalls(get),
+    postTx: (json, signal) => post("/tx", json, postTxMeanings, signal),
+    postChunk: (json, signal) => post("/chunk", json, postChunkMeanings, signal),
+    relay,
+    close: http.close,
+  };
+}
+
+function chainCalls(get: Get) {
+  const small = bodyBytesMax.small;
+  const segment = encodeURIComponent;
+  return {
+    height: (signal: AbortSignal) => get("/height", small, readCount, signal),
+    info: (signal: AbortSignal) => get("/info", small, readObjectText, signal),
+    blockText(at: number | string, signal: AbortSignal) {
+      const path = typeof at === "number" ? `/block/height/${at}` : `/block/hash/${segment(at)}`;
+      return get(path, bodyBytesMax.block, readObjectText, signal);
+    },
+    currentBlockText: (signal: AbortSignal) =>
+      get("/block/current", bodyBytesMax.block, readObjectText, signal),
+    chunk: (offset: bigint, signal: AbortSignal) =>
+      get(`/chunk/${offset}`, bodyBytesMax.chunk, readChunk, signal),
+    anchor: (signal: AbortSignal) => get("/tx_anchor", small, readToken, signal),
+    price(sizeBytes: number, target: string | undefined, signal: AbortSignal) {
+      const path = target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${segment(target)}`;
+      return get(path, small, readAmount, signal);
+    },
+    balance: (address: string, signal: AbortSignal) =>
+      get(`/wallet/${segment(address)}/balance`, small, readAmount, signal),
+    lastTx: (address: string, signal: AbortSignal) =>
+      get(`/wallet/${segment(address)}/last_tx`, small, readTokenOrNone, signal),
+    peers: (signal: AbortSignal) =>
+      get("/peers", bodyBytesMax.list, (text) => readTexts(text, peersMax), signal),
+  };
+}
+
+function transactionCalls(get: Get) {
+  const small = bodyBytesMax.small;
+  const at = (id: string) => `/tx/${encodeURIComponent(id)}`;
+  return {
+    txText: (id: string, signal: AbortSignal) =>
+      get(at(id), bodyBytesMax.transaction, readObjectText, signal),
+    unconfirmedTxText: (id: string, signal: AbortSignal) =>
+      get(`/unconfirmed_tx/${encodeURIComponent(id)}`, bodyBytesMax.transaction, readObjectText, signal),
+    pendingIds: (signal: AbortSignal) =>
+      get("/tx/pending", bodyBytesMax.list, (text) => readTexts(text, pendingIdsMax), signal),
+    txStatus: (id: string, signal: AbortSignal) => get(`${at(id)}/status`, small, readStatus, signal),
+    txOffset: (id: string, signal: AbortSignal) => get(`${at(id)}/offset`, small, readPlace, signal),
+    txField: (id: string, field: string, signal: AbortSignal) =>
+      get(`${at(id)}/${encodeURIComponent(field)}`, bodyBytesMax.transaction, (text) => text, signal),
+    txData: (id: string, signal: AbortSignal) =>
+      get(`${at(id)}/data`, bodyBytesMax.data, decodeBase64url, signal),
+  };
+}
+
+const postTxMeanings: ReadonlyMap<number, "accepted" | "known already"> = new Map([
+  [200, "accepted"],
+  [208, "known already"],
+]);
+
+const postChunkMeanings: ReadonlyMap<number, "kept" | "kept for a time"> = new Map([
+  [200, "kept"],
+  [303, "kept for a time"],
+]);
+
+/** Statuses of 4xx that say nothing about what was asked for: too slow, too early, too many. */
+const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
+
+function readAnswer<Value>(
+  answer: HttpAnswer,
+  good: readonly number[],
+  read: Read<Value>,
+): NodeAnswer<Value> {
+  const { status, body } = answer;
+  if (good.includes(status)) {
+    const value = read(textOf(body));
+    return value === undefined
+      ? trouble("malformed", "the body cannot be read", status)
+      : { kind: "ok", value };
+  }
+  if (status === 202) return { kind: "pending" };
+  if (status === 404) return { kind: "absent" };
+  if (status >= 400 && status < 500 && !laterStatuses.has(status)) {
+    return { kind: "refused", status, text: textOf(body).slice(0, 1_000) };
+  }
+  return trouble("status", `status ${status}`, status);
+}
+
+function textOf(body: Uint8Array): string {
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("utf8");
+}
+
+/** The text of an object that is all there; reading it whole is its user's work. */
+function readObjectText(text: string): string | undefined {
+  return /^\s*\{/.test(text) && /\}\s*$/.test(text.slice(-16)) ? text : undefined;
+}
+
+function readCount(text: string): number | undefined {
+  return readWhole(text.trim());
+}
+
+function readAmount(text: string): bigint | undefined {
+  const trimmed = text.trim();
+  return decimalPattern.test(trimmed) ? BigInt(trimmed) : undefined;
+}
+
+function readToken(text: string): string | undefined {
+  return /^[A-Za-z0-9_-]{1,128}$/.test(text.trim()) ? text.trim() : undefined;
+}
+
+function readTokenOrNone(text: string): string | undefined {
+  return text.trim() === "" ? "" : readToken(text);
+}
+
+function readTexts(text: string, countMax: number): readonly string[] | undefined {
+  const value = readJson(text);
+  if (!isJsonArray(value) || value.length > countMax) return undefined;
+  const texts = value.filter((part) => typeof part === "string");
+  return texts.length === value.length ? texts : undefined;
+}
+
+function readObject(text: string): JsonObject | undefined {
+  const value = readJson(text);
+  return isJsonObject(value) ? value : undefined;
+}
+
+/** A whole number from 0 to 2^53 - 1, as an integer or as decimal text. */
+function readWhole(value: JsonValue | undefined): number | undefined {
+  const number = typeof value === "string" && decimalPattern.test(value) ? Number(value) : value;
+  return typeof number === "number" && Number.isSafeInteger(number) && number >= 0 ? number : undefined;
+}
+
+/** A whole number of any size, as an integer or as decimal text. */
+function readLarge(value: JsonValue | undefined): bigint | undefined {
+  if (typeof value === "bigint") return value;
+  if (typeof value === "string") return decimalPattern.test(value) ? BigInt(value) : undefined;
+  return typeof value === "number" && Number.isSafeInteger(value) ? BigInt(value) : undefined;
+}
+
+function readStatus(text: string): TransactionStatus | undefined {
+  const status = readObject(text);
+  const height = readWhole(status?.["block_height"]);
+  const blockHash = status?.["block_indep_hash"];
+  const confirmations = readWhole(status?.["number_of_confirmations"]);
+  if (height === undefined || typeof blockHash !== "string" || confirmations === undefined) return undefined;
+  return { height, blockHash, confirmations };
+}
+
+function readPlace(text: string): DataPlace | undefined {
+  const place = readObject(text);
+  const end = readLarge(place?.["offset"]);
+  const size = readWhole(place?.["size"]);
+  return end === undefined || size === undefined || end < BigInt(size) ? undefined : { end, size };
+}
+
+function readChunk(text: string): ChunkAnswer | undefined {
+  const answer = readObject(text);
+  const packing = answer?.["packing"] ?? "unpacked";
+  const chunk = readBytes(answer?.["chunk"]);
+  const dataPath = readBytes(answer?.["data_path"]);
+  const txPath = readBytes(answer?.["tx_path"] ?? "");
+  if (packing !== "unpacked" || chunk === undefined || dataPath === undefined || txPath === undefined)
+    return undefined;
+  return { chunk, dataPath, txPath };
+}
+
+function readBytes(value: JsonValue | undefined): Uint8Array | undefined {
+  return typeof value === "string" ? decodeBase64url(value) : undefined;
+}

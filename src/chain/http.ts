@@ -1,0 +1,272 @@
+/**
+ * HTTP to other machines: every phase has its own time-out, every body its own bound, every failure a name.
+ * It follows no redirect, and buffers nothing beyond what its caller allows.
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import { concatBytes } from "../lib/bytes.ts";
+import { createTurns, type EndTurn } from "../lib/queue.ts";
+import { isTimeout, timeout } from "../lib/stop.ts";
+
+/** How long each phase of a call may take, in milliseconds. */
+export type HttpTimeouts = Readonly<{
+  firstByteMs: number; // connecting, sending, and waiting for the answer's headers
+  stallMs: number; // the longest pause between two pieces of a body
+  totalMs: number; // the whole call
+}>;
+
+/** Why a call did not come to an answer. Every one may succeed when asked again, or elsewhere. */
+export type TroubleReason =
+  | "connect" // refused, reset, no such name, bad certificate
+  | "timeout"
+  | "status" // 5xx, 408, 425, 429, or a status that the call does not know
+  | "too_large"
+  | "malformed" // an answer that cannot be read
+  | "wrong" // an answer that can be read and is not true
+  | "cut" // a body that ended before its length
+  | "busy"; // our own line is full
+
+/** A call that came to no answer. */
+export type Trouble = Readonly<{ kind: "trouble"; reason: TroubleReason; status?: number; detail: string }>;
+
+/** What to ask. */
+export type HttpRequest = Readonly<{
+  method: "GET" | "HEAD" | "POST";
+  url: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: Uint8Array<ArrayBuffer>;
+}>;
+
+/** A whole answer, whatever its status. */
+export type HttpAnswer = Readonly<{ kind: "answer"; status: number; headers: Headers; body: Uint8Array }>;
+
+/**
+ * An answer whose body is still to come. The body throws Failure `source_failed` when it is cut, `source_timeout`
+ * when it stalls. Whoever does not read it to its end must call `cancel`.
+ */
+export type HttpStream = Readonly<{
+  kind: "stream";
+  status: number;
+  headers: Headers;
+  body: AsyncIterable<Uint8Array>;
+  cancel: () => void;
+}>;
+
+/** A client of one other machine. An aborted call rejects with the signal's reason; nothing else rejects. */
+export type Http = Readonly<{
+  /** Asks and waits for the whole answer, of at most `bodyBytesMax`. */
+  whole: (request: HttpRequest, bodyBytesMax: number, signal: AbortSignal) => Promise<HttpAnswer | Trouble>;
+  /** Asks and answers at the headers. `totalMs` does not bound the body, `stallMs` does. */
+  stream: (request: HttpRequest, signal: AbortSignal) => Promise<HttpStream | Trouble>;
+  /** Ends every call under way. */
+  close: () => void;
+}>;
+
+/** Calls to one machine at once; more would only wait there. */
+const callsAtOnceMax = 64;
+
+/** Calls that wait for one of these; beyond, a caller is better off elsewhere. */
+const callsWaitingMax = 4_096;
+
+/** A call under way: its turn, and the signal that ends it. */
+type Call = Readonly<{
+  signal: AbortSignal; // aborted by the caller, by close, or when time is up
+  phase: (ms: number) => void; // begins the next phase: it may take so long
+  rest: () => void; // it is the caller's turn: no clock runs
+  stop: (reason: unknown) => void;
+  end: () => void;
+}>;
+
+/** Makes a client. @param timeouts - of every call. */
+export function openHttp(timeouts: HttpTimeouts): Http {
+  const life = new AbortController();
+  const turns = createTurns(callsAtOnceMax, callsWaitingMax);
+
+  async function begin(signal: AbortSignal): Promise<Call | Trouble> {
+    const turn = turns.take(signal);
+    if (turn === undefined) return trouble("busy", `${callsWaitingMax} calls wait already`);
+    return beginCall(await turn, signal, life.signal);
+  }
+
+  return {
+    async whole(request, bodyBytesMax, signal) {
+      const call = await begin(signal);
+      if ("kind" in call) return call;
+      const total = setTimeout(() => call.stop(timeout(timeouts.totalMs)), timeouts.totalMs);
+      try {
+        const asked = await ask(request, call, timeouts.firstByteMs);
+        const answer =
+          asked.kind === "trouble"
+            ? asked
+            : await readWhole(request, asked.response, bodyBytesMax, call, timeouts);
+        signal.throwIfAborted();
+        return answer;
+      } finally {
+        clearTimeout(total);
+        call.end();
+      }
+    },
+    async stream(request, signal) {
+      const call = await begin(signal);
+      if ("kind" in call) return call;
+      const asked = await ask(request, call, timeouts.firstByteMs);
+      if (asked.kind === "response") return openStream(request, asked.response, call, timeouts.stallMs);
+      call.end();
+      signal.throwIfAborted();
+      return asked;
+    },
+    close: () => life.abort(new DOMException("the client was closed", "AbortError")),
+  };
+}
+
+/** Makes a trouble. */
+export function trouble(reason: TroubleReason, detail: string, status?: number): Trouble {
+  return { kind: "trouble", reason, detail, ...(status === undefined ? {} : { status }) };
+}
+
+/** The failure that a trouble is for those who asked us. */
+export function failureOf(problem: Trouble, facts: Readonly<Record<string, unknown>> = {}): Failure {
+  const code =
+    problem.reason === "timeout" ? "source_timeout" : problem.reason === "busy" ? "busy" : "source_failed";
+  const status = problem.status === undefined ? {} : { sourceStatus: problem.status };
+  return new Failure(code, { ...facts, reason: problem.reason, detail: problem.detail, ...status });
+}
+
+function beginCall(endTurn: EndTurn, caller: AbortSignal, life: AbortSignal): Call {
+  const controller = new AbortController();
+  const callerStops = () => controller.abort(caller.reason);
+  const lifeStops = () => controller.abort(life.reason);
+  caller.addEventListener("abort", callerStops, { once: true });
+  life.addEventListener("abort", lifeStops, { once: true });
+  if (caller.aborted) callerStops();
+  if (life.aborted) lifeStops();
+  let timer: Timer | undefined;
+  return {
+    signal: controller.signal,
+    phase(ms) {
+      clearTimeout(timer);
+      timer = setTimeout(() => controller.abort(timeout(ms)), ms);
+    },
+    rest: () => clearTimeout(timer),
+    stop: (reason) => controller.abort(reason),
+    end() {
+      clearTimeout(timer);
+      caller.removeEventListener("abort", callerStops);
+      life.removeEventListener("abort", lifeStops);
+      endTurn();
+    },
+  };
+}
+
+type Asked = Readonly<{ kind: "response"; response: Response }> | Trouble;
+
+async function ask(request: HttpRequest, call: Call, firstByteMs: number): Promise<Asked> {
+  call.phase(firstByteMs);
+  try {
+    const response = await fetch(request.url, {
+      method: request.method,
+      // Encoded bodies would have another length than the one that is announced and bounded.
+      headers: { "accept-encoding": "identity", ...request.headers },
+      ...(request.body === undefined ? {} : { body: request.body }),
+      redirect: "manual",
+      signal: call.signal,
+    });
+    return { kind: "response", response };
+  } catch (error) {
+    return troubleOf(error, call.signal, "connect");
+  }
+}
+
+/** Names what ended a call. That the caller ended it is found out by the caller's own signal. */
+function troubleOf(error: unknown, signal: AbortSignal, otherwise: "connect" | "cut"): Trouble {
+  if (signal.aborted && isTimeout(signal.reason)) return trouble("timeout", messageOf(signal.reason));
+  return trouble(otherwise, messageOf(error));
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+/** The announced length of a body; undefined when none is, or when the body is encoded and the length another. */
+function announcedLength(request: HttpRequest, response: Response): number | undefined {
+  const text = response.headers.get("content-length");
+  const encoding = response.headers.get("content-encoding") ?? "identity";
+  if (request.method === "HEAD" || text === null || !/^\d{1,15}$/.test(text) || encoding !== "identity")
+    return undefined;
+  return Number(text);
+}
+
+async function readWhole(
+  request: HttpRequest,
+  response: Response,
+  bodyBytesMax: number,
+  call: Call,
+  timeouts: HttpTimeouts,
+): Promise<HttpAnswer | Trouble> {
+  const announced = announcedLength(request, response);
+  if (announced !== undefined && announced > bodyBytesMax) {
+    call.stop(new DOMException("the body is too large", "AbortError"));
+    return trouble("too_large", `${announced} bytes, at most ${bodyBytesMax} are taken`, response.status);
+  }
+  const pieces: Uint8Array[] = [];
+  let size = 0;
+  try {
+    call.phase(timeouts.stallMs);
+    for await (const piece of response.body ?? []) {
+      size += piece.length;
+      if (size > bodyBytesMax) {
+        call.stop(new DOMException("the body is too large", "AbortError"));
+        return trouble("too_large", `more than ${bodyBytesMax} bytes`, response.status);
+      }
+      pieces.push(piece);
+      call.phase(timeouts.stallMs);
+    }
+  } catch (error) {
+    return troubleOf(error, call.signal, "cut");
+  }
+  if (call.signal.aborted) return troubleOf(call.signal.reason, call.signal, "cut");
+  if (announced !== undefined && size !== announced)
+    return trouble("cut", `${size} of ${announced} bytes came`);
+  const [first] = pieces;
+  const body = pieces.length === 1 && first !== undefined ? first : concatBytes(pieces);
+  return { kind: "answer", status: response.status, headers: response.headers, body };
+}
+
+function openStream(request: HttpRequest, response: Response, call: Call, stallMs: number): HttpStream {
+  let ended = false;
+  const end = () => {
+    if (ended) return;
+    ended = true;
+    call.end();
+  };
+  const cancel = () => {
+    if (ended) return;
+    call.stop(new DOMException("the body is not wanted", "AbortError"));
+    end();
+  };
+  const announced = announcedLength(request, response);
+  call.rest();
+
+  async function* pieces(): AsyncGenerator<Uint8Array> {
+    let size = 0;
+    try {
+      // No clock runs while the reader is slow: only the source's pauses are counted.
+      call.phase(stallMs);
+      for await (const piece of response.body ?? []) {
+        size += piece.length;
+        call.rest();
+        yield piece;
+        call.phase(stallMs);
+      }
+      if (announced !== undefined && size !== announced) {
+        throw failureOf(trouble("cut", `${size} of ${announced} bytes came`));
+      }
+    } catch (error) {
+      if (error instanceof Failure) throw error;
+      throw failureOf(troubleOf(error, call.signal, "cut"));
+    } finally {
+      cancel();
+    }
+  }
+  return { kind: "stream", status: response.status, headers: response.headers, body: pieces(), cancel };
+}

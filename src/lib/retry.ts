@@ -1,0 +1,49 @@
+/**
+ * Trying again: how long to wait before which attempt.
+ * @module
+ */
+import { sleep } from "./stop.ts";
+
+/** How often and how patiently. */
+export type RetryPlan = Readonly<{
+  attempts: number; // at least 1, the first included
+  firstMs: number; // wait before the second attempt
+  longestMs: number; // no wait is longer
+}>;
+
+/**
+ * Gives the wait before an attempt: doubling, and between half and all of that by chance, so that those who failed
+ * together do not come back together.
+ *
+ * @param attempt - Attempts already made, 1 or more.
+ * @param random - In [0, 1).
+ * @returns Milliseconds.
+ */
+export function retryWaitMs(plan: RetryPlan, attempt: number, random: () => number): number {
+  const longest = Math.min(plan.longestMs, plan.firstMs * 2 ** Math.min(attempt - 1, 52));
+  return Math.round(longest / 2 + (longest / 2) * random());
+}
+
+/**
+ * Makes attempts until one is final.
+ *
+ * @param attempt - Makes one; gets how many were made before.
+ * @param isFinal - Whether a result ends it.
+ * @returns The final result, or the last one when the attempts are used up.
+ * @throws What an attempt throws (a throw is final), or the signal's reason.
+ */
+export async function retry<Value>(
+  plan: RetryPlan,
+  signal: AbortSignal,
+  random: () => number,
+  attempt: (made: number) => Promise<Value>,
+  isFinal: (value: Value) => boolean,
+): Promise<Value> {
+  let made = 0;
+  for (;;) {
+    const value = await attempt(made);
+    made += 1;
+    if (isFinal(value) || made >= plan.attempts) return value;
+    await sleep(retryWaitMs(plan, made, random), signal);
+  }
+}
