@@ -1,0 +1,112 @@
+/**
+ * What this gateway refuses to serve: ids, content hashes and names, in a file of their own.
+ *
+ * The index can be rebuilt from the chain, what an administrator was told cannot: this file is synced before a call
+ * returns, and every process that has it open sees the change with its next question.
+ * @module
+ */
+import type { Id } from "../arweave/id.ts";
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+import { type Clock, unixSeconds } from "../lib/clock.ts";
+import { openForWriting, prepareQuery } from "./sqlite.ts";
+
+/** What an administrator says beside the thing itself; documentation only. */
+export type BlockNote = Readonly<{ source?: string; notes?: string }>;
+
+/** One refusal, as it is listed. */
+export type Blocked = Readonly<{
+  kind: BlockedKind;
+  /** The id, the base64url SHA-256, or the name. */
+  value: string;
+  source: string | null;
+  notes: string | null;
+  /** Unix seconds. */
+  blockedAt: number;
+}>;
+
+/** What can be refused. */
+export type BlockedKind = "id" | "hash" | "name";
+
+/** The refusals in force. Every question reads the file: an answer is never older than the call. */
+export type Moderation = Readonly<{
+  block: (kind: BlockedKind, value: string, note: BlockNote) => void;
+  /** Answers whether it was blocked. */
+  unblock: (kind: BlockedKind, value: string) => boolean;
+  isBlockedId: (id: Id) => boolean;
+  /** @param digest - SHA-256 of a payload, 32 bytes. */
+  isBlockedDigest: (digest: Uint8Array) => boolean;
+  isBlockedName: (name: string) => boolean;
+  /** Whether content of unknown digest must be hashed before it leaves. */
+  hasBlockedDigests: () => boolean;
+  /** Whether anything of that kind is refused. */
+  has: (kind: BlockedKind) => boolean;
+  /** Changes whenever a refusal is added or taken back, in any process: a key for what was derived from them. */
+  version: () => number;
+  /** In order of time, newest first; at most `limit`. */
+  list: (limit: number) => readonly Blocked[];
+  close: () => void;
+}>;
+
+const migrations = [
+  `CREATE TABLE blocked (
+     kind TEXT NOT NULL CHECK (kind IN ('id', 'hash', 'name')),
+     value TEXT NOT NULL,
+     source TEXT,
+     notes TEXT,
+     blocked_at INTEGER NOT NULL,
+     PRIMARY KEY (kind, value)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE revision (number INTEGER NOT NULL) STRICT;
+   INSERT INTO revision VALUES (0);
+   CREATE TRIGGER blocked_added AFTER INSERT ON blocked BEGIN UPDATE revision SET number = number + 1; END;
+   CREATE TRIGGER blocked_removed AFTER DELETE ON blocked BEGIN UPDATE revision SET number = number + 1; END;`,
+];
+
+/** The file is small: refusals are typed in by people or come from lists of thousands. */
+const cacheBytes = 2 * 2 ** 20;
+
+/** Opens the refusals, creating the file when absent. Any number of threads and processes may hold it. */
+export function openModeration(path: string, clock: Clock): Moderation {
+  const db = openForWriting(path, { migrations, synchronous: "FULL", cacheBytes });
+  const put = db.prepare(
+    `INSERT INTO blocked (kind, value, source, notes, blocked_at) VALUES (?, ?, ?, ?, ?)
+     ON CONFLICT DO UPDATE SET source = excluded.source, notes = excluded.notes`,
+  );
+  const remove = db.prepare("DELETE FROM blocked WHERE kind = ? AND value = ?");
+  const find = prepareQuery<{ found: number }>(
+    db,
+    "SELECT 1 AS found FROM blocked WHERE kind = ? AND value = ?",
+  );
+  const findAny = prepareQuery<{ found: number }>(
+    db,
+    "SELECT 1 AS found FROM blocked WHERE kind = ? LIMIT 1",
+  );
+  const revision = prepareQuery<{ number: number }>(db, "SELECT number FROM revision");
+  const newest = prepareQuery<Blocked>(
+    db,
+    `SELECT kind, value, source, notes, blocked_at AS blockedAt FROM blocked
+     ORDER BY blocked_at DESC, kind, value LIMIT ?`,
+  );
+  const isBlocked = (kind: BlockedKind, value: string): boolean => find.get(kind, value) !== undefined;
+  const has = (kind: BlockedKind): boolean => findAny.get(kind) !== undefined;
+
+  return {
+    block: (kind, value, { source, notes }) => {
+      put.run(kind, value, source ?? null, notes ?? null, unixSeconds(clock));
+    },
+    unblock: (kind, value) => remove.run(kind, value).changes > 0,
+    isBlockedId: (id) => isBlocked("id", id),
+    isBlockedDigest: (digest) => isBlocked("hash", encodeBase64url(digest)),
+    isBlockedName: (name) => isBlocked("name", name),
+    hasBlockedDigests: () => has("hash"),
+    has,
+    version: () => revision.get()?.number ?? 0,
+    list: (limit) => newest.all(limit),
+    close: () => db.close(),
+  };
+}
+
+/** Whether a text can be the hash of content: base64url SHA-256 in its canonical spelling. */
+export function isContentHash(text: string): boolean {
+  return decodeBase64url(text)?.length === 32;
+}

@@ -1,0 +1,156 @@
+/**
+ * Opening SQLite files: one place for pragmas, migrations and transactions.
+ *
+ * Every file is in WAL mode, so that readers never wait for the writer. A statement that is used more than once is
+ * prepared once and kept by its owner.
+ * Source: reference/runtime.md §6, reference/index.md §6.
+ * @module
+ */
+import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
+
+/** How a file is opened for writing. */
+export type WriteOptions = Readonly<{
+  /** SQL scripts in order; the n-th takes a file from version n to n + 1. Never edited once released. */
+  migrations: readonly string[];
+  /** NORMAL may lose the last transactions with the machine's power, never with the process; FULL loses none. */
+  synchronous: "NORMAL" | "FULL";
+  /** Page cache of this connection, bytes. */
+  cacheBytes: number;
+}>;
+
+/** Large enough for a whole row of postings to fit often, small enough for point reads (index.md: 4k to 16k alike). */
+const pageBytes = 8_192;
+/** How long a connection waits for another one's lock before it fails. */
+const busyTimeoutMs = 5_000;
+/** The log file is cut back to this after a checkpoint that emptied it. */
+const walBytesKept = 64 * 2 ** 20;
+
+/**
+ * Opens a file for writing, creates it when absent, and brings it to the newest version.
+ *
+ * @throws Error when the file is no database, is damaged where it is read first, or is of a newer version.
+ */
+export function openForWriting(path: string, options: WriteOptions): Database {
+  return opened(path, () => {
+    const db = new Database(path, { create: true, readwrite: true, strict: true });
+    try {
+      db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+      db.run(`PRAGMA page_size = ${pageBytes}`);
+      db.run("PRAGMA journal_mode = WAL");
+      db.run(`PRAGMA synchronous = ${options.synchronous}`);
+      db.run(`PRAGMA journal_size_limit = ${walBytesKept}`);
+      db.run("PRAGMA foreign_keys = ON");
+      db.run("PRAGMA cell_size_check = ON");
+      setCache(db, options.cacheBytes);
+      migrate(db, options.migrations);
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+/**
+ * Opens a file that exists for reading; the connection refuses to write.
+ *
+ * @param cacheBytes - Page cache of this connection, bytes.
+ * @throws Error when the file does not exist or is no database.
+ */
+export function openForReading(path: string, cacheBytes: number): Database {
+  return opened(path, () => {
+    // Opened read-write: a reader that comes first after a crash must be able to recover the log.
+    const db = new Database(path, { create: false, readwrite: true, strict: true });
+    try {
+      db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+      db.run("PRAGMA query_only = ON");
+      setCache(db, cacheBytes);
+      db.run("SELECT count(*) FROM sqlite_schema");
+      return db;
+    } catch (error) {
+      db.close();
+      throw error;
+    }
+  });
+}
+
+/** Runs work in one transaction: all of it is written, or, when it throws, nothing. */
+export function inTransaction<Answer>(db: Database, work: () => Answer): Answer {
+  return between(db, "BEGIN IMMEDIATE", work);
+}
+
+/** Runs reads that must see one state of the database. */
+export function inSnapshot<Answer>(db: Database, work: () => Answer): Answer {
+  return db.inTransaction ? work() : between(db, "BEGIN", work);
+}
+
+/** A statement that reads rows of a known shape; the shape is the SQL's, stated once beside it. */
+export type Query<Row> = Readonly<{
+  get: (...parameters: SQLQueryBindings[]) => Row | undefined;
+  all: (...parameters: SQLQueryBindings[]) => Row[];
+}>;
+
+/** Prepares a statement that reads. */
+export function prepareQuery<Row>(db: Database, sql: string): Query<Row> {
+  const statement: Statement<Row, SQLQueryBindings[]> = db.prepare(sql);
+  return {
+    get: (...parameters) => statement.get(...parameters) ?? undefined,
+    all: (...parameters) => statement.all(...parameters),
+  };
+}
+
+/**
+ * Reads all of a file and tells what is damaged.
+ *
+ * @param faultsMax - At most so many lines are answered.
+ * @returns One line a fault; empty when the file is whole.
+ */
+export function checkIntegrity(db: Database, faultsMax: number): string[] {
+  try {
+    const rows = prepareQuery<{ integrity_check: string }>(db, `PRAGMA integrity_check(${faultsMax})`).all();
+    return rows.map((row) => row.integrity_check).filter((line) => line !== "ok");
+  } catch (error) {
+    // Damage that keeps SQLite from walking the file at all is thrown, not listed: it is a finding all the same.
+    return [error instanceof Error ? error.message : String(error)];
+  }
+}
+
+function opened(path: string, open: () => Database): Database {
+  try {
+    return open();
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Error(`cannot open the database ${path}: ${reason}`, { cause: error });
+  }
+}
+
+function setCache(db: Database, bytes: number): void {
+  db.run(`PRAGMA cache_size = -${Math.ceil(bytes / 1_024)}`);
+}
+
+function migrate(db: Database, migrations: readonly string[]): void {
+  inTransaction(db, () => {
+    db.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT");
+    const found = prepareQuery<{ version: number }>(db, "SELECT version FROM schema_version").get();
+    if (found === undefined) db.run("INSERT INTO schema_version VALUES (0)");
+    const version = found?.version ?? 0;
+    if (version > migrations.length)
+      throw new Error(`its version is ${version}, this program knows ${migrations.length}`);
+    if (version === migrations.length) return;
+    for (const script of migrations.slice(version)) db.run(script);
+    db.run("UPDATE schema_version SET version = ?", [migrations.length]);
+  });
+}
+
+function between<Answer>(db: Database, begin: string, work: () => Answer): Answer {
+  db.run(begin);
+  try {
+    const answer = work();
+    db.run("COMMIT");
+    return answer;
+  } catch (error) {
+    // A full disk or a damaged page may have ended the transaction already.
+    if (db.inTransaction) db.run("ROLLBACK");
+    throw error;
+  }
+}

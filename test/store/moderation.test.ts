@@ -1,0 +1,71 @@
+/**
+ * Refusals: what was told stays told, in every connection and after a restart.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { readId } from "../../src/arweave/id.ts";
+import { assert } from "../../src/lib/assert.ts";
+import { isContentHash, openModeration } from "../../src/store/moderation.ts";
+import { temporaryFolder } from "./folder.ts";
+
+const id = readId("A".repeat(43));
+assert(id !== undefined, "the test's id is an id");
+
+describe("moderation", () => {
+  test("a refusal is seen by another connection at once and survives closing", () => {
+    using folder = temporaryFolder();
+    const path = `${folder.path}/moderation.sqlite`;
+    const first = openModeration(path, () => 1_700_000_000_000);
+    const second = openModeration(path, () => 1_700_000_000_000);
+    expect(second.isBlockedId(id)).toBe(false);
+    first.block("id", id, { source: "court", notes: "order 5" });
+    expect(second.isBlockedId(id)).toBe(true);
+    first.close();
+    second.close();
+
+    const third = openModeration(path, () => 0);
+    expect(third.list(10)).toEqual([
+      { kind: "id", value: id, source: "court", notes: "order 5", blockedAt: 1_700_000_000 },
+    ]);
+    third.close();
+  });
+
+  test("ids, hashes and names are refused apart from each other", () => {
+    using folder = temporaryFolder();
+    const moderation = openModeration(`${folder.path}/moderation.sqlite`, () => 0);
+    const digest = new Uint8Array(32);
+    moderation.block("hash", "A".repeat(43), {});
+    expect([moderation.isBlockedId(id), moderation.isBlockedDigest(digest)]).toEqual([false, true]);
+    expect([moderation.hasBlockedDigests(), moderation.has("name")]).toEqual([true, false]);
+    moderation.block("name", "ardrive", {});
+    expect(moderation.isBlockedName("ardrive")).toBe(true);
+    expect(moderation.isBlockedName("arDrive")).toBe(false);
+    moderation.close();
+  });
+
+  test("what is taken back is served again, and each change has a new version", () => {
+    using folder = temporaryFolder();
+    const moderation = openModeration(`${folder.path}/moderation.sqlite`, () => 0);
+    const versions = [moderation.version()];
+    moderation.block("name", "a", {});
+    versions.push(moderation.version());
+    moderation.block("name", "a", { notes: "said twice" });
+    expect(moderation.list(10).length).toBe(1);
+    expect(moderation.unblock("name", "a")).toBe(true);
+    versions.push(moderation.version());
+    expect(moderation.unblock("name", "a")).toBe(false);
+    expect(moderation.isBlockedName("a")).toBe(false);
+    expect(new Set(versions).size).toBe(3);
+    moderation.close();
+  });
+
+  test.each([
+    ["A".repeat(43), true],
+    [`${"A".repeat(42)}B`, false], // bits set that the canonical spelling leaves zero
+    ["A".repeat(42), false],
+    ["", false],
+    [`${"A".repeat(43)}=`, false],
+  ])("%p is a content hash: %p", (text, expected) => {
+    expect(isContentHash(text)).toBe(expected);
+  });
+});
