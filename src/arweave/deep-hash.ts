@@ -1,0 +1,98 @@
+/**
+ * Deep hash: the one hash of a nested list of byte strings, under which no two different structures collide.
+ *
+ * A blob is H(H("blob" + size) ‖ H(bytes)); a list starts with H("list" + count) and takes in each item's deep hash
+ * in turn, H(so far ‖ item). H is SHA-384, numbers are decimal text.
+ * Source: reference/chain.md §2; measured equal on real transactions and blocks (test/arweave).
+ * @module
+ */
+import { assert } from "../lib/assert.ts";
+import { utf8Bytes } from "../lib/bytes.ts";
+
+/** What can be hashed: bytes, or a list of such. */
+export type DeepHashChunk = Uint8Array | readonly DeepHashChunk[];
+
+/** The deep hash of one blob whose bytes arrive in pieces. */
+export type BlobHash = Readonly<{
+  /** Takes in the next bytes. */
+  update(piece: Uint8Array): void;
+  /** The 48 bytes; to be asked once, when exactly the announced number of bytes has come. */
+  digest(): Uint8Array;
+}>;
+
+/** Bytes of a deep hash. */
+export const deepHashSize = 48;
+
+/** Sizes and counts below this have their tag's hash remembered: nearly every field is shorter. */
+const rememberedTags = 1_024;
+
+const blobTags: (Uint8Array | undefined)[] = new Array(rememberedTags);
+const listTags: (Uint8Array | undefined)[] = new Array(rememberedTags);
+
+/** The deep hash (48 bytes) of a chunk. The caller bounds how deep lists nest. */
+export function deepHash(chunk: DeepHashChunk): Uint8Array {
+  return chunk instanceof Uint8Array ? deepHashBlob(chunk) : deepHashList(chunk.map(deepHash));
+}
+
+/** The deep hash of one blob. */
+export function deepHashBlob(bytes: Uint8Array): Uint8Array {
+  const pair = new Uint8Array(2 * deepHashSize);
+  pair.set(tagHash("blob", bytes.length), 0);
+  pair.set(sha384(bytes), deepHashSize);
+  return sha384(pair);
+}
+
+/**
+ * The deep hash of a list whose items are hashed already.
+ *
+ * @param items - The deep hash of each item, in order.
+ */
+export function deepHashList(items: readonly Uint8Array[]): Uint8Array {
+  const pair = new Uint8Array(2 * deepHashSize);
+  let soFar = tagHash("list", items.length);
+  for (const item of items) {
+    pair.set(soFar, 0);
+    pair.set(item, deepHashSize);
+    soFar = sha384(pair);
+  }
+  return soFar;
+}
+
+/**
+ * Begins the deep hash of a blob that is too large to hold.
+ *
+ * @param size - Bytes that will come, exactly.
+ */
+export function createBlobHash(size: number): BlobHash {
+  const hasher = new Bun.CryptoHasher("sha384");
+  let come = 0;
+  return {
+    update(piece) {
+      come += piece.length;
+      hasher.update(piece);
+    },
+    digest() {
+      assert(come === size, "a blob hash gets as many bytes as it was told");
+      const pair = new Uint8Array(2 * deepHashSize);
+      pair.set(tagHash("blob", size), 0);
+      pair.set(hasher.digest(), deepHashSize);
+      return sha384(pair);
+    },
+  };
+}
+
+function tagHash(kind: "blob" | "list", size: number): Uint8Array {
+  const remembered = kind === "blob" ? blobTags : listTags;
+  const known = remembered[size];
+  if (known !== undefined) return known;
+  const made = sha384(utf8Bytes(kind + size));
+  if (size < rememberedTags) remembered[size] = made;
+  return made;
+}
+
+function sha384(bytes: Uint8Array): Uint8Array {
+  // The one-shot call with a given output is twice as fast as createHash on 96 bytes (measured: 0.26 against 0.48 µs).
+  const out = new Uint8Array(deepHashSize);
+  Bun.SHA384.hash(bytes, out);
+  return out;
+}

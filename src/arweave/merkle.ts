@@ -1,0 +1,271 @@
+/**
+ * Merkle trees over offsets: how a data root commits to chunks, how a tx root commits to data roots, and proofs.
+ *
+ * A leaf is H(H(hash) ‖ H(end)), a branch H(H(left) ‖ H(right) ‖ H(end of left)); H is SHA-256 and an offset ("note")
+ * 32 bytes big-endian. Rows pair from left to right and an odd node moves up as it is. A path lists, from the root
+ * down, left ‖ right ‖ note of each branch and at last hash ‖ note of the leaf.
+ * Source: reference/chain.md §2; the reference node's results in the vectors' merkle-ruleset.
+ * @module
+ */
+import { assert } from "../lib/assert.ts";
+import { concatBytes, equalBytes, readUnsigned, writeUnsignedFixed } from "../lib/bytes.ts";
+
+/** A leaf: the hash that it commits to (32 bytes, or none for padding and empty data), and where it ends. */
+export type MerkleLeaf = Readonly<{ hash: Uint8Array; end: number | bigint }>;
+
+/** A tree with everything needed to prove any of its leaves. */
+export type MerkleTree = Readonly<{
+  /** 32 bytes; none for a tree without leaves. */
+  root: Uint8Array;
+  leafCount: number;
+  /** The path of one leaf. @param index - From 0 to `leafCount` − 1. */
+  path(index: number): Uint8Array;
+}>;
+
+/**
+ * How strictly a path is read; which one holds follows from where the block begins (`rulesetAt`).
+ * "basic" checks hashes alone and is for tx paths.
+ */
+export type Ruleset = "basic" | "strict-borders" | "strict-split" | "relaxed";
+
+/** A leaf that a path leads to. Offsets are half-open, from the start of the tree's data. */
+export type ProvenLeaf = Readonly<{ hash: Uint8Array; start: bigint; end: bigint }>;
+
+/** Bytes of a full chunk, and the grid that data and padding follow. */
+export const chunkSize = 262_144;
+
+/** Longest path that is read: 2,730 branches of 96 bytes, each with a marker of 32, and the leaf. */
+export const pathSizeMax = 349_504;
+
+const hashSize = 32;
+const noteSize = 32;
+const leafSize = hashSize + noteSize;
+const branchSize = 2 * hashSize + noteSize;
+const chunkBig = BigInt(chunkSize);
+const noHash = new Uint8Array(0);
+
+/**
+ * Builds a tree.
+ *
+ * @param leaves - In order; `end` never falls.
+ */
+export function buildTree(leaves: readonly MerkleLeaf[]): MerkleTree {
+  const ends = leaves.map(({ end }) => noteOf(end));
+  const rows = [leaves.map(({ hash }, index) => leafId(hash, ends[index] ?? noHash))];
+  for (let row = rows[0] ?? []; row.length > 1; row = rows[rows.length - 1] ?? []) {
+    rows.push(rowAbove(row, ends, rows.length - 1));
+  }
+  return {
+    root: rows[rows.length - 1]?.[0] ?? noHash,
+    leafCount: leaves.length,
+    path(index) {
+      const leaf = leaves[index];
+      assert(leaf !== undefined, "a path is asked of a leaf that exists");
+      const parts: Uint8Array[] = [];
+      for (let level = rows.length - 2; level >= 0; level--) {
+        const left = (index >> level) & ~1;
+        const right = rows[level]?.[left + 1];
+        if (right === undefined) continue; // an odd node has no branch of its own on this level
+        parts.push(rows[level]?.[left] ?? noHash, right, ends[((left + 1) << level) - 1] ?? noHash);
+      }
+      return concatBytes([...parts, leaf.hash, ends[index] ?? noHash]);
+    },
+  };
+}
+
+/** The 32 bytes of an offset inside of trees and paths. */
+export function noteOf(offset: number | bigint): Uint8Array {
+  if (typeof offset === "bigint") return writeUnsignedFixed(offset, noteSize);
+  assert(Number.isSafeInteger(offset) && offset >= 0, "an offset is a whole number of bytes");
+  const note = new Uint8Array(noteSize);
+  const view = new DataView(note.buffer);
+  view.setUint32(24, Math.floor(offset / 2 ** 32));
+  view.setUint32(28, offset >>> 0);
+  return note;
+}
+
+/** The id of a leaf. */
+export function leafId(hash: Uint8Array, note: Uint8Array): Uint8Array {
+  return sha256Pair(sha256(hash), sha256(note));
+}
+
+/** The id of a branch; `note` is the offset at which its left half ends. */
+export function branchId(left: Uint8Array, right: Uint8Array, note: Uint8Array): Uint8Array {
+  return sha256(concatBytes([sha256(left), sha256(right), sha256(note)]));
+}
+
+/**
+ * Follows a path from the root to the leaf at an offset, checking every hash on the way.
+ *
+ * @param question.size - Bytes of the tree's data, above 0.
+ * @param question.target - The byte asked for, from 0 to `size` − 1; beyond the ends it counts as the nearest byte.
+ * @returns The leaf, or `undefined` when the path does not lead from this root to that byte under these rules.
+ */
+export function validatePath(question: {
+  root: Uint8Array;
+  path: Uint8Array;
+  target: number | bigint;
+  size: number | bigint;
+  ruleset: Ruleset;
+}): ProvenLeaf | undefined {
+  const { path, ruleset } = question;
+  const size = BigInt(question.size);
+  if (size <= 0n || path.length > pathSizeMax) return undefined;
+  const step: Step = {
+    id: question.root,
+    target: clamp(BigInt(question.target), size),
+    left: 0n,
+    right: size,
+    shift: 0n,
+    rightmost: undefined,
+  };
+  let at = 0;
+  while (path.length - at !== leafSize) {
+    const marked = ruleset === "relaxed" && hasMarker(path, at);
+    if (marked) at += hashSize;
+    if (path.length - at < branchSize || !descend(step, path.subarray(at, at + branchSize), marked))
+      return undefined;
+    at += branchSize;
+  }
+  return readLeaf(step, path.subarray(at), size, ruleset);
+}
+
+/** The root that a path claims, whatever it is worth: the id of its first branch or leaf. */
+export function rootOfPath(path: Uint8Array): Uint8Array | undefined {
+  if (path.length === leafSize) return leafId(path.subarray(0, hashSize), path.subarray(hashSize));
+  if (path.length < branchSize) return undefined;
+  const at = hasMarker(path, 0) ? hashSize : 0;
+  const [left, right, note] = branchParts(path.subarray(at, at + branchSize));
+  return branchId(left, right, note);
+}
+
+/**
+ * The rules for chunks of a block.
+ *
+ * @param blockStart - Weave offset at which the block's data begins.
+ * @param thresholds - As the block itself states them; `undefined` means that these rules hold nowhere.
+ */
+export function rulesetAt(
+  blockStart: bigint,
+  thresholds: { strictSplitThreshold: bigint | undefined; rebaseThreshold: bigint | undefined },
+): "strict-borders" | "strict-split" | "relaxed" {
+  const { strictSplitThreshold: strict, rebaseThreshold: rebase } = thresholds;
+  if (rebase !== undefined && blockStart >= rebase) return "relaxed";
+  return strict !== undefined && blockStart >= strict ? "strict-split" : "strict-borders";
+}
+
+/** Where on the way down a path stands. Bounds are half-open, relative to `shift`. */
+type Step = {
+  id: Uint8Array;
+  target: bigint;
+  left: bigint;
+  right: bigint;
+  /** Bytes by which rebased subtrees have moved zero. */
+  shift: bigint;
+  /** Whether only right turns were taken since the subtree began; `undefined` before the first turn. */
+  rightmost: boolean | undefined;
+};
+
+/** Takes one branch; false when its hashes are not those of the node above. */
+function descend(step: Step, branch: Uint8Array, rebased: boolean): boolean {
+  const [leftId, rightId, noteBytes] = branchParts(branch);
+  if (!equalBytes(branchId(leftId, rightId, noteBytes), step.id)) return false;
+  const note = readUnsigned(noteBytes);
+  const goesLeft = step.target < note;
+  const left = goesLeft ? step.left : larger(step.left, note);
+  const right = goesLeft ? smaller(step.right, note) : step.right;
+  step.id = goesLeft ? leftId : rightId;
+  if (!rebased) {
+    step.left = left;
+    step.right = right;
+    step.rightmost = goesLeft ? false : (step.rightmost ?? true);
+    return true;
+  }
+  // A rebased subtree counts from zero, and is the first and the last in its own eyes.
+  step.left = 0n;
+  step.right = right - left;
+  step.target -= left;
+  step.shift += left;
+  step.rightmost = undefined;
+  return true;
+}
+
+function readLeaf(step: Step, leaf: Uint8Array, size: bigint, ruleset: Ruleset): ProvenLeaf | undefined {
+  const hash = leaf.subarray(0, hashSize);
+  const noteBytes = leaf.subarray(hashSize);
+  const end = readUnsigned(noteBytes);
+  if (ruleset !== "basic" && (end - step.left > chunkBig || step.right - step.left > chunkBig))
+    return undefined;
+  if (ruleset === "strict-split" && !isSplitStrictly(step, end, size)) return undefined;
+  if (ruleset === "relaxed" && !isSplitRelaxed(step, end)) return undefined;
+  if (!equalBytes(leafId(hash, noteBytes), step.id)) return undefined;
+  const covered = larger(smaller(step.right, end), step.left + 1n);
+  return { hash, start: step.shift + step.left, end: step.shift + covered };
+}
+
+/** Every chunk starts on the grid, but the last may begin before the grid line that its predecessor fell short of. */
+function isSplitStrictly({ left, right }: Step, end: bigint, size: bigint): boolean {
+  const onGrid = left % chunkBig === 0n;
+  if (end - left === chunkBig) return onGrid;
+  if (end === size) return right % chunkBig > 0n && left <= right - (right % chunkBig);
+  return onGrid && size - left > chunkBig && size - left < 2n * chunkBig;
+}
+
+/** Only the last chunk of a subtree may start off the grid, and must then reach into a step of its own. */
+function isSplitRelaxed({ left, shift, rightmost }: Step, end: bigint): boolean {
+  const from = shift + left;
+  const to = shift + end;
+  if (from % chunkBig === 0n) return true;
+  return rightmost === true && from / chunkBig + 1n === to / chunkBig && to % chunkBig !== 0n;
+}
+
+function rowAbove(row: readonly Uint8Array[], ends: readonly Uint8Array[], level: number): Uint8Array[] {
+  const above: Uint8Array[] = [];
+  for (let index = 0; index < row.length; index += 2) {
+    const left = row[index] ?? noHash;
+    const right = row[index + 1];
+    above.push(
+      right === undefined ? left : branchId(left, right, ends[((index + 1) << level) - 1] ?? noHash),
+    );
+  }
+  return above;
+}
+
+function hasMarker(path: Uint8Array, at: number): boolean {
+  if (path.length - at < hashSize + branchSize) return false;
+  for (let index = at; index < at + hashSize; index++) if (path[index] !== 0) return false;
+  return true;
+}
+
+function branchParts(branch: Uint8Array): [Uint8Array, Uint8Array, Uint8Array] {
+  return [
+    branch.subarray(0, hashSize),
+    branch.subarray(hashSize, 2 * hashSize),
+    branch.subarray(2 * hashSize),
+  ];
+}
+
+function clamp(target: bigint, size: bigint): bigint {
+  return smaller(larger(target, 0n), size - 1n);
+}
+
+function smaller(left: bigint, right: bigint): bigint {
+  return left < right ? left : right;
+}
+
+function larger(left: bigint, right: bigint): bigint {
+  return left > right ? left : right;
+}
+
+function sha256Pair(left: Uint8Array, right: Uint8Array): Uint8Array {
+  const pair = new Uint8Array(2 * hashSize);
+  pair.set(left, 0);
+  pair.set(right, hashSize);
+  return sha256(pair);
+}
+
+function sha256(bytes: Uint8Array): Uint8Array {
+  const out = new Uint8Array(hashSize);
+  Bun.SHA256.hash(bytes, out);
+  return out;
+}
