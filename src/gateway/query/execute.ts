@@ -1,0 +1,215 @@
+/**
+ * Answers one GraphQL request over the index: text in, finished bytes or the reasons of a refusal out.
+ *
+ * graphql-js parses, validates, coerces variables and answers introspection; the rest is executed here, because its
+ * own execution is most of what a page costs (measured: 2 ms of 100 rows; bench/graphql.ts).
+ * Source: design.md §7; reference/graphql.md §0; GraphQL specification (October 2021) §6.
+ * @module
+ */
+import {
+  type DocumentNode,
+  executeSync,
+  GraphQLError,
+  type GraphQLFormattedError,
+  getArgumentValues,
+  getOperationAST,
+  getVariableValues,
+  Kind,
+  locatedError,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+} from "graphql";
+import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import type { IndexReader } from "../../store/index-reader.ts";
+import { createAnswerText, type WriteValue, writeText } from "./answer-text.ts";
+import { createDocumentReader } from "./document.ts";
+import { requestRowsMax } from "./limits.ts";
+import type { BlocksArguments, TransactionsArguments } from "./plan.ts";
+import {
+  type RootContext,
+  resolveBlock,
+  resolveBlocks,
+  resolveTransaction,
+  resolveTransactions,
+  tagBytesMax,
+} from "./roots.ts";
+import { schema } from "./schema.ts";
+import { fragmentsOf, type SelectedField, type SelectionScope, selectFields } from "./selection.ts";
+import type { SignatureSource } from "./signatures.ts";
+
+/** A request as its client sent it. */
+export type QueryRequest = Readonly<{
+  query: string;
+  variables: Readonly<Record<string, unknown>> | undefined;
+  operationName: string | undefined;
+}>;
+
+/** An error before anything was executed, so that it crosses threads; `positions` are indexes into the query's text. */
+export type QueryFault = Readonly<{
+  message: string;
+  positions: readonly number[];
+  extensions: Readonly<Record<string, unknown>>;
+}>;
+
+/** What comes of a request. */
+export type QueryAnswer =
+  /** A whole body, `data` with `errors` where there were some; `defects` are for the log only. */
+  | Readonly<{ kind: "answered"; body: Uint8Array<ArrayBuffer>; defects: readonly unknown[] }>
+  /** Nothing was executed: the document, its operation or its variables are not right. */
+  | Readonly<{ kind: "refused"; faults: readonly QueryFault[] }>;
+
+/** Answers requests, one at a time. `checkpoint` is called between steps and throws to end the request. */
+export type QueryExecutor = (request: QueryRequest, checkpoint: () => void) => QueryAnswer;
+
+/** Where answers come from. */
+export type QuerySources = Readonly<{ reader: IndexReader; signatures: SignatureSource }>;
+
+/** What a defect says to its caller. */
+const defectMessage = "Internal Server Error";
+
+/** Faults of variables that one answer lists. */
+const faultsMax = 20;
+
+/** Creates the executor of one index. */
+export function createQueryExecutor(sources: QuerySources): QueryExecutor {
+  const readDocument = createDocumentReader();
+  return (request, checkpoint) => {
+    const reading = readDocument(request.query);
+    if (reading.kind === "errors") return refused(reading.errors);
+    const operation = findOperation(reading.document, request.operationName);
+    if (operation instanceof GraphQLError) return refused([operation]);
+    const variables = getVariableValues(
+      schema,
+      operation.variableDefinitions ?? [],
+      { ...request.variables },
+      { maxErrors: faultsMax },
+    );
+    if (variables.errors !== undefined) return refused(variables.errors);
+    const scope = { fragments: fragmentsOf(reading.document), variables: variables.coerced };
+    const context = { ...sources, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
+    return execute({ request, operation, scope, context });
+  };
+}
+
+type Execution = Readonly<{
+  request: QueryRequest;
+  operation: OperationDefinitionNode;
+  scope: SelectionScope;
+  context: RootContext;
+}>;
+
+function findOperation(
+  document: DocumentNode,
+  name: string | undefined,
+): OperationDefinitionNode | GraphQLError {
+  const operation = getOperationAST(document, name);
+  if (operation === null || operation === undefined) {
+    const message =
+      name === undefined
+        ? "Must provide operation name if query contains multiple operations."
+        : `Unknown operation named "${name}".`;
+    return new GraphQLError(message);
+  }
+  if (operation.operation === OperationTypeNode.QUERY) return operation;
+  return new GraphQLError(`Schema is not configured to execute ${operation.operation} operation.`, {
+    nodes: operation,
+  });
+}
+
+function execute(execution: Execution): QueryAnswer {
+  const writers: { key: string; write: WriteValue }[] = [];
+  const errors: GraphQLFormattedError[] = [];
+  const defects: unknown[] = [];
+  let isNull = false;
+  for (const field of selectFields([execution.operation.selectionSet], execution.scope)) {
+    try {
+      writers.push({ key: field.key, write: resolve(field, execution) });
+    } catch (error) {
+      if (!isPublic(error)) defects.push(error);
+      errors.push(locate(error, field).toJSON());
+      writers.push({ key: field.key, write: writeText("null") });
+      isNull = isNull || !nullableRoots.has(field.name);
+    }
+    // A null where the schema allows none makes the whole of `data` null: the rest need not be read.
+    if (isNull) break;
+  }
+  const body = writeBody(isNull ? undefined : writers, errors);
+  return { kind: "answered", body, defects };
+}
+
+const nullableRoots: ReadonlySet<string> = new Set(["transaction", "block", "__type"]);
+
+function resolve(field: SelectedField, execution: Execution): WriteValue {
+  const { context, scope } = execution;
+  context.checkpoint();
+  if (field.name.startsWith("__")) return introspect(field, execution);
+  const definition = schema.getQueryType()?.getFields()[field.name];
+  assert(definition !== undefined, "validation has found every root field in the schema");
+  // graphql-js has coerced them to what the schema says; the types below say the same.
+  const given = getArgumentValues(definition, field.nodes[0], { ...scope.variables });
+  switch (field.name) {
+    case "transaction":
+      return resolveTransaction(given as { id: string }, field, context);
+    case "transactions":
+      return resolveTransactions(given as TransactionsArguments, field, context);
+    case "block":
+      return resolveBlock(given as { id: string }, field, context);
+    default:
+      assert(field.name === "blocks", "the schema has four root fields");
+      return resolveBlocks(given as BlocksArguments, field, context);
+  }
+}
+
+/** `__schema`, `__type` and `__typename`: graphql-js answers a document that has only this field. */
+function introspect(field: SelectedField, { operation, scope, request }: Execution): WriteValue {
+  const only = { ...operation, selectionSet: { kind: Kind.SELECTION_SET, selections: field.nodes } } as const;
+  const result = executeSync({
+    schema,
+    document: { kind: Kind.DOCUMENT, definitions: [only, ...scope.fragments.values()] },
+    variableValues: request.variables,
+  });
+  const error = result.errors?.[0];
+  if (error !== undefined) throw error;
+  return writeText(JSON.stringify(result.data?.[field.key] ?? null));
+}
+
+function writeBody(
+  writers: readonly Readonly<{ key: string; write: WriteValue }>[] | undefined,
+  errors: readonly GraphQLFormattedError[],
+): Uint8Array<ArrayBuffer> {
+  const answer = createAnswerText();
+  answer.text += errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`;
+  if (writers === undefined) {
+    answer.text += "null}";
+    return answer.finish();
+  }
+  answer.text += "{";
+  for (const [index, { key, write }] of writers.entries()) {
+    answer.text += `${index === 0 ? "" : ","}${JSON.stringify(key)}:`;
+    write(answer);
+  }
+  answer.text += "}}";
+  return answer.finish();
+}
+
+/** Whether an error's message is meant for the caller. */
+function isPublic(error: unknown): error is GraphQLError | Failure {
+  return error instanceof GraphQLError || error instanceof Failure;
+}
+
+function locate(error: unknown, field: SelectedField): GraphQLError {
+  const shown = isPublic(error) ? error : new GraphQLError(defectMessage);
+  return locatedError(shown, field.nodes, [field.key]);
+}
+
+function refused(errors: readonly GraphQLError[]): QueryAnswer {
+  return {
+    kind: "refused",
+    faults: errors.map(({ message, positions, extensions }) => ({
+      message,
+      positions: positions ?? [],
+      extensions: { ...extensions },
+    })),
+  };
+}

@@ -1,0 +1,42 @@
+/**
+ * The query threads: each answers whole GraphQL requests over a read-only connection of its own.
+ * @module
+ */
+import { GraphQLError } from "graphql";
+import {
+  createQueryExecutor,
+  type QueryAnswer,
+  type QueryExecutor,
+  type QueryRequest,
+} from "../src/gateway/query/execute.ts";
+import { createSignatureSource } from "../src/gateway/query/signatures.ts";
+import { systemClock } from "../src/lib/clock.ts";
+import { openIndexReader } from "../src/store/index-reader.ts";
+
+/** One request, and where its answer is found. */
+export type QueryJob = Readonly<{
+  request: QueryRequest;
+  /** The index file. */
+  indexPath: string;
+  /** When the request must have ended, its wait for a thread included. Unix milliseconds. */
+  endsAtMs: number;
+}>;
+
+const executors = new Map<string, QueryExecutor>();
+
+/** Answers one request. */
+export function answerQuery(job: QueryJob): QueryAnswer {
+  return executorOf(job.indexPath)(job.request, () => {
+    if (systemClock() > job.endsAtMs)
+      throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
+  });
+}
+
+function executorOf(indexPath: string): QueryExecutor {
+  const before = executors.get(indexPath);
+  if (before !== undefined) return before;
+  const reader = openIndexReader(indexPath);
+  const executor = createQueryExecutor({ reader, signatures: createSignatureSource(reader) });
+  executors.set(indexPath, executor);
+  return executor;
+}
