@@ -1,0 +1,256 @@
+/**
+ * Filters: which transactions and items an operator wants, as a JSON text that is checked to its last key.
+ *
+ * Every object of a filter has exactly one key. What the peer gateway would ignore in silence is a fault here,
+ * named by its path. A filter has one canonical spelling, by which two of them are compared.
+ * Source: contract.md §3 "Filters"; RFC 8785 (canonical JSON).
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import { utf8Bytes } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
+import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
+import { repeatedKey } from "../lib/json-keys.ts";
+import type { Tag } from "./tags.ts";
+
+/** What one tag must be; without `value` and `valueStartsWith` the name suffices. Case counts. */
+export type TagCondition = Readonly<{ name: string; value?: string; valueStartsWith?: string }>;
+
+/** A filter as read. */
+export type Filter =
+  | Readonly<{ kind: "always" | "never" | "isNestedBundle" }>
+  | Readonly<{ kind: "and" | "or"; filters: readonly Filter[] }>
+  | Readonly<{ kind: "not"; filter: Filter }>
+  | Readonly<{ kind: "tags"; conditions: readonly TagCondition[] }>
+  | Readonly<{ kind: "attributes"; attributes: readonly (readonly [string, AttributeValue])[] }>
+  | Readonly<{ kind: "hashPartition"; count: number; key: string; targets: readonly number[] }>;
+
+export type AttributeValue = string | number | boolean | null;
+
+/** What a filter looks at. */
+export type FilterSubject = Readonly<{
+  tags: readonly Tag[];
+  /** True for a data item, which has a parent; false for a transaction. */
+  hasParent: boolean;
+  /** The subject's own field by its wire name (`owner_address`, `data_size`…); `undefined` when it has none. */
+  attribute(name: string): unknown;
+}>;
+
+/** Characters of a filter's text; a list of every owner one cares for still fits. */
+export const filterLengthMax = 1_048_576;
+
+/** Levels of `and`, `or` and `not`. */
+export const filterDepthMax = 32;
+
+const kinds = [
+  "tags",
+  "attributes",
+  "isNestedBundle",
+  "not",
+  "and",
+  "or",
+  "never",
+  "always",
+  "hashPartition",
+];
+
+/**
+ * Reads a filter.
+ *
+ * @param text - JSON.
+ * @throws Failure `malformed_input` with `facts.path` (such as `$.and[0].tags`) and `facts.reason`.
+ */
+export function readFilter(text: string): Filter {
+  if (text.length > filterLengthMax) throw fault("$", `is longer than ${filterLengthMax} characters`);
+  const value = readJson(text);
+  if (value === undefined) throw fault("$", "is no JSON");
+  const repeated = repeatedKey(text);
+  if (repeated !== undefined) throw fault(repeated, "stands twice");
+  return readNode(value, "$", 0);
+}
+
+/** Tells whether a filter wants a subject. */
+export function matches(filter: Filter, subject: FilterSubject): boolean {
+  switch (filter.kind) {
+    case "always":
+      return true;
+    case "never":
+      return false;
+    case "isNestedBundle":
+      return subject.hasParent;
+    case "and":
+      return filter.filters.every((part) => matches(part, subject));
+    case "or":
+      return filter.filters.some((part) => matches(part, subject));
+    case "not":
+      return !matches(filter.filter, subject);
+    case "tags":
+      return filter.conditions.every((condition) => subject.tags.some((tag) => meets(tag, condition)));
+    case "attributes":
+      return filter.attributes.every(([name, value]) => subject.attribute(name) === value);
+    case "hashPartition":
+      return isInPartition(subject.attribute(filter.key), filter.count, filter.targets);
+  }
+}
+
+/** Writes a filter in its one canonical spelling: keys in order, no white space. */
+export function canonical(filter: Filter): string {
+  switch (filter.kind) {
+    case "always":
+    case "never":
+    case "isNestedBundle":
+      return `{"${filter.kind}":true}`;
+    case "and":
+    case "or":
+      return `{"${filter.kind}":[${filter.filters.map(canonical).join(",")}]}`;
+    case "not":
+      return `{"not":${canonical(filter.filter)}}`;
+    case "tags":
+      return `{"tags":[${filter.conditions.map((condition) => writeSorted(Object.entries(condition))).join(",")}]}`;
+    case "attributes":
+      return `{"attributes":${writeSorted(filter.attributes)}}`;
+    case "hashPartition":
+      return `{"hashPartition":${writeSorted([
+        ["partitionCount", filter.count],
+        ["partitionKey", filter.key],
+        ["targetPartitions", filter.targets],
+      ])}}`;
+  }
+}
+
+function meets(tag: Tag, { name, value, valueStartsWith }: TagCondition): boolean {
+  if (tag.name !== name) return false;
+  if (value !== undefined) return tag.value === value;
+  return valueStartsWith === undefined || tag.value.startsWith(valueStartsWith);
+}
+
+/** The first six bytes of the value's SHA-256, big-endian, modulo the count. */
+function isInPartition(value: unknown, count: number, targets: readonly number[]): boolean {
+  if (typeof value !== "string") return false;
+  const hash = sha256(utf8Bytes(value));
+  let number = 0;
+  for (let index = 0; index < 6; index += 1) number = number * 256 + (hash[index] ?? 0);
+  return targets.includes(number % count);
+}
+
+function readNode(value: JsonValue, path: string, depth: number): Filter {
+  if (depth > filterDepthMax) throw fault(path, `nests deeper than ${filterDepthMax}`);
+  const [kind, content] = readOnlyMember(value, path);
+  const place = `${path}.${kind}`;
+  switch (kind) {
+    case "always":
+    case "never":
+    case "isNestedBundle":
+      if (content !== true) throw fault(place, "must be true");
+      return { kind };
+    case "and":
+    case "or":
+      return {
+        kind,
+        filters: readList(content, place).map((part, index) =>
+          readNode(part, `${place}[${index}]`, depth + 1),
+        ),
+      };
+    case "not":
+      return { kind, filter: readNode(content, place, depth + 1) };
+    case "tags":
+      return {
+        kind,
+        conditions: readList(content, place).map((part, index) => readCondition(part, `${place}[${index}]`)),
+      };
+    case "attributes":
+      return { kind, attributes: readAttributes(content, place) };
+    case "hashPartition":
+      return readPartition(content, place);
+    default:
+      throw fault(place, `is unknown; there are ${kinds.join(", ")}`);
+  }
+}
+
+function readOnlyMember(value: JsonValue, path: string): readonly [string, JsonValue] {
+  if (!isJsonObject(value)) throw fault(path, "must be an object");
+  const members = Object.entries(value);
+  const [first] = members;
+  if (first === undefined || members.length > 1) {
+    throw fault(path, `must have exactly one key, got ${members.map(([key]) => key).join(", ") || "none"}`);
+  }
+  return first;
+}
+
+function readList(value: JsonValue, path: string): readonly JsonValue[] {
+  if (!isJsonArray(value)) throw fault(path, "must be a list");
+  if (value.length === 0) throw fault(path, "must not be empty");
+  return value;
+}
+
+function readCondition(value: JsonValue, path: string): TagCondition {
+  const condition = readMembers(value, path, ["name", "value", "valueStartsWith"]);
+  const name = readText(condition.get("name"), `${path}.name`);
+  const exact = condition.get("value");
+  const start = condition.get("valueStartsWith");
+  if (exact !== undefined && start !== undefined) throw fault(path, "has both value and valueStartsWith");
+  if (exact !== undefined) return { name, value: readText(exact, `${path}.value`) };
+  if (start !== undefined) return { name, valueStartsWith: readText(start, `${path}.valueStartsWith`) };
+  return { name };
+}
+
+function readAttributes(value: JsonValue, path: string): readonly (readonly [string, AttributeValue])[] {
+  if (!isJsonObject(value)) throw fault(path, "must be an object");
+  const members = Object.entries(value);
+  if (members.length === 0) throw fault(path, "must not be empty");
+  return members.map(([name, part]) => {
+    if (typeof part === "object" && part !== null) throw fault(`${path}.${name}`, "must be a plain value");
+    if (typeof part === "bigint") throw fault(`${path}.${name}`, "must be within 2^53");
+    return [name, part];
+  });
+}
+
+function readPartition(value: JsonValue, path: string): Filter {
+  const members = readMembers(value, path, ["partitionCount", "partitionKey", "targetPartitions"]);
+  const count = readWhole(
+    members.get("partitionCount"),
+    `${path}.partitionCount`,
+    1,
+    Number.MAX_SAFE_INTEGER,
+  );
+  const key = readText(members.get("partitionKey"), `${path}.partitionKey`);
+  const list = `${path}.targetPartitions`;
+  const targets = readList(members.get("targetPartitions") ?? null, list).map((target, index) =>
+    readWhole(target, `${list}[${index}]`, 0, count - 1),
+  );
+  return { kind: "hashPartition", count, key, targets };
+}
+
+function readMembers(
+  value: JsonValue,
+  path: string,
+  known: readonly string[],
+): ReadonlyMap<string, JsonValue> {
+  if (!isJsonObject(value)) throw fault(path, "must be an object");
+  const members = Object.entries(value);
+  const stranger = members.find(([key]) => !known.includes(key));
+  if (stranger !== undefined)
+    throw fault(`${path}.${stranger[0]}`, `is unknown; there are ${known.join(", ")}`);
+  return new Map(members);
+}
+
+function readText(value: JsonValue | undefined, path: string): string {
+  if (typeof value !== "string") throw fault(path, "must be a text");
+  return value;
+}
+
+/** @param least - Inclusive, as is `most`. */
+function readWhole(value: JsonValue | undefined, path: string, least: number, most: number): number {
+  if (typeof value === "number" && Number.isInteger(value) && value >= least && value <= most) return value;
+  throw fault(path, `must be a whole number, ${least} to ${most}`);
+}
+
+/** Members in the order that RFC 8785 asks for: by UTF-16 code units. */
+function writeSorted(members: readonly (readonly [string, unknown])[]): string {
+  const sorted = members.toSorted(([left], [right]) => (left < right ? -1 : 1));
+  return `{${sorted.map(([key, value]) => `${JSON.stringify(key)}:${JSON.stringify(value)}`).join(",")}}`;
+}
+
+function fault(path: string, reason: string): Failure {
+  return new Failure("malformed_input", { path, reason: `${path} ${reason}` });
+}

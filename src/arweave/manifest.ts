@@ -1,0 +1,126 @@
+/**
+ * Path manifests: which id a path of a published folder means.
+ *
+ * The order of keys in the file has no influence. Paths are keys of a map, compared exactly, and are never
+ * decoded or normalised here: the caller decodes percent signs once.
+ * Source: Arweave path manifest schema 0.1.0 and 0.2.0; contract.md §2 "Manifests".
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import { type Id, readId } from "./id.ts";
+
+/** A manifest as read; nothing that it points at is known to exist. */
+export type Manifest = Readonly<{
+  version: ManifestVersion;
+  /** What the empty path means: an id, or a key of `paths`. */
+  index: Readonly<{ id: Id }> | Readonly<{ path: string }> | undefined;
+  /** What a path that is no key means; only in 0.2.0. */
+  fallback: Id | undefined;
+  paths: ReadonlyMap<string, Id>;
+}>;
+
+/** Where a path leads, and whether only because nothing else fits. */
+export type ResolvedPath = Readonly<{ id: Id; fallback: boolean }>;
+
+export type ManifestVersion = "0.1.0" | "0.2.0";
+
+/** The versions that are understood. */
+export const manifestVersions: readonly ManifestVersion[] = ["0.1.0", "0.2.0"];
+
+/** The content type of a manifest's transaction or data item. */
+export const manifestContentType = "application/x.arweave-manifest+json";
+
+/** Bytes of a manifest, about half a million paths. Reading that many takes half a second: do it in a thread. */
+export const manifestSizeMax = 64 * 1_048_576;
+
+/** The keys that mean something; what they hold is not known yet. */
+type Fields = Readonly<{
+  manifest?: unknown;
+  version?: unknown;
+  index?: unknown;
+  fallback?: unknown;
+  paths?: unknown;
+  id?: unknown;
+  path?: unknown;
+}>;
+
+/**
+ * Reads a manifest.
+ *
+ * Paths whose id is none are left out, so that one bad entry does not take the others with it.
+ *
+ * @param bytes - JSON, at most `manifestSizeMax` bytes.
+ * @throws Failure `malformed_input` with `facts.reason`; `too_large`.
+ */
+export function readManifest(bytes: Uint8Array): Manifest {
+  if (bytes.length > manifestSizeMax) throw new Failure("too_large", { size: bytes.length, manifestSizeMax });
+  const content = readFields(parse(bytes));
+  if (content === undefined) throw malformed("the manifest is no JSON object");
+  if (content.manifest !== "arweave/paths") throw malformed('"manifest" is not "arweave/paths"');
+  const version = manifestVersions.find((known) => known === content.version);
+  if (version === undefined) throw malformed(`"version" is not ${manifestVersions.join(" or ")}`);
+  const paths = readFields(content.paths);
+  if (paths === undefined) throw malformed('"paths" is no object');
+
+  return {
+    version,
+    index: readIndex(readFields(content.index) ?? {}, version),
+    fallback: version === "0.2.0" ? idOf(content.fallback) : undefined,
+    paths: new Map(Object.entries(paths).flatMap(([path, entry]) => pathEntry(path, idOf(entry)))),
+  };
+}
+
+/**
+ * Finds what a path means: the exact key, the key without or with a final slash, the key of that folder's
+ * `index.html`; the empty path means the index. Where none of these exists, the fallback.
+ *
+ * @param path - Without a leading slash, percent signs decoded.
+ * @returns `undefined` when the manifest knows nothing of it.
+ */
+export function resolvePath(manifest: Manifest, path: string): ResolvedPath | undefined {
+  const folder = path.replace(/\/+$/, "");
+  const id = folder === "" ? resolveIndex(manifest) : resolveKey(manifest, path, folder);
+  if (id !== undefined) return { id, fallback: false };
+  return manifest.fallback === undefined ? undefined : { id: manifest.fallback, fallback: true };
+}
+
+function resolveKey({ paths }: Manifest, path: string, folder: string): Id | undefined {
+  return paths.get(path) ?? paths.get(folder) ?? paths.get(`${folder}/`) ?? paths.get(`${folder}/index.html`);
+}
+
+function resolveIndex({ index, paths }: Manifest): Id | undefined {
+  if (index === undefined) return undefined;
+  return "id" in index ? index.id : paths.get(index.path);
+}
+
+function readIndex(index: Fields, version: ManifestVersion): Manifest["index"] {
+  const id = version === "0.2.0" ? idOf(index) : undefined;
+  if (id !== undefined) return { id };
+  const path = index.path;
+  return typeof path === "string" ? { path } : undefined;
+}
+
+function pathEntry(path: string, id: Id | undefined): readonly (readonly [string, Id])[] {
+  return id === undefined ? [] : [[path, id]];
+}
+
+function idOf(entry: unknown): Id | undefined {
+  const id = readFields(entry)?.id;
+  return typeof id === "string" ? readId(id) : undefined;
+}
+
+function readFields(value: unknown): Fields | undefined {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? value : undefined;
+}
+
+function parse(bytes: Uint8Array): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch (cause) {
+    throw new Failure("malformed_input", { reason: "the manifest is no JSON" }, cause);
+  }
+}
+
+function malformed(reason: string): Failure {
+  return new Failure("malformed_input", { reason });
+}
