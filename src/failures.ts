@@ -20,6 +20,7 @@ export const failures = {
   invalid_offset: { status: 400, message: "Invalid offset" },
   malformed_json: { status: 400, message: "Malformed JSON body" },
   malformed_path: { status: 400, message: "Malformed path" },
+  malformed_host: { status: 400, message: "Malformed Host" },
   malformed_input: { status: 400, message: "Malformed input" },
   not_found: { status: 404, message: "Not Found" },
   method_not_allowed: { status: 405, message: "Method Not Allowed" },
