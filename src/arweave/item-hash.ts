@@ -1,13 +1,15 @@
 /**
  * What a data item's signature signs, computed in one walk over the payload together with its SHA-256.
  *
- * The message is the deep hash of ["dataitem", "1", type, owner, target, anchor, tags, data]. The head of that
- * list depends on the type alone and is computed once; most targets and anchors are empty and cost nothing.
- * Source: ANS-104 §3 (signature), deep hash: `deep-hash.ts`.
+ * The message is the deep hash of ["dataitem", "1", type, owner, target, anchor, tags, data]. Leaves that are the
+ * same for every item, or empty as most targets and anchors are, are hashed once.
+ * Source: ANS-104 §3.
  * @module
  */
 import { assert } from "../lib/assert.ts";
-import { sha256, sha384 } from "../lib/hash.ts";
+import { utf8Bytes } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
+import { createBlobHash, deepHashBlob, deepHashList } from "./deep-hash.ts";
 import { signatureSchemes } from "./signature.ts";
 
 /** What of an item is signed besides its payload; an absent target or anchor is empty. */
@@ -30,21 +32,13 @@ export type ItemHash = Readonly<{
   finish(): ItemDigests;
 }>;
 
-const hashSize = 48;
 const digestSize = 32;
-const encoder = new TextEncoder();
-
-/** Scratch space of the two hashes that a step joins; no step is interrupted by another. */
-const pair = new Uint8Array(2 * hashSize);
-
-/** Hashes of "blob" and a length, kept for lengths up to that of a strict tag section: owners and tags repeat. */
-const lengthHashes: Uint8Array[] = [];
-const lengthKeptMax = 4_096;
-
-const emptyLeaf = join(lengthHash(0), sha384(new Uint8Array(0)));
-
-/** The running hash of the list's first three elements, by signature type. */
-const heads = new Map<number, Uint8Array>(signatureSchemes.map(({ type }) => [type, headOf(type)]));
+const kindLeaf = deepHashBlob(utf8Bytes("dataitem"));
+const versionLeaf = deepHashBlob(utf8Bytes("1"));
+const emptyLeaf = deepHashBlob(new Uint8Array(0));
+const typeLeaves = new Map<number, Uint8Array>(
+  signatureSchemes.map(({ type }) => [type, deepHashBlob(utf8Bytes(String(type)))]),
+);
 
 /**
  * Begins the walk over an item's payload.
@@ -53,67 +47,41 @@ const heads = new Map<number, Uint8Array>(signatureSchemes.map(({ type }) => [ty
  * @param dataSize - The payload's size in bytes.
  */
 export function createItemHash(fields: SignedFields, dataSize: number): ItemHash {
-  const signed = new Bun.SHA384();
+  const signed = createBlobHash(dataSize);
   const content = new Bun.SHA256();
-  let seen = 0;
   return {
     update: (piece) => {
       signed.update(piece);
       content.update(piece);
-      seen += piece.length;
     },
     finish: () => {
-      assert(seen === dataSize, "an item is hashed over exactly its payload");
-      const dataHash = new Uint8Array(hashSize);
       const digest = new Uint8Array(digestSize);
-      signed.digest(dataHash);
       content.digest(digest);
-      return { message: messageOf(fields, dataSize, dataHash), digest };
+      return { message: messageOf(fields, signed.digest()), digest };
     },
   };
 }
 
 /** Hashes an item whose payload is at hand. */
 export function hashItem(fields: SignedFields, data: Uint8Array): ItemDigests {
-  return { message: messageOf(fields, data.length, sha384(data)), digest: sha256(data) };
+  return { message: messageOf(fields, deepHashBlob(data)), digest: sha256(data) };
 }
 
-function messageOf(fields: SignedFields, dataSize: number, dataHash: Uint8Array): Uint8Array {
-  const head = heads.get(fields.signatureType);
-  assert(head !== undefined, "only items of a known signature type are hashed");
-  let running = join(head, blobLeaf(fields.owner));
-  running = join(running, blobLeaf(fields.targetBytes));
-  running = join(running, blobLeaf(fields.anchorBytes));
-  running = join(running, blobLeaf(fields.rawTags));
-  return join(running, join(lengthHash(dataSize), dataHash));
+function messageOf(fields: SignedFields, dataLeaf: Uint8Array): Uint8Array {
+  const typeLeaf = typeLeaves.get(fields.signatureType);
+  assert(typeLeaf !== undefined, "only items of a known signature type are hashed");
+  return deepHashList([
+    kindLeaf,
+    versionLeaf,
+    typeLeaf,
+    deepHashBlob(fields.owner),
+    leafOf(fields.targetBytes),
+    leafOf(fields.anchorBytes),
+    leafOf(fields.rawTags),
+    dataLeaf,
+  ]);
 }
 
-function headOf(type: number): Uint8Array {
-  const start = textHash("list8");
-  return ["dataitem", "1", String(type)].reduce(
-    (running, text) => join(running, blobLeaf(encoder.encode(text))),
-    start,
-  );
-}
-
-function blobLeaf(bytes: Uint8Array): Uint8Array {
-  return bytes.length === 0 ? emptyLeaf : join(lengthHash(bytes.length), sha384(bytes));
-}
-
-function join(left: Uint8Array, right: Uint8Array): Uint8Array {
-  pair.set(left, 0);
-  pair.set(right, hashSize);
-  return sha384(pair);
-}
-
-function lengthHash(length: number): Uint8Array {
-  const kept = lengthHashes[length];
-  if (kept !== undefined) return kept;
-  const hash = textHash(`blob${length}`);
-  if (length <= lengthKeptMax) lengthHashes[length] = hash;
-  return hash;
-}
-
-function textHash(text: string): Uint8Array {
-  return sha384(encoder.encode(text));
+function leafOf(bytes: Uint8Array): Uint8Array {
+  return bytes.length === 0 ? emptyLeaf : deepHashBlob(bytes);
 }
