@@ -45,28 +45,14 @@ export type RawRequest = Readonly<{
 /** A node's answer to a relayed request: a whole answer of whatever status, or trouble. */
 export type Relayed = Readonly<{ kind: "ok"; value: RawAnswer }> | Trouble;
 
-/** One node. Every call takes a signal; an aborted call rejects with the signal's reason, nothing else rejects. */
-export type Node = Readonly<{
-  /** Its origin, without a final slash. */
-  url: string;
+/** Questions about the chain. */
+export type ChainCalls = Readonly<{
   height: (signal: AbortSignal) => Promise<NodeAnswer<number>>;
   /** `/info` as JSON text. */
   info: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
   /** A block's JSON text, by height or by hash. */
   blockText: (at: number | string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
   currentBlockText: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  /** A mined transaction's JSON text; of format 1 with its data. */
-  txText: (id: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  /** A transaction's JSON text, also while it is in the mempool. */
-  unconfirmedTxText: (id: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  /** Ids in the mempool, at most {@link pendingIdsMax}. */
-  pendingIds: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
-  txStatus: (id: string, signal: AbortSignal) => Promise<NodeAnswer<TransactionStatus>>;
-  txOffset: (id: string, signal: AbortSignal) => Promise<NodeAnswer<DataPlace>>;
-  /** One field of a transaction as text; tags are a JSON array. */
-  txField: (id: string, field: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  /** A transaction's whole data, decoded, at most 12 MiB. */
-  txData: (id: string, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
   /** The chunk that covers an absolute offset; 1-based as on the wire: the byte at `b` (0-based) is asked for as `b + 1`. */
   chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeAnswer<ChunkAnswer>>;
   /** An anchor for new transactions. */
@@ -79,18 +65,42 @@ export type Node = Readonly<{
   lastTx: (address: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
   /** Peers as `host:port`, at most {@link peersMax}; not checked for private addresses. */
   peers: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
-  postTx: (
-    json: Uint8Array<ArrayBuffer>,
-    signal: AbortSignal,
-  ) => Promise<NodeAnswer<"accepted" | "known already">>;
-  postChunk: (
-    json: Uint8Array<ArrayBuffer>,
-    signal: AbortSignal,
-  ) => Promise<NodeAnswer<"kept" | "kept for a time">>;
-  relay: (request: RawRequest, signal: AbortSignal) => Promise<Relayed>;
-  /** Ends every call under way. */
-  close: () => void;
 }>;
+
+/** Questions about transactions. */
+export type TransactionCalls = Readonly<{
+  /** A mined transaction's JSON text; of format 1 with its data. */
+  txText: (id: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** A transaction's JSON text, also while it is in the mempool. */
+  unconfirmedTxText: (id: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** Ids in the mempool, at most {@link pendingIdsMax}. */
+  pendingIds: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
+  txStatus: (id: string, signal: AbortSignal) => Promise<NodeAnswer<TransactionStatus>>;
+  txOffset: (id: string, signal: AbortSignal) => Promise<NodeAnswer<DataPlace>>;
+  /** One field of a transaction as text; tags are a JSON array. */
+  txField: (id: string, field: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** A transaction's whole data, decoded, at most 12 MiB. */
+  txData: (id: string, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
+}>;
+
+/** One node. Every call takes a signal; an aborted call rejects with the signal's reason, nothing else rejects. */
+export type Node = ChainCalls &
+  TransactionCalls &
+  Readonly<{
+    /** Its origin, without a final slash. */
+    url: string;
+    postTx: (
+      json: Uint8Array<ArrayBuffer>,
+      signal: AbortSignal,
+    ) => Promise<NodeAnswer<"accepted" | "known already">>;
+    postChunk: (
+      json: Uint8Array<ArrayBuffer>,
+      signal: AbortSignal,
+    ) => Promise<NodeAnswer<"kept" | "kept for a time">>;
+    relay: (request: RawRequest, signal: AbortSignal) => Promise<Relayed>;
+    /** Ends every call under way. */
+    close: () => void;
+  }>;
 
 const mebibyte = 2 ** 20;
 
@@ -175,50 +185,43 @@ export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefau
   };
 }
 
-function chainCalls(get: Get) {
+function chainCalls(get: Get): ChainCalls {
   const small = bodyBytesMax.small;
   const segment = encodeURIComponent;
   return {
-    height: (signal: AbortSignal) => get("/height", small, readCount, signal),
-    info: (signal: AbortSignal) => get("/info", small, readObjectText, signal),
-    blockText(at: number | string, signal: AbortSignal) {
+    height: (signal) => get("/height", small, readCount, signal),
+    info: (signal) => get("/info", small, readObjectText, signal),
+    blockText(at, signal) {
       const path = typeof at === "number" ? `/block/height/${at}` : `/block/hash/${segment(at)}`;
       return get(path, bodyBytesMax.block, readObjectText, signal);
     },
-    currentBlockText: (signal: AbortSignal) =>
-      get("/block/current", bodyBytesMax.block, readObjectText, signal),
-    chunk: (offset: bigint, signal: AbortSignal) =>
-      get(`/chunk/${offset}`, bodyBytesMax.chunk, readChunk, signal),
-    anchor: (signal: AbortSignal) => get("/tx_anchor", small, readToken, signal),
-    price(sizeBytes: number, target: string | undefined, signal: AbortSignal) {
+    currentBlockText: (signal) => get("/block/current", bodyBytesMax.block, readObjectText, signal),
+    chunk: (offset, signal) => get(`/chunk/${offset}`, bodyBytesMax.chunk, readChunk, signal),
+    anchor: (signal) => get("/tx_anchor", small, readToken, signal),
+    price(sizeBytes, target, signal) {
       const path = target === undefined ? `/price/${sizeBytes}` : `/price/${sizeBytes}/${segment(target)}`;
       return get(path, small, readAmount, signal);
     },
-    balance: (address: string, signal: AbortSignal) =>
-      get(`/wallet/${segment(address)}/balance`, small, readAmount, signal),
-    lastTx: (address: string, signal: AbortSignal) =>
-      get(`/wallet/${segment(address)}/last_tx`, small, readTokenOrNone, signal),
-    peers: (signal: AbortSignal) =>
-      get("/peers", bodyBytesMax.list, (text) => readTexts(text, peersMax), signal),
+    balance: (address, signal) => get(`/wallet/${segment(address)}/balance`, small, readAmount, signal),
+    lastTx: (address, signal) => get(`/wallet/${segment(address)}/last_tx`, small, readTokenOrNone, signal),
+    peers: (signal) => get("/peers", bodyBytesMax.list, (text) => readTexts(text, peersMax), signal),
   };
 }
 
-function transactionCalls(get: Get) {
+function transactionCalls(get: Get): TransactionCalls {
   const small = bodyBytesMax.small;
   const at = (id: string) => `/tx/${encodeURIComponent(id)}`;
   return {
-    txText: (id: string, signal: AbortSignal) =>
-      get(at(id), bodyBytesMax.transaction, readObjectText, signal),
-    unconfirmedTxText: (id: string, signal: AbortSignal) =>
+    txText: (id, signal) => get(at(id), bodyBytesMax.transaction, readObjectText, signal),
+    unconfirmedTxText: (id, signal) =>
       get(`/unconfirmed_tx/${encodeURIComponent(id)}`, bodyBytesMax.transaction, readObjectText, signal),
-    pendingIds: (signal: AbortSignal) =>
+    pendingIds: (signal) =>
       get("/tx/pending", bodyBytesMax.list, (text) => readTexts(text, pendingIdsMax), signal),
-    txStatus: (id: string, signal: AbortSignal) => get(`${at(id)}/status`, small, readStatus, signal),
-    txOffset: (id: string, signal: AbortSignal) => get(`${at(id)}/offset`, small, readPlace, signal),
-    txField: (id: string, field: string, signal: AbortSignal) =>
+    txStatus: (id, signal) => get(`${at(id)}/status`, small, readStatus, signal),
+    txOffset: (id, signal) => get(`${at(id)}/offset`, small, readPlace, signal),
+    txField: (id, field, signal) =>
       get(`${at(id)}/${encodeURIComponent(field)}`, bodyBytesMax.transaction, (text) => text, signal),
-    txData: (id: string, signal: AbortSignal) =>
-      get(`${at(id)}/data`, bodyBytesMax.data, decodeBase64url, signal),
+    txData: (id, signal) => get(`${at(id)}/data`, bodyBytesMax.data, decodeBase64url, signal),
   };
 }
 
