@@ -3,24 +3,11 @@
  * @module
  */
 import { GraphQLError } from "graphql";
-import {
-  createQueryExecutor,
-  type QueryAnswer,
-  type QueryExecutor,
-  type QueryRequest,
-} from "../src/gateway/query/execute.ts";
+import { createQueryExecutor, type QueryAnswer, type QueryExecutor } from "../src/gateway/query/execute.ts";
+import type { QueryJob } from "../src/gateway/query/job.ts";
 import { createSignatureSource } from "../src/gateway/query/signatures.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { openIndexReader } from "../src/store/index-reader.ts";
-
-/** One request, and where its answer is found. */
-export type QueryJob = Readonly<{
-  request: QueryRequest;
-  /** The index file. */
-  indexPath: string;
-  /** When the request must have ended, its wait for a thread included. Unix milliseconds. */
-  endsAtMs: number;
-}>;
 
 const executors = new Map<string, QueryExecutor>();
 

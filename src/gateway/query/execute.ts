@@ -41,8 +41,8 @@ import type { SignatureSource } from "./signatures.ts";
 /** A request as its client sent it. */
 export type QueryRequest = Readonly<{
   query: string;
-  variables: Readonly<Record<string, unknown>> | undefined;
-  operationName: string | undefined;
+  variables?: Record<string, unknown>;
+  operationName?: string;
 }>;
 
 /** An error before anything was executed, so that it crosses threads; `positions` are indexes into the query's text. */
@@ -167,7 +167,7 @@ function introspect(field: SelectedField, { operation, scope, request }: Executi
   const result = executeSync({
     schema,
     document: { kind: Kind.DOCUMENT, definitions: [only, ...scope.fragments.values()] },
-    variableValues: request.variables,
+    variableValues: { ...request.variables },
   });
   const error = result.errors?.[0];
   if (error !== undefined) throw error;
