@@ -1,0 +1,101 @@
+/**
+ * The binary, built in a copy of the tree that is then removed, run from another folder: it starts, every thread does
+ * its work, and the native secp256k1 answers.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { eventually, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+
+const away = mkdtempSync(join(tmpdir(), "cairn-binary-"));
+const binary = join(away, "cairn");
+let program: RunningProgram;
+
+beforeAll(async () => {
+  buildInACopy();
+  program = await startDev({ command: [binary], cwd: away });
+}, 240_000);
+
+afterAll(async () => {
+  await program?.remove();
+  rmSync(away, { recursive: true, force: true });
+});
+
+describe("the binary, away from its tree", () => {
+  test("prints its version and its help", () => {
+    expect(run(["version"]).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(run(["--help"]).stdout).toContain("GATEWAY_PORT");
+  });
+
+  test("answers bad settings with every complaint and exit code 2", () => {
+    const { exitCode, stderr } = run(["serve"], { GATEWAY_PORT: "x", LOG_LEVEL: "loud" });
+    expect({ exitCode, stderr }).toEqual({
+      exitCode: 2,
+      stderr: expect.stringMatching(/^Bad settings:\n {2}GATEWAY_PORT .*\n {2}LOG_LEVEL .*\n$/),
+    });
+  });
+
+  test("follows, verifies, unbundles and writes in its threads: a page of the sample site is there", async () => {
+    const url = `${program.line.gateway}/raw/${program.line.sample.manifest}`;
+    const manifest = await eventually(
+      () => fetch(url),
+      (answer) => answer.status === 200,
+    );
+    expect(manifest.headers.get("x-ar-io-verified")).toBe("true");
+    expect(await manifest.json()).toMatchObject({ manifest: "arweave/paths" });
+  });
+
+  test("answers GraphQL in its threads", async () => {
+    const body = JSON.stringify({ query: "{ transactions(first: 3) { edges { node { id } } } }" });
+    const headers = { "content-type": "application/json", accept: "application/json" };
+    const answer = await fetch(`${program.line.gateway}/graphql`, { method: "POST", headers, body });
+    expect((await answer.json()).data.transactions.edges).toHaveLength(3);
+  });
+
+  test("shows the query page with its assets from inside", async () => {
+    const page = await fetch(`${program.line.gateway}/graphql`, { headers: { accept: "text/html" } });
+    const script = /<script[^>]* src="([^"]+)"/.exec(await page.text())?.[1] ?? "none";
+    const asset = await fetch(new URL(script, program.line.gateway));
+    expect({ status: asset.status, type: asset.headers.get("content-type") }).toEqual({
+      status: 200,
+      type: expect.stringContaining("javascript"),
+    });
+  });
+
+  test("stops when asked, and finds its folder whole, with the native secp256k1 and every thread answering", async () => {
+    expect(await program.stop()).toBe(0);
+    const { exitCode, stdout } = run(["doctor", "--json", "--offline"], { DATA_DIR: program.folder });
+    expect({ exitCode, report: JSON.parse(stdout) }).toMatchObject({
+      exitCode: 0,
+      report: { secp256k1: "native", threads: { index: "ok", query: "ok", unbundle: "ok", verify: "ok" } },
+    });
+  });
+});
+
+function run(words: readonly string[], environment: Readonly<Record<string, string>> = {}) {
+  const { exitCode, stdout, stderr } = Bun.spawnSync([binary, ...words], {
+    cwd: away,
+    env: { PATH: process.env["PATH"] ?? "", ...environment },
+  });
+  return { exitCode, stdout: stdout.toString(), stderr: stderr.toString() };
+}
+
+/** What must not be needed is not there: the copy is gone before the binary runs for the first time. */
+function buildInACopy(): void {
+  const copy = mkdtempSync(join(tmpdir(), "cairn-tree-"));
+  for (const part of ["src", "workers", "console", "build.ts", "package.json", "tsconfig.json"]) {
+    if (existsSync(join(repositoryRoot, part)))
+      cpSync(join(repositoryRoot, part), join(copy, part), { recursive: true });
+  }
+  symlinkSync(join(repositoryRoot, "node_modules"), join(copy, "node_modules"));
+  const built = Bun.spawnSync([process.execPath, "build.ts", binary], {
+    cwd: copy,
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  writeFileSync(join(away, "build.log"), built.stderr.toString());
+  rmSync(copy, { recursive: true, force: true });
+  if (built.exitCode !== 0) throw new Error(`the build failed: ${built.stderr.toString()}`);
+}

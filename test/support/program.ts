@@ -1,0 +1,133 @@
+/**
+ * The program as a user runs it: a process of its own, with a folder of its own, on free ports.
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+
+/** The repository's root. */
+export const repositoryRoot = resolve(import.meta.dir, "../..");
+
+/** What `cairn dev --json` prints on its first line. */
+export type DevLine = Readonly<{
+  gateway: string;
+  node: string;
+  adminKey: string;
+  wallets: readonly Readonly<{
+    name: string;
+    address: string;
+    balance: string;
+    file?: string;
+    jwk?: unknown;
+  }>[];
+  sample: Readonly<{ manifest: string; sound: string; bundle: string }>;
+}>;
+
+/** A running program. */
+export type RunningProgram = Readonly<{
+  line: DevLine;
+  folder: string;
+  pid: number;
+  /** What it has written to standard error so far. */
+  errors: () => string;
+  /** Ends it as SIGKILL does, without a chance to tidy up. */
+  kill: () => Promise<void>;
+  /** Asks it to stop; answers its exit code. */
+  stop: () => Promise<number>;
+  /** Stops it if it runs, and removes its folder. */
+  remove: () => Promise<void>;
+}>;
+
+/** How a program is started. */
+export type StartOptions = Readonly<{
+  /** The words before `dev`; the source unless told. */
+  command?: readonly string[];
+  folder?: string;
+  cwd?: string;
+  environment?: Readonly<Record<string, string>>;
+}>;
+
+/** Long enough for a first start on a busy machine, which makes wallets and mines a site. */
+const startTimeoutMs = 90_000;
+
+/** Starts `dev` on free ports and waits for its line. */
+export async function startDev(options: StartOptions = {}): Promise<RunningProgram> {
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-"));
+  const command = options.command ?? [process.execPath, resolve(repositoryRoot, "src/main.ts")];
+  const child = Bun.spawn([...command, "dev", "--port", "0", "--json"], {
+    cwd: options.cwd ?? repositoryRoot,
+    env: { ...process.env, DATA_DIR: folder, LOG_FORMAT: "json", ...options.environment },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  let errors = "";
+  const drained = collect(child.stderr, (text) => {
+    errors += text;
+  });
+  const line = await firstLine(child.stdout, () => `it said: ${errors.slice(-4_000)}`);
+  const stop = async () => {
+    child.kill("SIGTERM");
+    const code = await child.exited;
+    await drained;
+    return code;
+  };
+  const kill = async () => {
+    child.kill("SIGKILL");
+    await child.exited;
+  };
+  return {
+    line: JSON.parse(line),
+    folder,
+    pid: child.pid,
+    errors: () => errors,
+    kill,
+    stop,
+    remove: async () => {
+      if (child.exitCode === null) await kill();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Asks again until the answer is what is wanted; says the last one when time is up. */
+export async function eventually<Value>(
+  ask: () => Promise<Value>,
+  wanted: (value: Value) => boolean,
+  timeoutMs = 20_000,
+): Promise<Value> {
+  const until = Date.now() + timeoutMs;
+  for (;;) {
+    const value = await ask();
+    if (wanted(value)) return value;
+    if (Date.now() > until)
+      throw new Error(`not within ${timeoutMs} ms; the last answer: ${Bun.inspect(value).slice(0, 2_000)}`);
+    await Bun.sleep(50);
+  }
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const piece of stream) take(decoder.decode(piece, { stream: true }));
+}
+
+async function firstLine(stream: ReadableStream<Uint8Array>, explain: () => string): Promise<string> {
+  const lines = Promise.withResolvers<string>();
+  let text = "";
+  const read = collect(stream, (piece) => {
+    text += piece;
+    const end = text.indexOf("\n");
+    if (end >= 0) lines.resolve(text.slice(0, end));
+  });
+  read.then(() => lines.reject(new Error(`the program ended before it printed its line; ${explain()}`)));
+  const late = setTimeout(
+    () => lines.reject(new Error(`no line within ${startTimeoutMs} ms; ${explain()}`)),
+    startTimeoutMs,
+  );
+  try {
+    return await lines.promise;
+  } finally {
+    clearTimeout(late);
+  }
+}
