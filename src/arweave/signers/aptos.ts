@@ -6,8 +6,9 @@
  * Source: ANS-104 §2.2; Aptos multi-Ed25519 (threshold rule).
  * @module
  */
-import { createHash } from "node:crypto";
 import { assert } from "../../lib/assert.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { sha256 } from "../../lib/hash.ts";
 import { ed25519KeyPair, ed25519KeySize, ed25519SignatureSize, verifyEd25519 } from "./ed25519.ts";
 import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
@@ -104,5 +105,5 @@ function walletText(message: Uint8Array): Uint8Array {
 }
 
 function hashedOwner(owner: Uint8Array): string {
-  return createHash("sha256").update(owner).digest("base64url");
+  return encodeBase64url(sha256(owner));
 }

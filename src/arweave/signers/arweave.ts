@@ -3,8 +3,10 @@
  * Source: ANS-104 §2.2; RFC 8017 §8.1 (RSASSA-PSS); RFC 3279 §2.3.1 (the key's DER form).
  * @module
  */
-import { constants, createHash, createPrivateKey, sign, verify } from "node:crypto";
+import { constants, createPrivateKey, sign, verify } from "node:crypto";
 import { Failure } from "../../failures.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { sha256 } from "../../lib/hash.ts";
 import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
 
 const modulusSize = 512;
@@ -27,7 +29,7 @@ export const arweave: SignatureScheme = {
   signatureSize: 512,
   ownerSize: modulusSize,
   verify: verifyRsa,
-  nativeAddress: (owner) => createHash("sha256").update(owner).digest("base64url"),
+  nativeAddress: (owner) => encodeBase64url(sha256(owner)),
 };
 
 /**
