@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { cpSync, existsSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { eventually, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
@@ -85,11 +85,18 @@ function run(words: readonly string[], environment: Readonly<Record<string, stri
 /** What must not be needed is not there: the copy is gone before the binary runs for the first time. */
 function buildInACopy(): void {
   const copy = mkdtempSync(join(tmpdir(), "cairn-tree-"));
-  for (const part of ["src", "workers", "console", "build.ts", "package.json", "tsconfig.json"]) {
+  for (const part of [
+    "src",
+    "workers",
+    "console",
+    "node_modules",
+    "build.ts",
+    "package.json",
+    "tsconfig.json",
+  ]) {
     if (existsSync(join(repositoryRoot, part)))
-      cpSync(join(repositoryRoot, part), join(copy, part), { recursive: true });
+      cpSync(join(repositoryRoot, part), join(copy, part), { recursive: true, verbatimSymlinks: true });
   }
-  symlinkSync(join(repositoryRoot, "node_modules"), join(copy, "node_modules"));
   const built = Bun.spawnSync([process.execPath, "build.ts", binary], {
     cwd: copy,
     stdout: "pipe",
