@@ -1,0 +1,102 @@
+/**
+ * Bundles made for the tests of indexing: signers of every type from numbered seeds, items, and what is wrong with some.
+ * @module
+ */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { writeBundle } from "../../src/arweave/bundle.ts";
+import { createDataItem, type ItemFields } from "../../src/arweave/data-item-sign.ts";
+import { createInjectedAptosSigner, createMultiAptosSigner } from "../../src/arweave/signers/aptos.ts";
+import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
+import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
+import { createKyveSigner } from "../../src/arweave/signers/kyve.ts";
+import type { Signer } from "../../src/arweave/signers/scheme.ts";
+import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
+import { createTypedEthereumSigner } from "../../src/arweave/signers/typed-ethereum.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+
+/** 32 bytes that follow from a number: a private key of a test. */
+export function seedOf(number: number): Uint8Array {
+  return sha256(new TextEncoder().encode(`seed ${number}`));
+}
+
+/** A number in [0, 1) after the other, the same for the same seed (mulberry32). */
+export function createRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let word = Math.imul(state ^ (state >>> 15), 1 | state);
+    word = (word + Math.imul(word ^ (word >>> 7), 61 | word)) ^ word;
+    return ((word ^ (word >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** The signer whose checks cost least. */
+export const ed25519Signer = createEd25519Signer(seedOf(2));
+
+/** One signer of every type that needs no RSA key. */
+export const signers: readonly Signer[] = [
+  ed25519Signer,
+  createEthereumSigner(seedOf(3)),
+  createSolanaSigner(seedOf(4)),
+  createInjectedAptosSigner(seedOf(5)),
+  createMultiAptosSigner([seedOf(6), seedOf(7), seedOf(8)], 2, [0, 2]),
+  createTypedEthereumSigner(seedOf(9)),
+  createKyveSigner(seedOf(10)),
+];
+
+/** The tags by which a transaction or an item says that it is a bundle. */
+export const bundleTags = [
+  { name: "Bundle-Format", value: "binary" },
+  { name: "Bundle-Version", value: "2.0.0" },
+] as const;
+
+/** A signed item. */
+export function makeItem(
+  data: Uint8Array | string,
+  fields: ItemFields = {},
+  signer: Signer = ed25519Signer,
+): Uint8Array {
+  return createDataItem({ data, ...fields }, signer);
+}
+
+/** Items whose payload is their number, each unlike the others. */
+export function makeItems(count: number, name = "item"): Uint8Array[] {
+  return Array.from({ length: count }, (_, index) =>
+    makeItem(`${name} ${index}`, { tags: [{ name: "Number", value: String(index) }] }),
+  );
+}
+
+/** An item that holds a bundle of items. */
+export function makeNested(items: readonly Uint8Array[], fields: ItemFields = {}): Uint8Array {
+  return makeItem(writeBundle(items), { ...fields, tags: [...bundleTags, ...(fields.tags ?? [])] });
+}
+
+/** A bundle with other bytes at some places. */
+export function spoil(bytes: Uint8Array, at: number, ...values: number[]): Uint8Array {
+  const spoiled = bytes.slice();
+  spoiled.set(values, at);
+  return spoiled;
+}
+
+/** Bytes that follow from a seed. */
+export function noise(size: number, seed: number): Uint8Array {
+  const random = createRandom(seed);
+  const words = new Uint32Array(Math.ceil(size / 4)).map(() => Math.floor(random() * 2 ** 32));
+  return new Uint8Array(words.buffer, 0, size);
+}
+
+/** A folder of a test's own. */
+export function openFolder() {
+  const path = mkdtempSync(join(tmpdir(), "cairn-indexing-"));
+  return {
+    path,
+    file: (name: string, bytes: Uint8Array): string => {
+      const file = join(path, name);
+      writeFileSync(file, bytes);
+      return file;
+    },
+    remove: () => rmSync(path, { recursive: true, force: true }),
+  };
+}

@@ -1,0 +1,352 @@
+/**
+ * Thread entry: reads one batch of a bundle's items from a root's file, verifies each, returns rows for the index.
+ *
+ * Memory does not grow with the bundle: the header is read in steps, a payload beyond the window goes by in pieces, and one
+ * walk over the bytes feeds the signature's hash and the digest. An item that is wrong is named and left out; its siblings
+ * live. Nothing read here is trusted but that the file holds the root's data.
+ * Source: design.md §6 "Unbundle"; ANS-104 §1–§3.
+ * @module
+ */
+import { serialize } from "bun:jsc";
+import { closeSync, openSync, readSync } from "node:fs";
+import {
+  type BundleEntry,
+  bundleCountSize,
+  bundleEntrySize,
+  type EntryPlace,
+  firstEntry,
+  isBundleTags,
+  readBundleCount,
+  readBundleEntries,
+} from "../src/arweave/bundle.ts";
+import { type InvalidItem, type ItemHeader, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
+import { type Filter, matches, readFilter } from "../src/arweave/filter.ts";
+import { itemSubject } from "../src/arweave/filter-subject.ts";
+import type { Id } from "../src/arweave/id.ts";
+import { createItemHash, hashItem, type ItemDigests } from "../src/arweave/item-hash.ts";
+import { assert } from "../src/lib/assert.ts";
+import { isPlace } from "../src/store/place.ts";
+import type { BundleRow, ItemRow } from "../src/store/rows.ts";
+
+/** One batch to read. All offsets are bytes of the root's data. */
+export type UnbundleJob = Readonly<{
+  /** File whose byte n is byte n of the root's data, present over the bundle's whole span. */
+  path: string;
+  /** Where the root transaction stands, and its id. */
+  root: Readonly<{ height: number; txIndex: number }>;
+  rootId: Id;
+  /** The bundle itself: the root transaction or an item in it. */
+  bundleId: Id;
+  /** The bundle's payload: its first byte, and its size. */
+  start: number;
+  size: number;
+  /** First byte of the header of the item that is the bundle; null: the bundle is the transaction. */
+  parentOffset: number | null;
+  /** Nesting of the bundle: 0 for a transaction. */
+  depth: number;
+  /** Where to begin: an entry, and where its item stands within the bundle when the caller knows (`next` of the batch before). */
+  from: Readonly<{ index: number; offset?: number }>;
+  /** A batch ends after this many entries, or after the item with which this many bytes were walked. */
+  entriesMax: number;
+  bytesMax: number;
+  /** Texts of the filters; both say yes to everything when `bypassFilter`. */
+  indexFilter: string;
+  unbundleFilter: string;
+  bypassFilter: boolean;
+}>;
+
+/** An entry whose item is not what it should be. */
+export type InvalidEntry = Readonly<{ index: number; id: Id | null; offset: number; reason: string }>;
+
+/** What a batch became. */
+export type UnbundleAnswer =
+  | Readonly<{
+      kind: "batch";
+      /** Entries of the whole bundle, by its header. */
+      count: number;
+      /** Verified items that the index filter chose: `bun:jsc`-serialised `ItemRow[]`, to be handed on untouched. */
+      rows: SharedArrayBuffer;
+      /** Ids of those rows, in order. */
+      ids: readonly Id[];
+      /** Items that are bundles themselves and that the unbundle filter chose, or that are in the index. */
+      bundles: readonly BundleRow[];
+      /** Of the entries of this batch, those whose item is wrong; `invalid` names the first ones. */
+      invalidCount: number;
+      invalid: readonly InvalidEntry[];
+      /** Where the next batch begins; undefined: the bundle is done. */
+      next: EntryPlace | undefined;
+    }>
+  /** The bytes are no bundle, and never will be. */
+  | Readonly<{ kind: "malformed"; reason: string }>;
+
+/** Bytes that are held of a root at a time; holds the longest header that the lenient rules allow (1 MiB of tags). */
+const windowBytes = 2 * 2 ** 20;
+
+/** Bytes that a header is expected to fit in, so that a large item's payload is not read twice. */
+const headerGuessBytes = 8 * 1024;
+
+/** Entries of the bundle's header that are read in one step, and the bytes they take. */
+const entriesPerStep = 1_024;
+const headerWindowBytes = entriesPerStep * bundleEntrySize;
+
+/** Tags and owners that a batch gathers before it ends, so that 1,000 items of 1 MiB of tags are not one batch. */
+const rowBytesMax = 8 * 2 ** 20;
+
+/** Wrong entries that a batch names; the rest are counted. */
+const invalidNamedMax = 100;
+
+/**
+ * Reads and verifies one batch.
+ *
+ * @throws Error when the file is not there or shorter than the bundle: the caller makes the bytes present again.
+ */
+export function unbundle(job: UnbundleJob): UnbundleAnswer {
+  const file = openSync(job.path, "r");
+  try {
+    const end = job.start + job.size;
+    return readBatch(job, createWindow(file, end, headerWindowBytes), createWindow(file, end, windowBytes));
+  } finally {
+    closeSync(file);
+  }
+}
+
+type Window = Readonly<{
+  /** A view of `count` bytes at `at`, at most the window's size; valid until the next call. */
+  bytes: (at: number, count: number) => Uint8Array;
+}>;
+
+type Place = EntryPlace & Readonly<{ fault?: string }>;
+
+function readBatch(job: UnbundleJob, header: Window, items: Window): UnbundleAnswer {
+  const head = header.bytes(job.start, Math.min(job.size, bundleCountSize));
+  const counted = readBundleCount(head, job.size);
+  if (counted.kind === "invalid") return { kind: "malformed", reason: counted.reason };
+  const { count } = counted;
+  const batch = createBatch(job);
+  let place = findEntry(job, header, count);
+  while (place.fault === undefined && place.index < count && batch.hasRoom(place.index)) {
+    const step = readEntries(job, header, place, count, batch.entriesLeft(place.index));
+    const taken = takeEntries(step.entries, batch, (entry) =>
+      readItem(items, job.start + entry.offset, entry),
+    );
+    // A fault behind this batch's end is met again by the next one.
+    place = taken ?? { ...step.next, ...(step.fault !== undefined && { fault: step.fault }) };
+  }
+  if (place.fault !== undefined) batch.refuse(place.index, null, job.start + place.offset, place.fault);
+  const isDone = place.fault !== undefined || place.index >= count;
+  return { kind: "batch", count, next: isDone ? undefined : place, ...batch.finish() };
+}
+
+/** Takes entries while the batch has room; answers where it stopped, undefined when all were taken. */
+function takeEntries(
+  entries: readonly BundleEntry[],
+  batch: Batch,
+  read: (entry: BundleEntry) => VerifiedItem | InvalidItem,
+): EntryPlace | undefined {
+  for (const entry of entries) {
+    if (!batch.hasRoom(entry.index)) return { index: entry.index, offset: entry.offset };
+    batch.add(entry, read(entry));
+  }
+  return undefined;
+}
+
+/** Where the first entry of this batch stands: as the caller says, or by adding up the sizes before it. */
+function findEntry(job: UnbundleJob, header: Window, count: number): Place {
+  const { index, offset } = job.from;
+  if (offset !== undefined) return { index, offset };
+  let place: Place = firstEntry(count);
+  while (place.index < index && place.index < count && place.fault === undefined) {
+    const step = readEntries(job, header, place, count, index - place.index);
+    place = { ...step.next, ...(step.fault !== undefined && { fault: step.fault }) };
+  }
+  return place;
+}
+
+function readEntries(job: UnbundleJob, header: Window, place: EntryPlace, count: number, most: number) {
+  const entries = Math.min(entriesPerStep, most, count - place.index);
+  const at = job.start + bundleCountSize + place.index * bundleEntrySize;
+  return readBundleEntries(header.bytes(at, entries * bundleEntrySize), place, count, job.size);
+}
+
+/** A verified item; its owner's bytes are its own, the other byte fields are gone with the window. */
+type VerifiedItem = Readonly<{ kind: "item"; header: ItemHeader; digest: Uint8Array }>;
+
+function readItem(window: Window, at: number, { id, size }: BundleEntry): VerifiedItem | InvalidItem {
+  const read = size <= windowBytes ? readSmall(window, at, size) : readLarge(window, at, size);
+  if (read.kind === "invalid") return read;
+  if (read.header.id !== id) return refusal("the item's id is not the one that its bundle names");
+  const { message, digest } = read.hash();
+  const verdict = verifyItem(read.header, message);
+  return verdict.valid ? { kind: "item", header: read.header, digest } : refusal(verdict.reason);
+}
+
+type ReadItem = Readonly<{ kind: "read"; header: ItemHeader; hash: () => ItemDigests }> | InvalidItem;
+
+function readSmall(window: Window, at: number, size: number): ReadItem {
+  const item = window.bytes(at, size);
+  const read = readItemHeader(item, "lenient", size);
+  if (read.kind === "invalid") return read;
+  if (read.kind === "need") return refusal("the item is cut short");
+  // `serialize` would copy the whole window for a view into it.
+  const header = { ...read.header, owner: read.header.owner.slice() };
+  return { kind: "read", header, hash: () => hashItem(header, item.subarray(header.headerSize)) };
+}
+
+function readLarge(window: Window, at: number, size: number): ReadItem {
+  let held = headerGuessBytes;
+  for (;;) {
+    const read = readItemHeader(window.bytes(at, held), "lenient", size);
+    if (read.kind === "invalid") return read;
+    if (read.kind === "header") {
+      const header = ownedHeader(read.header);
+      return {
+        kind: "read",
+        header,
+        hash: () => hashLarge(window, header, at + header.headerSize, at + size),
+      };
+    }
+    if (read.bytes > windowBytes) return refusal(`the header is larger than ${windowBytes} bytes`);
+    assert(read.bytes > held, "a header that needs more bytes needs more than it was given");
+    held = read.bytes;
+  }
+}
+
+/** A header that outlives the window. */
+function ownedHeader(header: ItemHeader): ItemHeader {
+  return {
+    ...header,
+    owner: header.owner.slice(),
+    signature: header.signature.slice(),
+    rawTags: header.rawTags.slice(),
+    targetBytes: header.targetBytes.slice(),
+    anchorBytes: header.anchorBytes.slice(),
+  };
+}
+
+function hashLarge(window: Window, header: ItemHeader, start: number, end: number): ItemDigests {
+  const hash = createItemHash(header, end - start);
+  for (let at = start; at < end; at += windowBytes) {
+    hash.update(window.bytes(at, Math.min(windowBytes, end - at)));
+  }
+  return hash.finish();
+}
+
+function refusal(reason: string): InvalidItem {
+  return { kind: "invalid", reason };
+}
+
+type Batch = ReturnType<typeof createBatch>;
+
+/** What a batch gathers, and when it is full. */
+function createBatch(job: UnbundleJob) {
+  const chooses = (filter: Filter) => (header: ItemHeader, dataSize: number) =>
+    job.bypassFilter ||
+    matches(filter, itemSubject(header, { dataSize, parentId: job.bundleId, rootId: job.rootId }));
+  const isIndexed = chooses(filterOf(job.indexFilter));
+  const isUnbundled = chooses(filterOf(job.unbundleFilter));
+  const rows: ItemRow[] = [];
+  const bundles: BundleRow[] = [];
+  const invalid: InvalidEntry[] = [];
+  let invalidCount = 0;
+  let walkedBytes = 0;
+  let rowBytes = 0;
+
+  const refuse = (index: number, id: Id | null, offset: number, reason: string) => {
+    invalidCount += 1;
+    if (invalid.length < invalidNamedMax) invalid.push({ index, id, offset, reason });
+  };
+
+  const add = ({ index, id, offset, size }: BundleEntry, item: VerifiedItem | InvalidItem) => {
+    walkedBytes += size;
+    const at = job.start + offset;
+    if (item.kind === "invalid") return refuse(index, id, at, item.reason);
+    const row = rowOf(job, item, at, size);
+    if (!isPlace(row.place)) return refuse(index, id, at, "the item lies beyond what a place can name");
+    const indexed = isIndexed(item.header, row.size);
+    if (indexed) {
+      rows.push(row);
+      rowBytes += item.header.headerSize;
+    }
+    // A bundle that is in the index but not chosen is queued all the same: the queue records that it was skipped.
+    if (isBundleTags(row.tags) && (indexed || isUnbundled(item.header, row.size)))
+      bundles.push(bundleOf(job, row));
+  };
+
+  return {
+    add,
+    refuse,
+    entriesLeft: (index: number) => job.from.index + job.entriesMax - index,
+    hasRoom: (index: number) =>
+      index < job.from.index + job.entriesMax && walkedBytes < job.bytesMax && rowBytes < rowBytesMax,
+    finish: () => ({ rows: serialize(rows), ids: rows.map(({ id }) => id), bundles, invalidCount, invalid }),
+  };
+}
+
+function rowOf(job: UnbundleJob, { header, digest }: VerifiedItem, at: number, size: number): ItemRow {
+  return {
+    place: { height: job.root.height, txIndex: job.root.txIndex, offset: at },
+    id: header.id,
+    parentOffset: job.parentOffset,
+    signatureType: header.signatureType,
+    owner: header.owner,
+    ownerAddress: header.ownerAddress,
+    target: header.target,
+    anchor: header.anchor,
+    tags: header.tags,
+    headerSize: header.headerSize,
+    size: size - header.headerSize,
+    digest,
+  };
+}
+
+function bundleOf(job: UnbundleJob, { id, place, headerSize, size }: ItemRow): BundleRow {
+  return {
+    id,
+    place,
+    parentOffset: job.parentOffset,
+    headerSize,
+    size,
+    depth: job.depth + 1,
+    bypassFilter: job.bypassFilter,
+  };
+}
+
+/** The filters in force, as read: two texts that change with a restart only. */
+const filters = new Map<string, Filter>();
+const filtersMax = 16;
+
+function filterOf(text: string): Filter {
+  const known = filters.get(text);
+  if (known !== undefined) return known;
+  const filter = readFilter(text);
+  if (filters.size >= filtersMax) filters.clear();
+  filters.set(text, filter);
+  return filter;
+}
+
+/** One moving view of a file. */
+function createWindow(file: number, end: number, size: number): Window {
+  const buffer = new Uint8Array(size);
+  let start = 0;
+  let held = 0;
+
+  const load = (at: number) => {
+    const wanted = Math.min(size, end - at);
+    let got = 0;
+    while (got < wanted) {
+      const read = readSync(file, buffer, got, wanted - got, at + got);
+      if (read === 0) throw new Error(`the file ends at byte ${at + got}, before the bundle does`);
+      got += read;
+    }
+    start = at;
+    held = wanted;
+  };
+
+  return {
+    bytes: (at, count) => {
+      assert(count <= size && at + count <= end, "a view lies within the window and the bundle");
+      if (at < start || at + count > start + held) load(at);
+      return buffer.subarray(at - start, at - start + count);
+    },
+  };
+}
