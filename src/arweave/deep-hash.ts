@@ -8,6 +8,7 @@
  */
 import { assert } from "../lib/assert.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
+import { sha384 } from "../lib/hash.ts";
 
 /** What can be hashed: bytes, or a list of such. */
 export type DeepHashChunk = Uint8Array | readonly DeepHashChunk[];
@@ -88,11 +89,4 @@ function tagHash(kind: "blob" | "list", size: number): Uint8Array {
   const made = sha384(utf8Bytes(kind + size));
   if (size < rememberedTags) remembered[size] = made;
   return made;
-}
-
-function sha384(bytes: Uint8Array): Uint8Array {
-  // The one-shot call with a given output is twice as fast as createHash on 96 bytes (measured: 0.26 against 0.48 µs).
-  const out = new Uint8Array(deepHashSize);
-  Bun.SHA384.hash(bytes, out);
-  return out;
 }

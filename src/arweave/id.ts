@@ -4,9 +4,9 @@
  * Canonical means that one name has one text: two texts are equal exactly when their bytes are.
  * @module
  */
-import { createHash } from "node:crypto";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+import { sha256 } from "../lib/hash.ts";
 
 /** The name of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
 export type Id = string & { readonly __brand: "Id" };
@@ -85,7 +85,7 @@ export function blockHashBytes(hash: BlockHash): Uint8Array {
 
 /** The id that a signature gives to what it signs. */
 export function idOfSignature(signature: Uint8Array): Id {
-  return idFromBytes(createHash("sha256").update(signature).digest());
+  return idFromBytes(sha256(signature));
 }
 
 /**
@@ -96,5 +96,5 @@ export function idOfSignature(signature: Uint8Array): Id {
  *   `transactionOwnerAddress`.
  */
 export function addressOf(owner: Uint8Array): Address {
-  return encodeBase64url(createHash("sha256").update(owner).digest()) as Address;
+  return encodeBase64url(sha256(owner)) as Address;
 }

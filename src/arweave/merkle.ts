@@ -9,6 +9,7 @@
  */
 import { assert } from "../lib/assert.ts";
 import { concatBytes, equalBytes, readUnsigned, writeUnsignedFixed } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
 
 /** A leaf: the hash that it commits to (32 bytes, or none for padding and empty data), and where it ends. */
 export type MerkleLeaf = Readonly<{ hash: Uint8Array; end: number | bigint }>;
@@ -262,10 +263,4 @@ function sha256Pair(left: Uint8Array, right: Uint8Array): Uint8Array {
   pair.set(left, 0);
   pair.set(right, hashSize);
   return sha256(pair);
-}
-
-function sha256(bytes: Uint8Array): Uint8Array {
-  const out = new Uint8Array(hashSize);
-  Bun.SHA256.hash(bytes, out);
-  return out;
 }

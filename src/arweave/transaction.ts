@@ -1,11 +1,30 @@
 /**
- * Transactions as nodes send them: reading their JSON, and what a reader may take as given afterwards.
+ * Transactions as nodes send them: their JSON read within bounds, and turned back into the bytes that are signed.
+ *
+ * Reading settles what a transaction says; whether it may say so is `verifyTransaction`.
+ * Source: reference/chain.md §1c (fields and limits), §2 (owner of an ECDSA signature).
  * @module
  */
-import { Failure } from "../failures.ts";
-import type { Address, Id } from "./id.ts";
-import type { RawTag, Tag } from "./tags.ts";
-import type { Winston } from "./winston.ts";
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+import { concatBytes } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
+import { secp256k1 } from "../lib/secp256k1.ts";
+import { dataRootOf } from "./data-root.ts";
+import { type Address, addressOf, type Id, idFromBytes } from "./id.ts";
+import { decodeTags, type RawTag, type Tag } from "./tags.ts";
+import { type SignedFields, transactionMessage } from "./transaction-message.ts";
+import { type Winston, winston } from "./winston.ts";
+import {
+  bytesField,
+  exactBytesField,
+  integerField,
+  listField,
+  malformed,
+  readBytes,
+  readFields,
+  textField,
+} from "./wire.ts";
 
 /** A transaction, read but not yet verified (`verifyTransaction`). Texts are canonical base64url unless said. */
 export type Transaction = Readonly<{
@@ -19,13 +38,13 @@ export type Transaction = Readonly<{
   signatureType: "rsa" | "ecdsa";
   tags: readonly Tag[];
   rawTags: readonly RawTag[];
-  /** The recipient's address, or "". */
+  /** The recipient: an address or "". The chain takes other texts of up to 32 bytes where nothing is sent. */
   target: string;
   quantity: Winston;
   reward: Winston;
   /** Bytes of data; of format 1 as the data is, not as the JSON says. */
   dataSize: number;
-  /** "" when there is no data, and always for format 1 (see `treeRootOf`). */
+  /** "" when there is no data, and always for format 1 (`treeRootOf`). */
   dataRoot: string;
   /** The data itself: always there for format 1; for format 2 only in posts that carry it, else "". */
   data: string;
@@ -36,11 +55,154 @@ export type Transaction = Readonly<{
   text: string;
 }>;
 
+/** Most bytes of data that a transaction carries in itself. */
+export const transactionDataSizeMax = 10 * 2 ** 20;
+
+/** Most characters of a transaction's JSON: the data as base64url, and room for every other field. */
+export const transactionTextSizeMax = 15 * 2 ** 20;
+
+/** Bytes of an ECDSA signature: r, s and the recovery number. */
+export const ecdsaSignatureSize = 65;
+
+const anchorSizeMax = 48;
+const keySizeMax = 512;
+const addressSize = 32;
+/** Sum over all names and values; also the most tags, since a tag may be empty. */
+const tagsSizeMax = 2_048;
+const amountDigitsMax = 120;
+const dataSizeDigitsMax = 21;
+const denominationDigitsMax = 8;
+const noBytes = new Uint8Array(0);
+
 /**
  * Reads a transaction's JSON.
  *
+ * @param text - As a node sends it or a client posts it; at most `transactionTextSizeMax` characters.
  * @throws Failure `malformed_input` with `facts.reason`, a sentence.
  */
 export function readTransaction(text: string): Transaction {
-  throw new Failure("malformed_input", { reason: `a transaction of ${text.length} characters` });
+  const fields = readFields(text, transactionTextSizeMax);
+  const format = readFormat(fields["format"]);
+  const signature = bytesField(fields, "signature", keySizeMax);
+  const owner = bytesField(fields, "owner", keySizeMax);
+  const data = bytesField(fields, "data", transactionDataSizeMax);
+  const signed: SignedFields = {
+    format,
+    signatureType: owner.length === 0 ? "ecdsa" : "rsa",
+    owner,
+    data,
+    target: bytesField(fields, "target", addressSize),
+    quantity: integerField(fields, "quantity", amountDigitsMax),
+    reward: integerField(fields, "reward", amountDigitsMax),
+    lastTx: bytesField(fields, "last_tx", anchorSizeMax),
+    tags: readTags(fields),
+    dataSize: format === 1 ? data.length : readDataSize(fields),
+    dataRoot: format === 1 ? noBytes : bytesField(fields, "data_root", addressSize),
+    denomination: readDenomination(fields),
+  };
+  const key = signed.signatureType === "rsa" ? owner : recoverOwner(signed, signature);
+  return {
+    format,
+    id: idFromBytes(exactBytesField(fields, "id", addressSize)),
+    lastTx: textField(fields, "last_tx"),
+    owner: encodeBase64url(key),
+    ownerAddress: transactionOwnerAddress(key),
+    signatureType: signed.signatureType,
+    tags: decodeTags(signed.tags),
+    rawTags: signed.tags,
+    target: textField(fields, "target"),
+    quantity: winston(signed.quantity),
+    reward: winston(signed.reward),
+    dataSize: signed.dataSize,
+    dataRoot: encodeBase64url(signed.dataRoot),
+    data: textField(fields, "data"),
+    signature: textField(fields, "signature"),
+    denomination: signed.denomination === 0n ? "" : signed.denomination.toString(),
+    text,
+  };
+}
+
+/** The fields that a transaction's signature covers, as bytes. */
+export function signedFieldsOf(transaction: Transaction): SignedFields {
+  return {
+    format: transaction.format,
+    signatureType: transaction.signatureType,
+    owner: bytesOf(transaction.owner),
+    target: bytesOf(transaction.target),
+    data: bytesOf(transaction.data),
+    quantity: transaction.quantity,
+    reward: transaction.reward,
+    lastTx: bytesOf(transaction.lastTx),
+    tags: transaction.rawTags,
+    dataSize: transaction.dataSize,
+    dataRoot: bytesOf(transaction.dataRoot),
+    denomination: transaction.denomination === "" ? 0n : BigInt(transaction.denomination),
+  };
+}
+
+/**
+ * The root under which a transaction's data stands in its block's tree, as base64url: that of its data for format 1
+ * (also of no data), the stated one for format 2. Hashes all data of format 1.
+ */
+export function treeRootOf(transaction: Transaction): string {
+  return transaction.format === 1
+    ? encodeBase64url(dataRootOf(bytesOf(transaction.data), "plain"))
+    : transaction.dataRoot;
+}
+
+/** The address of a transaction's owner. A key of 32 bytes is its own address, a rule kept from the first days. */
+export function transactionOwnerAddress(owner: Uint8Array): Address {
+  return owner.length === addressSize ? (idFromBytes(owner) as string as Address) : addressOf(owner);
+}
+
+function readFormat(value: JsonValue | undefined): 1 | 2 {
+  if (value === undefined || value === 1 || value === "1") return 1;
+  if (value === 2 || value === "2") return 2;
+  throw malformed("format is neither 1 nor 2");
+}
+
+function readTags(fields: JsonObject): RawTag[] {
+  let room = tagsSizeMax;
+  return listField(fields, "tags", tagsSizeMax).map((tag) => {
+    if (!isJsonObject(tag) || Object.keys(tag).length !== 2)
+      throw malformed("a tag is not a name and a value");
+    const name = readBytes(tag["name"], "a tag's name", room);
+    const value = readBytes(tag["value"], "a tag's value", room - name.length);
+    room -= name.length + value.length;
+    return { name, value };
+  });
+}
+
+function readDataSize(fields: JsonObject): number {
+  const size = integerField(fields, "data_size", dataSizeDigitsMax);
+  if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw malformed("data_size is above 2^53 - 1");
+  return Number(size);
+}
+
+function readDenomination(fields: JsonObject): bigint {
+  if (fields["denomination"] === undefined) return 0n;
+  const denomination = integerField(fields, "denomination", denominationDigitsMax);
+  if (denomination === 0n) throw malformed("a stated denomination is above 0");
+  return denomination;
+}
+
+/** The compressed key whose signature this is. */
+function recoverOwner(fields: SignedFields, signature: Uint8Array): Uint8Array {
+  if (signature.length !== ecdsaSignatureSize) {
+    throw malformed("owner is empty and signature is not the 65 bytes from which an owner can be recovered");
+  }
+  const hash = sha256(transactionMessage(fields));
+  const key = secp256k1.recover(signature.subarray(0, 64), signature[64] ?? 0, hash);
+  if (key === undefined) throw malformed("owner is empty and signature gives no key away");
+  return compressPoint(key);
+}
+
+/** The 33-byte form of a 65-byte point. */
+export function compressPoint(point: Uint8Array): Uint8Array {
+  const parity = (point[64] ?? 0) & 1;
+  return concatBytes([Uint8Array.of(0x02 + parity), point.subarray(1, 33)]);
+}
+
+function bytesOf(text: string): Uint8Array {
+  return decodeBase64url(text) ?? noBytes;
 }

@@ -1,0 +1,123 @@
+/**
+ * Chunks: pieces of data with the proof that they belong to a data root, as nodes send and take them.
+ * Source: reference/chain.md §1 (`GET /chunk`, `POST /chunk`), §2 (rulesets).
+ * @module
+ */
+import { encodeBase64url } from "../lib/base64url.ts";
+import { equalBytes } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { chunkSize, pathSizeMax, type Ruleset, validatePath } from "./merkle.ts";
+import { bytesField, exactBytesField, integerField, readFields } from "./wire.ts";
+
+/** A chunk as a node serves it by weave offset. */
+export type ServedChunk = Readonly<{ chunk: Uint8Array; dataPath: Uint8Array; txPath: Uint8Array }>;
+
+/** A chunk as a client posts it. */
+export type PostedChunk = Readonly<{
+  /** 32 bytes. */
+  dataRoot: Uint8Array;
+  /** Bytes of all the data under the root. */
+  dataSize: number;
+  dataPath: Uint8Array;
+  /** Any byte of the chunk, from the start of the data. */
+  offset: number;
+  chunk: Uint8Array;
+}>;
+
+/** A chunk and what it claims. */
+export type ChunkClaim = PostedChunk & Readonly<{ ruleset: Ruleset }>;
+
+/** Where a proven chunk lies in its data, bytes, half-open; or why it proves nothing. */
+export type ChunkVerdict = Readonly<
+  { kind: "proven"; start: number; end: number } | { kind: "refused"; reason: string }
+>;
+
+/** Longest tx path: 1,000 transactions and their padding need 11 branches; twice that and some is ample. */
+const txPathSizeMax = 2_176;
+
+/** Most characters of a chunk's JSON: the chunk and the longest proofs as base64url, and the names. */
+export const chunkTextSizeMax = 850_000;
+
+const dataSizeDigitsMax = 21;
+const rootSize = 32;
+
+/**
+ * Reads what `GET /chunk/{offset}` answers.
+ *
+ * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ */
+export function readServedChunk(text: string): ServedChunk {
+  const fields = readFields(text, chunkTextSizeMax);
+  return {
+    chunk: bytesField(fields, "chunk", chunkSize),
+    dataPath: bytesField(fields, "data_path", pathSizeMax),
+    txPath:
+      fields["tx_path"] === undefined ? new Uint8Array(0) : bytesField(fields, "tx_path", txPathSizeMax),
+  };
+}
+
+/** The JSON of `GET /chunk/{offset}`. @param end - Weave offset after the chunk's last byte. */
+export function servedChunkFields(served: ServedChunk, end: bigint): JsonObject {
+  return {
+    chunk: encodeBase64url(served.chunk),
+    data_path: encodeBase64url(served.dataPath),
+    tx_path: encodeBase64url(served.txPath),
+    packing: "unpacked",
+    absolute_end_offset: end.toString(),
+    chunk_size: served.chunk.length.toString(),
+  };
+}
+
+/**
+ * Reads the body of `POST /chunk`.
+ *
+ * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ */
+export function readPostedChunk(text: string): PostedChunk {
+  const fields = readFields(text, chunkTextSizeMax);
+  return {
+    dataRoot: exactBytesField(fields, "data_root", rootSize),
+    dataSize: safeNumber(integerField(fields, "data_size", dataSizeDigitsMax)),
+    dataPath: bytesField(fields, "data_path", pathSizeMax),
+    offset: safeNumber(integerField(fields, "offset", dataSizeDigitsMax)),
+    chunk: bytesField(fields, "chunk", chunkSize),
+  };
+}
+
+/**
+ * Checks a chunk against its data root, every byte of it.
+ *
+ * @returns Proven only when the path leads from the root to these very bytes at a place that holds `offset`.
+ */
+export function checkChunk(claim: ChunkClaim): ChunkVerdict {
+  const { dataRoot, dataSize, dataPath, offset, chunk, ruleset } = claim;
+  if (offset >= dataSize) return refused("offset lies beyond the data");
+  const leaf = validatePath({ root: dataRoot, path: dataPath, target: offset, size: dataSize, ruleset });
+  if (leaf === undefined) return refused("data_path does not prove this offset under this root");
+  if (BigInt(chunk.length) !== leaf.end - leaf.start) return refused("chunk is not as long as its place");
+  if (!equalBytes(sha256(chunk), leaf.hash)) return refused("chunk is not what its place commits to");
+  return { kind: "proven", start: Number(leaf.start), end: Number(leaf.end) };
+}
+
+/**
+ * Checks a posted chunk, whose block is not known yet: any ruleset will do.
+ */
+export function admitChunk(posted: PostedChunk): ChunkVerdict {
+  let verdict: ChunkVerdict = refused("data_path does not prove this offset under this root");
+  for (const ruleset of ["relaxed", "strict-split", "strict-borders"] as const) {
+    verdict = checkChunk({ ...posted, ruleset });
+    if (verdict.kind === "proven") return verdict;
+  }
+  return verdict;
+}
+
+/** An offset or size that no data of ours can have counts as the greatest that a number holds. */
+function safeNumber(value: bigint): number {
+  const most = BigInt(Number.MAX_SAFE_INTEGER);
+  return Number(value < most ? value : most);
+}
+
+function refused(reason: string): ChunkVerdict {
+  return { kind: "refused", reason };
+}

@@ -1,0 +1,97 @@
+/**
+ * Making transactions: the fields a caller chooses, signed, as the JSON that nodes take.
+ * @module
+ */
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+import { writeJson } from "../lib/json.ts";
+import { dataRootOf, type TailRule } from "./data-root.ts";
+import { idOfSignature } from "./id.ts";
+import { encodeTags, type Tag } from "./tags.ts";
+import { readTransaction, type Transaction } from "./transaction.ts";
+import { type SignedFields, transactionMessage } from "./transaction-message.ts";
+import type { Wallet } from "./wallet.ts";
+import { malformed } from "./wire.ts";
+
+/** What a transaction is to say; what is left out is empty. */
+export type UnsignedTransaction = Readonly<{
+  format: 1 | 2;
+  /** The anchor, base64url. */
+  lastTx: string;
+  reward: bigint;
+  tags?: readonly Tag[];
+  target?: string;
+  quantity?: bigint;
+  denomination?: bigint;
+  /** The data itself, carried in the transaction; format 2 may state size and root instead. */
+  data?: Uint8Array;
+  /** Size and root of data that is posted in chunks. */
+  stated?: Readonly<{ dataSize: number; dataRoot: Uint8Array }>;
+  /** How `data` is split; nodes take data inside of a transaction by the plain rule alone. */
+  tailRule?: TailRule;
+}>;
+
+/**
+ * Signs a transaction.
+ *
+ * @returns The transaction as a reader of its JSON (`text`) sees it.
+ * @throws Failure `malformed_input` when a field has no place on the wire.
+ */
+export function signTransaction(unsigned: UnsignedTransaction, wallet: Wallet): Transaction {
+  const fields = fieldsOf(unsigned, wallet);
+  const signature = wallet.sign(transactionMessage(fields));
+  return readTransaction(writeTransaction(fields, signature));
+}
+
+/** Writes signed fields as the JSON of a node, keys in its order. */
+export function writeTransaction(fields: SignedFields, signature: Uint8Array): string {
+  const tags = fields.tags.map(({ name, value }) => ({
+    name: encodeBase64url(name),
+    value: encodeBase64url(value),
+  }));
+  return writeJson({
+    format: fields.format,
+    id: idOfSignature(signature),
+    last_tx: encodeBase64url(fields.lastTx),
+    owner: fields.signatureType === "rsa" ? encodeBase64url(fields.owner) : "",
+    tags,
+    target: encodeBase64url(fields.target),
+    quantity: fields.quantity.toString(),
+    data: encodeBase64url(fields.data),
+    data_size: fields.dataSize.toString(),
+    data_tree: [],
+    data_root: encodeBase64url(fields.dataRoot),
+    reward: fields.reward.toString(),
+    signature: encodeBase64url(signature),
+    ...(fields.denomination > 0n ? { denomination: fields.denomination.toString() } : {}),
+  });
+}
+
+function fieldsOf(unsigned: UnsignedTransaction, wallet: Wallet): SignedFields {
+  const data = unsigned.data ?? new Uint8Array(0);
+  const stated = unsigned.stated ?? { dataSize: data.length, dataRoot: rootOf(unsigned, data) };
+  return {
+    format: unsigned.format,
+    signatureType: wallet.type,
+    owner: wallet.owner,
+    target: textBytes("target", unsigned.target ?? ""),
+    data,
+    quantity: unsigned.quantity ?? 0n,
+    reward: unsigned.reward,
+    lastTx: textBytes("last_tx", unsigned.lastTx),
+    tags: encodeTags(unsigned.tags ?? []),
+    dataSize: stated.dataSize,
+    dataRoot: stated.dataRoot,
+    denomination: unsigned.denomination ?? 0n,
+  };
+}
+
+function rootOf(unsigned: UnsignedTransaction, data: Uint8Array): Uint8Array {
+  if (unsigned.format === 1 || data.length === 0) return new Uint8Array(0);
+  return dataRootOf(data, unsigned.tailRule ?? "plain");
+}
+
+function textBytes(name: string, text: string): Uint8Array {
+  const bytes = decodeBase64url(text);
+  if (bytes === undefined) throw malformed(`${name} is not canonical base64url`);
+  return bytes;
+}

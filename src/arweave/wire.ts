@@ -1,0 +1,93 @@
+/**
+ * Fields of the chain's JSON, read one by one: each has a bound, and every fault is named in a sentence.
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
+
+const integerPattern = /^(?:0|[1-9]\d*)$/;
+
+/** The failure of a text that is not what it should be. */
+export function malformed(reason: string): Failure {
+  return new Failure("malformed_input", { reason });
+}
+
+/**
+ * Reads a text as one JSON object.
+ *
+ * @param sizeMax - Most characters that are looked at.
+ */
+export function readFields(text: string, sizeMax: number): JsonObject {
+  if (text.length > sizeMax)
+    throw malformed(`the JSON has ${text.length} characters, ${sizeMax} is the most`);
+  const fields = readJson(text);
+  if (!isJsonObject(fields)) throw malformed("the text is no JSON object");
+  return fields;
+}
+
+/** A field that is text. */
+export function textField(fields: JsonObject, key: string): string {
+  const value = fields[key];
+  if (typeof value !== "string") throw malformed(`${key} is no text`);
+  return value;
+}
+
+/** A field of base64url. @param sizeMax - Most bytes. */
+export function bytesField(fields: JsonObject, key: string, sizeMax: number): Uint8Array {
+  return readBytes(fields[key], key, sizeMax);
+}
+
+/** A field of base64url with an exact size. */
+export function exactBytesField(fields: JsonObject, key: string, size: number): Uint8Array {
+  const bytes = readBytes(fields[key], key, size);
+  if (bytes.length !== size) throw malformed(`${key} has ${bytes.length} bytes instead of ${size}`);
+  return bytes;
+}
+
+/** Base64url inside of a list. @param sizeMax - Most bytes. */
+export function readBytes(value: JsonValue | undefined, name: string, sizeMax: number): Uint8Array {
+  if (typeof value !== "string") throw malformed(`${name} is no text`);
+  if (value.length > Math.ceil((sizeMax * 4) / 3)) throw malformed(`${name} has more than ${sizeMax} bytes`);
+  const bytes = decodeBase64url(value);
+  if (bytes === undefined) throw malformed(`${name} is not canonical base64url`);
+  return bytes;
+}
+
+/** A whole number of 0 or more, as a JSON number or as decimal text; eras differ in which. */
+export function integerField(fields: JsonObject, key: string, digitsMax: number): bigint {
+  return readInteger(fields[key], key, digitsMax);
+}
+
+/** A whole number inside of a list. */
+export function readInteger(value: JsonValue | undefined, name: string, digitsMax: number): bigint {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return BigInt(value);
+  if (typeof value === "bigint" && value >= 0n) return readInteger(value.toString(), name, digitsMax);
+  if (typeof value !== "string" || !integerPattern.test(value)) throw malformed(`${name} is no whole number`);
+  if (value.length > digitsMax) throw malformed(`${name} has more than ${digitsMax} digits`);
+  return BigInt(value);
+}
+
+/** A JSON number that counts: whole, 0 or more, below 2^53. */
+export function countField(fields: JsonObject, key: string): number {
+  const value = fields[key];
+  if (typeof value !== "number" || !Number.isSafeInteger(value) || value < 0) {
+    throw malformed(`${key} is no whole number below 2^53`);
+  }
+  return value;
+}
+
+/** A field that is a list. @param countMax - Most items. */
+export function listField(fields: JsonObject, key: string, countMax: number): readonly JsonValue[] {
+  const value = fields[key];
+  if (!isJsonArray(value)) throw malformed(`${key} is no list`);
+  if (value.length > countMax) throw malformed(`${key} has more than ${countMax} items`);
+  return value;
+}
+
+/** A field that is an object. */
+export function objectField(fields: JsonObject, key: string): JsonObject {
+  const value = fields[key];
+  if (!isJsonObject(value)) throw malformed(`${key} is no object`);
+  return value;
+}
