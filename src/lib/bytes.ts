@@ -7,7 +7,7 @@ import { assert } from "./assert.ts";
 const encoder = new TextEncoder();
 
 /** The UTF-8 bytes of a text. */
-export function utf8Bytes(text: string): Uint8Array {
+export function utf8Bytes(text: string): Uint8Array<ArrayBuffer> {
   return encoder.encode(text);
 }
 
