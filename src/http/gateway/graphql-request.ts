@@ -51,7 +51,7 @@ export function acceptedMediaType(accept: string | null): GraphqlMediaType | und
  */
 export async function readQueryRequest(request: Request): Promise<QueryRequest> {
   if (acceptedMediaType(request.headers.get("accept")) === undefined)
-    throw graphqlError("Answers are application/json or application/graphql-response+json.", { status: 406 });
+    throw graphqlError("Not acceptable", { status: 406 });
   if (request.method === "GET") return readForm(readTarget(request.url).query);
   const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   const read = bodyReaders[type];

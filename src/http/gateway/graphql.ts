@@ -16,7 +16,10 @@ import { schema } from "../../gateway/query/schema.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Pool } from "../../threads/pool.ts";
+import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
+import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
+import { createGraphiqlSource } from "./graphiql-assets.ts";
 import { acceptedMediaType, graphqlError, readQueryRequest } from "./graphql-request.ts";
 
 /** What the route is made of. */
@@ -38,7 +41,8 @@ const defectMessage = "Internal Server Error";
 export function graphql(options: GraphqlOptions) {
   // Finished bodies by the result that stands for them inside yoga.
   const bodies = new WeakMap<object, Uint8Array<ArrayBuffer>>();
-  return new Elysia().use(
+  const source = createGraphiqlSource();
+  return new Elysia().use(graphiqlFilesRoutes(source)).use(
     yoga({
       schema,
       graphiql: false,
@@ -49,6 +53,9 @@ export function graphql(options: GraphqlOptions) {
       logging: yogaLog(options.log),
       plugins: [
         {
+          onRequest: async ({ request, endResponse }) => {
+            if (wantsPage(request)) endResponse(await graphiqlPage(source));
+          },
           onRequestParse: ({ setRequestParser }) => setRequestParser(readQueryRequest),
           onParams: async ({ params, request, setResult }) => {
             const query = params.query ?? "";
@@ -60,6 +67,8 @@ export function graphql(options: GraphqlOptions) {
           onResultProcess: ({ request, result, setResultProcessor }) => {
             const body = bodies.get(result);
             const type = acceptedMediaType(request.headers.get("accept"));
+            // Before yoga answers a client that takes no media type of ours with a stream of events.
+            if (type === undefined) setResultProcessor(() => notAcceptable(), "application/json");
             if (body === undefined || type === undefined) return;
             const headers = { "Content-Type": `${type}; charset=utf-8` };
             setResultProcessor(() => new Response(body, { headers }), type);
@@ -105,6 +114,11 @@ async function answerInThread(
     log.error("defect", { requestId, error });
     throw graphqlError(defectMessage, { status: 500, headers: notKept });
   }
+}
+
+function notAcceptable(): Response {
+  const message = "Answers are application/json or application/graphql-response+json.";
+  return jsonAnswer({ errors: [{ message }] }, 406);
 }
 
 /** Nobody may keep an answer to trouble of ours. */

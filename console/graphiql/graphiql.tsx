@@ -1,0 +1,58 @@
+/**
+ * The page at `/graphql` in a browser: GraphiQL over this gateway's own endpoint, with nothing from elsewhere.
+ * @module
+ */
+import { createGraphiQLFetcher } from "@graphiql/toolkit";
+import { GraphiQL } from "graphiql";
+import { createRoot } from "react-dom/client";
+
+const firstQuery = `# The ten newest data items of an application. Press the play button, or Ctrl-Enter.
+# The pane behind the book icon lists every filter and field.
+{
+  transactions(first: 10, tags: [{ name: "Content-Type", values: ["text/html", "image/png"] }]) {
+    pageInfo {
+      hasNextPage
+    }
+    edges {
+      cursor
+      node {
+        id
+        owner {
+          address
+        }
+        data {
+          size
+          type
+        }
+        tags {
+          name
+          value
+        }
+        block {
+          height
+          timestamp
+        }
+        bundledIn {
+          id
+        }
+      }
+    }
+  }
+}
+`;
+
+const fetcher = createGraphiQLFetcher({ url: location.pathname });
+
+const place = document.getElementById("page");
+if (place === null) throw new Error("the page has an element for GraphiQL");
+// A link may carry a query, as GET requests do.
+const link = new URLSearchParams(location.search);
+
+createRoot(place).render(
+  <GraphiQL
+    fetcher={fetcher}
+    defaultQuery={firstQuery}
+    {...(link.has("query") ? { query: link.get("query") ?? "" } : {})}
+    {...(link.has("variables") ? { variables: link.get("variables") ?? "" } : {})}
+  />,
+);

@@ -1,0 +1,88 @@
+/**
+ * GraphiQL at `/graphql`, for browsers: from our own origin, working without any other.
+ * Source: contract.md §2 "Isolation" (our own pages), §4; reference/graphql.md §4D.
+ * @module
+ */
+import { Elysia } from "elysia";
+import { pageAnswer } from "../answers.ts";
+import type { GraphiqlFile, GraphiqlSource } from "./graphiql-assets.ts";
+
+/**
+ * Scripts and requests only to us. Styles also inline: the editor's parts set them on elements; fonts lie in the
+ * style sheet.
+ */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "font-src data:",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+/** The address of a file carries its version, so that it may be kept for good. */
+const keptForGood = "public, max-age=31536000, immutable";
+
+/** Whether a request is a browser's, that wants to look rather than to query. */
+export function wantsPage(request: Request): boolean {
+  return request.method === "GET" && (request.headers.get("accept") ?? "").includes("text/html");
+}
+
+/** Answers with the page. */
+export async function graphiqlPage(source: GraphiqlSource): Promise<Response> {
+  const { version } = await source();
+  const page = pageAnswer(
+    `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>GraphiQL · Cairn</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/graphql/graphiql.css?v=${version}">
+</head>
+<body>
+<div id="page"></div>
+<noscript>GraphiQL needs JavaScript. Queries can also be sent here with POST.</noscript>
+<script src="/graphql/graphiql.js?v=${version}"></script>
+</body>
+</html>
+`,
+    contentSecurityPolicy,
+  );
+  page.headers.set("Vary", "Accept");
+  page.headers.set("Cache-Control", "no-cache");
+  return page;
+}
+
+/** Creates the routes of the page's files. */
+export function graphiqlFilesRoutes(source: GraphiqlSource) {
+  return new Elysia()
+    .get("/graphql/graphiql.js", ({ request }) =>
+      fileAnswer(request, source, "graphiql.js.gz", "text/javascript; charset=utf-8"),
+    )
+    .get("/graphql/graphiql.css", ({ request }) =>
+      fileAnswer(request, source, "graphiql.css.gz", "text/css; charset=utf-8"),
+    );
+}
+
+async function fileAnswer(
+  request: Request,
+  source: GraphiqlSource,
+  name: GraphiqlFile,
+  type: string,
+): Promise<Response> {
+  const compressed = (await source()).files[name];
+  const isCompressed = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+  return new Response(isCompressed ? compressed : Bun.gunzipSync(compressed), {
+    headers: {
+      "Content-Type": type,
+      "Cache-Control": keptForGood,
+      Vary: "Accept-Encoding",
+      "X-Content-Type-Options": "nosniff",
+      ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),
+    },
+  });
+}
