@@ -1,0 +1,191 @@
+/**
+ * Tags of one row as a compact byte string, and back without loss.
+ *
+ * Known names and known pairs are a number; values that are ids, hashes, UUIDs or decimal numbers take their bytes
+ * instead of their text (8 typical tags: 125 bytes instead of 260). A blob is tags one after the other:
+ *   code     varint: 0 = the name follows (varint length, UTF-8); odd = known name (code − 1) / 2;
+ *            even = known pair code / 2 − 1, and nothing follows
+ *   value    varint (length << 3 | form), then that many bytes in that form
+ * Source: reference/index.md §3 "tags".
+ * @module
+ */
+import type { Tag } from "../arweave/tags.ts";
+import { assert } from "../lib/assert.ts";
+import { knownNames, knownPairs } from "./known-tags.ts";
+
+const nameCodes = new Map(knownNames.map((name, index) => [name, index * 2 + 1]));
+const pairCodes = new Map(knownPairs.map(([name, value], index) => [pairKey(name, value), index * 2 + 2]));
+
+/** How the bytes of a value stand for its text. Numbers are part of the format. */
+const forms = { text: 0, base64url: 1, hex: 2, decimal: 3, uuid: 4, prefixedHex: 5 } as const;
+
+const idPattern = /^[A-Za-z0-9_-]+$/;
+const hexPattern = /^[0-9a-f]+$/;
+const decimalPattern = /^[1-9][0-9]{4,14}$/;
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
+const base64urlLengths = new Set([43, 64, 86]); // 32, 48 and 64 bytes: ids, block hashes, signatures
+const hexLengthMin = 16;
+const uuidLength = 36;
+
+let scratch = Buffer.alloc(16 * 1_024);
+
+/** Writes tags, in their order. The text of each must be well-formed UTF-16 (decoded UTF-8 always is). */
+export function encodeTagBlob(tags: readonly Tag[]): Uint8Array {
+  let at = 0;
+  for (const { name, value } of tags) {
+    // Three bytes of UTF-8 a UTF-16 unit at most, and three varints.
+    reserve(at + (name.length + value.length) * 3 + 16);
+    const pairCode = pairCodes.get(pairKey(name, value));
+    if (pairCode !== undefined) {
+      at = writeVarint(at, pairCode);
+      continue;
+    }
+    at = writeName(at, name);
+    at = writeValue(at, value);
+  }
+  return new Uint8Array(scratch.subarray(0, at));
+}
+
+/** Reads what `encodeTagBlob` wrote. */
+export function decodeTagBlob(blob: Uint8Array): Tag[] {
+  const bytes = Buffer.from(blob.buffer, blob.byteOffset, blob.byteLength);
+  const tags: Tag[] = [];
+  const cursor = { at: 0 };
+  while (cursor.at < bytes.length) tags.push(readTag(bytes, cursor));
+  return tags;
+}
+
+type Cursor = { at: number };
+
+function readTag(bytes: Buffer, cursor: Cursor): Tag {
+  const code = readVarint(bytes, cursor);
+  if (code !== 0 && code % 2 === 0) {
+    const pair = knownPairs[code / 2 - 1];
+    assert(pair !== undefined, "a tag blob names a known pair");
+    return { name: pair[0], value: pair[1] };
+  }
+  const name = code === 0 ? readText(bytes, cursor) : knownNames[(code - 1) / 2];
+  assert(name !== undefined, "a tag blob names a known name");
+  return { name, value: readValue(bytes, cursor) };
+}
+
+function readText(bytes: Buffer, cursor: Cursor): string {
+  const size = readVarint(bytes, cursor);
+  const end = cursor.at + size;
+  const text = bytes.toString("utf8", cursor.at, end);
+  cursor.at = end;
+  return text;
+}
+
+function readValue(bytes: Buffer, cursor: Cursor): string {
+  const head = readVarint(bytes, cursor);
+  const start = cursor.at;
+  const end = start + Math.floor(head / 8);
+  cursor.at = end;
+  switch (head % 8) {
+    case forms.text:
+      return bytes.toString("utf8", start, end);
+    case forms.base64url:
+      return bytes.toString("base64url", start, end);
+    case forms.hex:
+      return bytes.toString("hex", start, end);
+    case forms.prefixedHex:
+      return `0x${bytes.toString("hex", start, end)}`;
+    case forms.decimal:
+      return String(bytes.readUIntBE(start, end - start));
+    case forms.uuid: {
+      const hex = bytes.toString("hex", start, end);
+      return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
+    }
+    default:
+      throw new Error(`a tag blob has no form ${head % 8}`);
+  }
+}
+
+function writeName(at: number, name: string): number {
+  const code = nameCodes.get(name);
+  if (code !== undefined) return writeVarint(at, code);
+  const lengthAt = writeVarint(at, 0);
+  const size = Buffer.byteLength(name);
+  const start = writeVarint(lengthAt, size);
+  scratch.write(name, start);
+  return start + size;
+}
+
+function writeValue(at: number, value: string): number {
+  const bytes = compact(value);
+  if (bytes !== undefined) {
+    const start = writeVarint(at, bytes.data.length * 8 + bytes.form);
+    scratch.set(bytes.data, start);
+    return start + bytes.data.length;
+  }
+  const size = Buffer.byteLength(value);
+  const start = writeVarint(at, size * 8 + forms.text);
+  scratch.write(value, start);
+  return start + size;
+}
+
+type Compact = Readonly<{ form: number; data: Uint8Array }>;
+
+/** The bytes of a value that has a shorter form from which exactly the same text comes back. */
+function compact(value: string): Compact | undefined {
+  if (value.length < hexLengthMin) return decimalPattern.test(value) ? decimal(value) : undefined;
+  if (value.length === uuidLength && uuidPattern.test(value))
+    return { form: forms.uuid, data: Buffer.from(value.replaceAll("-", ""), "hex") };
+  return (value.length % 2 === 0 ? hexadecimal(value) : undefined) ?? base64url(value);
+}
+
+function hexadecimal(value: string): Compact | undefined {
+  if (hexPattern.test(value)) return { form: forms.hex, data: Buffer.from(value, "hex") };
+  if (!value.startsWith("0x") || !hexPattern.test(value.slice(2))) return undefined;
+  return { form: forms.prefixedHex, data: Buffer.from(value.slice(2), "hex") };
+}
+
+function base64url(value: string): Compact | undefined {
+  if (!base64urlLengths.has(value.length) || !idPattern.test(value)) return undefined;
+  const data = Buffer.from(value, "base64url");
+  return data.toString("base64url") === value ? { form: forms.base64url, data } : undefined;
+}
+
+function decimal(value: string): Compact | undefined {
+  const number = Number(value);
+  // Six bytes are the most that a Buffer reads as one number.
+  if (number >= 2 ** 48) return undefined;
+  const data = Buffer.alloc(Math.ceil(Math.log2(number + 1) / 8));
+  data.writeUIntBE(number, 0, data.length);
+  return { form: forms.decimal, data };
+}
+
+function writeVarint(at: number, value: number): number {
+  let rest = value;
+  let end = at;
+  while (rest >= 128) {
+    scratch[end++] = (rest % 128) + 128;
+    rest = Math.floor(rest / 128);
+  }
+  scratch[end++] = rest;
+  return end;
+}
+
+function readVarint(bytes: Buffer, cursor: Cursor): number {
+  let value = 0;
+  let scale = 1;
+  for (;;) {
+    const byte = bytes[cursor.at++];
+    assert(byte !== undefined && scale < 2 ** 49, "a tag blob ends at the end of a tag");
+    value += (byte % 128) * scale;
+    if (byte < 128) return value;
+    scale *= 128;
+  }
+}
+
+function reserve(size: number): void {
+  if (size <= scratch.length) return;
+  const larger = Buffer.alloc(2 ** Math.ceil(Math.log2(size)));
+  scratch.copy(larger);
+  scratch = larger;
+}
+
+function pairKey(name: string, value: string): string {
+  return `${name}\0${value}`;
+}
