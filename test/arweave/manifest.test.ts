@@ -1,0 +1,142 @@
+/**
+ * Manifests: what each path means, in every order of keys, and what is no manifest.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { idFromBytes } from "../../src/arweave/id.ts";
+import { manifestSizeMax, readManifest, resolvePath } from "../../src/arweave/manifest.ts";
+import { Failure } from "../../src/failures.ts";
+import { testKey } from "../support/signers.ts";
+
+const index = idFromBytes(testKey(1));
+const page = idFromBytes(testKey(2));
+const style = idFromBytes(testKey(3));
+const nested = idFromBytes(testKey(4));
+const lost = idFromBytes(testKey(5));
+const paths = {
+  "index.html": { id: page },
+  "css/style.css": { id: style },
+  "docs/index.html": { id: nested },
+  "folder/": { id: nested },
+  "a b/ü": { id: style },
+  "/rooted": { id: style },
+};
+const site = {
+  manifest: "arweave/paths",
+  version: "0.2.0",
+  index: { path: "index.html" },
+  fallback: { id: lost },
+  paths,
+};
+
+describe("resolvePath", () => {
+  test.each([
+    ["", page, false],
+    ["/", page, false],
+    ["index.html", page, false],
+    ["css/style.css", style, false],
+    ["css/style.css/", style, false],
+    ["docs", nested, false],
+    ["docs/", nested, false],
+    ["docs/index.html", nested, false],
+    ["folder", nested, false],
+    ["folder/", nested, false],
+    ["a b/ü", style, false],
+    ["a b/u\u0308", lost, true],
+    ["CSS/style.css", lost, true],
+    ["rooted", lost, true],
+    ["/rooted", style, false],
+    ["css", lost, true],
+    ["../index.html", lost, true],
+    ["__proto__", lost, true],
+    ["constructor", lost, true],
+    ["a%20b/%C3%BC", lost, true],
+  ])("%p means %p, by fallback %p", (path, id, fallback) => {
+    expect(resolvePath(read(site), path)).toEqual({ id, fallback });
+  });
+
+  test.each([
+    ["index by id", { index: { id: index } }, { id: index, fallback: false }],
+    [
+      "the id of an index with both",
+      { index: { id: index, path: "index.html" } },
+      { id: index, fallback: false },
+    ],
+    ["the fallback without an index", { index: undefined }, { id: lost, fallback: true }],
+    ["the fallback when the index names no path", { index: { path: "none" } }, { id: lost, fallback: true }],
+    ["the fallback when the index's id is none", { index: { id: "short" } }, { id: lost, fallback: true }],
+    ["nothing without index and fallback", { index: undefined, fallback: undefined }, undefined],
+    ["index by path in 0.1.0", { version: "0.1.0" }, { id: page, fallback: false }],
+    ["no index by id in 0.1.0", { version: "0.1.0", index: { id: index } }, undefined],
+  ])("the empty path means %s", (_name, change, expected) => {
+    expect(resolvePath(read({ ...site, ...change }), "")).toEqual(expected);
+  });
+
+  test("0.1.0 has no fallback", () => {
+    expect(resolvePath(read({ ...site, version: "0.1.0" }), "none")).toBeUndefined();
+  });
+});
+
+describe("readManifest", () => {
+  test("means the same in every order of keys", () => {
+    const expected = read(site);
+    const orders = fc.shuffledSubarray(Object.entries(site), { minLength: 5, maxLength: 5 });
+    fc.assert(
+      fc.property(orders, (entries) => {
+        expect(read(Object.fromEntries(entries))).toEqual(expected);
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  test("takes names of Object's own members for paths like others", () => {
+    const text = `{"manifest":"arweave/paths","version":"0.1.0","paths":{"__proto__":{"id":"${page}"},"toString":{"id":"${style}"}}}`;
+    const manifest = readManifest(new TextEncoder().encode(text));
+    expect(resolvePath(manifest, "__proto__")?.id).toBe(page);
+    expect(resolvePath(manifest, "toString")?.id).toBe(style);
+    expect(resolvePath(manifest, "hasOwnProperty")).toBeUndefined();
+  });
+
+  test.each([
+    ["not 43 characters", "short"],
+    ["not canonical", `${"A".repeat(42)}B`],
+    ["a number", 5],
+    ["absent", undefined],
+  ])("leaves out a path whose id is %s, and keeps the others", (_name, id) => {
+    const manifest = read({ ...site, paths: { ...paths, bad: { id } } });
+    expect(manifest.paths.size).toBe(6);
+    expect(resolvePath(manifest, "bad")).toEqual({ id: lost, fallback: true });
+  });
+
+  test.each([
+    ["no JSON", "{"],
+    ["nothing", ""],
+    ["a list", "[]"],
+    ["null", "null"],
+    ["nested beyond reading", "[".repeat(500_000)],
+    ["another kind", JSON.stringify({ ...site, manifest: "arweave/other" })],
+    ["no kind", JSON.stringify({ ...site, manifest: undefined })],
+    ["another version", JSON.stringify({ ...site, version: "0.3.0" })],
+    ["no version", JSON.stringify({ ...site, version: undefined })],
+    ["no paths", JSON.stringify({ ...site, paths: undefined })],
+    ["paths in a list", JSON.stringify({ ...site, paths: [] })],
+  ])("refuses %s", (_name, text) => {
+    expect(() => readManifest(new TextEncoder().encode(text))).toThrow(Failure);
+  });
+
+  test("refuses more bytes than its limit before it reads them", () => {
+    expect(() => readManifest(new Uint8Array(manifestSizeMax + 1))).toThrow(new Failure("too_large").message);
+  });
+
+  test("reads a hundred thousand paths", () => {
+    const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, at) => [`p/${at}`, { id: page }]));
+    const manifest = read({ ...site, paths: many });
+    expect(manifest.paths.size).toBe(100_000);
+    expect(resolvePath(manifest, "p/99999")).toEqual({ id: page, fallback: false });
+  });
+});
+
+function read(content: unknown) {
+  return readManifest(new TextEncoder().encode(JSON.stringify(content)));
+}
