@@ -1,0 +1,258 @@
+/**
+ * Filters: what each kind wants, one canonical spelling, and every fault named by its path.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import fc from "fast-check";
+import { readItemHeader } from "../../src/arweave/data-item.ts";
+import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import {
+  canonical,
+  type FilterSubject,
+  filterDepthMax,
+  filterLengthMax,
+  matches,
+  readFilter,
+} from "../../src/arweave/filter.ts";
+import { itemSubject } from "../../src/arweave/filter-subject.ts";
+import { idFromBytes } from "../../src/arweave/id.ts";
+import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
+import { Failure } from "../../src/failures.ts";
+import { testKey } from "../support/signers.ts";
+
+const attributes: Readonly<Record<string, unknown>> = {
+  id: "the-id",
+  owner_address: "me",
+  data_size: 12,
+  format: 2,
+};
+const subject: FilterSubject = {
+  tags: [
+    { name: "App-Name", value: "Drive" },
+    { name: "App-Name", value: "Other" },
+    { name: "Content-Type", value: "image/png" },
+  ],
+  hasParent: false,
+  attribute: (name) => attributes[name],
+};
+const child: FilterSubject = { ...subject, hasParent: true };
+
+describe("matches", () => {
+  test.each([
+    ['{"always":true}', true],
+    ['{"never":true}', false],
+    ['{"not":{"never":true}}', true],
+    ['{"and":[{"always":true},{"never":true}]}', false],
+    ['{"and":[{"always":true}]}', true],
+    ['{"or":[{"always":true},{"never":true}]}', true],
+    ['{"or":[{"never":true}]}', false],
+    ['{"isNestedBundle":true}', false],
+    ['{"tags":[{"name":"App-Name"}]}', true],
+    ['{"tags":[{"name":"app-name"}]}', false],
+    ['{"tags":[{"name":"App-Name","value":"Other"}]}', true],
+    ['{"tags":[{"name":"App-Name","value":"Oth"}]}', false],
+    ['{"tags":[{"name":"App-Name","valueStartsWith":"Oth"}]}', true],
+    ['{"tags":[{"name":"App-Name","valueStartsWith":""}]}', true],
+    [
+      '{"tags":[{"name":"App-Name","value":"Drive"},{"name":"Content-Type","valueStartsWith":"image/"}]}',
+      true,
+    ],
+    ['{"tags":[{"name":"App-Name","value":"Drive"},{"name":"Content-Type","value":"text/html"}]}', false],
+    ['{"attributes":{"id":"the-id"}}', true],
+    ['{"attributes":{"id":"the-id","owner_address":"me"}}', true],
+    ['{"attributes":{"id":"the-id","owner_address":"you"}}', false],
+    ['{"attributes":{"data_size":12}}', true],
+    ['{"attributes":{"data_size":"12"}}', false],
+    ['{"attributes":{"unheard_of":"x"}}', false],
+  ])("%s: %p", (text, expected) => {
+    expect(matches(readFilter(text), subject)).toBe(expected);
+  });
+
+  test("isNestedBundle wants what has a parent", () => {
+    expect(matches(readFilter('{"isNestedBundle":true}'), child)).toBe(true);
+  });
+
+  test("tags want nothing of what has no tags", () => {
+    expect(matches(readFilter('{"tags":[{"name":"a"}]}'), { ...subject, tags: [] })).toBe(false);
+  });
+
+  test("hashPartition divides by the first six bytes of the value's SHA-256", () => {
+    const number = createHash("sha256").update("me").digest().readUIntBE(0, 6);
+    for (const count of [1, 2, 7, 1_000]) {
+      const filter = (targets: number[]) =>
+        readFilter(
+          JSON.stringify({
+            hashPartition: {
+              partitionCount: count,
+              partitionKey: "owner_address",
+              targetPartitions: targets,
+            },
+          }),
+        );
+      const target = number % count;
+      expect(matches(filter([target]), subject)).toBe(true);
+      if (count > 1) expect(matches(filter([(target + 1) % count]), subject)).toBe(false);
+    }
+  });
+
+  test("hashPartition wants nothing whose key is absent or no text", () => {
+    for (const key of ["absent", "data_size"]) {
+      const partition = { partitionCount: 1, partitionKey: key, targetPartitions: [0] };
+      expect(matches(readFilter(JSON.stringify({ hashPartition: partition })), subject)).toBe(false);
+    }
+  });
+
+  test("of a data item sees its fields by their wire names", () => {
+    const signer = createEd25519Signer(testKey(2));
+    const item = createDataItem({ data: "data", tags: [{ name: "Content-Type", value: "a/b" }] }, signer);
+    const read = readItemHeader(item, "strict", item.length);
+    if (read.kind !== "header") throw new Error("no header");
+    const parentId = idFromBytes(testKey(1));
+    const seen = itemSubject(read.header, { dataSize: 4, parentId, rootId: parentId });
+    const { header } = read;
+    const expected = {
+      id: header.id,
+      owner_address: header.ownerAddress,
+      owner: Buffer.from(header.owner).toString("base64url"),
+      signature: Buffer.from(header.signature).toString("base64url"),
+      signature_type: 2,
+      target: "",
+      anchor: "",
+      content_type: "a/b",
+      data_size: 4,
+      parent_id: parentId,
+      root_tx_id: parentId,
+    };
+    expect(matches(readFilter(JSON.stringify({ attributes: expected })), seen)).toBe(true);
+    expect(matches(readFilter('{"isNestedBundle":true}'), seen)).toBe(true);
+  });
+});
+
+describe("canonical", () => {
+  test.each([
+    [' { "always" : true } ', '{"always":true}'],
+    ['{"tags":[{"value":"v","name":"n"}]}', '{"tags":[{"name":"n","value":"v"}]}'],
+    ['{"attributes":{"b":1.0,"a":"\\u00e9","A":null}}', '{"attributes":{"A":null,"a":"é","b":1}}'],
+    [
+      '{"hashPartition":{"targetPartitions":[1,0],"partitionKey":"id","partitionCount":2}}',
+      '{"hashPartition":{"partitionCount":2,"partitionKey":"id","targetPartitions":[1,0]}}',
+    ],
+    [
+      '{"or":[{"not":{"never":true}},{"isNestedBundle":true}]}',
+      '{"or":[{"not":{"never":true}},{"isNestedBundle":true}]}',
+    ],
+  ])("writes %s as %s", (text, expected) => {
+    expect(canonical(readFilter(text))).toBe(expected);
+    expect(canonical(readFilter(expected))).toBe(expected);
+  });
+
+  test("means the same as the filter it spells", () => {
+    const leaf = fc.constantFrom<unknown>(
+      { always: true },
+      { never: true },
+      { isNestedBundle: true },
+      { tags: [{ name: "App-Name", value: "Drive" }] },
+      { attributes: { owner_address: "me" } },
+    );
+    const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
+      tree: fc.oneof(
+        { maxDepth: 4 },
+        leaf,
+        fc.record({ not: tie("tree") }),
+        fc.record({ and: fc.array(tie("tree"), { minLength: 1, maxLength: 3 }) }),
+        fc.record({ or: fc.array(tie("tree"), { minLength: 1, maxLength: 3 }) }),
+      ),
+    }));
+    fc.assert(
+      fc.property(tree, (made) => {
+        const filter = readFilter(JSON.stringify(made));
+        const again = readFilter(canonical(filter));
+        expect(again).toEqual(filter);
+        expect(matches(again, subject)).toBe(matches(filter, subject));
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe("readFilter", () => {
+  test.each([
+    ["", "$", "is no JSON"],
+    ["{", "$", "is no JSON"],
+    ["true", "$", "must be an object"],
+    ["[]", "$", "must be an object"],
+    ["null", "$", "must be an object"],
+    ["{}", "$", "must have exactly one key, got none"],
+    ['{"always":true,"never":true}', "$", "must have exactly one key, got always, never"],
+    [
+      '{"tags":[{"name":"a"}],"attributes":{"id":"b"}}',
+      "$",
+      "must have exactly one key, got tags, attributes",
+    ],
+    ['{"always":true,"always":true}', "$.always", "stands twice"],
+    ['{"and":[{"always":true},{"never":true,"never":true}]}', "$.and[1].never", "stands twice"],
+    ['{"any":[]}', "$.any", "is unknown; there are tags"],
+    ['{"__proto__":true}', "$.__proto__", "is unknown"],
+    ['{"always":false}', "$.always", "must be true"],
+    ['{"never":1}', "$.never", "must be true"],
+    ['{"isNestedBundle":false}', "$.isNestedBundle", "must be true"],
+    ['{"and":[]}', "$.and", "must not be empty"],
+    ['{"or":{}}', "$.or", "must be a list"],
+    ['{"and":[{"always":true},{"or":[{}]}]}', "$.and[1].or[0]", "must have exactly one key"],
+    ['{"not":[]}', "$.not", "must be an object"],
+    ['{"tags":[]}', "$.tags", "must not be empty"],
+    ['{"tags":{"name":"a"}}', "$.tags", "must be a list"],
+    ['{"tags":["a"]}', "$.tags[0]", "must be an object"],
+    ['{"tags":[{"value":"a"}]}', "$.tags[0].name", "must be a text"],
+    ['{"tags":[{"name":1}]}', "$.tags[0].name", "must be a text"],
+    ['{"tags":[{"name":"a","value":1}]}', "$.tags[0].value", "must be a text"],
+    ['{"tags":[{"name":"a","values":["b"]}]}', "$.tags[0].values", "is unknown; there are name"],
+    ['{"tags":[{"name":"a","value":"b","valueStartsWith":"b"}]}', "$.tags[0]", "has both"],
+    ['{"attributes":{}}', "$.attributes", "must not be empty"],
+    ['{"attributes":[]}', "$.attributes", "must be an object"],
+    ['{"attributes":{"id":["a"]}}', "$.attributes.id", "must be a plain value"],
+    ['{"attributes":{"data_size":9007199254740993}}', "$.attributes.data_size", "must be within 2^53"],
+    ['{"hashPartition":{}}', "$.hashPartition.partitionCount", "must be a whole number, 1 to"],
+    ['{"hashPartition":{"partitionCount":0}}', "$.hashPartition.partitionCount", "must be a whole number"],
+    ['{"hashPartition":{"partitionCount":2}}', "$.hashPartition.partitionKey", "must be a text"],
+    [
+      '{"hashPartition":{"partitionCount":2,"partitionKey":"id"}}',
+      "$.hashPartition.targetPartitions",
+      "must be a list",
+    ],
+    [
+      '{"hashPartition":{"partitionCount":2,"partitionKey":"id","targetPartitions":[0,2]}}',
+      "$.hashPartition.targetPartitions[1]",
+      "must be a whole number, 0 to 1",
+    ],
+    ['{"hashPartition":{"partitionCount":2,"key":"id"}}', "$.hashPartition.key", "is unknown"],
+  ])("refuses %s at %s: %s", (text, path, reason) => {
+    const { code, facts } = faultOf(text);
+    expect(code).toBe("malformed_input");
+    expect(facts["path"]).toBe(path);
+    expect(facts["reason"]).toStartWith(`${path} ${reason}`);
+  });
+
+  test("allows 32 levels and not 33", () => {
+    const nest = (levels: number) => `${'{"not":'.repeat(levels)}{"always":true}${"}".repeat(levels)}`;
+    expect(readFilter(nest(filterDepthMax)).kind).toBe("not");
+    expect(faultOf(nest(filterDepthMax + 1)).facts["reason"]).toEndWith("nests deeper than 32");
+    expect(faultOf(nest(100_000)).facts["reason"]).toBeDefined();
+  });
+
+  test("refuses a text beyond its limit before it reads it", () => {
+    const long = `{"always":true${" ".repeat(filterLengthMax)}}`;
+    expect(faultOf(long).facts["reason"]).toBe("$ is longer than 1048576 characters");
+  });
+});
+
+function faultOf(text: string): Failure {
+  try {
+    readFilter(text);
+  } catch (failure) {
+    if (failure instanceof Failure) return failure;
+    throw failure;
+  }
+  throw new Error(`${text} is read`);
+}
