@@ -1,0 +1,247 @@
+/**
+ * Whether a block is what it says: its hash, its producer's signature, its link to the block before, its data's
+ * layout. What cannot be known from block and transactions alone (proof of work beyond the threshold, accounts,
+ * prices, the clock's steps) is named as unchecked.
+ * Source: reference/chain.md §2; design.md §6 "Which rules".
+ * @module
+ */
+
+import { Failure } from "../failures.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
+import { equalBytes, readUnsigned } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
+import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { verifyRsaPss } from "../lib/rsa.ts";
+import { secp256k1 } from "../lib/secp256k1.ts";
+import { type Block, type BlockShape, blockShapes, isShapeSince } from "./block.ts";
+import { blockHash, blockSignaturePreimage, nextHashListMerkle } from "./block-hash.ts";
+import { blockHashBytes } from "./id.ts";
+import { chunkSize } from "./merkle.ts";
+import { transactionOwnerAddress } from "./transaction.ts";
+import { type BlockLayout, layoutTransactions, type PlacedTransaction } from "./tx-root.ts";
+import { bytesField } from "./wire.ts";
+
+/** What a check can be about. */
+export type BlockCheck =
+  | "hash"
+  | "signature"
+  | "difficulty"
+  | "proof chunks"
+  | "previous block"
+  | "block index"
+  | "cumulative difficulty"
+  | "weave size"
+  | "transactions";
+
+/** The outcome: refused with a sentence, or what was checked, what was not, and where the data lies. */
+export type BlockVerdict = Readonly<
+  | {
+      kind: "accepted";
+      checked: readonly BlockCheck[];
+      unchecked: readonly BlockCheck[];
+      /** There when transactions were given. */
+      layout: BlockLayout | undefined;
+    }
+  | { kind: "refused"; reason: string }
+>;
+
+/** Hash of the first block of the main network. */
+export const mainNetGenesis = "7wIU7KolICAjClMlcZ38LZzshhI7xGkm2tDCJR7Wvhe3ESUo2-Z4-y0x1uaglRJE";
+
+/** Heights at which the main network's blocks took on their shapes. */
+const mainNetForks: readonly (readonly [number, BlockShape])[] = [
+  [1_602_350, "2.9"],
+  [1_547_120, "2.8"],
+  [1_275_480, "2.7"],
+  [1_132_210, "2.6"],
+  [812_970, "2.5"],
+  [633_720, "2.4"],
+  [422_250, "2.0"],
+  [0, "1.0"],
+];
+
+const rsaSize = 512;
+const ecdsaKeySize = 33;
+const ecdsaSignatureSize = 65;
+const noBytes = new Uint8Array(0);
+
+/** One check's outcome. */
+type Outcome = "checked" | "unchecked" | Readonly<{ reason: string }>;
+
+/**
+ * Checks a block.
+ *
+ * @param transactions - All transactions of the block, verified, in any order; `undefined` while some are missing.
+ * @param previous - The block before, verified; `undefined` when it is not at hand.
+ */
+export function verifyBlock(
+  block: Block,
+  transactions: readonly PlacedTransaction[] | undefined,
+  previous: Block | undefined,
+): BlockVerdict {
+  const layout = transactions === undefined ? undefined : layoutOf(block, transactions);
+  const checks: readonly (readonly [BlockCheck, () => Outcome])[] = [
+    ["hash", () => checkHash(block)],
+    ["signature", () => checkSignature(block)],
+    ["difficulty", () => checkDifficulty(block)],
+    ["proof chunks", () => checkProofChunks(block)],
+    ["previous block", () => checkPrevious(block, previous)],
+    ["block index", () => checkBlockIndex(block, previous)],
+    ["cumulative difficulty", () => checkCumulativeDifficulty(block, previous)],
+    ["weave size", () => checkWeaveSize(block, previous)],
+    ["transactions", () => outcomeOf(layout)],
+  ];
+  const checked: BlockCheck[] = [];
+  const unchecked: BlockCheck[] = [];
+  for (const [name, check] of checks) {
+    const outcome = attempt(check);
+    if (typeof outcome !== "string") return { kind: "refused", reason: outcome.reason };
+    (outcome === "checked" ? checked : unchecked).push(name);
+  }
+  return { kind: "accepted", checked, unchecked, layout };
+}
+
+/**
+ * What contradicts the main network's fork heights in a block, or `undefined`. Only for a chain whose first block is
+ * `mainNetGenesis`.
+ */
+export function mainNetFault(block: Block): string | undefined {
+  if (block.height === 0 && block.hash !== mainNetGenesis)
+    return "this is not the main network's first block";
+  const expected = mainNetForks.find(([height]) => block.height >= height)?.[1];
+  if (expected === block.shape) return undefined;
+  return `block ${block.height} has the shape of ${block.shape} instead of ${expected}`;
+}
+
+/** The cumulative difficulty after a block of a difficulty, which stands for 2^256 / (2^256 − difficulty) attempts. */
+export function nextCumulativeDifficulty(previous: bigint, difficulty: bigint): bigint {
+  return previous + 2n ** 256n / (2n ** 256n - difficulty);
+}
+
+function checkHash(block: Block): Outcome {
+  const made = blockHash(block.fields, block.shape);
+  if (made === undefined) return "unchecked";
+  return made === block.hash ? "checked" : { reason: "indep_hash is not the hash of the block's fields" };
+}
+
+function checkSignature({ fields, shape, height }: Block): Outcome {
+  if (!isShapeSince(shape, "2.6")) return "unchecked";
+  const signature = bytesField(fields, "signature", rsaSize);
+  // Nobody mines the first block: it may belong to no one, and is known by its hash alone.
+  if (height === 0 && signature.length === 0) return "unchecked";
+  const key = bytesField(fields, "reward_key", rsaSize);
+  if (transactionOwnerAddress(key) !== fields["reward_addr"])
+    return { reason: "reward_addr is not that of reward_key" };
+  const preimage = blockSignaturePreimage(fields, shape);
+  const isSigned =
+    isShapeSince(shape, "2.9") && key.length === ecdsaKeySize
+      ? verifyEcdsa(key, preimage, signature)
+      : key.length === rsaSize && verifyRsaPss(key, preimage, signature);
+  return isSigned ? "checked" : { reason: "signature is not that of reward_key over the block" };
+}
+
+function verifyEcdsa(key: Uint8Array, preimage: Uint8Array, signature: Uint8Array): boolean {
+  if (signature.length !== ecdsaSignatureSize) return false;
+  const point = secp256k1.recover(signature.subarray(0, 64), signature[64] ?? 0, sha256(preimage));
+  if (point === undefined || !equalBytes(point.subarray(1, 33), key.subarray(1))) return false;
+  return secp256k1.verify(signature.subarray(0, 64), sha256(preimage), key);
+}
+
+/** The solution lies above the difficulty in every era that counts it so; packing may demand more, never less. */
+function checkDifficulty({ shape, solution, difficulty }: Block): Outcome {
+  if (shape === "1.0") return "unchecked";
+  const value = readUnsigned(decodeBase64url(solution) ?? noBytes);
+  return value > difficulty ? "checked" : { reason: "hash is not above diff" };
+}
+
+/** Since 2.7 the chunks of the proofs of access are named by hashes of their own. */
+function checkProofChunks({ fields, shape }: Block): Outcome {
+  if (!isShapeSince(shape, "2.7")) return "unchecked";
+  const pairs: readonly (readonly [string, string, string])[] = [
+    ["poa", "chunk", "chunk_hash"],
+    ["poa2", "chunk", "chunk2_hash"],
+    ["poa", "unpacked_chunk", "unpacked_chunk_hash"],
+    ["poa2", "unpacked_chunk", "unpacked_chunk2_hash"],
+  ];
+  for (const [proof, part, hash] of pairs) {
+    if (!isNamed(fields, proof, part, hash)) return { reason: `${hash} is not the hash of ${proof}.${part}` };
+  }
+  return "checked";
+}
+
+/** A chunk that is not there needs no hash, and the other way round: relays leave chunks out. */
+function isNamed(fields: JsonObject, proof: string, part: string, hash: string): boolean {
+  const holder = fields[proof];
+  if (!isJsonObject(holder) || holder[part] === undefined || holder[part] === "") return true;
+  const chunk = bytesField(holder, part, chunkSize);
+  return fields[hash] !== undefined && equalBytes(sha256(chunk), bytesField(fields, hash, 32));
+}
+
+function checkPrevious(block: Block, previous: Block | undefined): Outcome {
+  if (previous === undefined) return "unchecked";
+  if (block.height !== previous.height + 1) return { reason: "height is not one above the previous block's" };
+  if (block.previous !== previous.hash) return { reason: "previous_block is not the previous block's hash" };
+  if (blockShapes.indexOf(block.shape) < blockShapes.indexOf(previous.shape)) {
+    return { reason: "the block has an older shape than the previous one" };
+  }
+  if (!isShapeSince(block.shape, "2.6")) return "checked";
+  return block.fields["previous_solution_hash"] === previous.solution
+    ? "checked"
+    : { reason: "previous_solution_hash is not the previous block's hash" };
+}
+
+function checkBlockIndex(block: Block, previous: Block | undefined): Outcome {
+  if (previous === undefined || previous.shape === "1.0") return "unchecked";
+  const expected = nextHashListMerkle({
+    hashListMerkle: decodeBase64url(previous.hashListMerkle) ?? noBytes,
+    hash: blockHashBytes(previous.hash),
+    weaveSize: previous.weaveSize,
+    txRoot: decodeBase64url(previous.txRoot) ?? noBytes,
+  });
+  return equalBytes(expected, decodeBase64url(block.hashListMerkle) ?? noBytes)
+    ? "checked"
+    : { reason: "hash_list_merkle does not follow from the previous block" };
+}
+
+function checkCumulativeDifficulty(block: Block, previous: Block | undefined): Outcome {
+  if (previous?.cumulativeDifficulty === undefined || block.shape === "1.0") return "unchecked";
+  if (block.difficulty >= 2n ** 256n) return { reason: "diff is not below 2^256" };
+  const expected = nextCumulativeDifficulty(previous.cumulativeDifficulty, block.difficulty);
+  if (block.cumulativeDifficulty !== expected) {
+    return { reason: "cumulative_diff does not follow from the previous block" };
+  }
+  const stated = block.fields["previous_cumulative_diff"];
+  return stated === undefined || stated === previous.cumulativeDifficulty.toString()
+    ? "checked"
+    : { reason: "previous_cumulative_diff is not the previous block's" };
+}
+
+function checkWeaveSize(block: Block, previous: Block | undefined): Outcome {
+  if (previous === undefined) return "unchecked";
+  return block.weaveSize === previous.weaveSize + block.blockSize
+    ? "checked"
+    : { reason: "weave_size is not the previous block's and block_size" };
+}
+
+function layoutOf(block: Block, transactions: readonly PlacedTransaction[]): BlockLayout {
+  const ids = new Set<string>(block.txs);
+  if (transactions.length !== ids.size || !transactions.every(({ id }) => ids.has(id))) {
+    return { kind: "refused", reason: "the transactions are not those that the block names" };
+  }
+  return layoutTransactions(block, transactions);
+}
+
+function outcomeOf(layout: BlockLayout | undefined): Outcome {
+  if (layout === undefined || layout.kind === "unplaced") return "unchecked";
+  if (layout.kind === "refused") return { reason: layout.reason };
+  return layout.isProven ? "checked" : "unchecked";
+}
+
+function attempt(check: () => Outcome): Outcome {
+  try {
+    return check();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { reason: String(error.facts["reason"] ?? error.message) };
+  }
+}
