@@ -1,0 +1,214 @@
+/**
+ * @dha-team/arbundles and Cairn read and verify each other's data items and bundles.
+ *
+ * Where the library accepts a forgery, the test shows that it does, and that Cairn does not.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { firstEntry, readBundleCount, readBundleEntries, writeBundle } from "../../src/arweave/bundle.ts";
+import { checkItem } from "../../src/arweave/data-item.ts";
+import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { idFromBytes } from "../../src/arweave/id.ts";
+import { createEd25519Signer, ed25519KeyPair } from "../../src/arweave/signers/ed25519.ts";
+import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
+import type { Signer } from "../../src/arweave/signers/scheme.ts";
+import { encodeBase58 } from "../../src/lib/base58.ts";
+import { clientLibraries, describeWith } from "../support/helpers.ts";
+import { rsaKey, signers, testKey } from "../support/signers.ts";
+
+/** A data item as the library holds it. */
+type LibraryItem = Readonly<{
+  sign(signer: unknown): Promise<unknown>;
+  getRaw(): Buffer;
+  id: string;
+  tags: readonly Readonly<{ name: string; value: string }>[];
+  target: string;
+  anchor: string;
+  rawData: Buffer;
+}>;
+
+/** The signer classes and functions of the library that are held against ours. */
+type Library = typeof import("@dha-team/arbundles");
+
+const library: Library | undefined = clientLibraries.there ? await import("@dha-team/arbundles") : undefined;
+
+const fields = {
+  tags: [
+    { name: "Content-Type", value: "text/plain" },
+    { name: "Grüße", value: "☃ und \u{1f600}" },
+  ],
+  target: idFromBytes(testKey(31)),
+  anchor: idFromBytes(testKey(32)),
+};
+const payloads: readonly (readonly [string, Uint8Array])[] = [
+  ["no payload", new Uint8Array(0)],
+  ["a text", new TextEncoder().encode("payload")],
+  ["300,000 bytes", new Uint8Array(300_000).map((_, index) => index % 251)],
+];
+
+/** The library verifies all types but 101, for which it has sizes only. */
+const verifiable = signers.filter(({ scheme }) => scheme.type !== 101);
+
+describeWith(clientLibraries, "@dha-team/arbundles verifies what we sign", () => {
+  const named = verifiable.map((signer) => [signer.scheme.name, signer] as const);
+
+  test.each(named)("%s, whatever the payload and fields", async (_name, signer) => {
+    const { DataItem } = need();
+    for (const [, data] of payloads) {
+      for (const optional of [
+        {},
+        fields,
+        { tags: fields.tags },
+        { target: fields.target },
+        { anchor: fields.anchor },
+      ]) {
+        const bytes = Buffer.from(createDataItem({ ...optional, data }, signer));
+        expect(await DataItem.verify(bytes)).toBe(true);
+        const item = new DataItem(bytes);
+        const ours = checkItem(bytes, "strict");
+        if (ours.kind === "invalid") throw new Error(ours.reason);
+        expect(item.id).toBe(ours.header.id);
+        expect(item.tags).toEqual([...ours.header.tags]);
+        expect(item.target).toBe(ours.header.target);
+        expect(item.rawAnchor).toEqual(Buffer.from(ours.header.anchorBytes));
+        expect(item.rawData).toEqual(Buffer.from(data));
+      }
+    }
+  });
+
+  test("in a bundle of all types", async () => {
+    const { unbundleData } = need();
+    const items = verifiable.map((signer) => createDataItem({ ...fields, data: signer.scheme.name }, signer));
+    const bundle = unbundleData(Buffer.from(writeBundle(items)));
+    expect(await bundle.verify()).toBe(true);
+    expect(bundle.length).toBe(items.length);
+    expect(bundle.items.map((item) => item.rawData.toString())).toEqual(
+      verifiable.map(({ scheme }) => scheme.name),
+    );
+  });
+});
+
+describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => {
+  test.each(Object.keys(librarySigners()))("by %s", async (name) => {
+    const { createData } = need();
+    const [type, signer] = librarySigners()[name]?.() ?? [];
+    for (const [, data] of payloads) {
+      const options = { tags: fields.tags, target: fields.target, anchor: "a".repeat(32) };
+      const item: LibraryItem = createData(data, signer, options);
+      await item.sign(signer);
+      const checked = checkItem(item.getRaw(), "strict");
+      if (checked.kind === "invalid") throw new Error(checked.reason);
+      expect(checked.header.signatureType).toBe(type);
+      expect(checked.header.id).toBe(item.id);
+      expect(checked.header.tags).toEqual(fields.tags);
+      expect(checked.header.target).toBe(fields.target);
+      expect(Buffer.from(checked.header.anchorBytes).toString()).toBe("a".repeat(32));
+      expect(checked.data).toEqual(data);
+    }
+  });
+
+  test("in a bundle", async () => {
+    const { bundleAndSignData, createData } = need();
+    const made = Object.values(librarySigners()).map((make) => make()[1]);
+    const items = await Promise.all(
+      made.map(async (signer, index) => {
+        const item: LibraryItem = createData(`item ${index}`, signer, { tags: fields.tags });
+        await item.sign(signer);
+        return item;
+      }),
+    );
+    const bytes = (await bundleAndSignData(items, made[0])).getRaw();
+    const head = readBundleCount(bytes, bytes.length);
+    if (head.kind === "invalid") throw new Error(head.reason);
+    const step = readBundleEntries(bytes.subarray(32), firstEntry(head.count), head.count, bytes.length);
+    expect(step.fault).toBeUndefined();
+    expect(step.next).toEqual({ index: made.length, offset: bytes.length });
+    expect(step.entries.map(({ id }) => id)).toEqual(items.map(({ id }) => id));
+    for (const { offset, size } of step.entries) {
+      expect(checkItem(bytes.subarray(offset, offset + size), "strict").kind).toBe("item");
+    }
+  });
+});
+
+describeWith(clientLibraries, "what @dha-team/arbundles accepts and we refuse", () => {
+  test("a type 6 signature by nobody", async () => {
+    const signer = signers.find(({ scheme }) => scheme.type === 6);
+    if (signer === undefined) throw new Error("no signer of type 6");
+    const forged = createDataItem({ data: "forged" }, { ...signer, sign: () => new Uint8Array(2_052) });
+    expect(await need().DataItem.verify(Buffer.from(forged))).toBe(true);
+    expect(checkItem(forged, "strict")).toEqual({
+      kind: "invalid",
+      reason: "0 of 2 signatures that are needed",
+    });
+  });
+
+  test("an Ethereum item under 254 further ids", async () => {
+    const item = createDataItem({ data: "one item" }, createEthereumSigner(testKey(3)));
+    const respelled = item.with(2 + 64, 99);
+    expect(await need().DataItem.verify(Buffer.from(respelled))).toBe(true);
+    expect(checkItem(respelled, "strict").kind).toBe("invalid");
+    expect(checkItem(respelled, "lenient").kind).toBe("invalid");
+  });
+
+  test.each([
+    ["a target flag of 2", (item: Uint8Array) => item.with(98, 2)],
+    ["an anchor flag of 2", (item: Uint8Array) => item.with(99, 2)],
+  ])("on upload %s, which on the chain we accept as the library does", async (_name, change) => {
+    const item = change(createDataItem({ data: "x" }, createEd25519Signer(testKey(2))));
+    expect(await need().DataItem.verify(Buffer.from(item))).toBe(true);
+    expect(checkItem(item, "strict").kind).toBe("invalid");
+    expect(checkItem(item, "lenient").kind).toBe("item");
+  });
+});
+
+function need(): Library {
+  if (library === undefined) throw new Error(`${clientLibraries.what} is missing`);
+  return library;
+}
+
+/** Each of the library's signers that needs no browser: its type, and the signer. */
+function librarySigners(): Readonly<
+  Record<string, () => readonly [number, InstanceType<Library["Signer"]>]>
+> {
+  const hex = (value: number) => Buffer.from(testKey(value)).toString("hex");
+  const pair = ed25519KeyPair(testKey(5));
+  const base58 = encodeBase58(Buffer.concat([testKey(5), pair.publicKey]));
+  const publicHex = `0x${pair.publicKey.toHex()}`;
+  return {
+    ArweaveSigner: () => [1, new (need().ArweaveSigner)(rsaKey)],
+    SolanaSigner: () => [2, new (need().SolanaSigner)(base58)],
+    NearSigner: () => [2, new (need().NearSigner)(`ed25519:${base58}`)],
+    AptosSigner: () => [2, new (need().AptosSigner)(`0x${hex(5)}`, publicHex)],
+    EthereumSigner: () => [3, new (need().EthereumSigner)(hex(3))],
+    PolygonSigner: () => [3, new (need().PolygonSigner)(hex(3))],
+    HexSolanaSigner: () => [4, new (need().HexSolanaSigner)(base58)],
+    InjectedAptosSigner: () => [
+      5,
+      new (need().InjectedAptosSigner)(aptosWallet(pair), Buffer.from(pair.publicKey)),
+    ],
+    MultiSignatureAptosSigner: () => [6, multiSigner()],
+    TypedEthereumSigner: () => [7, new (need().TypedEthereumSigner)(hex(9))],
+    KyveSigner: () => [101, new (need().KyveSigner)(hex(10))],
+  };
+}
+
+/** What a browser's Aptos wallet does when it is asked to sign. */
+function aptosWallet(pair: ReturnType<typeof ed25519KeyPair>) {
+  return {
+    signMessage: async ({ message, nonce }: { message: string; nonce: string }) => {
+      const text = new TextEncoder().encode(`APTOS\nmessage: ${message}\nnonce: ${nonce}`);
+      return { signature: pair.sign(text).toHex() };
+    },
+  };
+}
+
+/** Three keys of which two must sign, and the first and the third do. */
+function multiSigner() {
+  const ours: Signer | undefined = signers.find(({ scheme }) => scheme.type === 6);
+  const pairs = [testKey(6), testKey(8)].map(ed25519KeyPair);
+  const collect = async (message: Uint8Array) => ({
+    signatures: pairs.map((pair) => Buffer.from(pair.sign(message))),
+    bitmap: [0, 2],
+  });
+  return new (need().MultiSignatureAptosSigner)(Buffer.from(ours?.owner ?? []), collect);
+}
