@@ -5,8 +5,11 @@
  * only what it is told to. Source: docs/decisions/002-threads.md.
  * @module
  */
+
+import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { BunPlugin } from "bun";
+import { bundleGraphiql } from "./src/http/gateway/graphiql-assets.ts";
 import { workerEntries } from "./src/threads/pool.ts";
 
 const root = import.meta.dir;
@@ -29,13 +32,28 @@ const piscinaFindsItsWorker: BunPlugin = {
   },
 };
 
+/** Files that the program finds again among `Bun.embeddedFiles`, written where the bundler can take them from. */
+async function writeAssets(): Promise<string[]> {
+  const folder = resolve(root, "dist/assets");
+  mkdirSync(folder, { recursive: true });
+  return Promise.all(
+    Object.entries(await bundleGraphiql()).map(async ([name, bytes]) => {
+      const file = resolve(folder, name);
+      await Bun.write(file, bytes);
+      return file;
+    }),
+  );
+}
+
 const result = await Bun.build({
   entrypoints: [
     resolve(root, "src/main.ts"),
     ...workerEntries.map((entry) => resolve(root, `workers/${entry}.ts`)),
     resolve(root, "node_modules/piscina/dist/worker.js"),
+    ...(await writeAssets()),
   ],
   root,
+  loader: { ".gz": "file" },
   target: "bun",
   // Only for priorities of threads, which nobody here asks for.
   external: ["@napi-rs/nice"],

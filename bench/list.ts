@@ -1,0 +1,8 @@
+/**
+ * All benches, in the order of the table.
+ * @module
+ */
+import type { Bench } from "./harness.ts";
+import { headerBench, verifyBench } from "./items.ts";
+
+export const benches: readonly Bench[] = [headerBench, verifyBench];

@@ -1,0 +1,23 @@
+/**
+ * `bun run bench [words]`: runs every bench whose name has one of the words, and prints their rows as a table.
+ * @module
+ */
+import { cpus, totalmem } from "node:os";
+import { type BenchRow, table } from "./harness.ts";
+import { benches } from "./list.ts";
+
+const words = process.argv.slice(2);
+const chosen = benches.filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
+const rows: BenchRow[] = [];
+for (const bench of chosen) {
+  process.stderr.write(`${bench.name} …\n`);
+  rows.push(...(await bench.measure("large")));
+}
+console.log(`\n${machine()}\n\n${table(rows)}`);
+process.exit(0);
+
+function machine(): string {
+  const commit = Bun.spawnSync(["git", "rev-parse", "--short", "HEAD"]).stdout.toString().trim();
+  const memory = `${Math.round(totalmem() / 2 ** 30)} GiB`;
+  return `Bun ${Bun.version}, ${cpus().length} × ${cpus()[0]?.model ?? "unknown"}, ${memory}, commit ${commit}`;
+}
