@@ -22,8 +22,8 @@ export function answerQuery(job: QueryJob): QueryAnswer {
 function executorOf(indexPath: string): QueryExecutor {
   const before = executors.get(indexPath);
   if (before !== undefined) return before;
-  const reader = openIndexReader(indexPath);
-  const executor = createQueryExecutor({ reader, signatures: createSignatureSource(reader) });
+  const index = openIndexReader(indexPath);
+  const executor = createQueryExecutor({ index, signatures: createSignatureSource(index) });
   executors.set(indexPath, executor);
   return executor;
 }

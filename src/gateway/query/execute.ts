@@ -21,12 +21,12 @@ import {
 } from "graphql";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import type { IndexReader } from "../../store/index-reader.ts";
 import { createAnswerText, type WriteValue, writeText } from "./answer-text.ts";
 import { createDocumentReader } from "./document.ts";
 import { requestRowsMax } from "./limits.ts";
 import type { BlocksArguments, TransactionsArguments } from "./plan.ts";
 import {
+  type QueryIndex,
   type RootContext,
   resolveBlock,
   resolveBlocks,
@@ -63,7 +63,7 @@ export type QueryAnswer =
 export type QueryExecutor = (request: QueryRequest, checkpoint: () => void) => QueryAnswer;
 
 /** Where answers come from. */
-export type QuerySources = Readonly<{ reader: IndexReader; signatures: SignatureSource }>;
+export type QuerySources = Readonly<{ index: QueryIndex; signatures: SignatureSource }>;
 
 /** What a defect says to its caller. */
 const defectMessage = "Internal Server Error";

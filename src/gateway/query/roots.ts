@@ -29,9 +29,12 @@ import {
 } from "./shapes.ts";
 import type { SignatureSource } from "./signatures.ts";
 
+/** What queries ask of the index. */
+export type QueryIndex = Pick<IndexReader, "page" | "blocks" | "block" | "counts">;
+
 /** What the root fields of one request share. */
 export type RootContext = {
-  readonly reader: IndexReader;
+  readonly index: QueryIndex;
   readonly signatures: SignatureSource;
   /** Throws when the request must end. */
   readonly checkpoint: () => void;
@@ -58,7 +61,7 @@ export function resolveTransaction(
 ): WriteValue {
   const names = namesWithin(field.inner);
   const page = isId(id)
-    ? context.reader.page({ ids: [id], order: "asc", limit: 1, columns: columnsOf(names) })
+    ? context.index.page({ ids: [id], order: "asc", limit: 1, columns: columnsOf(names) })
     : undefined;
   const row = page?.rows[0];
   const signatures = names.has("signature") && row !== undefined ? context.signatures([row]) : new Map();
@@ -84,7 +87,7 @@ export function resolveBlock(
   field: SelectedField,
   context: RootContext,
 ): WriteValue {
-  return writeValue(blockShape, field, isBlockHash(id) ? context.reader.block(id) : undefined);
+  return writeValue(blockShape, field, isBlockHash(id) ? context.index.block(id) : undefined);
 }
 
 /** `blocks(…)`. */
@@ -96,10 +99,10 @@ export function resolveBlocks(
   const plan = readBlocksPlan(given);
   if (plan === nothing) return writeValue(blockConnectionShape, field, emptyConnection<PageBlock>());
   takeRows(plan.limit, context);
-  const page = context.reader.blocks(plan);
+  const page = context.index.blocks(plan);
   const isUnfiltered = plan.hashes === undefined && plan.height === undefined;
   const isWhole = plan.afterHeight === undefined && !page.hasNextPage;
-  const count = isWhole ? page.rows.length : isUnfiltered ? context.reader.counts().blocks : null;
+  const count = isWhole ? page.rows.length : isUnfiltered ? context.index.counts().blocks : null;
   return writeValue(blockConnectionShape, field, { ...page, count });
 }
 
@@ -121,7 +124,7 @@ function readRows(plan: PagePlan, context: RootContext): Omit<Connection<PageRow
   let { after } = plan;
   for (;;) {
     const limit = Math.min(plan.limit - rows.length, stepRows);
-    const page = context.reader.page({
+    const page = context.index.page({
       ...plan,
       limit,
       ...(after === undefined ? {} : { after }),
@@ -143,12 +146,12 @@ function readRows(plan: PagePlan, context: RootContext): Omit<Connection<PageRow
 /** Rows of all pages of a plan; null when they are more than `countRowsMax` and nobody has counted them. */
 function countRows(plan: PagePlan, context: RootContext): number | null {
   if (isUnfiltered(plan)) {
-    const { transactions, items, pendingTransactions, pendingItems } = context.reader.counts();
+    const { transactions, items, pendingTransactions, pendingItems } = context.index.counts();
     return transactions + items + pendingTransactions + pendingItems;
   }
   const { after: _after, ...whole } = plan;
   const columns = { tags: false, ownerKey: false, parent: false, block: false };
-  const page = context.reader.page({
+  const page = context.index.page({
     ...whole,
     limit: countRowsMax,
     columns,

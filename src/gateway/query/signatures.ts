@@ -11,20 +11,22 @@ import type { Signatures } from "./shapes.ts";
 /** Finds the signatures of rows; those that cannot be had are not in the answer. */
 export type SignatureSource = (rows: readonly PageRow[]) => Signatures;
 
+type Headers = Pick<IndexReader, "transactionText">;
+
 /** Creates the source of one index. */
-export function createSignatureSource(reader: IndexReader): SignatureSource {
+export function createSignatureSource(index: Headers): SignatureSource {
   return (rows) => {
     const found = new Map<Id, string>();
     for (const row of rows) {
-      const signature = row.kind === "transaction" ? ofTransaction(row.id, reader) : undefined;
+      const signature = row.kind === "transaction" ? ofTransaction(row.id, index) : undefined;
       if (signature !== undefined) found.set(row.id, signature);
     }
     return found;
   };
 }
 
-function ofTransaction(id: Id, reader: IndexReader): string | undefined {
-  const header = readJson(reader.transactionText(id)?.text ?? "");
+function ofTransaction(id: Id, index: Headers): string | undefined {
+  const header = readJson(index.transactionText(id)?.text ?? "");
   const signature = isJsonObject(header) ? header["signature"] : undefined;
   return typeof signature === "string" ? signature : undefined;
 }
