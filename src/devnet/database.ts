@@ -1,0 +1,103 @@
+/**
+ * The devnet's one SQLite file: blocks, transactions, chunks, accounts, and what waits.
+ *
+ * Every change of the chain is one transaction of the database, so that a process killed at any moment leaves a
+ * chain that is whole.
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { Failure } from "../failures.ts";
+
+/** The shape of the tables; a file of another version is refused, because a devnet can be made anew. */
+const schemaVersion = 1;
+
+const schema = `
+  CREATE TABLE blocks (
+    height INTEGER PRIMARY KEY,
+    hash TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL
+  ) STRICT;
+
+  CREATE TABLE transactions (
+    id TEXT PRIMARY KEY,
+    height INTEGER NOT NULL,
+    position INTEGER NOT NULL,      -- in the block's list
+    text TEXT NOT NULL,
+    data_root TEXT NOT NULL,        -- of the data tree, also for format 1; '' without data
+    data_size INTEGER NOT NULL,
+    weave_end INTEGER,              -- absolute end of the data; NULL without data
+    tx_path BLOB
+  ) STRICT, WITHOUT ROWID;
+  CREATE UNIQUE INDEX transactions_by_place ON transactions (height, position);
+  CREATE INDEX transactions_by_data ON transactions (data_root, data_size) WHERE weave_end IS NOT NULL;
+  CREATE INDEX transactions_by_weave ON transactions (weave_end) WHERE weave_end IS NOT NULL;
+
+  CREATE TABLE pending (
+    sequence INTEGER PRIMARY KEY,   -- order of arrival
+    id TEXT NOT NULL UNIQUE,
+    text TEXT NOT NULL,
+    data_root TEXT NOT NULL
+  ) STRICT;
+
+  CREATE TABLE rejected (
+    sequence INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    codes TEXT NOT NULL             -- separated by spaces
+  ) STRICT;
+
+  CREATE TABLE chunks (
+    data_root TEXT NOT NULL,
+    data_size INTEGER NOT NULL,
+    chunk_end INTEGER NOT NULL,     -- in the data, exclusive
+    chunk_start INTEGER NOT NULL,
+    data_path BLOB NOT NULL,
+    chunk BLOB NOT NULL
+  ) STRICT;
+  CREATE UNIQUE INDEX chunks_by_place ON chunks (data_root, data_size, chunk_end);
+
+  CREATE TABLE balances (
+    address TEXT NOT NULL,
+    height INTEGER NOT NULL,        -- from this block on
+    balance TEXT NOT NULL,
+    last_tx TEXT NOT NULL,
+    PRIMARY KEY (address, height)
+  ) STRICT, WITHOUT ROWID;
+`;
+
+/**
+ * Opens or makes the database.
+ *
+ * @param dir - Folder, made when absent; `undefined` keeps everything in memory.
+ * @throws Failure `malformed_input` when the file was written by another version.
+ */
+export function openDevnetDatabase(dir: string | undefined): Database {
+  if (dir !== undefined) mkdirSync(dir, { recursive: true });
+  const database = new Database(dir === undefined ? ":memory:" : join(dir, "devnet.sqlite"), {
+    strict: true,
+  });
+  // A killed process loses nothing that was answered; a power cut may lose the last moments, never the order.
+  database.run("PRAGMA journal_mode = WAL");
+  database.run("PRAGMA synchronous = NORMAL");
+  database.run("PRAGMA busy_timeout = 5000");
+  const found = versionOf(database);
+  if (found === schemaVersion) return database;
+  if (found !== 0) {
+    database.close();
+    throw new Failure("malformed_input", {
+      reason: `devnet.sqlite is of version ${found}, not ${schemaVersion}`,
+      dir,
+    });
+  }
+  database.transaction(() => {
+    database.run(schema);
+    database.run(`PRAGMA user_version = ${schemaVersion}`);
+  })();
+  return database;
+}
+
+function versionOf(database: Database): number {
+  const row = database.query<{ user_version: number }, []>("PRAGMA user_version").get();
+  return row?.user_version ?? 0;
+}

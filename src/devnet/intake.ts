@@ -1,0 +1,237 @@
+/**
+ * Taking transactions and chunks from clients: judged, and kept before they are acknowledged.
+ * @module
+ */
+import { checkChunk } from "../arweave/chunk.ts";
+import { idOfSignature, readId } from "../arweave/id.ts";
+import { chunkSize, pathSizeMax } from "../arweave/merkle.ts";
+import { signedFieldsOf, type Transaction } from "../arweave/transaction.ts";
+import { transactionMessage } from "../arweave/transaction-message.ts";
+import { verifyTransaction } from "../arweave/transaction-verify.ts";
+import { Failure } from "../failures.ts";
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+import { readUnsigned } from "../lib/bytes.ts";
+import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
+import { verifyRsaPss } from "../lib/rsa.ts";
+import { hasLowS } from "../lib/secp256k1.ts";
+import type { DataKey, StoredChunk } from "./chunk-store.ts";
+import { nextTurn, splitData } from "./data-tree.ts";
+import { readPosted } from "./posted-transaction.ts";
+import {
+  type AnchorFault,
+  anchorFault,
+  type Fault,
+  type SignatureFinding,
+  transactionFaults,
+} from "./rules.ts";
+import { type ChainState, change, rulesView } from "./state.ts";
+
+/** What became of a posted transaction. */
+export type TransactionOutcome =
+  | Readonly<{ kind: "accepted"; id: string }>
+  | Readonly<{ kind: "already_processed" }>
+  | Readonly<{ kind: "invalid_json"; reason: string }>
+  | Readonly<{ kind: "invalid_hash" }>
+  | Readonly<{ kind: "invalid_signature_type"; reason: string }>
+  | Readonly<{ kind: "faulty"; faults: readonly Fault[] }>
+  | Readonly<{ kind: "bad_anchor"; fault: AnchorFault }>
+  | Readonly<{ kind: "unknown_split" }>
+  | Readonly<{ kind: "full" }>;
+
+/** The node's names for what can be wrong with a posted chunk. */
+export type ChunkFault =
+  | "invalid_json"
+  | "data_size_too_big"
+  | "chunk_too_big"
+  | "data_path_too_big"
+  | "offset_field_required"
+  | "offset_too_big"
+  | "chunk_proof_ratio_not_attractive"
+  | "data_root_not_found"
+  | "invalid_proof";
+
+/** What became of a posted chunk. */
+export type ChunkOutcome =
+  | Readonly<{ kind: "kept" }>
+  | Readonly<{ kind: "refused"; fault: ChunkFault; reason: string }>;
+
+/** A transaction that was just taken is not looked at again for so long, as on a node. */
+const processedMs = 600_000;
+
+/** Such transactions that are remembered. */
+const processedCountMax = 100_000;
+
+/** A number below 2^256 fits into a path's notes. */
+const noteMax = 2n ** 256n - 1n;
+
+/** Judges what clients post. */
+export type Intake = Readonly<{
+  /** Whether a transaction was taken lately or waits. */
+  isProcessed: (id: string) => boolean;
+  /** @param text - The body of the post. Never throws for what a client may send. */
+  takeTransaction: (text: string) => Promise<TransactionOutcome>;
+  /** @param text - The body of the post. Never throws for what a client may send. */
+  takeChunk: (text: string) => ChunkOutcome;
+  /** Forgets what was taken. */
+  clear: () => void;
+}>;
+
+/** Opens the intake of a chain. */
+export function createIntake(state: ChainState): Intake {
+  const processed = new Map<string, number>(); // id to milliseconds, oldest first
+  const isProcessed = (id: string) => {
+    if (state.mempool.get(id) !== undefined) return true;
+    const at = processed.get(id);
+    return at !== undefined && at + processedMs > state.clock();
+  };
+  return {
+    isProcessed,
+    takeTransaction: async (text) => {
+      const posted = readPosted(text);
+      if (posted.kind === "faulty") return rejected(state, posted.id, posted.faults);
+      if (posted.kind !== "read") return posted;
+      const { transaction, data } = posted;
+      if (isProcessed(transaction.id)) return { kind: "already_processed" };
+      processed.set(transaction.id, state.clock());
+      const outcome = await admit(state, transaction, data);
+      if (outcome.kind !== "accepted") processed.delete(transaction.id);
+      for (const [id] of processed) {
+        if (processed.size <= processedCountMax) break;
+        processed.delete(id);
+      }
+      return outcome;
+    },
+    takeChunk: (text) => takeChunk(state, text),
+    clear: () => processed.clear(),
+  };
+}
+
+async function admit(state: ChainState, transaction: Transaction, data: string): Promise<TransactionOutcome> {
+  const faults = transactionFaults(transaction, findSignature(transaction), state.accounts);
+  if (faults.length > 0) return rejected(state, transaction.id, faults);
+  const anchor = anchorFault(transaction, rulesView(state));
+  if (anchor !== undefined) return { kind: "bad_anchor", fault: anchor };
+
+  const carried = transaction.format === 1 ? transaction.data : data;
+  const split = carried === "" ? undefined : await splitData(carried);
+  if (data !== "" && (split?.key.root !== transaction.dataRoot || split.key.size !== transaction.dataSize)) {
+    return { kind: "unknown_split" };
+  }
+  const stated = { root: transaction.dataRoot, size: transaction.dataSize };
+  const key = split?.key ?? (transaction.dataSize > 0 ? stated : undefined);
+  return keep(state, transaction, key, split?.chunks ?? []);
+}
+
+/** Keeps a judged transaction: its chunks one by one, so that others run in between, and then itself. */
+async function keep(
+  state: ChainState,
+  transaction: Transaction,
+  key: DataKey | undefined,
+  chunks: readonly StoredChunk[],
+): Promise<TransactionOutcome> {
+  for (const [index, chunk] of chunks.entries()) {
+    if (index > 0) await nextTurn();
+    if (key !== undefined) state.chunks.put(key, chunk);
+  }
+  try {
+    change(state, () => state.mempool.add(transaction, key));
+    return { kind: "accepted", id: transaction.id };
+  } catch (error) {
+    if (error instanceof Failure && error.code === "busy") return { kind: "full" };
+    throw error;
+  }
+}
+
+function rejected(state: ChainState, id: string, faults: readonly Fault[]): TransactionOutcome {
+  const known = readId(id);
+  if (known !== undefined && state.history.heightOf(known) === undefined) {
+    state.mempool.reject(
+      known,
+      faults.map(({ code }) => code),
+    );
+  }
+  return { kind: "faulty", faults };
+}
+
+/** Tells which half of a refused transaction is wrong; what passes has passed the one full check. */
+function findSignature(transaction: Transaction): SignatureFinding {
+  if (verifyTransaction(transaction).valid) return { idIsHash: true, signatureIsValid: true };
+  const signature = decodeBase64url(transaction.signature) ?? new Uint8Array(0);
+  const fields = signedFieldsOf(transaction);
+  const signatureIsValid =
+    transaction.signatureType === "rsa"
+      ? verifyRsaPss(fields.owner, transactionMessage(fields), signature)
+      : transaction.format === 2 && hasLowS(signature);
+  return { idIsHash: idOfSignature(signature) === transaction.id, signatureIsValid };
+}
+
+function takeChunk(state: ChainState, text: string): ChunkOutcome {
+  const fields = readJson(text);
+  const claim = isJsonObject(fields) ? readClaim(fields) : undefined;
+  if (claim === undefined)
+    return refused("invalid_json", "the fields of a chunk are texts of base64url and decimals");
+  const limit = claimFault(claim);
+  if (limit !== undefined) return limit;
+  const key = { root: encodeBase64url(claim.dataRoot), size: Number(claim.dataSize) };
+  if (claim.dataRoot.length !== 32 || !(state.mempool.hasData(key) || state.history.hasData(key))) {
+    return refused(
+      "data_root_not_found",
+      `no transaction with data_root ${key.root} and data_size ${key.size}`,
+    );
+  }
+  const offset = Number(claim.offset ?? 0n);
+  const { dataRoot, dataPath, chunk } = claim;
+  // The rules that hold at every offset of this weave: a chunk that only older rules allow could never be served.
+  const verdict = checkChunk({ dataRoot, dataSize: key.size, dataPath, offset, chunk, ruleset: "relaxed" });
+  if (verdict.kind === "refused") return refused("invalid_proof", verdict.reason);
+  state.chunks.put(key, { start: verdict.start, end: verdict.end, dataPath, chunk });
+  return { kind: "kept" };
+}
+
+type ChunkClaim = Readonly<{
+  dataRoot: Uint8Array;
+  dataSize: bigint;
+  dataPath: Uint8Array;
+  chunk: Uint8Array;
+  offset: bigint | undefined;
+}>;
+
+function readClaim(fields: JsonObject): ChunkClaim | undefined {
+  const bytes = (key: string) => decodeBase64url(typeof fields[key] === "string" ? fields[key] : "=");
+  const integer = (key: string, fallback: string) => {
+    const value = fields[key] ?? fallback;
+    return typeof value === "string" && /^[+-]?\d{1,100}$/.test(value) ? BigInt(value) : undefined;
+  };
+  const dataRoot = bytes("data_root");
+  const dataPath = bytes("data_path");
+  const chunk = bytes("chunk");
+  const dataSize = integer("data_size", "0");
+  const offset = fields["offset"] === undefined ? undefined : integer("offset", "");
+  if (dataRoot === undefined || dataPath === undefined || chunk === undefined || dataSize === undefined)
+    return undefined;
+  if (fields["offset"] !== undefined && offset === undefined) return undefined;
+  return { dataRoot, dataSize, dataPath, chunk, offset };
+}
+
+/** The node's limits, in its order. */
+function claimFault({ dataSize, dataPath, chunk, offset }: ChunkClaim): ChunkOutcome | undefined {
+  if (dataSize > noteMax) return refused("data_size_too_big", "data_size is above 2^256 - 1");
+  if (chunk.length > chunkSize)
+    return refused("chunk_too_big", `${chunk.length} bytes, at most ${chunkSize}`);
+  if (dataPath.length > pathSizeMax) {
+    return refused("data_path_too_big", `${dataPath.length} bytes, at most ${pathSizeMax}`);
+  }
+  if (offset === undefined) return refused("offset_field_required", "offset is missing");
+  if (offset > noteMax) return refused("offset_too_big", "offset is above 2^256 - 1");
+  const leafEnd = readUnsigned(dataPath.subarray(-32));
+  const isAttractive = dataPath.length > 0 && (leafEnd === dataSize || dataPath.length <= chunk.length);
+  if (isAttractive) return undefined;
+  return refused(
+    "chunk_proof_ratio_not_attractive",
+    "the proof is longer than the chunk, which is not the last",
+  );
+}
+
+function refused(fault: ChunkFault, reason: string): ChunkOutcome {
+  return { kind: "refused", fault, reason };
+}

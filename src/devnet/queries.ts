@@ -1,0 +1,106 @@
+/**
+ * What clients ask of the chain, in the chain's own terms; the HTTP surface turns it into a node's answers.
+ * @module
+ */
+import type { Address } from "../arweave/id.ts";
+import type { StoredChunk } from "./chunk-store.ts";
+import type { BlockRow, MinedTransaction } from "./history.ts";
+import { balanceAt, type ChainState } from "./state.ts";
+
+/** What is known of a transaction. */
+export type TransactionFinding =
+  | Readonly<{ kind: "mined"; transaction: MinedTransaction }>
+  | Readonly<{ kind: "pending"; text: string }>
+  | Readonly<{ kind: "rejected"; codes: readonly string[] }>
+  | Readonly<{ kind: "unknown" }>;
+
+/** A chunk with everything that proves it, in the weave. */
+export type WeaveChunk = StoredChunk &
+  Readonly<{ txPath: Uint8Array; weaveEnd: number /* after its last byte */ }>;
+
+/** Reading the chain. */
+export type ChainQueries = Readonly<{
+  /** Milliseconds, by the chain's clock. */
+  now: () => number;
+  height: () => number;
+  tipHash: () => string;
+  /** The hash that clients are advised to anchor to: six blocks deep, or the first. */
+  suggestedAnchor: () => string;
+  weaveSize: () => bigint;
+  blockAt: (height: number) => BlockRow | undefined;
+  blockOf: (hash: string) => BlockRow | undefined;
+  /** Blocks of a range of heights, both inclusive, newest first. */
+  blocks: (from: number, to: number) => readonly BlockRow[];
+  transaction: (id: string) => TransactionFinding;
+  pendingIds: () => readonly string[];
+  /** The chunk that covers a byte of the weave, asked for by its 1-based offset. */
+  chunkAt: (offset: number) => WeaveChunk | undefined;
+  /** A chunk by its transaction and a byte of its data, also before the transaction is mined. */
+  chunkOf: (id: string, byte: number) => StoredChunk | undefined;
+  /** The chunks of a mined transaction in order, or `undefined` while some are missing. */
+  chunksOf: (transaction: MinedTransaction) => Iterable<StoredChunk> | undefined;
+  account: (address: Address) => Readonly<{ balance: bigint; lastTx: string }> | undefined;
+  balanceAt: (address: Address, height: number) => bigint;
+  /** Winston of all accounts. */
+  supply: () => bigint;
+}>;
+
+/** How deep the suggested anchor lies. */
+const anchorDepth = 6;
+
+/** Makes the queries over a chain's state. */
+export function createQueries(state: ChainState): ChainQueries {
+  const { history, clock } = state;
+  return {
+    now: clock,
+    height: () => state.tip.height,
+    tipHash: () => state.tip.hash,
+    suggestedAnchor: () => state.recentHashes[Math.min(state.recentHashes.length, anchorDepth) - 1] ?? "",
+    weaveSize: () => state.tip.weaveSize,
+    blockAt: history.blockAt,
+    blockOf: history.blockOf,
+    blocks: history.blocks,
+    transaction: (id) => findTransaction(state, id),
+    pendingIds: () => state.mempool.list().map(({ transaction }) => transaction.id),
+    chunkAt: (offset) => weaveChunk(state, offset),
+    chunkOf: (id, byte) => {
+      const data = state.mempool.get(id)?.data ?? history.transaction(id)?.data;
+      return data === undefined ? undefined : state.chunks.at(data, byte);
+    },
+    chunksOf: (transaction) => wholeData(state, transaction),
+    account: (address) => state.accounts.get(address),
+    balanceAt: (address, height) => balanceAt(state, address, height),
+    supply: () => state.accounts.values().reduce((sum, { balance }) => sum + balance, 0n),
+  };
+}
+
+function findTransaction(state: ChainState, id: string): TransactionFinding {
+  const transaction = state.history.transaction(id);
+  if (transaction !== undefined) return { kind: "mined", transaction };
+  const pending = state.mempool.get(id);
+  if (pending !== undefined) return { kind: "pending", text: pending.transaction.text };
+  const codes = state.mempool.rejection(id);
+  return codes === undefined ? { kind: "unknown" } : { kind: "rejected", codes };
+}
+
+function weaveChunk(state: ChainState, offset: number): WeaveChunk | undefined {
+  const holder = state.history.holding(offset);
+  if (holder?.data === undefined) return undefined;
+  const { weaveEnd, size, txPath } = holder.data;
+  const start = weaveEnd - size;
+  const found = state.chunks.at(holder.data, offset - 1 - start);
+  return found && { ...found, txPath, weaveEnd: start + found.end };
+}
+
+function wholeData(state: ChainState, { data }: MinedTransaction): Iterable<StoredChunk> | undefined {
+  if (data === undefined) return [];
+  const spans = state.chunks.spans(data);
+  const isWhole =
+    spans.at(-1)?.end === data.size &&
+    spans.every(({ start }, index) => start === (spans[index - 1]?.end ?? 0));
+  if (!isWhole) return undefined;
+  return spans.values().flatMap(({ start }) => {
+    const chunk = state.chunks.at(data, start);
+    return chunk === undefined ? [] : [chunk];
+  });
+}
