@@ -155,7 +155,7 @@ function headParts(fields: JsonObject): Uint8Array[] {
   return [
     sizedBytes(fields, "previous_block", 1),
     sizedInteger(fields, "timestamp", 1),
-    sized(writeUnsigned(readUnsigned(bytesField(fields, "nonce", fieldSizeMax))), 2),
+    sized(nonceOf(fields), 2),
     sizedInteger(fields, "height", 1),
     sizedInteger(fields, "diff", 2),
     sizedInteger(fields, "cumulative_diff", 2),
@@ -180,6 +180,14 @@ function headParts(fields: JsonObject): Uint8Array[] {
     optionalBytes(fields, "reward_key", 2),
     sizedInteger(fields, "partition_number", 1),
   ];
+}
+
+/** Since 2.6 the nonce is a number, written in the fewest bytes. */
+function nonceOf(fields: JsonObject): Uint8Array {
+  const nonce = bytesField(fields, "nonce", fieldSizeMax);
+  const fewest = writeUnsigned(readUnsigned(nonce));
+  if (fewest.length !== nonce.length) throw malformed("nonce is not written in the fewest bytes");
+  return nonce;
 }
 
 function nonceLimiterParts(fields: JsonObject): Uint8Array[] {

@@ -96,7 +96,7 @@ export function readTransaction(text: string): Transaction {
     reward: integerField(fields, "reward", amountDigitsMax),
     lastTx: bytesField(fields, "last_tx", anchorSizeMax),
     tags: readTags(fields),
-    dataSize: format === 1 ? data.length : readDataSize(fields),
+    dataSize: format === 1 ? sizeOfOwnData(fields, data) : readDataSize(fields),
     dataRoot: format === 1 ? noBytes : bytesField(fields, "data_root", addressSize),
     denomination: readDenomination(fields),
   };
@@ -177,6 +177,13 @@ function readDataSize(fields: JsonObject): number {
   const size = integerField(fields, "data_size", dataSizeDigitsMax);
   if (size > BigInt(Number.MAX_SAFE_INTEGER)) throw malformed("data_size is above 2^53 - 1");
   return Number(size);
+}
+
+/** Clients leave the stated size of format 1 at 0, and old files have none; no other untruth is passed on. */
+function sizeOfOwnData(fields: JsonObject, data: Uint8Array): number {
+  const stated = fields["data_size"] === undefined ? 0 : readDataSize(fields);
+  if (stated !== 0 && stated !== data.length) throw malformed("data_size is not the size of data");
+  return data.length;
 }
 
 function readDenomination(fields: JsonObject): bigint {
