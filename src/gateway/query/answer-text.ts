@@ -9,19 +9,19 @@
 import { assert } from "../../lib/assert.ts";
 import type { SelectedField } from "./selection.ts";
 
-/** Where an answer is written. Writers add to `text`; `flush` turns it into bytes. */
-export type AnswerText = {
-  text: string;
-  flush: () => void;
+/** Where an answer is written. */
+export type AnswerText = Readonly<{
+  /** Adds a piece of JSON. */
+  add: (json: string) => void;
   /** Ends the answer: its bytes, in a buffer of exactly their size. */
   finish: () => Uint8Array<ArrayBuffer>;
-};
+}>;
 
 /** Writes one value that is already known. */
 export type WriteValue = (answer: AnswerText) => void;
 
-/** Writes one value of a row, as JSON. */
-export type Writer<Source> = (source: Source, answer: AnswerText) => void;
+/** Gives one value of a row, as JSON. */
+export type Writer<Source> = (source: Source) => string;
 
 /** A type of the schema: its name, and for each field the function that makes a writer from what is selected. */
 export type Shape<Source> = Readonly<{
@@ -39,38 +39,23 @@ export function createAnswerText(): AnswerText {
   const encoder = new TextEncoder();
   let bytes = new Uint8Array(firstBytes);
   let size = 0;
-  const answer: AnswerText = {
-    text: "",
-    flush: () => {
-      const room = size + answer.text.length * bytesPerUnitMax;
+  return {
+    add: (json) => {
+      const room = size + json.length * bytesPerUnitMax;
       if (room > bytes.length) {
         const larger = new Uint8Array(Math.max(room, bytes.length * 2));
         larger.set(bytes.subarray(0, size));
         bytes = larger;
       }
-      size += encoder.encodeInto(answer.text, bytes.subarray(size)).written;
-      answer.text = "";
+      size += encoder.encodeInto(json, bytes.subarray(size)).written;
     },
-    finish: () => {
-      answer.flush();
-      return bytes.slice(0, size);
-    },
-  };
-  return answer;
-}
-
-/** Writes a text that is JSON. */
-export function writeText(json: string): WriteValue {
-  return (answer) => {
-    answer.text += json;
+    finish: () => bytes.slice(0, size),
   };
 }
 
 /** A field without fields of its own; `json` gives its JSON. */
-export function leaf<Source>(json: (source: Source) => string): (field: SelectedField) => Writer<Source> {
-  return () => (source, answer) => {
-    answer.text += json(source);
-  };
+export function leaf<Source>(json: Writer<Source>): (field: SelectedField) => Writer<Source> {
+  return () => json;
 }
 
 /** A field that is an object; `pick` finds it, null is written as null. */
@@ -80,32 +65,25 @@ export function object<Source, Inner>(
 ): (field: SelectedField) => Writer<Source> {
   return ({ inner }) => {
     const write = compileShape(shape, inner);
-    return (source, answer) => {
+    return (source) => {
       const value = pick(source);
-      if (value === null) answer.text += "null";
-      else write(value, answer);
+      return value === null ? "null" : write(value);
     };
   };
 }
 
-/** A field that is a list of objects; `afterEach` runs when an entry is written. */
+/** A field that is a list of objects. */
 export function list<Source, Inner>(
   shape: Shape<Inner>,
   pick: (source: Source) => readonly Inner[],
-  afterEach: WriteValue = () => undefined,
 ): (field: SelectedField) => Writer<Source> {
   return ({ inner }) => {
     const write = compileShape(shape, inner);
-    return (source, answer) => {
-      answer.text += "[";
-      let separator = "";
-      for (const entry of pick(source)) {
-        answer.text += separator;
-        write(entry, answer);
-        afterEach(answer);
-        separator = ",";
-      }
-      answer.text += "]";
+    return (source) => {
+      let text = "[";
+      for (const [index, entry] of pick(source).entries())
+        text += index === 0 ? write(entry) : `,${write(entry)}`;
+      return `${text}]`;
     };
   };
 }
@@ -116,18 +94,17 @@ export function compileShape<Source>(shape: Shape<Source>, fields: readonly Sele
     prefix: `${index === 0 ? "{" : ","}${JSON.stringify(field.key)}:`,
     write: writerOf(shape, field),
   }));
-  if (parts.length === 0) return (_source, answer) => writeText("{}")(answer);
-  return (source, answer) => {
-    for (const part of parts) {
-      answer.text += part.prefix;
-      part.write(source, answer);
-    }
-    answer.text += "}";
+  if (parts.length === 0) return () => "{}";
+  return (source) => {
+    let text = "";
+    for (const part of parts) text += part.prefix + part.write(source);
+    return `${text}}`;
   };
 }
 
-function writerOf<Source>(shape: Shape<Source>, field: SelectedField): Writer<Source> {
-  if (field.name === "__typename") return leaf<Source>(() => `"${shape.name}"`)(field);
+/** Makes the writer of one field. */
+export function writerOf<Source>(shape: Shape<Source>, field: SelectedField): Writer<Source> {
+  if (field.name === "__typename") return () => `"${shape.name}"`;
   const make = shape.fields[field.name];
   assert(make !== undefined, `the shape of ${shape.name} has every field of the schema`);
   return make(field);

@@ -21,7 +21,7 @@ import {
 } from "graphql";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { createAnswerText, type WriteValue, writeText } from "./answer-text.ts";
+import { createAnswerText, type WriteValue } from "./answer-text.ts";
 import { createDocumentReader } from "./document.ts";
 import { requestRowsMax } from "./limits.ts";
 import type { BlocksArguments, TransactionsArguments } from "./plan.ts";
@@ -128,7 +128,7 @@ function execute(execution: Execution): QueryAnswer {
     } catch (error) {
       if (!isPublic(error)) defects.push(error);
       errors.push(locate(error, field).toJSON());
-      writers.push({ key: field.key, write: writeText("null") });
+      writers.push({ key: field.key, write: writeNull });
       isNull = isNull || !nullableRoots.has(field.name);
     }
     // A null where the schema allows none makes the whole of `data` null: the rest need not be read.
@@ -137,6 +137,8 @@ function execute(execution: Execution): QueryAnswer {
   const body = writeBody(isNull ? undefined : writers, errors);
   return { kind: "answered", body, defects };
 }
+
+const writeNull: WriteValue = (answer) => answer.add("null");
 
 const nullableRoots: ReadonlySet<string> = new Set(["transaction", "block", "__type"]);
 
@@ -171,7 +173,8 @@ function introspect(field: SelectedField, { operation, scope, request }: Executi
   });
   const error = result.errors?.[0];
   if (error !== undefined) throw error;
-  return writeText(JSON.stringify(result.data?.[field.key] ?? null));
+  const json = JSON.stringify(result.data?.[field.key] ?? null);
+  return (answer) => answer.add(json);
 }
 
 function writeBody(
@@ -179,17 +182,17 @@ function writeBody(
   errors: readonly GraphQLFormattedError[],
 ): Uint8Array<ArrayBuffer> {
   const answer = createAnswerText();
-  answer.text += errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`;
-  if (writers === undefined) {
-    answer.text += "null}";
-    return answer.finish();
+  answer.add(errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`);
+  if (writers === undefined) answer.add("null");
+  else {
+    answer.add("{");
+    for (const [index, { key, write }] of writers.entries()) {
+      answer.add(`${index === 0 ? "" : ","}${JSON.stringify(key)}:`);
+      write(answer);
+    }
+    answer.add("}");
   }
-  answer.text += "{";
-  for (const [index, { key, write }] of writers.entries()) {
-    answer.text += `${index === 0 ? "" : ","}${JSON.stringify(key)}:`;
-    write(answer);
-  }
-  answer.text += "}}";
+  answer.add("}");
   return answer.finish();
 }
 

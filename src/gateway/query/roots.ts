@@ -9,7 +9,7 @@ import { isBlockHash, isId } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import type { IndexReader } from "../../store/index-reader.ts";
 import type { PageBlock, PageColumns, PagePlan, PageRow } from "../../store/rows.ts";
-import { compileShape, type Shape, type WriteValue, writeText } from "./answer-text.ts";
+import { compileShape, type Shape, type WriteValue } from "./answer-text.ts";
 import { requestRowsMax } from "./limits.ts";
 import {
   type BlocksArguments,
@@ -24,6 +24,7 @@ import {
   blockConnectionShape,
   blockShape,
   type Connection,
+  compileConnection,
   transactionConnectionShape,
   transactionShape,
 } from "./shapes.ts";
@@ -78,7 +79,7 @@ export function resolveTransactions(
   const plan = readTransactionsPlan(given, columnsOf(names));
   const connection = plan === nothing ? emptyConnection<PageRow>() : readConnection(plan, names, context);
   const signatures = names.has("signature") ? context.signatures(connection.rows) : new Map();
-  return writeValue(transactionConnectionShape(signatures), field, connection);
+  return compileConnection(transactionConnectionShape(signatures), field.inner)(connection);
 }
 
 /** `block(id)`. */
@@ -97,13 +98,14 @@ export function resolveBlocks(
   context: RootContext,
 ): WriteValue {
   const plan = readBlocksPlan(given);
-  if (plan === nothing) return writeValue(blockConnectionShape, field, emptyConnection<PageBlock>());
+  const write = compileConnection(blockConnectionShape, field.inner);
+  if (plan === nothing) return write(emptyConnection<PageBlock>());
   takeRows(plan.limit, context);
   const page = context.index.blocks(plan);
   const isUnfiltered = plan.hashes === undefined && plan.height === undefined;
   const isWhole = plan.afterHeight === undefined && !page.hasNextPage;
   const count = isWhole ? page.rows.length : isUnfiltered ? context.index.counts().blocks : null;
-  return writeValue(blockConnectionShape, field, { ...page, count });
+  return write({ ...page, count });
 }
 
 function readConnection(
@@ -195,7 +197,6 @@ function writeValue<Source>(
   field: SelectedField,
   value: Source | undefined,
 ): WriteValue {
-  if (value === undefined) return writeText("null");
-  const write = compileShape(shape, field.inner);
-  return (answer) => write(value, answer);
+  const json = value === undefined ? "null" : compileShape(shape, field.inner)(value);
+  return (answer) => answer.add(json);
 }

@@ -8,8 +8,19 @@
 import type { Id } from "../../arweave/id.ts";
 import { type Tag, tagValue } from "../../arweave/tags.ts";
 import type { PageBlock, PageRow } from "../../store/rows.ts";
-import { leaf, list, object, type Shape } from "./answer-text.ts";
+import {
+  type AnswerText,
+  compileShape,
+  leaf,
+  list,
+  object,
+  type Shape,
+  type Writer,
+  type WriteValue,
+  writerOf,
+} from "./answer-text.ts";
 import { writeBlockCursor, writeTransactionCursor } from "./cursor.ts";
+import type { SelectedField } from "./selection.ts";
 
 /** A page of rows as an answer needs it. */
 export type Connection<Row> = Readonly<{
@@ -41,6 +52,14 @@ const tagShape: Shape<Tag> = {
     value: leaf(({ value }) => JSON.stringify(value)),
   },
 };
+
+const writeAnyTags = list(tagShape, ({ tags }: PageRow) => tags);
+
+/** Names and values in that order are what clients ask for, and what a tag is: five times as fast in one call. */
+function writeTags(field: SelectedField): Writer<PageRow> {
+  const asked = field.inner.map(({ key, name }) => `${key}:${name}`).join(" ");
+  return asked === "name:name value:value" ? ({ tags }) => JSON.stringify(tags) : writeAnyTags(field);
+}
 
 const amountShape: Shape<bigint> = {
   name: "Amount",
@@ -101,7 +120,7 @@ export function transactionShape(signatures: Signatures): Shape<PageRow> {
       fee: object(amountShape, ({ reward }) => reward),
       quantity: object(amountShape, ({ quantity }) => quantity),
       data: object(dataShape, (row) => row),
-      tags: list(tagShape, ({ tags }) => tags),
+      tags: writeTags,
       block: object(blockShape, ({ block }) => block ?? null),
       parent: object(parentShape, ({ parentId }) => parentId ?? null),
       bundledIn: object(bundleShape, ({ parentId }) => parentId ?? null),
@@ -110,8 +129,15 @@ export function transactionShape(signatures: Signatures): Shape<PageRow> {
   };
 }
 
+/** How a page is written: its rows one by one, the fields around them at once. */
+export type ConnectionShape<Row> = Readonly<{
+  edge: Shape<Row>;
+  /** All fields but `edges`. */
+  around: Shape<Connection<Row>>;
+}>;
+
 /** A page of transactions and data items. */
-export function transactionConnectionShape(signatures: Signatures): Shape<Connection<PageRow>> {
+export function transactionConnectionShape(signatures: Signatures): ConnectionShape<PageRow> {
   return connectionShape("Transaction", transactionShape(signatures), ({ place }) =>
     writeTransactionCursor(place),
   );
@@ -122,18 +148,46 @@ export const blockConnectionShape = connectionShape("Block", blockShape, ({ heig
   writeBlockCursor(height),
 );
 
+/** Makes the writer of a page from what is selected of it. */
+export function compileConnection<Row>(
+  { edge, around }: ConnectionShape<Row>,
+  fields: readonly SelectedField[],
+): (connection: Connection<Row>) => WriteValue {
+  const parts = fields.map((field) => ({
+    key: JSON.stringify(field.key),
+    write:
+      field.name === "edges"
+        ? writeEdges(compileShape(edge, field.inner))
+        : writeAround(writerOf(around, field)),
+  }));
+  return (connection) => (answer) => {
+    for (const [index, { key, write }] of parts.entries()) {
+      answer.add(`${index === 0 ? "{" : ","}${key}:`);
+      write(connection, answer);
+    }
+    answer.add(parts.length === 0 ? "{}" : "}");
+  };
+}
+
+type WritePart<Row> = (connection: Connection<Row>, answer: AnswerText) => void;
+
+function writeAround<Row>(write: Writer<Connection<Row>>): WritePart<Row> {
+  return (connection, answer) => answer.add(write(connection));
+}
+
+function writeEdges<Row>(write: Writer<Row>): WritePart<Row> {
+  return ({ rows }, answer) => {
+    answer.add("[");
+    for (const [index, row] of rows.entries()) answer.add(index === 0 ? write(row) : `,${write(row)}`);
+    answer.add("]");
+  };
+}
+
 function connectionShape<Row>(
   name: string,
   shape: Shape<Row>,
   cursorOf: (row: Row) => string,
-): Shape<Connection<Row>> {
-  const edgeShape: Shape<Row> = {
-    name: `${name}Edge`,
-    fields: {
-      cursor: leaf((row) => `"${cursorOf(row)}"`),
-      node: object(shape, (row) => row),
-    },
-  };
+): ConnectionShape<Row> {
   const pageInfoShape: Shape<Connection<Row>> = {
     name: "PageInfo",
     fields: {
@@ -145,15 +199,19 @@ function connectionShape<Row>(
     },
   };
   return {
-    name: `${name}Connection`,
-    fields: {
-      pageInfo: object(pageInfoShape, (connection) => connection),
-      edges: list(
-        edgeShape,
-        ({ rows }) => rows,
-        (answer) => answer.flush(),
-      ),
-      count: leaf(({ count }) => (count === null ? "null" : `"${count}"`)),
+    edge: {
+      name: `${name}Edge`,
+      fields: {
+        cursor: leaf((row) => `"${cursorOf(row)}"`),
+        node: object(shape, (row) => row),
+      },
+    },
+    around: {
+      name: `${name}Connection`,
+      fields: {
+        pageInfo: object(pageInfoShape, (connection) => connection),
+        count: leaf(({ count }) => (count === null ? "null" : `"${count}"`)),
+      },
     },
   };
 }
