@@ -8,8 +8,8 @@
  */
 import { assert } from "../lib/assert.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
-import { sha256 } from "../lib/hash.ts";
-import { createBlobHash, deepHashBlob, deepHashList } from "./deep-hash.ts";
+import { sha256, sha384 } from "../lib/hash.ts";
+import { createBlobHash, deepHashBlob } from "./deep-hash.ts";
 import { signatureSchemes } from "./signature.ts";
 
 /** What of an item is signed besides its payload; an absent target or anchor is empty. */
@@ -32,13 +32,16 @@ export type ItemHash = Readonly<{
   finish(): ItemDigests;
 }>;
 
+const hashSize = 48;
 const digestSize = 32;
-const kindLeaf = deepHashBlob(utf8Bytes("dataitem"));
-const versionLeaf = deepHashBlob(utf8Bytes("1"));
+
+/** Scratch space for two hashes that are joined; nothing interrupts a step that uses it. */
+const pair = new Uint8Array(2 * hashSize);
+
 const emptyLeaf = deepHashBlob(new Uint8Array(0));
-const typeLeaves = new Map<number, Uint8Array>(
-  signatureSchemes.map(({ type }) => [type, deepHashBlob(utf8Bytes(String(type)))]),
-);
+
+/** The running hash of the list after its first three elements, by signature type. */
+const heads = new Map<number, Uint8Array>(signatureSchemes.map(({ type }) => [type, headOf(type)]));
 
 /**
  * Begins the walk over an item's payload.
@@ -68,20 +71,26 @@ export function hashItem(fields: SignedFields, data: Uint8Array): ItemDigests {
 }
 
 function messageOf(fields: SignedFields, dataLeaf: Uint8Array): Uint8Array {
-  const typeLeaf = typeLeaves.get(fields.signatureType);
-  assert(typeLeaf !== undefined, "only items of a known signature type are hashed");
-  return deepHashList([
-    kindLeaf,
-    versionLeaf,
-    typeLeaf,
-    deepHashBlob(fields.owner),
-    leafOf(fields.targetBytes),
-    leafOf(fields.anchorBytes),
-    leafOf(fields.rawTags),
-    dataLeaf,
-  ]);
+  const head = heads.get(fields.signatureType);
+  assert(head !== undefined, "only items of a known signature type are hashed");
+  let running = join(head, deepHashBlob(fields.owner));
+  running = join(running, leafOf(fields.targetBytes));
+  running = join(running, leafOf(fields.anchorBytes));
+  running = join(running, leafOf(fields.rawTags));
+  return join(running, dataLeaf);
+}
+
+function headOf(type: number): Uint8Array {
+  const texts = ["dataitem", "1", String(type)].map(utf8Bytes);
+  return texts.reduce((running, text) => join(running, deepHashBlob(text)), sha384(utf8Bytes("list8")));
 }
 
 function leafOf(bytes: Uint8Array): Uint8Array {
   return bytes.length === 0 ? emptyLeaf : deepHashBlob(bytes);
+}
+
+function join(left: Uint8Array, right: Uint8Array): Uint8Array {
+  pair.set(left, 0);
+  pair.set(right, hashSize);
+  return sha384(pair);
 }
