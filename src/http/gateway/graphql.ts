@@ -28,6 +28,8 @@ export type GraphqlOptions = Readonly<{
   pool: Pool;
   /** The index file. */
   indexPath: string;
+  /** The folder of cached content. */
+  contentFolder: string;
   /** Longest that a request may take, its wait for a thread included. Milliseconds. */
   timeoutMs: number;
   clock: Clock;
@@ -89,7 +91,7 @@ export function graphql(options: GraphqlOptions) {
 async function answerInThread(
   { query, variables, operationName }: QueryRequest,
   request: Request,
-  { pool, indexPath, timeoutMs, clock, log }: GraphqlOptions,
+  { pool, indexPath, contentFolder, timeoutMs, clock, log }: GraphqlOptions,
 ): Promise<QueryAnswer> {
   const { requestId } = contextOf(request);
   const job: QueryJob = {
@@ -99,6 +101,7 @@ async function answerInThread(
       ...(operationName === undefined ? {} : { operationName }),
     },
     indexPath,
+    contentFolder,
     endsAtMs: clock() + timeoutMs,
   };
   try {

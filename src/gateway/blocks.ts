@@ -1,0 +1,59 @@
+/**
+ * Blocks by height and hash: from the index where it has them, else from nodes.
+ * @module
+ */
+import { isBlockHash } from "../arweave/id.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import { stableDepth } from "../store/rows.ts";
+import { type ChainAnswer, jsonOf, nodeTexts, relayed } from "./chain-answer.ts";
+import type { Network } from "./network.ts";
+import type { Relay } from "./relay.ts";
+
+/** Blocks as JSON in the node's own words, lossless. */
+export type Blocks = Readonly<{
+  /** @param text - Decimal digits, as they came. */
+  byHeight: (text: string, signal: AbortSignal) => Promise<ChainAnswer>;
+  byHash: (text: string, signal: AbortSignal) => Promise<ChainAnswer>;
+  current: (signal: AbortSignal) => Promise<ChainAnswer>;
+}>;
+
+/** Heights have at most this many digits; 2^53 has 16. */
+const heightPattern = /^\d{1,15}$/;
+
+/** How long a node's current block, or a block that may be forked away, is given again. Milliseconds. */
+const keptMs = 1_000;
+
+/** Creates the reader of blocks. */
+export function createBlocks(
+  reader: Pick<IndexReader, "blockText" | "tip">,
+  network: Network,
+  relay: Relay,
+): Blocks {
+  const isFinal = (height: number) => height <= (reader.tip()?.height ?? 0) - stableDepth;
+
+  const current = async (signal: AbortSignal): Promise<ChainAnswer> => {
+    const tip = reader.tip();
+    const indexed = tip === undefined ? undefined : reader.blockText(tip.height);
+    // Nodes that do not answer leave the index as the furthest.
+    if (indexed !== undefined && tip !== undefined && (await network.height(signal)) <= tip.height)
+      return jsonOf(indexed.text);
+    return relayed(await relay.get("/block/current", keptMs, signal));
+  };
+
+  return {
+    byHeight: async (text, signal) => {
+      if (!heightPattern.test(text)) return nodeTexts.invalidHeight;
+      const height = Number(text);
+      const indexed = reader.blockText(height);
+      if (indexed !== undefined) return jsonOf(indexed.text, 200, isFinal(height));
+      return relayed(await relay.get(`/block/height/${height}`, keptMs, signal));
+    },
+    byHash: async (text, signal) => {
+      if (!isBlockHash(text)) return nodeTexts.blockNotFound;
+      const indexed = reader.blockText(text);
+      if (indexed !== undefined) return jsonOf(indexed.text, 200, true);
+      return relayed(await relay.get(`/block/hash/${text}`, keptMs, signal));
+    },
+    current,
+  };
+}

@@ -1,0 +1,124 @@
+/**
+ * Transactions and chunks that readers post, handed to every node; what the nodes said is put together.
+ * Source: reference/gateway.md §1.3 (shape of the chunk's answer); reference/chain.md §1 (the nodes' texts).
+ * @module
+ */
+import { admitChunk, type PostedChunk, readPostedChunk } from "../arweave/chunk.ts";
+import { readTransaction } from "../arweave/transaction.ts";
+import { Failure } from "../failures.ts";
+import { type ChainAnswer, jsonOf, relayed } from "./chain-answer.ts";
+import { noAnswer, type PostResult, type Relay, type RelayAnswer } from "./relay.ts";
+
+/** Posts to the chain. */
+export type Broadcast = Readonly<{
+  transaction: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<ChainAnswer>;
+  chunk: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<ChainAnswer>;
+}>;
+
+/** Who wants to know what was posted and taken. */
+export type BroadcastListeners = Readonly<{
+  /** A transaction that a node took: its JSON. */
+  onTransaction: (text: string) => void;
+  /** A chunk that proves itself, and that a node took; `start` is its first byte in the data. */
+  onChunk: (chunk: PostedChunk, start: number) => void;
+}>;
+
+/** Statuses by which a node says that it has what was posted: taken, known already, kept for a time. */
+const takenStatuses: ReadonlySet<number> = new Set([200, 208, 303]);
+
+/** Creates the poster. */
+export function createBroadcast(relay: Relay, listeners: BroadcastListeners): Broadcast {
+  return {
+    transaction: async (body, signal) => {
+      const text = new TextDecoder().decode(body);
+      const results = await relay.post("/tx", body, signal);
+      const answer = bestAnswer("/tx", results);
+      if (takenStatuses.has(answer.status) && isTransaction(text)) listeners.onTransaction(text);
+      return relayed(answer);
+    },
+    chunk: async (body, signal) => {
+      const posted = readPosted(new TextDecoder().decode(body));
+      if (posted === undefined) return nodeError("invalid_json");
+      const verdict = admitChunk(posted);
+      if (verdict.kind === "refused") return nodeError("invalid_proof");
+      const results = await relay.post("/chunk", body, signal);
+      const answer = bestAnswer("/chunk", results);
+      const taken = takenStatuses.has(answer.status);
+      if (taken) listeners.onChunk(posted, verdict.start);
+      const error = taken ? {} : { error: errorOf(answer) };
+      return jsonOf(JSON.stringify({ ...error, ...summaryOf(results) }), taken ? 200 : answer.status);
+    },
+  };
+}
+
+function nodeError(error: string): ChainAnswer {
+  return jsonOf(JSON.stringify({ error }), 400);
+}
+
+/** The answer of a node that took it; else what most nodes said, a refusal before trouble of theirs. */
+function bestAnswer(asked: string, results: readonly PostResult[]): RelayAnswer {
+  const answers = results.flatMap((result) => ("answer" in result ? [result.answer] : []));
+  const taken = answers.find(({ status }) => status === 200) ?? answers.find(isTaken);
+  if (taken !== undefined) return taken;
+  const refusals = answers.filter(({ status }) => status < 500);
+  const commonest = refusals.toSorted((a, b) => countOf(refusals, b) - countOf(refusals, a))[0];
+  if (commonest !== undefined) return commonest;
+  const troubles = results.flatMap((result) => ("trouble" in result ? [result.trouble] : []));
+  throw noAnswer(asked, troubles);
+}
+
+function isTaken({ status }: RelayAnswer): boolean {
+  return takenStatuses.has(status);
+}
+
+function countOf(answers: readonly RelayAnswer[], { status }: RelayAnswer): number {
+  return answers.filter((answer) => answer.status === status).length;
+}
+
+function summaryOf(results: readonly PostResult[]) {
+  const each = results.map((result) => {
+    const status = "answer" in result ? result.answer.status : (result.trouble.status ?? 0);
+    const timedOut = "trouble" in result && result.trouble.reason === "timeout";
+    return {
+      peer: result.peer,
+      success: takenStatuses.has(status),
+      statusCode: status,
+      canceled: false,
+      timedOut,
+    };
+  });
+  const successCount = each.filter(({ success }) => success).length;
+  return {
+    successCount,
+    preferredSuccessCount: successCount,
+    failureCount: each.length - successCount,
+    results: each,
+  };
+}
+
+/** The node's own word for what is wrong, which uploaders compare with. */
+function errorOf({ body }: RelayAnswer): string {
+  const text = new TextDecoder().decode(body);
+  const named = /"error"\s*:\s*"([a-z_0-9]{1,64})"/.exec(text)?.[1];
+  return named ?? text.slice(0, 200);
+}
+
+function readPosted(text: string): PostedChunk | undefined {
+  try {
+    return readPostedChunk(text);
+  } catch (error) {
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
+}
+
+/** Whether a taken body is a transaction that we can read too; a node may take what we cannot. */
+function isTransaction(text: string): boolean {
+  try {
+    readTransaction(text);
+    return true;
+  } catch (error) {
+    if (error instanceof Failure) return false;
+    throw error;
+  }
+}

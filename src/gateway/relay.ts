@@ -1,0 +1,109 @@
+/**
+ * Asking chain nodes in a reader's name: one after the other until one answers, many askers with one question, answers
+ * kept for a moment.
+ *
+ * An answer that a node gave is passed on with its status and text; only when no node answers is it trouble of ours.
+ * @module
+ */
+import { LRUCache } from "lru-cache";
+import type { Trouble } from "../chain/http.ts";
+import type { Node, RawAnswer } from "../chain/node.ts";
+import { Failure } from "../failures.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
+import { withDeadline } from "../lib/stop.ts";
+
+/** What a node answered. */
+export type RelayAnswer = Readonly<{ status: number; body: Uint8Array<ArrayBuffer> }>;
+
+/** What one node made of something that was sent to all of them. */
+export type PostResult = Readonly<{ peer: string }> &
+  (Readonly<{ answer: RelayAnswer }> | Readonly<{ trouble: Trouble }>);
+
+/** Asks nodes. */
+export type Relay = Readonly<{
+  /**
+   * Asks for a path.
+   *
+   * @param keptMs - How long an answer of 200 is given again without asking; 0 asks each time.
+   * @throws Failure `source_failed`, `source_timeout`, `busy` when no node answered.
+   */
+  get: (path: string, keptMs: number, signal: AbortSignal) => Promise<RelayAnswer>;
+  /** Sends a body to every node; a node that does not answer is a result too. */
+  post: (path: string, body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<readonly PostResult[]>;
+}>;
+
+/** The longest that a reader waits for nodes. Milliseconds. */
+const waitMsMax = 20_000;
+
+/** Bytes of answers that are kept. */
+const keptBytesMax = 16 * 2 ** 20;
+
+/** How long a node that gave trouble is asked last. Milliseconds. */
+const lastAfterTroubleMs = 5_000;
+
+/** Creates a relay to nodes; the first that has given no trouble lately is asked first. */
+export function createRelay(nodes: readonly Node[], clock: Clock): Relay {
+  const kept = new LRUCache<string, RelayAnswer>({ maxSize: keptBytesMax });
+  const flights = createSingleFlight<RelayAnswer>();
+  const troubledAt = new Map<Node, number>();
+  const isTroubled = (node: Node) => clock() - (troubledAt.get(node) ?? 0) < lastAfterTroubleMs;
+
+  const ask = async (path: string, signal: AbortSignal): Promise<RelayAnswer> => {
+    const troubles: Trouble[] = [];
+    let absent: RelayAnswer | undefined;
+    for (const node of [...nodes].sort((a, b) => Number(isTroubled(a)) - Number(isTroubled(b)))) {
+      const answer = await node.relay({ method: "GET", path }, signal);
+      if (answer.kind === "trouble" || answer.value.status >= 500 || answer.value.status === 429) {
+        troubledAt.set(node, clock());
+        troubles.push(answer.kind === "trouble" ? answer : statusTrouble(answer.value));
+      } else if (answer.value.status === 404) absent = answered(answer.value);
+      else return answered(answer.value);
+    }
+    if (absent !== undefined) return absent;
+    throw noAnswer(path, troubles);
+  };
+
+  return {
+    get: async (path, keptMs, signal) => {
+      const known = kept.get(path);
+      if (known !== undefined) return known;
+      const answer = await flights.run(path, signal, (own) =>
+        withDeadline(own, waitMsMax, (bounded) => ask(path, bounded)),
+      );
+      if (keptMs > 0 && answer.status === 200)
+        kept.set(path, answer, { ttl: keptMs, size: answer.body.byteLength + path.length + 1 });
+      return answer;
+    },
+    post: async (path, body, signal) =>
+      await Promise.all(
+        nodes.map(async (node): Promise<PostResult> => {
+          const headers = { "content-type": "application/json" };
+          const answer = await withDeadline(signal, waitMsMax, (bounded) =>
+            node.relay({ method: "POST", path, headers, body }, bounded),
+          );
+          const peer = node.url;
+          return answer.kind === "trouble"
+            ? { peer, trouble: answer }
+            : { peer, answer: answered(answer.value) };
+        }),
+      ),
+  };
+}
+
+/** The failure that troubles amount to: a time-out only when nothing else went wrong. */
+export function noAnswer(asked: string, troubles: readonly Trouble[]): Failure {
+  const reasons = troubles.map(({ reason, detail }) => `${reason}: ${detail}`);
+  const every = (wanted: Trouble["reason"]) =>
+    troubles.length > 0 && troubles.every(({ reason }) => reason === wanted);
+  if (every("timeout")) return new Failure("source_timeout", { asked, reasons });
+  return new Failure(every("busy") ? "busy" : "source_failed", { asked, reasons });
+}
+
+function answered({ status, body }: RawAnswer): RelayAnswer {
+  return { status, body: new Uint8Array(body) };
+}
+
+function statusTrouble({ status }: RawAnswer): Trouble {
+  return { kind: "trouble", reason: "status", status, detail: `status ${status}` };
+}

@@ -1,0 +1,66 @@
+/**
+ * Answers in the forms of the contract: JSON strings for failures, bare text where a node gives bare text.
+ * Source: contract.md §1.
+ * @module
+ */
+import { Failure, type FailureCode, type FailureRow, failures } from "../failures.ts";
+
+export const jsonType = "application/json; charset=utf-8";
+export const textType = "text/plain; charset=utf-8";
+
+type HeaderRecord = Readonly<Record<string, string>>;
+
+/** Answers with a value as JSON. */
+export function jsonAnswer(value: unknown, status = 200, headers: HeaderRecord = {}): Response {
+  return jsonTextAnswer(JSON.stringify(value), status, headers);
+}
+
+/** Answers with text that is JSON already, unchanged. */
+export function jsonTextAnswer(
+  text: string | Uint8Array<ArrayBuffer>,
+  status = 200,
+  headers: HeaderRecord = {},
+): Response {
+  return new Response(text, { status, headers: { "Content-Type": jsonType, ...headers } });
+}
+
+/** Answers with bare text. */
+export function textAnswer(text: string, status = 200, headers: HeaderRecord = {}): Response {
+  return new Response(text, { status, headers: { "Content-Type": textType, ...headers } });
+}
+
+/** Answers with a page of our own, which nobody may frame and which loads nothing from elsewhere. */
+export function pageAnswer(html: string, contentSecurityPolicy: string): Response {
+  return new Response(html, {
+    headers: {
+      "Content-Type": "text/html; charset=utf-8",
+      "Content-Security-Policy": `${contentSecurityPolicy}; frame-ancestors 'none'`,
+      "Cross-Origin-Opener-Policy": "same-origin",
+      "X-Content-Type-Options": "nosniff",
+    },
+  });
+}
+
+/** Turns an expected failure into its answer: the fixed message as a JSON string. */
+export function failureAnswer(failure: Failure, headers: HeaderRecord = {}): Response {
+  return codeAnswer(failure.code, headers);
+}
+
+/** The answer of one row of the failures table. */
+export function codeAnswer(code: FailureCode, headers: HeaderRecord = {}): Response {
+  const row: FailureRow = failures[code];
+  return jsonAnswer(row.message, row.status, { ...failureHeaders(row), ...headers });
+}
+
+/** Whether an error is of one of these rows. */
+export function isFailure(error: unknown, ...codes: readonly FailureCode[]): error is Failure {
+  return error instanceof Failure && (codes.length === 0 || codes.includes(error.code));
+}
+
+/** Nobody may keep a failure that can pass: absence, and trouble of ours. */
+function failureHeaders(row: FailureRow): HeaderRecord {
+  return {
+    ...(row.status === 404 || row.status >= 500 ? { "Cache-Control": "no-store" } : {}),
+    ...(row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) }),
+  };
+}

@@ -1,0 +1,40 @@
+/**
+ * Entity tags and the requests that depend on them.
+ * Source: RFC 9110 §8.8.3 (entity tags), §13.1.2 (If-None-Match), §13.1.5 (If-Range); contract.md §2.
+ * @module
+ */
+
+/** Lists of more tags than this are not read to their end. */
+const tagsPerHeaderMax = 64;
+
+const listedTag = /[ \t]*(?:W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*(?:,|$)|[ \t]*,/y;
+
+/** The entity tag of content: its id, which never names other bytes; marked while the bytes are unverified. */
+export function contentTag(id: string, verified: boolean): string {
+  return verified ? `"${id}"` : `"${id}.u"`;
+}
+
+/**
+ * Whether If-None-Match names what would be sent, so that 304 is the answer. Tags are compared weakly; `*` is any.
+ *
+ * @param header - The header's value; `null` when absent. A list that cannot be read matches up to its fault.
+ */
+export function namesTag(header: string | null, tag: string): boolean {
+  if (header === null) return false;
+  if (header.trim() === "*") return true;
+  listedTag.lastIndex = 0;
+  for (let count = 0; count < tagsPerHeaderMax && listedTag.lastIndex < header.length; count++) {
+    const match = listedTag.exec(header);
+    if (match === null) return false;
+    if (match[1] === tag) return true;
+  }
+  return false;
+}
+
+/**
+ * The Range header that counts: none when If-Range names something else than what would be sent now.
+ * Tags are compared strongly; a date never matches, because content has none.
+ */
+export function rangeThatCounts(range: string | null, ifRange: string | null, tag: string): string | null {
+  return ifRange === null || ifRange.trim() === tag ? range : null;
+}

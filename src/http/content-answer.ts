@@ -1,0 +1,112 @@
+/**
+ * Content as an answer: whole, in parts, not modified, or not satisfiable, with GET and HEAD alike.
+ * Source: RFC 9110 §13, §14, §15.3.7; contract.md §2.
+ * @module
+ */
+import { failures } from "../failures.ts";
+import { type ByteSpan, contentRange, readRange } from "../lib/range.ts";
+import { jsonAnswer } from "./answers.ts";
+import { namesTag, rangeThatCounts } from "./conditional.ts";
+import { type ContentBody, type ReadableContent, spanBody, spansBody } from "./content-body.ts";
+import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
+import { unknownType } from "./header-values.ts";
+import { frameSpans } from "./multipart.ts";
+
+/** What a request wants of content. */
+export type ContentWish = Readonly<{
+  headOnly: boolean;
+  range: string | null;
+  ifRange: string | null;
+  ifNoneMatch: string | null;
+  signal: AbortSignal;
+}>;
+
+/** Reads what a request wants. */
+export function readWish(request: Request, headOnly: boolean): ContentWish {
+  const { headers } = request;
+  return {
+    headOnly,
+    range: headers.get("range"),
+    ifRange: headers.get("if-range"),
+    ifNoneMatch: headers.get("if-none-match"),
+    signal: request.signal,
+  };
+}
+
+/**
+ * Answers with content.
+ *
+ * @param whole - Headers of the whole answer (content-headers.ts).
+ * @param bufferBytesMax - As in content-body.ts.
+ * @throws What reading throws before the first byte.
+ */
+export async function contentAnswer(
+  content: ReadableContent,
+  whole: Headers,
+  wish: ContentWish,
+  bufferBytesMax: number,
+): Promise<Response> {
+  const tag = whole.get("ETag") ?? "";
+  if (namesTag(wish.ifNoneMatch, tag))
+    return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
+  const { size } = content;
+  const meaning = readRange(rangeThatCounts(wish.range, wish.ifRange, tag), size);
+  if (meaning.kind === "unsatisfiable") return unsatisfiable(size, whole);
+  if (meaning.kind === "whole") {
+    const headers = new Headers(whole);
+    const read = () => spanBody(content, { start: 0, end: size }, bufferBytesMax, wish.signal);
+    return await send(200, headers, size, wish.headOnly, read);
+  }
+  const headers = partHeaders(whole);
+  const [only, ...others] = meaning.spans;
+  if (only !== undefined && others.length === 0) {
+    headers.set("Content-Range", contentRange(only, size));
+    const read = () => spanBody(content, only, bufferBytesMax, wish.signal);
+    return await send(206, headers, only.end - only.start, wish.headOnly, read);
+  }
+  return await sendSpans(content, headers, tag, meaning.spans, wish, bufferBytesMax);
+}
+
+async function sendSpans(
+  content: ReadableContent,
+  headers: Headers,
+  tag: string,
+  spans: readonly ByteSpan[],
+  wish: ContentWish,
+  bufferBytesMax: number,
+): Promise<Response> {
+  const frame = frameSpans(tag, headers.get("Content-Type") ?? unknownType, spans, content.size);
+  headers.set("Content-Type", frame.contentType);
+  headers.delete("Content-Disposition");
+  const read = () => spansBody(content, spans, frame, bufferBytesMax, wish.signal);
+  return await send(206, headers, frame.size, wish.headOnly, read);
+}
+
+async function send(
+  status: number,
+  headers: Headers,
+  size: number,
+  headOnly: boolean,
+  read: () => Promise<ContentBody>,
+): Promise<Response> {
+  if (headOnly) {
+    headers.set("Content-Length", String(size));
+    return new Response(null, { status, headers });
+  }
+  const { body } = await read();
+  return new Response(body, { status, headers });
+}
+
+/** 416 says how large the body is and what it is, so that a player can ask again. */
+function unsatisfiable(size: number, whole: Headers): Response {
+  const { status, message } = failures.range_not_satisfiable;
+  const kept = [
+    "ETag",
+    "Accept-Ranges",
+    "X-AR-IO-Data-Id",
+    "Access-Control-Allow-Origin",
+    "Access-Control-Expose-Headers",
+  ];
+  const headers = Object.fromEntries(kept.map((name) => [name, whole.get(name) ?? ""]));
+  return jsonAnswer(message, status, { ...headers, "Content-Range": `bytes */${size}` });
+}

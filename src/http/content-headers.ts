@@ -1,0 +1,123 @@
+/**
+ * Response headers of content: what the bytes are, how far they were checked, how long they may be kept.
+ * Source: contract.md §2; RFC 9530 (digests).
+ * @module
+ */
+import type { Id } from "../arweave/id.ts";
+import type { ItemPlace } from "../gateway/item-place.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
+import { contentTag } from "./conditional.ts";
+import { corsHeaders } from "./cors.ts";
+import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "./header-values.ts";
+
+/** What is said about content. */
+export type ContentFacts = Readonly<{
+  id: Id;
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  digest: Uint8Array | undefined; // SHA-256
+  verified: boolean;
+  stable: boolean;
+  trusted: boolean;
+  cached: boolean;
+  item: ItemPlace | undefined;
+  /** How long others may keep the answer. */
+  keep: Keep;
+  /** What a browser may do with it. */
+  policy: ContentPolicy;
+}>;
+
+/** How long others may keep an answer: by what is known of the bytes, or for a time because the address may change its mind. */
+export type Keep = Readonly<{ kind: "by content" }> | Readonly<{ kind: "for a time"; seconds: number }>;
+
+/** What a browser may do with content. */
+export type ContentPolicy = Readonly<{
+  /** Sandbox for active types; `undefined` leaves them free. */
+  sandbox: string | undefined;
+  /** Whether the same address answers pages differently, so that a shared cache must tell them apart. */
+  variesByDestination: boolean;
+}>;
+
+/** Nothing runs: what `/raw` of an active type carries. */
+export const sandboxClosed = "sandbox";
+
+/** Scripts run in an origin of their own that stores nothing. */
+export const sandboxWithScripts =
+  "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
+
+/** Seconds that answers from an address that may change its mind are kept: apex, names without TTL, fallbacks. */
+export const changingAgeSeconds = 300;
+
+const immutableAge = "public, max-age=2592000, immutable";
+const mutableAge = "public, max-age=7200";
+
+/** Headers of a whole answer (200), without its length. */
+export function contentHeaders(facts: ContentFacts): Headers {
+  const type = mediaTypeOf(facts.contentType);
+  const codings = contentCodingsOf(facts.contentEncoding);
+  const headers = new Headers({
+    "Content-Type": type,
+    ETag: contentTag(facts.id, facts.verified),
+    "Cache-Control": cacheControl(facts),
+    "Accept-Ranges": "bytes",
+    "X-Content-Type-Options": "nosniff",
+    "X-AR-IO-Data-Id": facts.id,
+    "X-AR-IO-Verified": String(facts.verified),
+    "X-AR-IO-Stable": String(facts.stable),
+    "X-AR-IO-Trusted": String(facts.trusted),
+    "X-AR-IO-Hops": "0",
+    "X-Cache": facts.cached ? "HIT" : "MISS",
+    ...corsHeaders,
+  });
+  if (codings !== undefined) headers.set("Content-Encoding", codings);
+  // Bun names the cache's file in Content-Disposition of this type unless it is told otherwise.
+  if (type === unknownType) headers.set("Content-Disposition", "inline");
+  if (facts.digest !== undefined) setDigest(headers, facts.digest);
+  if (facts.item !== undefined) setItem(headers, facts.item);
+  if (facts.policy.sandbox !== undefined && isActiveType(type))
+    headers.set("Content-Security-Policy", facts.policy.sandbox);
+  if (facts.policy.variesByDestination) headers.set("Vary", "Sec-Fetch-Dest");
+  return headers;
+}
+
+/** Headers of an answer that carries a part: a digest of the content would be one of the part, so it goes. */
+export function partHeaders(whole: Headers): Headers {
+  const headers = new Headers(whole);
+  headers.delete("Content-Digest");
+  return headers;
+}
+
+/** Headers that a 304 repeats; those that describe a body stay behind. Source: RFC 9110 §15.4.5. */
+export function notModifiedHeaders(whole: Headers): Headers {
+  const headers = new Headers(whole);
+  for (const name of [
+    "Content-Type",
+    "Content-Encoding",
+    "Content-Digest",
+    "Repr-Digest",
+    "Content-Disposition",
+  ])
+    headers.delete(name);
+  return headers;
+}
+
+function cacheControl({ keep, verified, stable }: ContentFacts): string {
+  if (keep.kind === "for a time") return `public, max-age=${keep.seconds}`;
+  return verified && stable ? immutableAge : mutableAge;
+}
+
+function setDigest(headers: Headers, digest: Uint8Array): void {
+  const field = digestField(digest);
+  headers.set("X-AR-IO-Digest", encodeBase64url(digest));
+  headers.set("Content-Digest", field);
+  headers.set("Repr-Digest", field);
+}
+
+function setItem(headers: Headers, item: ItemPlace): void {
+  headers.set("X-AR-IO-Root-Transaction-Id", item.rootId);
+  headers.set("X-AR-IO-Root-Data-Item-Offset", String(item.rootItemOffset));
+  headers.set("X-AR-IO-Root-Data-Offset", String(item.rootDataOffset));
+  headers.set("X-AR-IO-Data-Item-Offset", String(item.itemOffset));
+  headers.set("X-AR-IO-Data-Item-Size", String(item.itemSize));
+  headers.set("X-AR-IO-Data-Item-Data-Offset", String(item.itemDataOffset));
+}

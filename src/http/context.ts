@@ -1,0 +1,50 @@
+/**
+ * What is known of a request beside the request itself: its id for the logs, whether only headers are wanted, and how
+ * long the connection may wait.
+ * @module
+ */
+import { requestIdOf } from "./request-id.ts";
+import { readSegments, readTarget, type Target } from "./target.ts";
+
+/** Facts of one request. */
+export type RequestContext = Readonly<{
+  requestId: string;
+  /** The path is in its one spelling: escapes only where they are needed. */
+  target: Target;
+  /** The path's segments, decoded. */
+  segments: readonly string[];
+  /** HEAD: routes see a GET, and those for which a body is costly leave it out and set Content-Length. */
+  headOnly: boolean;
+  /** Scheme under which the caller sees us, also behind a proxy. */
+  scheme: string;
+  /** Lets the connection be silent for this many seconds, 0 to 255; sources take longer than the usual limit. */
+  allowSilence: (seconds: number) => void;
+}>;
+
+const contexts = new WeakMap<Request, RequestContext>();
+
+/** Keeps the facts of a request for as long as it lives. */
+export function setContext(request: Request, context: RequestContext): void {
+  contexts.set(request, context);
+}
+
+/**
+ * The facts of a request; made on the spot for one that came through no server (a test's `app.handle`).
+ *
+ * @throws Failure `malformed_path` for a request that came through no server.
+ */
+export function contextOf(request: Request): RequestContext {
+  const known = contexts.get(request);
+  if (known !== undefined) return known;
+  const target = readTarget(request.url);
+  const context: RequestContext = {
+    requestId: requestIdOf(request.headers.get("x-request-id")),
+    target,
+    segments: readSegments(target.path),
+    headOnly: request.method === "HEAD",
+    scheme: target.scheme,
+    allowSilence: () => undefined,
+  };
+  contexts.set(request, context);
+  return context;
+}

@@ -1,0 +1,150 @@
+/**
+ * What a chain node answers, at the gateway: network, blocks, transactions, wallets, prices, posting.
+ *
+ * Failures of ours become answers in server.ts; what a node would say of a wrong request is said here in its words.
+ * Source: specification 4A; contract.md §1, §3; reference/chain.md §1.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import type { Blocks } from "../../gateway/blocks.ts";
+import type { Broadcast } from "../../gateway/broadcast.ts";
+import { type ChainAnswer, nodeTexts, relayed } from "../../gateway/chain-answer.ts";
+import type { Network } from "../../gateway/network.ts";
+import type { Relay } from "../../gateway/relay.ts";
+import type { Transactions } from "../../gateway/transactions.ts";
+import { jsonTextAnswer, textAnswer, textType } from "../answers.ts";
+import { readBody } from "../body.ts";
+
+/** What the routes ask. */
+export type ChainRoutesOptions = Readonly<{
+  network: Network;
+  blocks: Blocks;
+  transactions: Transactions;
+  broadcast: Broadcast;
+  relay: Relay;
+}>;
+
+/** Largest bodies, as a node takes them. Bytes. Source: reference/chain.md §1. */
+const transactionBytesMax = 15 * 2 ** 20;
+const chunkBytesMax = 750_000;
+
+/** How long a node's answer is given again. Milliseconds. */
+const keptMs = { peers: 30_000, anchor: 1_000, price: 2_000, wallet: 500 } as const;
+
+/** Sizes have at most this many digits; a node takes 2^64. */
+const sizePattern = /^\d{1,20}$/;
+/** An address, with its optional checksum; a node says which it is. */
+const addressPattern = /^[A-Za-z0-9_-]{1,86}(:[A-Za-z0-9_-]{6})?$/;
+
+/** What never changes may be kept as long as content. */
+const finalCache = { "Cache-Control": "public, max-age=2592000, immutable" } as const;
+
+/** Creates the routes. */
+export function createChainRoutes(options: ChainRoutesOptions): AnyElysia {
+  return new Elysia({ strictPath: true })
+    .use(networkRoutes(options))
+    .use(blockRoutes(options))
+    .use(transactionRoutes(options))
+    .use(walletRoutes(options))
+    .use(postingRoutes(options));
+}
+
+/** A node's words as an answer: text stays bare. */
+export function chainAnswer({ status, form, body, isFinal }: ChainAnswer): Response {
+  const headers = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
+  if (form === "json") return jsonTextAnswer(body, status, headers);
+  return new Response(body, { status, headers: { "Content-Type": textType, ...headers } });
+}
+
+function networkRoutes({ network, relay }: ChainRoutesOptions): AnyElysia {
+  const relayTo =
+    (path: string, kept: number) =>
+    async ({ request }: { request: Request }) =>
+      chainAnswer(relayed(await relay.get(path, kept, request.signal)));
+  return new Elysia({ strictPath: true })
+    .get("/info", async ({ request }) => jsonTextAnswer(await network.infoText(request.signal)))
+    .get("/height", async ({ request }) => textAnswer(String(await network.height(request.signal))))
+    .get("/peers", relayTo("/peers", keptMs.peers))
+    .get("/tx_anchor", relayTo("/tx_anchor", keptMs.anchor));
+}
+
+function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
+  const current = async ({ request }: { request: Request }) =>
+    chainAnswer(await blocks.current(request.signal));
+  return new Elysia({ strictPath: true })
+    .get("/current_block", current)
+    .get("/block/current", current)
+    .get("/block/height/:height", async ({ params, request }) =>
+      chainAnswer(await blocks.byHeight(params.height, request.signal)),
+    )
+    .get("/block/hash/:hash", async ({ params, request }) =>
+      chainAnswer(await blocks.byHash(params.hash, request.signal)),
+    );
+}
+
+function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
+  return new Elysia({ strictPath: true })
+    .get("/tx/pending", async ({ request }) => chainAnswer(await transactions.pending(request.signal)))
+    .get("/tx/:id", async ({ params, request }) =>
+      chainAnswer(await transactions.record(params.id, request.signal)),
+    )
+    .get("/tx/:id/status", async ({ params, request }) =>
+      chainAnswer(await transactions.status(params.id, request.signal)),
+    )
+    .get("/tx/:id/offset", async ({ params, request }) =>
+      chainAnswer(await transactions.offset(params.id, request.signal)),
+    )
+    .get("/tx/:id/:field", async ({ params, request }) =>
+      chainAnswer(await transactions.field(params.id, params.field, request.signal)),
+    )
+    .get("/unconfirmed_tx/:id", async ({ params, request }) =>
+      chainAnswer(await transactions.unconfirmed(params.id, request.signal)),
+    );
+}
+
+function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
+  const wallet = async (address: string, question: string, signal: AbortSignal) => {
+    if (!addressPattern.test(address)) return chainAnswer(nodeTexts.invalidAddress);
+    return bareText(relayed(await relay.get(`/wallet/${address}/${question}`, keptMs.wallet, signal)));
+  };
+  const price = async (size: string, target: string, signal: AbortSignal) => {
+    if (!sizePattern.test(size)) return chainAnswer(nodeTexts.sizeNotInteger);
+    // The specification writes the parameter's name where the address stands; the word itself asks for no address.
+    const to = target === "target" ? "" : target;
+    if (to !== "" && !addressPattern.test(to)) return chainAnswer(nodeTexts.invalidAddress);
+    const path = `/price/${size}${to === "" ? "" : `/${to}`}`;
+    return bareText(relayed(await relay.get(path, keptMs.price, signal)));
+  };
+  return new Elysia({ strictPath: true })
+    .get("/wallet/:address/balance", ({ params, request }) =>
+      wallet(params.address, "balance", request.signal),
+    )
+    .get("/wallet/:address/last_tx", ({ params, request }) =>
+      wallet(params.address, "last_tx", request.signal),
+    )
+    .get("/price/:size", ({ params, request }) => price(params.size, "", request.signal))
+    .get("/price/:size/:target", ({ params, request }) => price(params.size, params.target, request.signal));
+}
+
+function postingRoutes({ broadcast }: ChainRoutesOptions): AnyElysia {
+  return new Elysia({ strictPath: true })
+    .post(
+      "/tx",
+      async ({ request }) =>
+        chainAnswer(
+          await broadcast.transaction(await readBody(request, transactionBytesMax), request.signal),
+        ),
+      { parse: "none" },
+    )
+    .post(
+      "/chunk",
+      async ({ request }) =>
+        chainAnswer(await broadcast.chunk(await readBody(request, chunkBytesMax), request.signal)),
+      { parse: "none" },
+    );
+}
+
+/** Amounts and ids are text also where they look like JSON. */
+function bareText(answer: ChainAnswer): Response {
+  return chainAnswer(answer.status === 200 ? { ...answer, form: "text" } : answer);
+}

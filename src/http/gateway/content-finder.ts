@@ -1,0 +1,147 @@
+/**
+ * From an address to content with its headers, in memory where it is small.
+ * Source: contract.md §2; design.md §5.
+ * @module
+ */
+import type { Id } from "../../arweave/id.ts";
+import type { Content, OpenContent } from "../../content/content.ts";
+import type { ItemPlace } from "../../gateway/item-place.ts";
+import type { Resolver } from "../../gateway/resolve.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { sha256 } from "../../lib/hash.ts";
+import type { ByteSpan } from "../../lib/range.ts";
+import type { ReadableContent } from "../content-body.ts";
+import { type ContentPolicy, changingAgeSeconds, contentHeaders, type Keep } from "../content-headers.ts";
+import type { ContentPath } from "./content-address.ts";
+import { type Hit, type Hits, hitBytesMax } from "./hits.ts";
+
+/** What an address led to. */
+export type Found =
+  | Readonly<{ kind: "folder" }>
+  | Readonly<{ kind: "content"; content: ReadableContent; headers: Headers }>;
+
+/** What is wanted of an address. */
+export type FindRequest = Readonly<{
+  address: ContentPath;
+  policy: ContentPolicy;
+  /** The address as {@link Hits} know it. */
+  key: string;
+  /** Whether the whole body is about to be sent, so that it may be read into memory. */
+  wantsWhole: boolean;
+  signal: AbortSignal;
+}>;
+
+/** Finds content. */
+export type ContentFinder = Readonly<{
+  /** @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`. */
+  find: (request: FindRequest) => Promise<Found>;
+}>;
+
+/** What a finder is made of. */
+export type ContentFinderOptions = Readonly<{
+  resolver: Resolver;
+  content: Pick<Content, "open">;
+  itemPlaceOf: (id: Id) => ItemPlace | undefined;
+  hits: Hits;
+  clock: Clock;
+}>;
+
+/** What is not stable or not verified yet is looked at again after this long. Milliseconds. */
+const changeableKeptMs = 5_000;
+
+/** What was found of content, beside itself. */
+type Circumstances = Readonly<{
+  fallback: boolean;
+  manifestId: Id | undefined;
+  keep: Keep;
+  policy: ContentPolicy;
+}>;
+
+/** Creates a finder. */
+export function createContentFinder(options: ContentFinderOptions): ContentFinder {
+  const { hits, clock } = options;
+
+  const headersOf = (
+    content: OpenContent,
+    digest: Uint8Array | undefined,
+    cached: boolean,
+    about: Circumstances,
+  ) => {
+    const item = options.itemPlaceOf(content.id);
+    const headers = contentHeaders({
+      ...content,
+      digest,
+      cached,
+      item,
+      keep: about.keep,
+      policy: about.policy,
+    });
+    if (about.fallback) headers.set("X-AR-IO-Manifest-Fallback", "true");
+    return headers;
+  };
+
+  const remember = async (
+    content: OpenContent,
+    about: Circumstances,
+    request: FindRequest,
+  ): Promise<Found> => {
+    const whole = { start: 0, end: content.size };
+    const cached = content.cached(whole);
+    const body = ownedBytes(await content.bytes(whole, request.signal));
+    const digest = content.digest ?? sha256(body);
+    const hit: Hit = {
+      body,
+      headers: headersOf(content, digest, true, about),
+      dependsOn: about.manifestId === undefined ? [content.id] : [content.id, about.manifestId],
+      goodUntil: content.stable && content.verified ? Number.POSITIVE_INFINITY : clock() + changeableKeptMs,
+    };
+    hits.put(request.key, hit);
+    const headers = cached ? hit.headers : headersOf(content, digest, false, about);
+    return { kind: "content", content: contentInMemory(body), headers };
+  };
+
+  return {
+    find: async (request) => {
+      const ready = hits.get(request.key);
+      if (ready !== undefined)
+        return { kind: "content", content: contentInMemory(ready.body), headers: ready.headers };
+      const found = await resolve(options, request);
+      if (found.kind === "folder") return found;
+      const { content, fallback, manifestId } = found;
+      const keep: Keep =
+        fallback || request.address.changing
+          ? { kind: "for a time", seconds: changingAgeSeconds }
+          : { kind: "by content" };
+      const about = { fallback, manifestId, keep, policy: request.policy };
+      if (request.wantsWhole && content.size <= hitBytesMax) return await remember(content, about, request);
+      const cached = content.cached({ start: 0, end: content.size });
+      return { kind: "content", content, headers: headersOf(content, content.digest, cached, about) };
+    },
+  };
+}
+
+async function resolve({ resolver, content }: ContentFinderOptions, { address, signal }: FindRequest) {
+  if (!address.raw) return await resolver.resolve(address.id, address.path, signal);
+  const found = await content.open(address.id, signal);
+  return { kind: "content", content: found, fallback: false, manifestId: undefined } as const;
+}
+
+function contentInMemory(body: Uint8Array<ArrayBuffer>): ReadableContent {
+  const part = ({ start, end }: ByteSpan) => body.subarray(start, end);
+  return {
+    size: body.byteLength,
+    bytes: async (span) => part(span),
+    read: async function* (span) {
+      yield part(span);
+    },
+    file: async () => undefined,
+  };
+}
+
+/** A body in memory owns its buffer: a view would keep all of a larger one. */
+function ownedBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer } = bytes;
+  return buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength
+    ? new Uint8Array(buffer)
+    : new Uint8Array(bytes);
+}

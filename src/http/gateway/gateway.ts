@@ -1,0 +1,141 @@
+/**
+ * The gateway's surface: content, the chain, queries and what the gateway says of itself, as one Elysia plugin.
+ * Source: specification 4A; contract.md §0a.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import type { Id } from "../../arweave/id.ts";
+import type { Node } from "../../chain/node.ts";
+import type { Content } from "../../content/content.ts";
+import { createBlocks } from "../../gateway/blocks.ts";
+import { type BroadcastListeners, createBroadcast } from "../../gateway/broadcast.ts";
+import { createChunkProofs } from "../../gateway/chunk-proofs.ts";
+import { createChunks } from "../../gateway/chunks.ts";
+import type { Health } from "../../gateway/health.ts";
+import { gatewayInfo, type InfoOptions } from "../../gateway/info.ts";
+import type { IsolationRules } from "../../gateway/isolation.ts";
+import { itemPlaceOf } from "../../gateway/item-place.ts";
+import { createNetwork } from "../../gateway/network.ts";
+import { peerRecord } from "../../gateway/peers.ts";
+import { createRelay } from "../../gateway/relay.ts";
+import { createResolver, type ResolverOptions } from "../../gateway/resolve.ts";
+import { createTransactions } from "../../gateway/transactions.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { writeJson } from "../../lib/json.ts";
+import type { Metrics } from "../../lib/metrics.ts";
+import type { IndexReader } from "../../store/index-reader.ts";
+import { jsonTextAnswer } from "../answers.ts";
+import { createHosts } from "../hosts.ts";
+import { createChainRoutes } from "./chain-routes.ts";
+import { createChunkRoutes } from "./chunk-routes.ts";
+import { createContentRoutes } from "./content-routes.ts";
+import { createHits } from "./hits.ts";
+import { createServiceRoutes } from "./service-routes.ts";
+
+/** What a gateway is made of. */
+export type GatewayOptions = Readonly<{
+  reader: IndexReader;
+  content: Content;
+  /** In the order in which they are asked. */
+  nodes: readonly Node[];
+  /** Origins of trusted gateways, for the peer record. */
+  gatewayUrls: readonly string[];
+  /** Runs `resolveLargeManifest` (gateway/large-manifests.ts) in a thread. */
+  resolveLarge: ResolverOptions["resolveLarge"];
+  listeners: BroadcastListeners;
+  /** The routes of `/graphql`. */
+  graphql: AnyElysia | undefined;
+  info: InfoOptions;
+  health: Health;
+  metrics: Metrics;
+  clock: Clock;
+  settings: GatewaySettings;
+}>;
+
+/** How a gateway behaves. */
+export type GatewaySettings = Readonly<{
+  /** Hosts whose subdomains are names and sandboxes; the first is the one that redirects go to. */
+  rootHosts: readonly string[];
+  isolation: IsolationRules["mode"];
+  redirectAll: boolean;
+  sandboxScheme: "http" | "https" | undefined;
+  /** Content of `/`, and of every path that names nothing else. */
+  apex: Id | undefined;
+  /** A body up to this size that is not on disk is answered when complete. Bytes. */
+  coldBufferBytes: number;
+  /** Memory for small bodies that are often read; 0 keeps none. Bytes. */
+  hitsBytesMax: number;
+}>;
+
+/** The gateway over HTTP. */
+export type Gateway = Readonly<{
+  app: AnyElysia;
+  /** Answers at once from memory, or not at all; to be asked before `app` (`ServerOptions.hit`). */
+  hit: (request: Request) => Response | undefined;
+  /** Leaves behind what memory holds of an id: when it is refused, or its place changed. */
+  forget: (id: Id) => void;
+  /** Leaves behind all of it: when a hash is refused, or blocks were taken back. */
+  forgetAll: () => void;
+}>;
+
+/** Creates the gateway's surface; it owns nothing that has to be closed. */
+export function createGateway(options: GatewayOptions): Gateway {
+  const { reader, content, nodes, clock, metrics, settings } = options;
+  const hosts = createHosts(settings.rootHosts);
+  const hits = createHits(settings.hitsBytesMax, clock);
+  const relay = createRelay(nodes, clock);
+  const network = createNetwork(nodes, reader, clock);
+  const proofs = createChunkProofs(reader);
+  const infoText = writeJson(gatewayInfo(options.info));
+
+  const contentRoutes = createContentRoutes({
+    resolver: createResolver({ content, resolveLarge: options.resolveLarge }),
+    content,
+    itemPlaceOf: (id) => itemPlaceOf(reader.locate, id),
+    hits,
+    hosts,
+    isolation: {
+      mode: settings.isolation,
+      hasRootHost: settings.rootHosts.length > 0,
+      redirectAll: settings.redirectAll,
+    },
+    sandboxScheme: settings.sandboxScheme,
+    apex: settings.apex,
+    coldBufferBytes: settings.coldBufferBytes,
+    clock,
+  });
+  addFigures(metrics, hits.bytes, hits.count);
+
+  const app = new Elysia({ strictPath: true })
+    .use(
+      createServiceRoutes({
+        info: () => gatewayInfo(options.info),
+        peers: () => peerRecord(options.gatewayUrls, network),
+        health: options.health,
+        metrics,
+      }),
+    )
+    .use(
+      createChainRoutes({
+        network,
+        blocks: createBlocks(reader, network, relay),
+        transactions: createTransactions({ reader, content, relay }),
+        broadcast: createBroadcast(relay, options.listeners),
+        relay,
+      }),
+    )
+    .use(createChunkRoutes(createChunks({ reader, content, nodes, relay, proofs })));
+  if (options.graphql !== undefined) app.use(options.graphql);
+  if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
+  app.use(contentRoutes.routes);
+  return { app, hit: contentRoutes.hit, forget: hits.forget, forgetAll: hits.clear };
+}
+
+function addFigures(metrics: Metrics, bytes: () => number, count: () => number): void {
+  metrics.gaugeOf({
+    name: "memory_hits_bytes",
+    help: "Memory that small bodies take, in bytes.",
+    read: bytes,
+  });
+  metrics.gaugeOf({ name: "memory_hits_entries", help: "Small bodies in memory.", read: count });
+}

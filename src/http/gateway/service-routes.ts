@@ -1,0 +1,53 @@
+/**
+ * What the gateway says of itself: information, peers, health, figures.
+ * Source: specification 4A "Gateway information and health"; contract.md §3.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { failures } from "../../failures.ts";
+import type { Health } from "../../gateway/health.ts";
+import type { JsonValue } from "../../lib/json.ts";
+import { writeJson } from "../../lib/json.ts";
+import { type Metrics, metricsContentType } from "../../lib/metrics.ts";
+import { jsonAnswer, jsonTextAnswer } from "../answers.ts";
+import { servicePrefixes } from "../reserved.ts";
+
+/** What the routes ask. */
+export type ServiceRoutesOptions = Readonly<{
+  /** The gateway information record. */
+  info: () => JsonValue;
+  /** The peer record. */
+  peers: () => JsonValue;
+  health: Health;
+  metrics: Metrics;
+}>;
+
+/** Health is of the moment. */
+const noStore = { "Cache-Control": "no-store" } as const;
+
+/** Creates the routes, under both spellings of the service prefix. */
+export function createServiceRoutes({ info, peers, health, metrics }: ServiceRoutesOptions): AnyElysia {
+  const infoAnswer = () => jsonTextAnswer(writeJson(info()));
+  const peersAnswer = () => jsonTextAnswer(writeJson(peers()));
+  const healthAnswer = () => jsonAnswer(health.record(), 200, noStore);
+  const metricsAnswer = async () =>
+    new Response(await metrics.text(), { headers: { "Content-Type": metricsContentType, ...noStore } });
+  const readyAnswer = () => {
+    if (health.isReady()) return jsonAnswer(health.record(), 200, noStore);
+    const { status, retryAfterSeconds } = failures.busy;
+    return jsonAnswer(health.record(), status, { ...noStore, "Retry-After": String(retryAfterSeconds) });
+  };
+
+  const routes = new Elysia({ strictPath: true })
+    .get("/health", healthAnswer)
+    .get("/ready", readyAnswer)
+    .get("/metrics", metricsAnswer);
+  for (const prefix of servicePrefixes) {
+    routes
+      .get(`${prefix}/info`, infoAnswer)
+      .get(`${prefix}/peers`, peersAnswer)
+      .get(`${prefix}/healthcheck`, healthAnswer)
+      .get(`${prefix}/__gateway_metrics`, metricsAnswer);
+  }
+  return routes;
+}

@@ -1,0 +1,115 @@
+/**
+ * Header values that are made from what strangers wrote into tags and queries: checked, or replaced, never an error.
+ * Source: RFC 9110 §5.6, §8.3.1 (media types), §8.4 (codings); RFC 6266 and RFC 8187 (file names); RFC 9530 (digests).
+ * @module
+ */
+
+/** What content is when its tag is absent or is no media type. */
+export const unknownType = "application/octet-stream";
+
+/** Type of a path manifest. */
+export const manifestType = "application/x.arweave-manifest+json";
+
+/** Longer values are not media types that anyone means. Characters. */
+const mediaTypeLengthMax = 255;
+
+const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+";
+const quoted = '"(?:[\\t \\x21\\x23-\\x5b\\x5d-\\x7e]|\\\\[\\t \\x21-\\x7e])*"';
+const mediaTypePattern = new RegExp(
+  `^(${token})/(${token})(?:[ \\t]*;[ \\t]*(?:${token}=(?:${token}|${quoted}))?)*$`,
+);
+
+/** Codings that a reader may know; a tag with any other is not sent on. Source: IANA registry of content codings. */
+const codings: ReadonlySet<string> = new Set([
+  "aes128gcm",
+  "br",
+  "compress",
+  "dcb",
+  "dcz",
+  "deflate",
+  "gzip",
+  "identity",
+  "x-compress",
+  "x-gzip",
+  "zstd",
+]);
+
+/** Codings one upon the other in one tag; more is nonsense. */
+const codingsMax = 3;
+
+/** Types that a browser runs or renders with scripts of their own. */
+const activeTypes: ReadonlySet<string> = new Set([
+  "application/pdf",
+  "application/xml",
+  "text/html",
+  "text/xml",
+  "text/xsl",
+]);
+
+/**
+ * Reads a Content-Type tag.
+ *
+ * @returns The value unchanged when it is one media type that describes one body; else {@link unknownType}. Multipart
+ * types are refused: they would change what the bytes of an answer mean.
+ */
+export function mediaTypeOf(tag: string | undefined): string {
+  if (tag === undefined || tag.length > mediaTypeLengthMax) return unknownType;
+  const match = mediaTypePattern.exec(tag);
+  return match === null || match[1]?.toLowerCase() === "multipart" ? unknownType : tag;
+}
+
+/** A media type in lower case, without its parameters. */
+export function bareMediaType(mediaType: string): string {
+  return (mediaType.split(";")[0] ?? "").trim().toLowerCase();
+}
+
+/** Whether a browser that opens this type gives it scripts or markup of its own. */
+export function isActiveType(mediaType: string): boolean {
+  const bare = bareMediaType(mediaType);
+  return activeTypes.has(bare) || bare.endsWith("+xml");
+}
+
+/** Reads a Content-Encoding tag: the codings in lower case, or `undefined` when one of them is unknown. */
+export function contentCodingsOf(tag: string | undefined): string | undefined {
+  if (tag === undefined) return undefined;
+  const listed = tag.split(",").map((coding) => coding.trim().toLowerCase());
+  const known = listed.length <= codingsMax && listed.every((coding) => codings.has(coding));
+  return known && listed.some((coding) => coding !== "identity") ? listed.join(", ") : undefined;
+}
+
+/** Characters of a file name that is handed on; file systems take 255 bytes. */
+const fileNameLengthMax = 128;
+
+/**
+ * Writes a Content-Disposition value.
+ *
+ * @param fileName - Any text; control characters and path separators become "_". The ASCII form is for old readers, the
+ * RFC 8187 form for all others.
+ */
+export function contentDisposition(kind: "inline" | "attachment", fileName: string | undefined): string {
+  const name = [...(fileName ?? "").toWellFormed()]
+    .slice(0, fileNameLengthMax)
+    .join("")
+    .replace(unsafeInName, "_")
+    .trim();
+  if (name === "" || /^\.+$/.test(name)) return kind;
+  const ascii = name.replace(/[^\x20-\x7e]|["%]/gu, "_");
+  const plain = `${kind}; filename="${ascii}"`;
+  return ascii === name ? plain : `${plain}; filename*=UTF-8''${encodeExtended(name)}`;
+}
+
+/** Writes a digest as RFC 9530 has it. */
+export function digestField(sha256: Uint8Array): string {
+  return `sha-256=:${sha256.toBase64()}:`;
+}
+
+// Control characters, separators of paths, and the marks that turn text around (a name could pretend another ending).
+const unsafeInName = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;
+
+/** Percent-encodes what RFC 8187's attr-char leaves out; encodeURIComponent leaves four of those bare. */
+function encodeExtended(text: string): string {
+  return encodeURIComponent(text).replace(
+    /['()*]/g,
+    (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
+}

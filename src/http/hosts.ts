@@ -1,0 +1,101 @@
+/**
+ * Whose host a request was sent to: ours, or one that belongs to the content of a single id or name.
+ * Source: contract.md §0a, §2 "Isolation"; RFC 4648 §6 (base32).
+ * @module
+ */
+import { type Id, idBytes, idFromBytes } from "../arweave/id.ts";
+import { hostName } from "./target.ts";
+
+/** What a host stands for. */
+export type HostMeaning =
+  | Readonly<{ kind: "shared" }> // ours: every surface answers here
+  | Readonly<{ kind: "sandbox"; id: Id; root: string }> // the host of one id's content
+  | Readonly<{ kind: "name"; label: string; root: string }>; // the host of a name or undername
+
+const shared: HostMeaning = { kind: "shared" };
+const alphabet = "abcdefghijklmnopqrstuvwxyz234567";
+
+/** Characters of 32 bytes in base32 without padding. */
+const sandboxLabelLength = 52;
+
+/** Labels that are our own front door, not a name. */
+const ownLabels: ReadonlySet<string> = new Set(["www"]);
+
+/** Hosts whose meaning is remembered; requests come from a few of them. */
+const rememberedMax = 1_000;
+
+/** Knows the root hosts, and remembers what hosts mean. */
+export type Hosts = Readonly<{
+  /** Root hosts in lower case, without ports; the first is the one that redirects go to. */
+  roots: readonly string[];
+  /** What a Host header's value means. */
+  meaningOf: (host: string) => HostMeaning;
+}>;
+
+/** Creates the reader of hosts; the longest root host that fits counts. */
+export function createHosts(rootHosts: readonly string[]): Hosts {
+  const roots = rootHosts.map((root) => root.toLowerCase());
+  const longestFirst = roots.toSorted((a, b) => b.length - a.length);
+  const remembered = new Map<string, HostMeaning>();
+  return {
+    roots,
+    meaningOf: (host) => {
+      const known = remembered.get(host);
+      if (known !== undefined) return known;
+      const meaning = readHost(hostName(host.toLowerCase()), longestFirst);
+      if (remembered.size >= rememberedMax) remembered.clear();
+      remembered.set(host, meaning);
+      return meaning;
+    },
+  };
+}
+
+/** The label of an id's own host: 52 characters of base32 in lower case. */
+export function sandboxLabel(id: Id): string {
+  let label = "";
+  let bits = 0;
+  let held = 0;
+  for (const byte of idBytes(id)) {
+    held = (held << 8) | byte;
+    bits += 8;
+    while (bits >= 5) {
+      bits -= 5;
+      label += alphabet[(held >> bits) & 31];
+    }
+    held &= (1 << bits) - 1;
+  }
+  return label + alphabet[(held << (5 - bits)) & 31];
+}
+
+/** Reads the label of an id's own host; `undefined` when it is no such label. */
+export function readSandboxLabel(label: string): Id | undefined {
+  if (label.length !== sandboxLabelLength) return undefined;
+  const bytes = new Uint8Array(32);
+  let bits = 0;
+  let held = 0;
+  let at = 0;
+  for (const character of label) {
+    const value = alphabet.indexOf(character);
+    if (value === -1) return undefined;
+    held = ((held << 5) | value) & 0xfff;
+    bits += 5;
+    if (bits < 8) continue;
+    bits -= 8;
+    bytes[at++] = (held >> bits) & 0xff;
+  }
+  const spareBits = held & ((1 << bits) - 1);
+  return spareBits === 0 ? idFromBytes(bytes) : undefined;
+}
+
+function readHost(name: string, roots: readonly string[]): HostMeaning {
+  const root = roots.find((candidate) => name.endsWith(`.${candidate}`));
+  if (root === undefined) return shared;
+  const label =
+    name
+      .slice(0, -root.length - 1)
+      .split(".")
+      .at(-1) ?? "";
+  if (ownLabels.has(label)) return shared;
+  const id = readSandboxLabel(label);
+  return id === undefined ? { kind: "name", label, root } : { kind: "sandbox", id, root };
+}

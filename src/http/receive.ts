@@ -1,0 +1,72 @@
+/**
+ * A request as it arrives, brought into the one form that routes see, with its facts kept beside it.
+ * Source: contract.md §0a (paths), §1 (ids of requests); RFC 9112 §3.2 (Host).
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import { type RequestContext, setContext } from "./context.ts";
+import { requestIdOf } from "./request-id.ts";
+import { readSegments, readTarget, type Target, writePath } from "./target.ts";
+
+/** What the listener knows about a connection. */
+export type Connection = Readonly<{
+  /** Whether the peer may tell us under which scheme it was asked. */
+  isTrustedProxy: () => boolean;
+  allowSilence: (seconds: number) => void;
+}>;
+
+/** A request with its facts; `refused` when no route may see it. */
+export type Received = Readonly<{ request: Request; context: RequestContext; refused?: Failure }>;
+
+/** Elysia looks for the path behind the shortest host that is usual on the Internet; a shorter one is replaced. */
+const hostLengthMin = 4;
+const standIn = "localhost";
+
+/** Takes a request in. */
+export function receive(arrived: Request, connection: Connection): Received {
+  const raw = readTarget(arrived.url);
+  const facts = {
+    requestId: requestIdOf(arrived.headers.get("x-request-id")),
+    headOnly: arrived.method === "HEAD",
+    scheme: schemeOf(arrived, raw, connection),
+    allowSilence: connection.allowSilence,
+  };
+  try {
+    const segments = readSegments(raw.path);
+    const target = { ...raw, path: raw.path.includes("%") ? writePath(segments) : raw.path };
+    refuseBadHost(arrived, raw);
+    const context = { ...facts, target, segments };
+    const request = routable(arrived, raw, target);
+    setContext(request, context);
+    return { request, context };
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const context = { ...facts, target: raw, segments: [] };
+    setContext(arrived, context);
+    return { request: arrived, context, refused: error };
+  }
+}
+
+/** Bun gives a bare path for a missing Host (HTTP/1.0 may) and for one that is no host (nobody may). */
+function refuseBadHost(request: Request, target: Target): void {
+  const sent = request.headers.get("host");
+  if (target.host === "" && sent !== null && sent !== "") throw new Failure("malformed_host", { host: sent });
+}
+
+function schemeOf(request: Request, target: Target, connection: Connection): string {
+  const forwarded = request.headers.get("x-forwarded-proto");
+  const named = forwarded === "http" || forwarded === "https" ? forwarded : undefined;
+  return named !== undefined && connection.isTrustedProxy() ? named : target.scheme;
+}
+
+/** The request itself where it will do, else one with GET for HEAD, a host, and the path in its one spelling. */
+function routable(arrived: Request, raw: Target, target: Target): Request {
+  const short = raw.host.length < hostLengthMin;
+  if (arrived.method !== "HEAD" && !short && raw.path === target.path) return arrived;
+  const query = raw.query === "" ? "" : `?${raw.query}`;
+  const url = `${raw.scheme}://${short ? standIn : raw.host}${target.path}${query}`;
+  const method = arrived.method === "HEAD" ? "GET" : arrived.method;
+  const { headers, signal } = arrived;
+  if (method === "GET") return new Request(url, { method, headers, signal });
+  return new Request(url, { method, headers, signal, body: arrived.body });
+}

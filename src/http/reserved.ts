@@ -1,0 +1,35 @@
+/**
+ * First segments of the path that are never content, and the other spellings that clients use for them.
+ * Source: contract.md §0, §0a.
+ * @module
+ */
+
+/** On a host that is no content's own, these win over every id, name and apex. A test compares them with all routes. */
+export const reservedSegments: ReadonlySet<string> = new Set([
+  "svc",
+  "ar-io",
+  "local",
+  "raw",
+  "graphql",
+  "chunk",
+  "tx",
+  "block",
+  "current_block",
+  "price",
+  "wallet",
+  "info",
+  "peers",
+  "height",
+  "tx_anchor",
+  "unconfirmed_tx",
+  "payment",
+  "upload",
+  "health",
+  "ready",
+  "metrics",
+  "openapi.json",
+  "api-docs",
+]);
+
+/** Both spellings of the gateway's own prefix: the neutral word, and the one that deployed clients send. */
+export const servicePrefixes = ["/svc", "/ar-io"] as const;

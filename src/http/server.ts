@@ -1,0 +1,157 @@
+/**
+ * A listener: from a socket's request to an answer, the same for every surface.
+ *
+ * Here, and nowhere else, a Failure becomes an answer, and an unknown path is told from a wrong method. Answers from
+ * memory pass by all of it: a header that is set per request costs more than such an answer takes (8 µs against 5 µs,
+ * measured; bench/http.ts).
+ * Source: contract.md §0a, §1.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure, failures } from "../failures.ts";
+import type { Log } from "../lib/log.ts";
+import { codeAnswer, failureAnswer } from "./answers.ts";
+import { contextOf } from "./context.ts";
+import { isAdministration, preflightAnswer } from "./cors.ts";
+import { finish, headersOnly } from "./finish.ts";
+import { type Received, receive } from "./receive.ts";
+import type { RequestFigures } from "./request-figures.ts";
+import { createRouteTable, type RouteTable } from "./routes.ts";
+
+/** What a listener is made of. */
+export type ServerOptions = Readonly<{
+  hostname: string;
+  /** 0 takes a free port. */
+  port: number;
+  app: AnyElysia;
+  /** Answers at once from memory, or not at all; asked before everything else. */
+  hit?: (request: Request) => Response | undefined;
+  /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
+  bodyBytesMax: number;
+  /** Whether the peer at this address may tell us under which scheme it was asked. */
+  isTrustedProxy?: (address: string) => boolean;
+  log: Log;
+  figures: RequestFigures;
+}>;
+
+/** A listener that runs. */
+export type HttpServer = Readonly<{
+  port: number;
+  /** Origin under which this machine reaches it. */
+  url: string;
+  /** From now on every answer ends its connection, so that keep-alive clients go elsewhere. */
+  drain: () => void;
+  /** Takes no new connections, waits for answers under way at most `graceMs`, then cuts them. */
+  close: (graceMs: number) => Promise<void>;
+}>;
+
+/** Silence after which a connection is closed, in seconds: a paused reader reconnects, a stuck one must not stay. */
+const silenceSecondsMax = 60;
+
+type BunServer = ReturnType<typeof Bun.serve>;
+
+/** The caller went away before it was answered; for the log, since nobody reads it. */
+const callerLeft = 499;
+
+/** Opens a listener. Throws when the port is taken. */
+export function openServer(options: ServerOptions): HttpServer {
+  const { log, figures, hit } = options;
+  const table = createRouteTable(options.app.routes);
+  const root = surface(options.app, table, log);
+  let draining = false;
+
+  const answer = async (arrived: Request, server: BunServer): Promise<Response> => {
+    const startedAt = performance.now();
+    const received = receive(arrived, {
+      isTrustedProxy: () => options.isTrustedProxy?.(server.requestIP(arrived)?.address ?? "") ?? false,
+      allowSilence: (seconds) => server.timeout(arrived, seconds),
+    });
+    const { context } = received;
+    const response = finish(await route(received, root, table), context, draining);
+    figures.answered(arrived.method, context, response.status, performance.now() - startedAt);
+    return context.headOnly ? await headersOnly(response) : response;
+  };
+
+  const server = Bun.serve({
+    hostname: options.hostname,
+    port: options.port,
+    idleTimeout: silenceSecondsMax,
+    maxRequestBodySize: options.bodyBytesMax,
+    development: false,
+    fetch: (request, self) => {
+      const ready = draining ? undefined : hit?.(request);
+      if (ready === undefined) return answer(request, self);
+      figures.hit();
+      return ready;
+    },
+    error: (error) => {
+      log.error("answer could not be sent", { error });
+      return codeAnswer(isMissingFile(error) ? "busy" : "internal");
+    },
+  });
+
+  return {
+    port: server.port ?? options.port,
+    url: `http://${reachableHost(options.hostname)}:${server.port}`,
+    drain: () => {
+      draining = true;
+    },
+    close: async (graceMs) => {
+      draining = true;
+      const cut = setTimeout(() => void server.stop(true), graceMs);
+      await server.stop();
+      clearTimeout(cut);
+    },
+  };
+}
+
+/** The routes with the one place where what they throw becomes an answer. */
+function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
+  return new Elysia({ strictPath: true })
+    .onError({ as: "global" }, ({ error, code, request }) => {
+      const { requestId, target } = contextOf(request);
+      if (code === "NOT_FOUND") return routeless(request.method, table.methodsOf(target.path));
+      if (request.signal.aborted) return new Response(null, { status: callerLeft });
+      if (error instanceof Failure) return failed(error, requestId, log);
+      log.error("defect", { requestId, error });
+      return codeAnswer("internal");
+    })
+    .use(app);
+}
+
+async function route(received: Received, root: AnyElysia, table: RouteTable): Promise<Response> {
+  const { request, context, refused } = received;
+  if (refused !== undefined) return failureAnswer(refused);
+  const { path } = context.target;
+  if (request.method !== "OPTIONS" || isAdministration(path)) return await root.fetch(request);
+  const methods = table.methodsOf(path);
+  const asked = request.headers.get("access-control-request-headers");
+  return preflightAnswer(methods.length > 0 ? methods : contentMethods, asked);
+}
+
+/** What a path answers to that no route names: it may be content. */
+const contentMethods = ["GET", "HEAD", "OPTIONS"] as const;
+
+/** No route took the request: either none has the path, or none has the method. */
+function routeless(method: string, methods: readonly string[]): Response {
+  if (methods.length === 0 || methods.includes(method)) return codeAnswer("not_found");
+  return codeAnswer("method_not_allowed", { Allow: methods.join(", ") });
+}
+
+function failed(failure: Failure, requestId: string, log: Log): Response {
+  const { code, facts, cause } = failure;
+  if (failures[code].status >= 500) log.warn("request failed", { requestId, code, facts, cause });
+  else log.debug("request refused", { requestId, code, facts });
+  return failureAnswer(failure);
+}
+
+/** A cached file that was evicted between being found and being opened; asking again finds another source. */
+function isMissingFile(error: Error): boolean {
+  return "code" in error && error.code === "ENOENT";
+}
+
+/** The host under which this machine reaches a listener on that address. */
+function reachableHost(hostname: string): string {
+  if (hostname === "0.0.0.0" || hostname === "::") return "localhost";
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
+}

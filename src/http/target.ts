@@ -1,0 +1,65 @@
+/**
+ * A request's address taken apart: host, path and query as they arrived, segments decoded once.
+ *
+ * Bun gives `request.url` absolute and normalised (host in lower case, dot segments removed), but gives the bare path
+ * when the Host header is missing or is no host.
+ * Source: contract.md §0a.
+ * @module
+ */
+import { Failure } from "../failures.ts";
+
+/** Where a request goes. */
+export type Target = Readonly<{
+  scheme: string; // "http" or "https"
+  host: string; // in lower case, its port included when it is not the scheme's own; "" when none was sent
+  path: string; // begins with "/", still encoded, without the query
+  query: string; // without the "?"; "" when absent
+}>;
+
+/** Takes an address apart; decodes nothing. */
+export function readTarget(url: string): Target {
+  const schemeEnd = url.startsWith("/") ? -1 : url.indexOf("://");
+  const hostStart = schemeEnd === -1 ? 0 : schemeEnd + 3;
+  const pathStart = url.indexOf("/", hostStart);
+  const queryStart = url.indexOf("?", pathStart);
+  return {
+    scheme: schemeEnd === -1 ? "http" : url.slice(0, schemeEnd),
+    host: url.slice(hostStart, pathStart),
+    path: url.slice(pathStart, queryStart === -1 ? undefined : queryStart),
+    query: queryStart === -1 ? "" : url.slice(queryStart + 1),
+  };
+}
+
+/**
+ * Splits a path on "/" once and decodes each segment once. Empty segments are kept.
+ *
+ * @param path - Begins with "/".
+ * @throws Failure `malformed_path` on an escape that is not one, or that is not UTF-8.
+ */
+export function readSegments(path: string): string[] {
+  const segments = path.slice(1).split("/");
+  return path.includes("%") ? segments.map(decodeSegment) : segments;
+}
+
+/** Writes segments as a path again, in the one spelling that routes are compared with. */
+export function writePath(segments: readonly string[]): string {
+  return `/${segments.map(encodeURIComponent).join("/")}`;
+}
+
+/** The host without its port. */
+export function hostName(host: string): string {
+  return host.startsWith("[") ? host.slice(0, host.indexOf("]") + 1) : (host.split(":")[0] ?? "");
+}
+
+/** The port with its colon, or "" when the host names none. */
+export function hostPort(host: string): string {
+  return host.slice(hostName(host).length);
+}
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch (error) {
+    throw new Failure("malformed_path", { segment }, error);
+  }
+}
