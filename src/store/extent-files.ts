@@ -1,0 +1,283 @@
+/**
+ * The files of the content cache: sparse, one a root, read and written at any place by many at once.
+ * A handle is opened when it is needed and few are kept; a file that is unlinked can be read to its end by those who
+ * have it open.
+ * @module
+ */
+import { close, constants, fdatasync, fstat, ftruncate, lstat, open, read, write } from "node:fs";
+import { mkdir, readdir, rm, unlink } from "node:fs/promises";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { LRUCache } from "lru-cache";
+
+/** What tells one state of a file from another. The change time moves with every write, truncation or rename. */
+export type FileIdentity = Readonly<{ inode: bigint; size: bigint; changedNs: bigint }>;
+
+/** What became of a reading or writing. */
+export type FileTrouble =
+  | Readonly<{ kind: "lost" }> // there is no such file, or something else stands in its place
+  | Readonly<{ kind: "full" }> // no space, no quota, no inodes
+  | Readonly<{ kind: "trouble"; code: string }>; // the disk or the system failed
+
+/** Files by the name of their root. */
+export type ExtentFiles = Readonly<{
+  path: (name: string) => string;
+  /** Reads `[start, start + length)`; fewer bytes when the file ends before. */
+  read: (
+    name: string,
+    start: number,
+    length: number,
+  ) => Promise<Readonly<{ kind: "bytes"; bytes: Uint8Array }> | FileTrouble>;
+  /** Writes bytes at `start`; makes the file, of `size` bytes, when there is none. */
+  write: (
+    name: string,
+    size: number,
+    start: number,
+    bytes: Uint8Array,
+  ) => Promise<Readonly<{ kind: "written" }> | FileTrouble>;
+  /** What stands at the file's path now; undefined when that is not the regular file that is open here. */
+  identity: (name: string) => Promise<FileIdentity | undefined>;
+  /** Brings what was written onto the disk. */
+  sync: (name: string) => Promise<Readonly<{ kind: "synced" }> | FileTrouble>;
+  /** Unlinks whatever stands at the file's path. */
+  remove: (name: string) => Promise<void>;
+  /** Names of all files, by folder: to be compared with the rows. */
+  walk: () => AsyncIterable<readonly string[]>;
+  close: () => Promise<void>;
+}>;
+
+/** Open files; a system allows 1,024 by default and sockets need them more. */
+const handlesMax = 128;
+
+const system = {
+  open: promisify(open),
+  close: promisify(close),
+  fdatasync: promisify(fdatasync),
+  ftruncate: promisify(ftruncate),
+};
+
+type Handle = {
+  readonly descriptor: number;
+  readonly inode: bigint;
+  users: number;
+  retired: boolean;
+  readonly closed: PromiseWithResolvers<void>;
+};
+
+/** Makes the files of a folder, which is made when it is needed. */
+export function openExtentFiles(folder: string): ExtentFiles {
+  const handles = new LRUCache<string, Promise<Handle>>({
+    max: handlesMax,
+    dispose: (handle) => void handle.then(retire, () => undefined), // one that failed to open has nothing to close
+  });
+  const pathOf = (name: string) => join(folder, name.slice(0, 2), name);
+
+  /** Uses the handle of a file; opens it when it is not. */
+  async function use<Value>(
+    name: string,
+    size: number | undefined,
+    work: (handle: Handle) => Promise<Value>,
+  ): Promise<Value | FileTrouble> {
+    try {
+      const handle = await handleOf(name, size);
+      handle.users += 1;
+      try {
+        return await work(handle);
+      } finally {
+        handle.users -= 1;
+        if (handle.retired) await closeUnused(handle);
+      }
+    } catch (error) {
+      return troubleOf(error);
+    }
+  }
+
+  /** @param size - Of a file to be made; undefined: only one that exists is opened. */
+  function handleOf(name: string, size: number | undefined): Promise<Handle> {
+    const known = handles.get(name);
+    if (known !== undefined) return known;
+    const opening = openHandle(pathOf(name), size);
+    handles.set(name, opening);
+    opening.catch(() => {
+      if (handles.peek(name) === opening) handles.delete(name);
+    });
+    return opening;
+  }
+
+  return {
+    path: pathOf,
+    read: (name, start, length) =>
+      use(name, undefined, async ({ descriptor }) => {
+        const bytes = new Uint8Array(length);
+        const got = await readAll(descriptor, bytes, start);
+        return { kind: "bytes" as const, bytes: got === length ? bytes : bytes.subarray(0, got) };
+      }),
+    write: (name, size, start, bytes) =>
+      use(name, size, async ({ descriptor }) => {
+        await writeAll(descriptor, bytes, start);
+        return { kind: "written" as const };
+      }),
+    async identity(name) {
+      const found = await use(name, undefined, async (handle) => {
+        const { isFile, identity } = await standing(pathOf(name));
+        return isFile && identity.inode === handle.inode
+          ? { kind: "same" as const, identity }
+          : ({ kind: "lost" } as const);
+      });
+      if (found.kind === "same") return found.identity;
+      handles.delete(name); // what is open is not what stands there; the next use finds out what does
+      return undefined;
+    },
+    sync: (name) =>
+      use(name, undefined, async ({ descriptor }) => {
+        await system.fdatasync(descriptor);
+        return { kind: "synced" as const };
+      }),
+    async remove(name) {
+      handles.delete(name);
+      await unlink(pathOf(name)).catch((error) => removeOther(error, pathOf(name)));
+    },
+    walk: () => walkFolders(folder),
+    async close() {
+      const open = [...handles.values()];
+      handles.clear();
+      await Promise.allSettled(open.map(async (handle) => (await handle).closed.promise));
+    },
+  };
+}
+
+async function retire(handle: Handle): Promise<void> {
+  handle.retired = true;
+  await closeUnused(handle);
+}
+
+async function closeUnused(handle: Handle): Promise<void> {
+  if (handle.users > 0) return;
+  await system.close(handle.descriptor);
+  handle.closed.resolve();
+}
+
+async function openHandle(path: string, size: number | undefined): Promise<Handle> {
+  // A link in the place of a file would lead out of the folder.
+  const flags = constants.O_RDWR | constants.O_NOFOLLOW | (size === undefined ? 0 : constants.O_CREAT);
+  let descriptor: number;
+  try {
+    descriptor = await system.open(path, flags, 0o640);
+  } catch (error) {
+    if (size === undefined || codeOf(error) !== "ENOENT") throw error;
+    await mkdir(join(path, ".."), { recursive: true });
+    descriptor = await system.open(path, flags, 0o640);
+  }
+  try {
+    const { isFile, identity } = await standingOf(descriptor);
+    if (!isFile) throw Object.assign(new Error(`${path} is not a file`), { code: "EISDIR" });
+    // The whole length from the start: a file is never extended while it is read.
+    if (size !== undefined && identity.size !== BigInt(size)) await system.ftruncate(descriptor, size);
+    return { descriptor, inode: identity.inode, users: 0, retired: false, closed: Promise.withResolvers() };
+  } catch (error) {
+    await system.close(descriptor);
+    throw error;
+  }
+}
+
+type Standing = Readonly<{ isFile: boolean; identity: FileIdentity }>;
+
+function standing(path: string): Promise<Standing> {
+  return new Promise((resolve, reject) => {
+    lstat(path, { bigint: true }, (error, stats) => {
+      if (error) return reject(error);
+      resolve({
+        isFile: stats.isFile(),
+        identity: { inode: stats.ino, size: stats.size, changedNs: stats.ctimeNs },
+      });
+    });
+  });
+}
+
+function standingOf(descriptor: number): Promise<Standing> {
+  return new Promise((resolve, reject) => {
+    fstat(descriptor, { bigint: true }, (error, stats) => {
+      if (error) return reject(error);
+      resolve({
+        isFile: stats.isFile(),
+        identity: { inode: stats.ino, size: stats.size, changedNs: stats.ctimeNs },
+      });
+    });
+  });
+}
+
+async function readAll(descriptor: number, bytes: Uint8Array, start: number): Promise<number> {
+  let done = 0;
+  while (done < bytes.length) {
+    const count = await readSome(descriptor, bytes, done, start + done);
+    if (count === 0) return done;
+    done += count;
+  }
+  return done;
+}
+
+function readSome(descriptor: number, bytes: Uint8Array, at: number, position: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    read(descriptor, bytes, at, bytes.length - at, position, (error, count) =>
+      error ? reject(error) : resolve(count),
+    );
+  });
+}
+
+async function writeAll(descriptor: number, bytes: Uint8Array, start: number): Promise<void> {
+  let done = 0;
+  while (done < bytes.length) done += await writeSome(descriptor, bytes, done, start + done);
+}
+
+function writeSome(descriptor: number, bytes: Uint8Array, at: number, position: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    write(descriptor, bytes, at, bytes.length - at, position, (error, count) => {
+      if (error) return reject(error);
+      if (count === 0) return reject(Object.assign(new Error("nothing was written"), { code: "EIO" }));
+      resolve(count);
+    });
+  });
+}
+
+/** Codes that say that the file is not there, or that something stands there that is none of ours. */
+const lostCodes: ReadonlySet<string> = new Set([
+  "ENOENT",
+  "EISDIR",
+  "ELOOP",
+  "ENOTDIR",
+  "EACCES",
+  "EPERM",
+  "ENXIO",
+]);
+const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
+
+function troubleOf(error: unknown): FileTrouble {
+  const code = codeOf(error);
+  if (code === undefined) throw error; // none of the system's: a defect
+  if (lostCodes.has(code)) return { kind: "lost" };
+  return fullCodes.has(code) ? { kind: "full" } : { kind: "trouble", code };
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
+}
+
+async function removeOther(error: unknown, path: string): Promise<void> {
+  if (codeOf(error) === "ENOENT") return;
+  await rm(path, { recursive: true, force: true }); // a folder that someone put in the place of the file
+}
+
+async function* walkFolders(folder: string): AsyncGenerator<readonly string[]> {
+  for (const part of await names(folder)) {
+    if (/^[0-9a-f]{2}$/.test(part)) yield await names(join(folder, part));
+  }
+}
+
+async function names(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return [];
+    throw error;
+  }
+}
