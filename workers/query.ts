@@ -13,17 +13,18 @@ const executors = new Map<string, QueryExecutor>();
 
 /** Answers one request. */
 export function answerQuery(job: QueryJob): QueryAnswer {
-  return executorOf(job.indexPath)(job.request, () => {
+  return executorOf(job)(job.request, () => {
     if (systemClock() > job.endsAtMs)
       throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
   });
 }
 
-function executorOf(indexPath: string): QueryExecutor {
+function executorOf({ indexPath, contentFolder }: QueryJob): QueryExecutor {
   const before = executors.get(indexPath);
   if (before !== undefined) return before;
   const index = openIndexReader(indexPath);
-  const executor = createQueryExecutor({ index, signatures: createSignatureSource(index) });
+  const signatures = createSignatureSource(index, contentFolder);
+  const executor = createQueryExecutor({ index, signatures });
   executors.set(indexPath, executor);
   return executor;
 }

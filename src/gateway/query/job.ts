@@ -9,6 +9,8 @@ export type QueryJob = Readonly<{
   request: QueryRequest;
   /** The index file. */
   indexPath: string;
+  /** The folder of cached content. */
+  contentFolder: string;
   /** When the request must have ended, its wait for a thread included. Unix milliseconds. */
   endsAtMs: number;
 }>;

@@ -1,9 +1,17 @@
 /**
  * The signatures of rows: a transaction's from its header in the index, a data item's from its bytes on this disk.
+ *
+ * What is read is a signature only if it hashes to the id, so that neither a hole in a sparse file nor a file that was
+ * damaged or replaced can give a wrong one. Nothing is fetched: what is not here is null.
  * @module
  */
-import type { Id } from "../../arweave/id.ts";
+import { closeSync, openSync, readSync } from "node:fs";
+import { type Id, idOfSignature } from "../../arweave/id.ts";
+import { signatureLayout } from "../../arweave/signature.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
+import { openExtentFiles } from "../../store/extent-files.ts";
+import { rootName } from "../../store/extent-roots.ts";
 import type { IndexReader } from "../../store/index-reader.ts";
 import type { PageRow } from "../../store/rows.ts";
 import type { Signatures } from "./shapes.ts";
@@ -11,22 +19,68 @@ import type { Signatures } from "./shapes.ts";
 /** Finds the signatures of rows; those that cannot be had are not in the answer. */
 export type SignatureSource = (rows: readonly PageRow[]) => Signatures;
 
-type Headers = Pick<IndexReader, "transactionText">;
+/** What the source asks of the index. */
+export type SignatureIndex = Pick<IndexReader, "transactionText" | "locate">;
 
-/** Creates the source of one index. */
-export function createSignatureSource(index: Headers): SignatureSource {
+/** Where a signature stands in a root's file. */
+type Spot = Readonly<{ id: Id; start: number; size: number }>;
+
+/** An item begins with the two bytes of its signature's type. */
+const signatureOffset = 2;
+
+/**
+ * Creates the source of one index.
+ *
+ * @param contentFolder - Where the files of cached roots lie.
+ */
+export function createSignatureSource(index: SignatureIndex, contentFolder: string): SignatureSource {
+  const { path } = openExtentFiles(contentFolder);
   return (rows) => {
     const found = new Map<Id, string>();
+    const spots = new Map<string, Spot[]>();
     for (const row of rows) {
-      const signature = row.kind === "transaction" ? ofTransaction(row.id, index) : undefined;
-      if (signature !== undefined) found.set(row.id, signature);
+      if (row.kind === "transaction") readHeader(row.id, index, found);
+      else noteSpot(row, index, spots);
     }
+    for (const [name, ofRoot] of spots) readSpots(path(name), ofRoot, found);
     return found;
   };
 }
 
-function ofTransaction(id: Id, index: Headers): string | undefined {
+function readHeader(id: Id, index: SignatureIndex, found: Map<Id, string>): void {
   const header = readJson(index.transactionText(id)?.text ?? "");
   const signature = isJsonObject(header) ? header["signature"] : undefined;
-  return typeof signature === "string" ? signature : undefined;
+  if (typeof signature === "string") found.set(id, signature);
+}
+
+function noteSpot({ id, signatureType }: PageRow, index: SignatureIndex, spots: Map<string, Spot[]>): void {
+  const located = index.locate(id);
+  const size = signatureLayout(signatureType)?.signatureSize;
+  if (located === undefined || located.pending || size === undefined) return;
+  const name = rootName({ id: located.rootId, dataRoot: located.dataRoot, size: located.rootSize });
+  const spot = { id, start: located.itemOffset + signatureOffset, size };
+  const ofRoot = spots.get(name);
+  if (ofRoot === undefined) spots.set(name, [spot]);
+  else ofRoot.push(spot);
+}
+
+function readSpots(path: string, spots: readonly Spot[], found: Map<Id, string>): void {
+  let file: number;
+  try {
+    file = openSync(path, "r");
+  } catch {
+    // Not cached, or evicted since: these rows have no signature here, as the schema allows.
+    return;
+  }
+  try {
+    for (const { id, start, size } of spots) {
+      const bytes = new Uint8Array(size);
+      if (readSync(file, bytes, 0, size, start) === size && idOfSignature(bytes) === id)
+        found.set(id, encodeBase64url(bytes));
+    }
+  } catch {
+    // The disk did not give them: the rest of these rows have no signature here, as the schema allows.
+  } finally {
+    closeSync(file);
+  }
 }
