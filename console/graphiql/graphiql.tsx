@@ -6,10 +6,19 @@ import { createGraphiQLFetcher } from "@graphiql/toolkit";
 import { GraphiQL } from "graphiql";
 import { createRoot } from "react-dom/client";
 
-const firstQuery = `# The ten newest data items of an application. Press the play button, or Ctrl-Enter.
-# The pane behind the book icon lists every filter and field.
+const firstQuery = `# The newest pages and pictures.
+# Ctrl-Enter runs the query; the book icon lists
+# every filter and field.
 {
-  transactions(first: 10, tags: [{ name: "Content-Type", values: ["text/html", "image/png"] }]) {
+  transactions(
+    first: 10
+    tags: [
+      {
+        name: "Content-Type"
+        values: ["text/html", "image/png"]
+      }
+    ]
+  ) {
     pageInfo {
       hasNextPage
     }
