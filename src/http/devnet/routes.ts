@@ -1,0 +1,51 @@
+/**
+ * A node of the chain over HTTP, as clients and gateways know it, and the devnet's controls beside it.
+ * Source: ArweaveTeam/arweave, ar_http_iface_middleware; reference: chain.md §1.
+ * @module
+ */
+import { Elysia } from "elysia";
+import type { Devnet } from "../../devnet/devnet.ts";
+import { blockRoutes } from "./blocks.ts";
+import { chunkRoutes } from "./chunks.ts";
+import { controlRoutes } from "./controls.ts";
+import { nodeText } from "./node-answers.ts";
+import { postRoutes } from "./posts.ts";
+import { transactionRoutes } from "./transactions.ts";
+import { walletRoutes } from "./wallets.ts";
+
+/**
+ * Makes the node's surface, usable alone or in a listener of ours.
+ *
+ * Paths may have empty segments, as on a node; an unknown path or method is 400 `Request type not found.`.
+ */
+export function createDevnetRoutes(devnet: Devnet) {
+  const known = new Elysia({ name: "devnet" })
+    .use(blockRoutes(devnet))
+    .use(walletRoutes(devnet))
+    .use(chunkRoutes(devnet))
+    .use(postRoutes(devnet))
+    .use(controlRoutes(devnet))
+    .use(transactionRoutes(devnet));
+  return known
+    .options("/*", () => preflight())
+    .all(
+      "/*",
+      async ({ request }) => {
+        const url = new URL(request.url);
+        const tidy = `/${url.pathname.split("/").filter(Boolean).join("/")}`;
+        if (tidy === url.pathname) return nodeText("Request type not found.", 400);
+        return await known.handle(new Request(`${url.origin}${tidy}${url.search}`, request));
+      },
+      { parse: "none" },
+    );
+}
+
+/** Pages may do what programs may; a node allows POST only where it remembered to. */
+function preflight(): Response {
+  return nodeText("OK", 200, {
+    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Headers":
+      "Content-Type, X-Network, arweave-tx-id, arweave-data-root, arweave-data-size",
+    "Access-Control-Max-Age": "86400",
+  });
+}
