@@ -50,6 +50,9 @@ const firstQuery = `# The newest pages and pictures.
 }
 `;
 
+// The name under which the dialogs' library looks for the nonce of styles that it adds.
+Object.assign(globalThis, { __webpack_nonce__: document.currentScript?.nonce });
+
 const fetcher = createGraphiQLFetcher({ url: location.pathname });
 
 const place = document.getElementById("page");
