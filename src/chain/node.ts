@@ -8,7 +8,14 @@
  */
 import { decodeBase64url } from "../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
-import { type HttpAnswer, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
+import {
+  type HttpAnswer,
+  type HttpRequest,
+  type HttpTimeouts,
+  openHttp,
+  type Trouble,
+  trouble,
+} from "./http.ts";
 
 /** Time-outs for a node across the Internet; blocks are small, chunks have 350 KB. */
 export const nodeTimeoutsDefault: HttpTimeouts = { firstByteMs: 10_000, stallMs: 10_000, totalMs: 60_000 };
@@ -69,10 +76,8 @@ export type ChainCalls = Readonly<{
 
 /** Questions about transactions. */
 export type TransactionCalls = Readonly<{
-  /** A mined transaction's JSON text; of format 1 with its data. */
-  txText: (id: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  /** A transaction's JSON text, also while it is in the mempool. */
-  unconfirmedTxText: (id: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  /** A mined transaction's JSON as its bytes, up to 16 MiB; of format 1 with its data. Reading it is a thread's work. */
+  txJson: (id: string, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
   /** Ids in the mempool, at most {@link pendingIdsMax}. */
   pendingIds: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
   txStatus: (id: string, signal: AbortSignal) => Promise<NodeAnswer<TransactionStatus>>;
@@ -123,12 +128,14 @@ export const peersMax = 10_000;
 
 const decimalPattern = /^\d{1,30}$/;
 
-type Read<Value> = (text: string) => Value | undefined;
+type Read<Value> = (body: Uint8Array, status: number) => Value | undefined;
+
+type GetBytes = (path: string, bytesMax: number, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
 
 type Get = <Value>(
   path: string,
   bytesMax: number,
-  read: Read<Value>,
+  read: (text: string) => Value | undefined,
   signal: AbortSignal,
 ) => Promise<NodeAnswer<Value>>;
 
@@ -141,31 +148,34 @@ export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefau
   const base = url.replace(/\/+$/, "");
   const http = openHttp(timeouts);
 
-  async function get<Value>(
+  async function ask<Value>(
+    request: Omit<HttpRequest, "url">,
     path: string,
     bytesMax: number,
+    good: readonly number[],
     read: Read<Value>,
     signal: AbortSignal,
   ): Promise<NodeAnswer<Value>> {
-    const answer = await http.whole({ method: "GET", url: base + path }, bytesMax, signal);
-    return answer.kind === "trouble" ? answer : readAnswer(answer, [200], read);
+    const answer = await http.whole({ ...request, url: base + path }, bytesMax, signal);
+    return answer.kind === "trouble" ? answer : readAnswer(answer, good, read);
   }
 
-  async function post<Value>(
+  const get: Get = (path, bytesMax, read, signal) =>
+    ask({ method: "GET" }, path, bytesMax, [200], (body) => read(textOf(body)), signal);
+
+  const getBytes: GetBytes = (path, bytesMax, signal) =>
+    ask({ method: "GET" }, path, bytesMax, [200], (body) => body, signal);
+
+  const post = <Value>(
     path: string,
     body: Uint8Array<ArrayBuffer>,
     meanings: ReadonlyMap<number, Value>,
     signal: AbortSignal,
-  ): Promise<NodeAnswer<Value>> {
-    const headers = { "content-type": "application/json" };
-    const answer = await http.whole(
-      { method: "POST", url: base + path, headers, body },
-      bodyBytesMax.small,
-      signal,
-    );
-    if (answer.kind === "trouble") return answer;
-    return readAnswer(answer, [...meanings.keys()], () => meanings.get(answer.status));
-  }
+  ): Promise<NodeAnswer<Value>> => {
+    const request = { method: "POST", headers: { "content-type": "application/json" }, body } as const;
+    const read = (_body: Uint8Array, status: number) => meanings.get(status);
+    return ask(request, path, bodyBytesMax.small, [...meanings.keys()], read, signal);
+  };
 
   async function relay(request: RawRequest, signal: AbortSignal): Promise<Relayed> {
     const { method, path, headers, body } = request;
@@ -177,7 +187,7 @@ export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefau
   return {
     url: base,
     ...chainCalls(get),
-    ...transactionCalls(get),
+    ...transactionCalls(get, getBytes),
     postTx: (json, signal) => post("/tx", json, postTxMeanings, signal),
     postChunk: (json, signal) => post("/chunk", json, postChunkMeanings, signal),
     relay,
@@ -208,13 +218,11 @@ function chainCalls(get: Get): ChainCalls {
   };
 }
 
-function transactionCalls(get: Get): TransactionCalls {
+function transactionCalls(get: Get, getBytes: GetBytes): TransactionCalls {
   const small = bodyBytesMax.small;
   const at = (id: string) => `/tx/${encodeURIComponent(id)}`;
   return {
-    txText: (id, signal) => get(at(id), bodyBytesMax.transaction, readObjectText, signal),
-    unconfirmedTxText: (id, signal) =>
-      get(`/unconfirmed_tx/${encodeURIComponent(id)}`, bodyBytesMax.transaction, readObjectText, signal),
+    txJson: (id, signal) => getBytes(at(id), bodyBytesMax.transaction, signal),
     pendingIds: (signal) =>
       get("/tx/pending", bodyBytesMax.list, (text) => readTexts(text, pendingIdsMax), signal),
     txStatus: (id, signal) => get(`${at(id)}/status`, small, readStatus, signal),
@@ -245,7 +253,7 @@ function readAnswer<Value>(
 ): NodeAnswer<Value> {
   const { status, body } = answer;
   if (good.includes(status)) {
-    const value = read(textOf(body));
+    const value = read(body, status);
     return value === undefined
       ? trouble("malformed", "the body cannot be read", status)
       : { kind: "ok", value };

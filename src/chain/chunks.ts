@@ -1,0 +1,91 @@
+/**
+ * Chunks of a transaction's data from the chain's nodes, each proven against the data root before it is given on.
+ * @module
+ */
+import { LRUCache } from "lru-cache";
+import { admitChunk } from "../arweave/chunk.ts";
+import type { Id } from "../arweave/id.ts";
+import { assert } from "../lib/assert.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
+import { failureOf, trouble } from "./http.ts";
+import type { ChunkAnswer, NodeAnswer } from "./node.ts";
+import type { Nodes } from "./nodes.ts";
+
+/** Data whose chunks are asked for. */
+export type ChunkedData = Readonly<{
+  id: Id;
+  dataRoot: string; // base64url of 32 bytes
+  size: number; // bytes
+  weaveStart?: bigint; // absolute offset of its first byte; asked of nodes when absent
+}>;
+
+/** A chunk that is what the data root commits to at this place: bytes `[start, end)` of the data. */
+export type ProvenChunk = Readonly<{ start: number; end: number; bytes: Uint8Array; dataPath: Uint8Array }>;
+
+/** Proven chunks. */
+export type Chunks = Readonly<{
+  /**
+   * Gives the chunk that covers a byte of the data.
+   * @throws Failure `source_failed` when no node gave it, `source_timeout` when none did in time, `busy`.
+   */
+  fetch: (data: ChunkedData, at: number, signal: AbortSignal) => Promise<ProvenChunk>;
+}>;
+
+/** Places of transactions that the index does not know are asked for once. */
+const placesMax = 10_000;
+
+/** Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here. */
+export function createChunks(nodes: Nodes): Chunks {
+  const places = new LRUCache<Id, bigint>({ max: placesMax });
+
+  async function weaveStart(data: ChunkedData, signal: AbortSignal): Promise<bigint> {
+    const known = data.weaveStart ?? places.get(data.id);
+    if (known !== undefined) return known;
+    const answer = await nodes.ask(
+      (node, own) => node.txOffset(data.id, own),
+      signal,
+      (place) => (place.size === data.size ? undefined : `${data.id} has ${place.size} bytes`),
+    );
+    if (answer.kind !== "ok") throw failureFor(answer, { id: data.id, asked: "offset" });
+    const start = answer.value.end - BigInt(data.size);
+    places.set(data.id, start); // a hint: what lies there is proven, or refused
+    return start;
+  }
+
+  return {
+    async fetch(data, at, signal) {
+      assert(at >= 0 && at < data.size, "a chunk is asked for by a byte of its data");
+      const dataRoot = decodeBase64url(data.dataRoot);
+      assert(dataRoot?.length === 32, "a data root has 32 bytes");
+      const offset = (await weaveStart(data, signal)) + BigInt(at) + 1n; // the wire counts from 1
+      let proven: ProvenChunk | undefined;
+      const prove = (answer: ChunkAnswer): string | undefined => {
+        const { chunk, dataPath } = answer;
+        const verdict = admitChunk({ dataRoot, dataSize: data.size, offset: at, dataPath, chunk });
+        if (verdict.kind === "refused") return `chunk at ${offset}: ${verdict.reason}`;
+        proven = { start: verdict.start, end: verdict.end, bytes: chunk, dataPath };
+        return undefined;
+      };
+      const answer = await nodes.ask((node, own) => node.chunk(offset, own), signal, prove);
+      if (answer.kind !== "ok" || proven === undefined) {
+        places.delete(data.id);
+        throw failureFor(answer, { id: data.id, offset });
+      }
+      return proven;
+    },
+  };
+}
+
+/** What nodes say of data that a block says exists: nobody having it is trouble, never absence. */
+function failureFor(answer: NodeAnswer<unknown>, facts: Readonly<Record<string, unknown>>) {
+  switch (answer.kind) {
+    case "trouble":
+      return failureOf(answer, facts);
+    case "refused":
+      return failureOf(trouble("status", answer.text, answer.status), facts);
+    case "pending":
+    case "absent":
+    case "ok":
+      return failureOf(trouble("status", `nodes say: ${answer.kind}`), facts);
+  }
+}

@@ -1,0 +1,90 @@
+/**
+ * Several nodes of the chain: which to ask first, and one question to as many of them as it takes.
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { askInTurn, summarize } from "./ask.ts";
+import { trouble } from "./http.ts";
+import type { Node, NodeAnswer } from "./node.ts";
+import { createRanking, type Standing } from "./ranking.ts";
+
+/** Why a value that a node gave is not true; undefined when it is. */
+export type Check<Value> = (value: Value, node: Node) => string | undefined;
+
+/** Several nodes. */
+export type Nodes = Readonly<{
+  all: readonly Node[];
+  /** The nodes in the order in which to ask them: better ones mostly first, those that were in trouble or lied last. */
+  inOrder: () => readonly Node[];
+  /**
+   * Asks nodes until one answers with a value that passes its check; the next one also when one is slow.
+   * @returns The value; else `pending`, trouble if anyone was in trouble, a refusal, or `absent` when all say so.
+   */
+  ask: <Value>(
+    call: (node: Node, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    signal: AbortSignal,
+    check?: Check<Value>,
+  ) => Promise<NodeAnswer<Value>>;
+  /** Notes that a node said something that is provably not true. */
+  distrust: (node: Node, reason: string) => void;
+  standing: () => readonly (Standing & Readonly<{ url: string }>)[];
+  /** Ends every call under way. */
+  close: () => void;
+}>;
+
+/** Joins nodes. @param random - in [0, 1). */
+export function createNodes(
+  all: readonly Node[],
+  parts: Readonly<{ clock: Clock; random: () => number; log: Log }>,
+): Nodes {
+  const { clock, random, log } = parts;
+  const ranking = createRanking(all, clock, random);
+
+  function distrust(node: Node, reason: string): void {
+    ranking.noteWrong(node);
+    log.warn("a node said what is not true", { node: node.url, reason });
+  }
+
+  /** Asks one node and notes how it did. */
+  async function askOne<Value>(
+    node: Node,
+    call: (node: Node, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    check: Check<Value>,
+    signal: AbortSignal,
+  ): Promise<NodeAnswer<Value>> {
+    const startedAt = performance.now();
+    const answer = await call(node, signal);
+    if (answer.kind === "trouble") {
+      if (answer.reason !== "busy") ranking.noteTrouble(node);
+      return answer;
+    }
+    ranking.noteAnswer(node, performance.now() - startedAt);
+    const untruth = answer.kind === "ok" ? check(answer.value, node) : undefined;
+    if (untruth === undefined) return answer;
+    distrust(node, untruth);
+    return trouble("wrong", `${node.url}: ${untruth}`);
+  }
+
+  return {
+    all,
+    inOrder: ranking.inOrder,
+    async ask(call, signal, check = () => undefined) {
+      const { final, others } = await askInTurn(
+        {
+          sources: ranking.inOrder(),
+          ask: (node, own) => askOne(node, call, check, own),
+          isFinal: ({ kind }) => kind === "ok",
+          hedgeAfterMs: ranking.hedgeAfterMs,
+        },
+        signal,
+      );
+      return final ?? summarize(others);
+    },
+    distrust,
+    standing: () => all.map((node) => ({ url: node.url, ...ranking.standing(node) })),
+    close: () => {
+      for (const node of all) node.close();
+    },
+  };
+}

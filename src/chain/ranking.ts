@@ -1,0 +1,122 @@
+/**
+ * Which of several sources to ask first: by how often and how fast they answered, with rests after trouble and longer
+ * ones after untruth. Every source is asked some time, so that one that recovers is found.
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+
+/** What is known of a source. */
+export type Standing = Readonly<{
+  successShare: number; // of late, 0 to 1
+  latencyMs: number; // of late
+  troubles: number; // since the start
+  wrongs: number; // since the start
+  restsUntil: number; // Unix milliseconds; in the past when it does not rest
+}>;
+
+/** An order of sources that learns. */
+export type Ranking<Source> = Readonly<{
+  /** All sources: those that rest last, the others by chance, weighted by how good they are. */
+  inOrder: () => Source[];
+  /** Notes an answer, and how long it took. That a source does not have something is an answer too. */
+  noteAnswer: (source: Source, ms: number) => void;
+  /** Notes that a source did not come to an answer. */
+  noteTrouble: (source: Source) => void;
+  /** Notes that a source answered what is provably not true. */
+  noteWrong: (source: Source) => void;
+  standing: (source: Source) => Standing;
+  /** How long to wait for a source before another one is asked as well. Milliseconds. */
+  hedgeAfterMs: (source: Source) => number;
+}>;
+
+type Record = {
+  successShare: number;
+  latencyMs: number;
+  troubles: number;
+  wrongs: number;
+  inRow: number; // troubles since the last answer
+  restsUntil: number;
+};
+
+/** The weight of the newest answer in the averages. */
+const newestShare = 0.2;
+
+/** Latency of a source that was not asked yet. */
+const firstLatencyMs = 200;
+
+/** Sources closer than this differ by chance. */
+const latencyGrainMs = 50;
+
+const restFirstMs = 500;
+const restLongestMs = 60_000;
+
+/** A source that lied is asked again when others fail, and by itself only after this. */
+const restAfterWrongMs = 300_000;
+
+const hedgeShortestMs = 500;
+const hedgeLongestMs = 4_000;
+
+/** A source that never answers keeps this much of its weight. */
+const successShareMin = 0.05;
+
+/** Makes an order. @param random - in [0, 1). */
+export function createRanking<Source>(
+  sources: readonly Source[],
+  clock: Clock,
+  random: () => number,
+): Ranking<Source> {
+  const records = new Map(sources.map((source) => [source, newRecord()]));
+  const recordOf = (source: Source): Record => {
+    const record = records.get(source) ?? newRecord();
+    records.set(source, record);
+    return record;
+  };
+
+  /** Chance to a power that falls with weight: the greatest of them is a source drawn by its weight (Efraimidis and Spirakis). */
+  function draw({ successShare, latencyMs }: Record): number {
+    const weight = Math.max(successShareMin, successShare) ** 2 / (latencyMs + latencyGrainMs);
+    return Math.log(Math.max(random(), Number.MIN_VALUE)) / weight;
+  }
+
+  function rest(record: Record, ms: number): void {
+    record.restsUntil = Math.max(record.restsUntil, clock() + ms);
+  }
+
+  return {
+    inOrder() {
+      const now = clock();
+      const drawn = [...records].map(([source, record]) => ({
+        source,
+        restMs: Math.max(0, record.restsUntil - now),
+        key: draw(record),
+      }));
+      return drawn.sort((a, b) => a.restMs - b.restMs || b.key - a.key).map(({ source }) => source);
+    },
+    noteAnswer(source, ms) {
+      const record = recordOf(source);
+      record.successShare += newestShare * (1 - record.successShare);
+      record.latencyMs += newestShare * (ms - record.latencyMs);
+      record.inRow = 0;
+    },
+    noteTrouble(source) {
+      const record = recordOf(source);
+      record.successShare -= newestShare * record.successShare;
+      record.troubles += 1;
+      rest(record, Math.min(restLongestMs, restFirstMs * 2 ** record.inRow));
+      record.inRow = Math.min(record.inRow + 1, 16);
+    },
+    noteWrong(source) {
+      const record = recordOf(source);
+      record.successShare -= 2 * newestShare * record.successShare;
+      record.wrongs += 1;
+      rest(record, restAfterWrongMs);
+    },
+    standing: (source) => ({ ...recordOf(source) }),
+    hedgeAfterMs: (source) =>
+      Math.min(hedgeLongestMs, Math.max(hedgeShortestMs, 3 * recordOf(source).latencyMs)),
+  };
+}
+
+function newRecord(): Record {
+  return { successShare: 1, latencyMs: firstLatencyMs, troubles: 0, wrongs: 0, inRow: 0, restsUntil: 0 };
+}
