@@ -1,0 +1,219 @@
+/**
+ * The queue of bundles at work: a few at a time, each retried until its bytes are there, none in the way of another.
+ *
+ * The queue is rows of the index: nothing is dropped when it is long, and a crash leaves every bundle where it was. A
+ * bundle over which threads die again and again is set aside with the reason.
+ * Source: design.md §6 "Unbundle"; reference/trust.md B5, N2.
+ * @module
+ */
+import { canonical } from "../arweave/filter.ts";
+import type { Id } from "../arweave/id.ts";
+import { Failure } from "../failures.ts";
+import type { Clock } from "../lib/clock.ts";
+import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
+import { linkedController } from "../lib/stop.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import type { BundleFilters } from "../store/index-writer.ts";
+import type { Place } from "../store/place.ts";
+import type { BundleJob } from "../store/rows.ts";
+import type { IndexCalls } from "./index-calls.ts";
+import { explainError, type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
+import { type BundleOutcome, type UnbundleParts, unbundleOne } from "./unbundle.ts";
+
+/** What the queue's workers are made of. */
+export type BundlesOptions = Omit<UnbundleParts, "countEntries" | "index" | "reader"> &
+  Readonly<{
+    index: UnbundleParts["index"] &
+      Pick<IndexCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
+    reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt">;
+    /** Bundles that are worked on at once: one waits for bytes while another is verified. */
+    lanes: number;
+    /** How often the queue is looked at when nothing says that there is something in it, milliseconds. */
+    intervalMs: number;
+    /** Waits before a bundle is tried again. */
+    retry: Omit<RetryPlan, "attempts">;
+    clock: Clock;
+    random: () => number;
+  }>;
+
+/** Bytes follow a transaction within seconds on a development chain, within minutes elsewhere, sometimes never. */
+export const bundleRetryDefault: BundlesOptions["retry"] = { firstMs: 250, longestMs: 30 * 60_000 };
+
+/** How the work on bundles is doing. */
+export type BundlesStatus = Readonly<{ working: readonly Id[]; lanes: readonly LoopStatus[] }>;
+
+/** The work on bundles. */
+export type Bundles = Readonly<{
+  /** Looks at the queue now: something was put into it. */
+  wake: () => void;
+  /** Ends the work on bundles at or above a height: their blocks are being removed. Resolves when none is left. */
+  dropFrom: (height: number) => Promise<void>;
+  status: () => BundlesStatus;
+  close: () => Promise<void>;
+}>;
+
+/** A bundle over which threads died or hung this often is set aside. */
+export const workerFailuresMax = 3;
+
+/** A step ends when its bundle does; this only ends one that was forgotten. */
+const stepTimeoutMs = 24 * 60 * 60_000;
+
+/** Waits after a failure of the index itself. */
+const laneBackoff = { firstMs: 100, longestMs: 30_000 };
+
+/** Roots and bundles that are remembered for counting; beyond, the oldest counts begin anew. */
+const countsMax = 10_000;
+
+type Work = Readonly<{ job: BundleJob; stop: AbortController; ended: Promise<void> }>;
+
+/** Starts working on the queue. */
+export function openBundles(options: BundlesOptions): Bundles {
+  const { index, reader, clock, random, log, intervalMs } = options;
+  const workOn = createWork(options);
+  const working = new Set<Work>();
+
+  const step = async (signal: AbortSignal): Promise<StepOutcome> => {
+    const job = await index.takeBundle();
+    if (job === undefined) return { restMs: restOf(reader.nextBundleAt(), clock(), intervalMs) };
+    const { controller: stop, unlink } = linkedController(signal);
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    const work = { job, stop, ended };
+    working.add(work);
+    try {
+      await workOn(job, stop.signal);
+    } finally {
+      working.delete(work);
+      unlink();
+      resolve();
+    }
+    return "again";
+  };
+
+  const openLane = (lane: number): Loop =>
+    openLoop({
+      name: `bundles ${lane}`,
+      step,
+      intervalMs,
+      backoff: laneBackoff,
+      stepTimeoutMs,
+      clock,
+      random,
+      log,
+    });
+  const lanes = Array.from({ length: options.lanes }, (_, lane) => openLane(lane + 1));
+
+  return {
+    wake: () => {
+      for (const lane of lanes) lane.wake();
+    },
+    dropFrom: async (height) => {
+      const dropped = [...working].filter(({ job }) => job.place.height >= height);
+      for (const { stop } of dropped) stop.abort(new Error("the bundle's block was removed"));
+      await Promise.all(dropped.map(({ ended }) => ended));
+    },
+    status: () => ({
+      working: [...working].map(({ job }) => job.id),
+      lanes: lanes.map((lane) => lane.status()),
+    }),
+    close: async () => {
+      await Promise.all(lanes.map((lane) => lane.close()));
+    },
+  };
+}
+
+/** Works on one bundle and writes down how that ended; an aborted one stays as it is: the queue has it, or has it no more. */
+function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSignal) => Promise<void> {
+  const { index, clock, random, log } = options;
+  const filters: BundleFilters = {
+    unbundleFilter: canonical(options.unbundleFilter),
+    indexFilter: canonical(options.indexFilter),
+  };
+  const entries = createCounts(countsMax);
+  const workerFailures = createCounts(countsMax);
+  const parts: UnbundleParts = { ...options, countEntries: entries.add };
+
+  const postpone = (job: BundleJob, error: unknown) => {
+    const reason = explainError(error);
+    const facts = { bundle: job.id, root: job.rootId, attempts: job.attempts + 1, reason };
+    if (hasFailedThread(error) && workerFailures.add(keyOf(job.place), 1) >= workerFailuresMax) {
+      log.error("bundle set aside", facts);
+      return () => index.failBundle(job.place, reason, null);
+    }
+    const waitMs = retryWaitMs({ ...options.retry, attempts: 1 }, job.attempts + 1, random);
+    log.info("bundle postponed", { ...facts, waitMs });
+    return () => index.failBundle(job.place, reason, clock() + waitMs);
+  };
+
+  const settle = (job: BundleJob, outcome: BundleOutcome) => {
+    workerFailures.forget(keyOf(job.place));
+    switch (outcome.kind) {
+      case "done":
+        return () => index.finishBundle(job.place, { ...filters, itemCount: outcome.itemCount });
+      case "skipped":
+        return () => index.skipBundle(job.place, filters);
+      case "refused":
+        log.warn("bundle refused", { bundle: job.id, root: job.rootId, reason: outcome.reason });
+        return () => index.failBundle(job.place, outcome.reason, null);
+    }
+  };
+
+  const outcomeOf = async (job: BundleJob, signal: AbortSignal) => {
+    try {
+      return settle(job, await unbundleOne(job, parts, signal));
+    } catch (error) {
+      return signal.aborted ? undefined : postpone(job, error);
+    }
+  };
+
+  /** A bundle whose outcome cannot be written (a full disk) keeps its lane: taking more would only add to it. */
+  const persist = (writeDown: () => Promise<unknown>, signal: AbortSignal) =>
+    retry(
+      { ...laneBackoff, attempts: Number.POSITIVE_INFINITY },
+      signal,
+      random,
+      async () => {
+        try {
+          await writeDown();
+          return true;
+        } catch (error) {
+          log.error("the outcome of a bundle could not be written", { error });
+          return false;
+        }
+      },
+      Boolean,
+    );
+
+  return async (job, signal) => {
+    const writeDown = await outcomeOf(job, signal);
+    if (writeDown !== undefined) await persist(writeDown, signal);
+  };
+}
+
+function hasFailedThread(error: unknown): boolean {
+  return error instanceof Failure && error.code === "worker_failed";
+}
+
+/** Until the next bundle is due, within the interval. */
+function restOf(nextAt: number | undefined, now: number, intervalMs: number): number {
+  return nextAt === undefined ? intervalMs : Math.min(intervalMs, Math.max(0, nextAt - now));
+}
+
+function keyOf({ height, txIndex, offset }: Place): string {
+  return `${height}/${txIndex}/${offset}`;
+}
+
+/** Counts by name, of the names that were counted last. */
+function createCounts(namesMax: number) {
+  const counts = new Map<string, number>();
+  return {
+    add: (name: string, amount: number): number => {
+      const count = (counts.get(name) ?? 0) + amount;
+      counts.delete(name);
+      counts.set(name, count);
+      const [oldest] = counts.keys();
+      if (counts.size > namesMax && oldest !== undefined) counts.delete(oldest);
+      return count;
+    },
+    forget: (name: string) => counts.delete(name),
+  };
+}

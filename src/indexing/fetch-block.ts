@@ -1,0 +1,247 @@
+/**
+ * One block with its transactions, from whichever node gives it whole and right.
+ *
+ * A node whose block is wrong is reported and the next one is asked; a transaction that is wrong is asked of the others, and
+ * is missing when none has it. What is merely in trouble is not taken for missing, unless the caller says that it has waited
+ * long enough.
+ * Source: design.md §6 "Follow".
+ * @module
+ */
+import { type Block, readBlock } from "../arweave/block.ts";
+import type { BlockHash, Id } from "../arweave/id.ts";
+import type { Node, NodeAnswer } from "../chain/node.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import { Failure } from "../failures.ts";
+import type { Log } from "../lib/log.ts";
+import type { Turns } from "../lib/queue.ts";
+import type { CarriedData, CheckBlockAnswer, CheckBlockJob } from "../store/thread-jobs.ts";
+import type { Pool } from "../threads/pool.ts";
+import { type AskedTransaction, askTransaction, describeAnswer } from "./fetch-transaction.ts";
+
+/** What is needed to fetch blocks. */
+export type FetchParts = Readonly<{
+  nodes: Pick<Nodes, "all" | "ask" | "distrust">;
+  pool: Pick<Pool, "run">;
+  /** Bounds how many transactions are asked for at once. */
+  turns: Turns;
+  random: () => number;
+  log: Log;
+}>;
+
+/** One question. */
+export type BlockQuestion = Readonly<{
+  height: number;
+  /** The JSON of the block before, where it is at hand by the time the transactions are. */
+  previous: () => Promise<string | undefined>;
+  /** The block that this one must name as the one before it; undefined where any will do, and the caller looks. */
+  follows: BlockHash | undefined;
+  /** Told the block's JSON as soon as it is there, so that the next block can be checked by it. */
+  onText: (text: string) => void;
+  /** Whether the chain's first block is the main network's. */
+  isMainNet: boolean;
+  /** Whether transactions that nodes have trouble with are taken for missing: they were waited for. */
+  isPatienceOver: boolean;
+}>;
+
+/** A block, verified and ready to be written. */
+export type FetchedBlock = Readonly<{
+  height: number;
+  hash: BlockHash;
+  previous: BlockHash | "";
+  ids: readonly Id[];
+  /** Serialised `BlockRows`. */
+  rows: SharedArrayBuffer;
+  bundleCount: number;
+  missing: readonly Readonly<{ id: Id; reason: string }>[];
+  /** Data of format 1, to be kept. */
+  data: readonly CarriedData[];
+  checked: readonly string[];
+  unchecked: readonly string[];
+  /** Memory that it takes until it is written, bytes. */
+  heldBytes: number;
+}>;
+
+/**
+ * Fetches and verifies one block.
+ *
+ * @throws Failure `source_failed` when no node gives it, with what each said in `facts.answers`; the signal's reason.
+ */
+export async function fetchBlock(
+  question: BlockQuestion,
+  parts: FetchParts,
+  signal: AbortSignal,
+): Promise<FetchedBlock> {
+  const { height } = question;
+  const refused = new Set<Node>();
+  const answers: string[] = [];
+  for (;;) {
+    const given = await askBlock(height, parts.nodes, refused, signal);
+    if (typeof given === "string")
+      throw new Failure("source_failed", { height, answers: [...answers, given] });
+    const { node, text } = given;
+    question.onText(text);
+    const outcome = await fetchFrom(text, question, parts, signal);
+    if (typeof outcome !== "string") return outcome;
+    answers.push(`${node.url}: ${outcome}`);
+    parts.log.error("block refused", { height, node: node.url, reason: outcome });
+    parts.nodes.distrust(node, `block ${height}: ${outcome}`);
+    refused.add(node);
+  }
+}
+
+type GivenBlock = Readonly<{ node: Node; text: string }>;
+
+/** A block's JSON from a node that was not refused, or why there is none. */
+async function askBlock(
+  height: number,
+  nodes: FetchParts["nodes"],
+  refused: ReadonlySet<Node>,
+  signal: AbortSignal,
+): Promise<GivenBlock | string> {
+  if (nodes.all.every((node) => refused.has(node))) return "no other node is left";
+  const call = async (node: Node, own: AbortSignal): Promise<NodeAnswer<GivenBlock>> => {
+    if (refused.has(node)) return { kind: "absent" };
+    const answer = await node.blockText(height, own);
+    return answer.kind === "ok" ? { kind: "ok", value: { node, text: answer.value } } : answer;
+  };
+  const answer = await nodes.ask(call, signal);
+  return answer.kind === "ok" ? answer.value : describeAnswer(answer);
+}
+
+/** One transaction on its way: what came, and the nodes that gave something wrong. */
+type Slot = {
+  readonly id: Id;
+  asked: AskedTransaction | undefined;
+  readonly wrong: Set<Node>;
+  fault: string;
+};
+
+/** The block with transactions, or why the node's block is refused. */
+async function fetchFrom(
+  text: string,
+  question: BlockQuestion,
+  parts: FetchParts,
+  signal: AbortSignal,
+): Promise<FetchedBlock | string> {
+  const block = readOr(text);
+  if (typeof block === "string") return block;
+  if (block.height !== question.height) return `the block has height ${block.height}`;
+  if (question.follows !== undefined && block.previous !== question.follows)
+    return "the block does not follow the one before it";
+  const slots = block.txs.map((id): Slot => ({ id, asked: undefined, wrong: new Set(), fault: "" }));
+  // Each round leaves at least one node out for at least one transaction.
+  for (;;) {
+    await fetchSlots(slots, question, parts, signal);
+    const heldBytes = slots.reduce((sum, slot) => sum + sizeOf(slot), text.length);
+    const answer = await check(text, slots, question, parts, signal);
+    if (answer.kind === "refused") return answer.reason;
+    if (answer.kind === "accepted") return fetchedOf(block, slots, answer, heldBytes);
+    for (const { txIndex, reason } of answer.transactions) blame(slots[txIndex], reason, parts);
+  }
+}
+
+function readOr(text: string): Block | string {
+  try {
+    return readBlock(text);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return String(error.facts["reason"] ?? error.message);
+  }
+}
+
+/** Asks for every transaction that is not there: not asked yet, wrong, or given away to a thread. */
+async function fetchSlots(
+  slots: readonly Slot[],
+  question: BlockQuestion,
+  parts: FetchParts,
+  signal: AbortSignal,
+): Promise<void> {
+  const lacking = slots.filter(
+    ({ asked }) => asked === undefined || (asked.kind === "ok" && asked.bytes.length === 0),
+  );
+  await Promise.all(
+    lacking.map(async (slot) => {
+      const turn = parts.turns.take(signal);
+      if (turn === undefined) throw new Failure("busy", { height: question.height });
+      const endTurn = await turn;
+      try {
+        const asked = { id: slot.id, route: "tx", wrong: slot.wrong } as const;
+        slot.asked = await askTransaction(asked, parts.nodes, parts.random, signal);
+      } finally {
+        endTurn();
+      }
+    }),
+  );
+  const troubled = slots.find(({ asked }) => asked?.kind === "trouble");
+  if (troubled?.asked?.kind === "trouble" && !question.isPatienceOver)
+    throw new Failure("source_failed", {
+      height: question.height,
+      transaction: troubled.id,
+      answers: [troubled.asked.reason],
+    });
+}
+
+async function check(
+  text: string,
+  slots: readonly Slot[],
+  question: BlockQuestion,
+  parts: FetchParts,
+  signal: AbortSignal,
+): Promise<CheckBlockAnswer> {
+  const transactions = slots.map(({ asked }) => (asked?.kind === "ok" ? asked.bytes : null));
+  const job: CheckBlockJob = {
+    block: text,
+    transactions,
+    previous: await question.previous(),
+    isMainNet: question.isMainNet,
+  };
+  const transfer = transactions.flatMap((bytes) => (bytes === null ? [] : largeBuffer(bytes)));
+  return parts.pool.run<CheckBlockAnswer>("checkBlock", job, { signal, transfer });
+}
+
+/** Above this a buffer is moved to the thread; below, copying it costs less. */
+const movedBytesMin = 256 * 1024;
+
+function largeBuffer({ buffer, byteLength }: Uint8Array): ArrayBuffer[] {
+  const isWhole = buffer instanceof ArrayBuffer && buffer.byteLength === byteLength;
+  return isWhole && byteLength >= movedBytesMin ? [buffer] : [];
+}
+
+function blame(slot: Slot | undefined, reason: string, parts: FetchParts): void {
+  if (slot?.asked?.kind !== "ok") return;
+  const { node } = slot.asked;
+  parts.log.error("transaction refused", { id: slot.id, node: node.url, reason });
+  parts.nodes.distrust(node, `transaction ${slot.id}: ${reason}`);
+  slot.wrong.add(node);
+  slot.fault = `${node.url}: ${reason}`;
+  slot.asked = undefined;
+}
+
+function sizeOf({ asked }: Slot): number {
+  return asked?.kind === "ok" ? asked.bytes.length : 0;
+}
+
+function fetchedOf(
+  { height, hash, previous, txs }: Block,
+  slots: readonly Slot[],
+  answer: Extract<CheckBlockAnswer, { kind: "accepted" }>,
+  heldBytes: number,
+): FetchedBlock {
+  const { rows, bundleCount, data, checked, unchecked } = answer;
+  const missing = slots.flatMap(({ id, asked, fault }) =>
+    asked === undefined || asked.kind === "ok" ? [] : [{ id, reason: fault === "" ? asked.reason : fault }],
+  );
+  return {
+    height,
+    hash,
+    previous,
+    ids: txs,
+    rows,
+    bundleCount,
+    missing,
+    data,
+    checked,
+    unchecked,
+    heldBytes,
+  };
+}

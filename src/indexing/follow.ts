@@ -1,0 +1,324 @@
+/**
+ * The follower: keeps the index at the tip of the chain, block by block in order, through forks of any depth.
+ *
+ * A block is written when it is verified and follows the one before it. Where the chain has turned, the first block of the
+ * other branch is fetched and linked before anything is removed. Nothing stops the follower for good: whatever fails is
+ * tried again, later and later, and its reason is in the status.
+ * Source: design.md §6 "Follow"; reference/trust.md N3.
+ * @module
+ */
+import type { Content } from "../content/content.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import type { ChainQuestions } from "./ask-chain.ts";
+import { openWindow } from "./block-window.ts";
+import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
+import { planFollow, type StartHeight, type Tip } from "./follow-plan.ts";
+import type { IndexCalls } from "./index-calls.ts";
+import { findCommonAncestor } from "./reorganise.ts";
+import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
+
+/** A block that the index has from now on. */
+export type FollowedBlock = Pick<
+  FetchedBlock,
+  "height" | "hash" | "ids" | "bundleCount" | "missing" | "checked" | "unchecked"
+>;
+
+/** What the follower is made of. */
+export type FollowerOptions = Readonly<{
+  chain: ChainQuestions;
+  fetch: FetchParts;
+  index: Pick<IndexCalls, "addBlock" | "rollback">;
+  reader: Pick<IndexReader, "tip" | "block" | "blockText" | "blocks">;
+  content: Pick<Content, "keep">;
+  start: StartHeight;
+  /** Last height to index, inclusive. */
+  stop: number | undefined;
+  /** How often the nodes are asked for a new block, milliseconds. */
+  intervalMs: number;
+  /** How long a node may stand below our tip, on the same chain, before our blocks above it are removed, milliseconds. */
+  shrinkGraceMs: number;
+  onBlock: (block: FollowedBlock) => void;
+  /** Called before blocks from a height on are removed; what works on them must have ended when it resolves. */
+  beforeRollback: (fromHeight: number) => Promise<void>;
+  /** Called when blocks from a height on have been removed. */
+  onRollback: (fromHeight: number) => void;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+}>;
+
+/** How following is going. */
+export type FollowStatus = LoopStatus &
+  Readonly<{
+    /** Highest block in the index. */
+    ours: Tip | undefined;
+    /** Highest block of the nodes, as last heard. */
+    theirHeight: number | undefined;
+    /** Blocks that the index is behind; undefined until both are known. Negative: the nodes are. */
+    lag: number | undefined;
+    /** When the index last gained a block, Unix milliseconds. */
+    lastBlockAt: number | undefined;
+  }>;
+
+/** The follower at work. */
+export type Follower = Readonly<{
+  /** Asks for a new block now. */
+  wake: () => void;
+  status: () => FollowStatus;
+  close: () => Promise<void>;
+}>;
+
+/** Blocks fetched at once when far behind, and the memory that those which wait may take. */
+const blocksAhead = 16;
+const heldBytesMax = 64 * 2 ** 20;
+
+/** After this many failures at one height, transactions that nodes have trouble with count as missing. */
+const patience = 5;
+
+/** Blocks followed in one step, so that the tip is looked at again while catching up. */
+const blocksPerStepMax = 1_000;
+
+/** How long an answer that a node's block is still ours is good for, while nothing else has changed. Milliseconds. */
+const compareIntervalMs = 30_000;
+
+const backoff = { firstMs: 200, longestMs: 30_000 };
+const stepTimeoutMs = 30 * 60_000;
+
+/** Starts following. */
+export function openFollower(options: FollowerOptions): Follower {
+  const { reader, clock, intervalMs, random, log } = options;
+  const state: FollowState = {
+    theirHeight: undefined,
+    lastBlockAt: undefined,
+    failedHeight: -1,
+    failures: 0,
+    belowSince: undefined,
+    compared: undefined,
+  };
+  const loop: Loop = openLoop({
+    name: "follow",
+    step: (signal) => follow(options, state, signal),
+    intervalMs,
+    backoff,
+    stepTimeoutMs,
+    clock,
+    random,
+    log,
+  });
+  return {
+    wake: loop.wake,
+    status: () => {
+      const ours = reader.tip();
+      const { theirHeight, lastBlockAt } = state;
+      const lag = ours === undefined || theirHeight === undefined ? undefined : theirHeight - ours.height;
+      return { ...loop.status(), ours, theirHeight, lag, lastBlockAt };
+    },
+    close: loop.close,
+  };
+}
+
+type FollowState = {
+  theirHeight: number | undefined;
+  lastBlockAt: number | undefined;
+  /** The height at which following failed last, and how often in a row. */
+  failedHeight: number;
+  failures: number;
+  /** Since when the nodes stand below us on our own chain. */
+  belowSince: number | undefined;
+  /** The last comparison that found our chain in theirs. */
+  compared: Readonly<{ ours: string; theirs: string; at: number }> | undefined;
+};
+
+async function follow(
+  options: FollowerOptions,
+  state: FollowState,
+  signal: AbortSignal,
+): Promise<StepOutcome> {
+  const theirs = await options.chain.tip(signal);
+  state.theirHeight = theirs.height;
+  const ours = options.reader.tip();
+  const plan = planFollow({ ours, theirs, start: options.start, stop: options.stop });
+  if (ours === undefined || theirs.height >= ours.height) state.belowSince = undefined;
+  switch (plan.kind) {
+    case "wait":
+      return "rest";
+    case "compare":
+      return ours === undefined ? "rest" : compare(plan.height, ours, theirs, options, state, signal);
+    case "follow":
+      await followRange(
+        plan.from,
+        Math.min(plan.to, plan.from + blocksPerStepMax - 1),
+        options,
+        state,
+        signal,
+      );
+      return "again";
+  }
+}
+
+/** Asks whether the nodes' block at a height is ours, and turns to their chain when it is not. */
+async function compare(
+  height: number,
+  ours: Tip,
+  theirs: Readonly<{ height: number; hash: string | undefined }>,
+  options: FollowerOptions,
+  state: FollowState,
+  signal: AbortSignal,
+): Promise<StepOutcome> {
+  const { chain, reader, clock } = options;
+  const asked = { ours: ours.hash, theirs: `${theirs.height} ${theirs.hash}`, at: clock() };
+  if (isKnownSame(asked, state.compared)) return await shrinkWhenDue(height, ours, options, state);
+  const hash = await chain.hashAt(height, signal);
+  const held = reader.block(height);
+  if (hash === undefined) return "rest"; // Between two answers the node's tip went down; the next step sees it.
+  if (held !== undefined && held.hash !== hash) {
+    await turn(height, options, state, signal);
+    return "again";
+  }
+  // A hash that the node did not name, or a tip above our last height, is asked for again after a while.
+  state.compared = asked;
+  return await shrinkWhenDue(height, ours, options, state);
+}
+
+function isKnownSame(asked: NonNullable<FollowState["compared"]>, known: FollowState["compared"]): boolean {
+  return (
+    known !== undefined &&
+    known.ours === asked.ours &&
+    known.theirs === asked.theirs &&
+    asked.at - known.at < compareIntervalMs
+  );
+}
+
+/**
+ * The nodes stand below us on our own chain: one that lags behind, or a chain from which blocks were taken. Only time tells;
+ * blocks that are replaced are seen at once, because the new ones do not follow ours.
+ */
+async function shrinkWhenDue(
+  height: number,
+  ours: Tip,
+  options: FollowerOptions,
+  state: FollowState,
+): Promise<StepOutcome> {
+  if (state.theirHeight === undefined || state.theirHeight >= ours.height) return "rest";
+  const now = options.clock();
+  state.belowSince ??= now;
+  if (now - state.belowSince < options.shrinkGraceMs) return "rest";
+  state.belowSince = undefined;
+  await removeFrom(height + 1, options);
+  return "again";
+}
+
+async function followRange(
+  from: number,
+  to: number,
+  options: FollowerOptions,
+  state: FollowState,
+  signal: AbortSignal,
+): Promise<void> {
+  const isMainNet = await options.chain.isMainNet(signal);
+  const window = openWindow({
+    from,
+    to,
+    ahead: blocksAhead,
+    heldBytesMax,
+    before: options.reader.blockText(from - 1)?.text,
+    signal,
+    fetch: (height, previous, onText, fetchSignal) => {
+      const isPatienceOver = height === state.failedHeight && state.failures >= patience;
+      const question = { height, previous, follows: undefined, onText, isMainNet, isPatienceOver };
+      return fetchBlock(question, options.fetch, fetchSignal);
+    },
+  });
+  let height = from;
+  try {
+    for (; height <= to; height += 1) {
+      const block = await window.next();
+      const before = options.reader.tip();
+      if (before !== undefined && block.previous !== before.hash)
+        return await turn(height, options, state, signal);
+      await writeBlock(block, options, state);
+    }
+  } catch (error) {
+    state.failures = height === state.failedHeight ? state.failures + 1 : 1;
+    state.failedHeight = height;
+    throw error;
+  } finally {
+    await window.close();
+  }
+}
+
+async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: FollowState): Promise<void> {
+  const { index, content, log } = options;
+  const { height, hash, ids, bundleCount, missing, checked, unchecked } = block;
+  for (const { id, bytes } of block.data) {
+    const isKept = await content.keep({ id, dataRoot: "", size: bytes.length }, bytes);
+    if (!isKept) log.warn("data of a transaction was not kept", { id, size: bytes.length });
+  }
+  await index.addBlock(block.rows);
+  state.lastBlockAt = options.clock();
+  if (missing.length > 0)
+    log.warn("transactions of a block are missing", { height, count: missing.length, first: missing[0] });
+  log.debug("block", { height, hash, transactions: ids.length, bundles: bundleCount, unchecked });
+  options.onBlock({ height, hash, ids, bundleCount, missing, checked, unchecked });
+}
+
+/**
+ * Turns to the nodes' chain.
+ *
+ * @param differsAt - A height at which their block is not ours, or one above our tip whose block does not follow it.
+ */
+async function turn(
+  differsAt: number,
+  options: FollowerOptions,
+  state: FollowState,
+  signal: AbortSignal,
+): Promise<void> {
+  const { chain, reader, log } = options;
+  const ours = reader.tip();
+  const lowest = reader.blocks({ order: "asc", limit: 1 }).rows[0]?.height;
+  if (ours === undefined || lowest === undefined) return;
+  const ancestor = await findCommonAncestor({
+    differsAt,
+    lowest,
+    sameAt: async (height) => {
+      const hash = await chain.hashAt(height, signal);
+      return hash !== undefined && hash === reader.block(height)?.hash;
+    },
+  });
+  const first = await fetchLinked(ancestor + 1, options, signal);
+  log[ours.height - ancestor > 1 ? "warn" : "info"]("the chain turned", {
+    ancestor,
+    depth: ours.height - ancestor,
+    from: ours.hash,
+    to: first.hash,
+  });
+  await removeFrom(ancestor + 1, options);
+  await writeBlock(first, options, state);
+}
+
+/** The first block of the other branch, verified, and following what we keep. */
+async function fetchLinked(
+  height: number,
+  options: FollowerOptions,
+  signal: AbortSignal,
+): Promise<FetchedBlock> {
+  const { chain, reader, fetch } = options;
+  const before = reader.blockText(height - 1)?.text;
+  const question = {
+    height,
+    previous: async () => before,
+    follows: reader.block(height - 1)?.hash,
+    onText: () => undefined,
+    isMainNet: await chain.isMainNet(signal),
+    isPatienceOver: true,
+  };
+  return fetchBlock(question, fetch, signal);
+}
+
+async function removeFrom(height: number, options: FollowerOptions): Promise<void> {
+  await options.beforeRollback(height);
+  await options.index.rollback(height);
+  options.onRollback(height);
+}

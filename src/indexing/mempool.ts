@@ -1,0 +1,197 @@
+/**
+ * Pending transactions: those of the nodes' mempool are rows of the index at the pending height until a block has them.
+ *
+ * A block that names one replaces its row; one that has left the mempool without a block is removed after a while.
+ * @module
+ */
+import { type Id, isId } from "../arweave/id.ts";
+import type { Node } from "../chain/node.ts";
+import type { Content } from "../content/content.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import { pendingHeight } from "../store/place.ts";
+import { type PendingRow, transactionSignatureTypes } from "../store/rows.ts";
+import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
+import type { FetchParts } from "./fetch-block.ts";
+import { askTransaction, describeAnswer } from "./fetch-transaction.ts";
+import type { IndexCalls } from "./index-calls.ts";
+import { type Loop, openLoop, type StepOutcome } from "./supervise.ts";
+
+/** What the watcher is made of. */
+export type MempoolOptions = Readonly<{
+  fetch: FetchParts;
+  index: Pick<IndexCalls, "addPending" | "removePending">;
+  reader: Pick<IndexReader, "placeOf" | "page">;
+  content: Pick<Content, "keep">;
+  /** How often the mempool is looked at, milliseconds. */
+  intervalMs: number;
+  /** How long a transaction may be out of the mempool and of every block, milliseconds. */
+  goneGraceMs: number;
+  onPending: (ids: readonly Id[]) => void;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+}>;
+
+/** Pending transactions that are kept; a mempool with more shows its first ones. */
+const pendingMax = 10_000;
+
+/** Fetched and verified in one step. */
+const perStepMax = 200;
+
+/** Rows of one page when what an earlier run left is looked up. */
+const pageRows = 1_000;
+
+type Watched = {
+  /** Pending in the index, and since when they are not in the mempool. */
+  readonly held: Map<Id, { goneSince: number | undefined }>;
+  /** What was asked for and is no valid transaction: not asked for again while it stays in the mempool. */
+  readonly refused: Set<Id>;
+  isLoaded: boolean;
+};
+
+/** The watcher at work. */
+export type Mempool = Loop &
+  Readonly<{ reload: () => void /* to be called after a rollback: rows have gone */ }>;
+
+/** Starts watching the mempool. */
+export function openMempool(options: MempoolOptions): Mempool {
+  const { intervalMs, clock, random, log } = options;
+  const watched: Watched = { held: new Map(), refused: new Set(), isLoaded: false };
+  const loop = openLoop({
+    name: "mempool",
+    step: (signal) => watch(options, watched, signal),
+    intervalMs,
+    backoff: { firstMs: 1_000, longestMs: 60_000 },
+    stepTimeoutMs: 5 * 60_000,
+    clock,
+    random,
+    log,
+  });
+  return {
+    ...loop,
+    reload: () => {
+      watched.held.clear();
+      watched.isLoaded = false;
+    },
+  };
+}
+
+async function watch(options: MempoolOptions, watched: Watched, signal: AbortSignal): Promise<StepOutcome> {
+  if (!watched.isLoaded) loadHeld(options, watched);
+  const listed = await listPending(options, signal);
+  if (listed === undefined) return "rest";
+  const fresh = [...listed].filter((id) => isNew(id, options, watched)).slice(0, perStepMax);
+  await addFresh(fresh, options, watched, signal);
+  await removeGone(listed, options, watched);
+  for (const id of watched.refused) if (!listed.has(id)) watched.refused.delete(id);
+  return fresh.length === perStepMax ? "again" : "rest";
+}
+
+/** What an earlier run, or a rollback, left pending is watched as well, or nobody would ever remove it. */
+function loadHeld({ reader }: MempoolOptions, watched: Watched): void {
+  const columns = { tags: false, ownerKey: false, parent: false, block: false };
+  const page = reader.page({ order: "desc", bundledIn: null, limit: pageRows, columns });
+  for (const { id, place } of page.rows)
+    if (place.height === pendingHeight) watched.held.set(id, { goneSince: undefined });
+  watched.isLoaded = true;
+}
+
+async function listPending(
+  { fetch, log }: MempoolOptions,
+  signal: AbortSignal,
+): Promise<ReadonlySet<Id> | undefined> {
+  const answer = await fetch.nodes.ask((node, own) => node.pendingIds(own), signal);
+  if (answer.kind === "ok") return new Set(answer.value.filter(isId).slice(0, pendingMax));
+  log.debug("no node shows its mempool", { reason: describeAnswer(answer) });
+  return undefined;
+}
+
+function isNew(id: Id, { reader }: MempoolOptions, { held, refused }: Watched): boolean {
+  return !held.has(id) && !refused.has(id) && held.size < pendingMax && reader.placeOf(id) === undefined;
+}
+
+const nobody: ReadonlySet<Node> = new Set();
+
+async function addFresh(
+  ids: readonly Id[],
+  options: MempoolOptions,
+  watched: Watched,
+  signal: AbortSignal,
+): Promise<void> {
+  const { fetch, index, content, random, log } = options;
+  const asked = await Promise.all(
+    ids.map((id) =>
+      askTransaction({ id, route: "unconfirmed_tx", wrong: nobody }, fetch.nodes, random, signal),
+    ),
+  );
+  const transactions = ids.flatMap((id, at) => {
+    const answer = asked[at];
+    return answer?.kind === "ok" ? [{ id, text: answer.bytes }] : [];
+  });
+  if (transactions.length === 0) return;
+  const job: CheckTransactionsJob = { transactions };
+  const outcomes = await fetch.pool.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
+  const rows: PendingRow[] = [];
+  for (const [at, { id }] of transactions.entries()) {
+    const outcome = outcomes[at];
+    if (outcome?.kind !== "valid") {
+      log.warn("pending transaction refused", { id, reason: outcome?.reason });
+      watched.refused.add(id);
+      continue;
+    }
+    const { row, data } = outcome;
+    if (data !== undefined) await content.keep({ id, dataRoot: "", size: data.bytes.length }, data.bytes);
+    rows.push(pendingRowOf(row));
+    watched.held.set(id, { goneSince: undefined });
+  }
+  await index.addPending(rows);
+  if (rows.length > 0) options.onPending(rows.map(({ id }) => id));
+}
+
+function pendingRowOf(row: Extract<CheckedTransaction, { kind: "valid" }>["row"]): PendingRow {
+  const { format, quantity, reward, dataRoot, text, dataAt } = row;
+  return {
+    kind: "transaction",
+    id: row.id,
+    signatureType: transactionSignatureTypes[row.signatureType],
+    owner: decodeBase64url(row.owner) ?? new Uint8Array(0),
+    ownerAddress: row.ownerAddress,
+    target: row.target,
+    anchor: row.lastTx,
+    tags: row.tags,
+    headerSize: 0,
+    size: row.dataSize,
+    digest: null,
+    verified: true,
+    transaction: { format, quantity, reward, dataRoot, text, ...(dataAt !== undefined && { dataAt }) },
+  };
+}
+
+/** A transaction leaves the mempool when a block takes it, and our index has that block a moment later. */
+async function removeGone(
+  listed: ReadonlySet<Id>,
+  { index, reader, clock, goneGraceMs, log }: MempoolOptions,
+  { held }: Watched,
+): Promise<void> {
+  const now = clock();
+  const gone: Id[] = [];
+  for (const [id, watch] of held) {
+    if (listed.has(id)) {
+      watch.goneSince = undefined;
+      continue;
+    }
+    if (reader.placeOf(id)?.height !== pendingHeight) {
+      held.delete(id);
+      continue;
+    }
+    watch.goneSince ??= now;
+    if (now - watch.goneSince >= goneGraceMs) gone.push(id);
+  }
+  if (gone.length === 0) return;
+  const removed = await index.removePending(gone);
+  log.info("pending transactions left the mempool without a block", { removed });
+  for (const id of gone) held.delete(id);
+}

@@ -1,0 +1,214 @@
+/**
+ * One bundle from the queue to the index: brings its bytes onto this disk, has threads verify them batch by batch, and
+ * hands the rows on to the writer.
+ *
+ * One batch is read while the one before it is written, never more: reading cannot outrun writing. Rows cross from the
+ * reading thread to the writing one as they are.
+ * Source: design.md §6 "Unbundle"; reference/trust.md B1, B2, B5.
+ * @module
+ */
+import type { EntryPlace } from "../arweave/bundle.ts";
+import { canonical, type Filter } from "../arweave/filter.ts";
+import type { Id } from "../arweave/id.ts";
+import type { Content } from "../content/content.ts";
+import { Failure } from "../failures.ts";
+import type { Log } from "../lib/log.ts";
+import { isTimeout, withDeadline } from "../lib/stop.ts";
+import type { RootSpec } from "../store/extents.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import type { BundleJob, Located } from "../store/rows.ts";
+import type { UnbundleAnswer, UnbundleJob } from "../store/thread-jobs.ts";
+import type { Pool } from "../threads/pool.ts";
+import { type FilterReader, isWanted } from "./bundle-filter.ts";
+import type { IndexCalls } from "./index-calls.ts";
+
+/** What a bundle may cost. */
+export type BundleLimits = Readonly<{
+  /** Levels of bundles within bundles, the transaction's own not counted. */
+  depthMax: number;
+  /** Entries that are read under one root transaction, on every level together. */
+  entriesPerRootMax: number;
+  /** Entries of a batch, and bytes after which it ends. */
+  entriesPerBatch: number;
+  bytesPerBatch: number;
+  /** A batch that takes longer than this, and its bytes at the slowest rate, is taken for hung. */
+  batchTimeoutMs: number;
+  slowestBytesPerMs: number;
+}>;
+
+/**
+ * Ten levels are five more than were ever seen. A million entries under one root are ten times the largest bundles; the
+ * same bytes count once a level, so this bounds what a root can make of itself.
+ */
+export const bundleLimitsDefault: BundleLimits = {
+  depthMax: 10,
+  entriesPerRootMax: 2 ** 20,
+  entriesPerBatch: 1_000,
+  bytesPerBatch: 64 * 2 ** 20,
+  batchTimeoutMs: 60_000,
+  slowestBytesPerMs: 10_000,
+};
+
+/** What is needed to work on a bundle. */
+export type UnbundleParts = Readonly<{
+  index: Pick<IndexCalls, "addItems">;
+  reader: FilterReader & Pick<IndexReader, "locate">;
+  content: Pick<Content, "ensure">;
+  pool: Pick<Pool, "run">;
+  unbundleFilter: Filter;
+  indexFilter: Filter;
+  limits: BundleLimits;
+  /** Counts entries read under a root; answers how many there are now. */
+  countEntries: (rootId: Id, entries: number) => number;
+  /** Called with the ids of items that the index has from now on. */
+  onItems: (ids: readonly Id[]) => void;
+  log: Log;
+}>;
+
+/** How it ended. Anything that may succeed later is thrown instead. */
+export type BundleOutcome =
+  | Readonly<{ kind: "done"; itemCount: number }>
+  | Readonly<{ kind: "skipped" }>
+  /** It will never succeed; why. */
+  | Readonly<{ kind: "refused"; reason: string }>;
+
+/**
+ * Works on one bundle, from the entry its job names to the last.
+ *
+ * @returns When every row is durable.
+ * @throws Failure `source_*`, `not_found` or `busy` when its bytes cannot be had now (`not_found` also when a reorganisation
+ *   took its transaction away), `worker_failed` when a thread died or hung over it; the signal's reason.
+ */
+export async function unbundleOne(
+  job: BundleJob,
+  parts: UnbundleParts,
+  signal: AbortSignal,
+): Promise<BundleOutcome> {
+  const { limits, reader } = parts;
+  if (job.depth > limits.depthMax)
+    return { kind: "refused", reason: `bundles are nested deeper than ${limits.depthMax}` };
+  if (!isWanted(parts.unbundleFilter, job, reader)) return { kind: "skipped" };
+  const root = reader.locate(job.rootId);
+  if (root === undefined || !isSameRoot(root, job))
+    throw new Failure("not_found", { reason: "the bundle's transaction is not in the index" });
+
+  const start = job.place.offset === -1 ? 0 : job.place.offset + job.headerSize;
+  const held = await parts.content.ensure(rootSpecOf(root), { start, end: start + job.size }, signal);
+  try {
+    return await readBatches(job, jobOf(job, parts, held.path, start), parts, signal);
+  } finally {
+    held.release();
+  }
+}
+
+/** A reorganisation may have put the same transaction elsewhere while the bundle stood in the queue. */
+function isSameRoot(root: Located, job: BundleJob): boolean {
+  return root.place.height === job.place.height && root.place.txIndex === job.place.txIndex;
+}
+
+function rootSpecOf(root: Located): RootSpec {
+  return {
+    id: root.id,
+    dataRoot: root.dataRoot,
+    size: root.rootSize,
+    ...(root.weaveStart !== undefined && { weaveStart: root.weaveStart }),
+  };
+}
+
+function jobOf(job: BundleJob, parts: UnbundleParts, path: string, start: number): UnbundleJob {
+  return {
+    path,
+    root: { height: job.place.height, txIndex: job.place.txIndex },
+    rootId: job.rootId,
+    bundleId: job.id,
+    start,
+    size: job.size,
+    parentOffset: job.place.offset === -1 ? null : job.place.offset,
+    depth: job.depth,
+    from: { index: job.nextEntry },
+    entriesMax: parts.limits.entriesPerBatch,
+    bytesMax: parts.limits.bytesPerBatch,
+    indexFilter: canonical(parts.indexFilter),
+    unbundleFilter: canonical(parts.unbundleFilter),
+    bypassFilter: job.bypassFilter,
+  };
+}
+
+async function readBatches(
+  job: BundleJob,
+  first: UnbundleJob,
+  parts: UnbundleParts,
+  signal: AbortSignal,
+): Promise<BundleOutcome> {
+  let from: UnbundleJob["from"] | undefined = first.from;
+  let itemCount = 0;
+  // Settled with its error, not rejected: a failure of the batch that is read meanwhile must not leave it unheard.
+  let writing: Promise<unknown> = Promise.resolve();
+  while (from !== undefined) {
+    const answer: UnbundleAnswer = await readBatch({ ...first, from }, parts, signal);
+    const failed = await writing;
+    if (failed !== undefined) throw failed;
+    if (answer.kind === "malformed") return { kind: "refused", reason: answer.reason };
+    itemCount = answer.count;
+    const entries = endOf(answer.next, itemCount) - from.index;
+    const total = parts.countEntries(job.rootId, entries);
+    if (total > parts.limits.entriesPerRootMax)
+      return {
+        kind: "refused",
+        reason: `more than ${parts.limits.entriesPerRootMax} entries under one root`,
+      };
+    tellInvalid(job, answer, parts.log);
+    writing = write(job, answer, parts).then(
+      () => undefined,
+      (error: unknown) => error,
+    );
+    from = answer.next;
+  }
+  const failed = await writing;
+  if (failed !== undefined) throw failed;
+  return { kind: "done", itemCount };
+}
+
+type Batch = Extract<UnbundleAnswer, { kind: "batch" }>;
+
+function endOf(next: EntryPlace | undefined, count: number): number {
+  return next === undefined ? count : next.index;
+}
+
+async function readBatch(
+  job: UnbundleJob,
+  parts: UnbundleParts,
+  signal: AbortSignal,
+): Promise<UnbundleAnswer> {
+  const { batchTimeoutMs, slowestBytesPerMs } = parts.limits;
+  const ms = batchTimeoutMs + Math.ceil(job.size / slowestBytesPerMs);
+  try {
+    return await withDeadline(signal, ms, (deadline) =>
+      parts.pool.run<UnbundleAnswer>("unbundle", job, { signal: deadline }),
+    );
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isTimeout(error)) throw new Failure("worker_failed", { hungMs: ms, bundle: job.bundleId }, error);
+    throw error;
+  }
+}
+
+async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promise<void> {
+  await parts.index.addItems({
+    bundle: job.place,
+    rows: batch.rows,
+    nextEntry: endOf(batch.next, batch.count),
+    bundles: batch.bundles,
+  });
+  if (batch.ids.length > 0) parts.onItems(batch.ids);
+}
+
+function tellInvalid(job: BundleJob, { invalidCount, invalid }: Batch, log: Log): void {
+  if (invalidCount === 0) return;
+  log.warn("items of a bundle are invalid", {
+    bundle: job.id,
+    root: job.rootId,
+    invalidCount,
+    first: invalid[0],
+  });
+}

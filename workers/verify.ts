@@ -1,0 +1,206 @@
+/**
+ * Thread entry: verifies a block with its transactions, or transactions alone, and makes them into rows for the index.
+ *
+ * A transaction is valid when its id is the hash of its signature and the signature its owner's; a block by `verifyBlock`.
+ * Data that a transaction carries in its JSON is cut out of the text and handed back apart: it belongs in the extents.
+ * Source: design.md §6 "Follow", "Which rules".
+ * @module
+ */
+import { serialize } from "bun:jsc";
+import { type Block, readBlock } from "../src/arweave/block.ts";
+import { mainNetFault, verifyBlock } from "../src/arweave/block-check.ts";
+import { isBundleTags } from "../src/arweave/bundle.ts";
+import type { Id } from "../src/arweave/id.ts";
+import { readTransaction, type Transaction, treeRootOf } from "../src/arweave/transaction.ts";
+import { verifyTransaction } from "../src/arweave/transaction-verify.ts";
+import type { BlockLayout, PlacedTransaction } from "../src/arweave/tx-root.ts";
+import { Failure } from "../src/failures.ts";
+import { cutData } from "../src/store/headers.ts";
+import type { BlockRows, BundleRow, TransactionRow } from "../src/store/rows.ts";
+import type {
+  CarriedData,
+  CheckBlockAnswer,
+  CheckBlockJob,
+  CheckedTransaction,
+  CheckTransactionsJob,
+  FaultyTransaction,
+} from "../src/store/thread-jobs.ts";
+
+/** Verifies one block with the transactions that are at hand. */
+export function checkBlock(job: CheckBlockJob): CheckBlockAnswer {
+  const block = attempt(() => readBlock(job.block));
+  if ("reason" in block) return { kind: "refused", reason: block.reason };
+  const fault = job.isMainNet ? mainNetFault(block) : undefined;
+  if (fault !== undefined) return { kind: "refused", reason: fault };
+
+  const { slots, faulty } = checkAll(block, job);
+  if (faulty.length > 0) return { kind: "faulty", transactions: faulty };
+  const valid = slots.filter((slot) => slot !== null);
+  const isWhole = valid.length === slots.length;
+  const verdict = verifyBlock(block, isWhole ? valid.map(placedOf) : undefined, previousOf(job, block));
+  if (verdict.kind === "refused") return { kind: "refused", reason: verdict.reason };
+  const rows = rowsOf(block, slots, verdict);
+  return {
+    kind: "accepted",
+    rows: serialize(rows),
+    bundleCount: rows.bundles.length,
+    checked: verdict.checked,
+    unchecked: verdict.unchecked,
+    data: valid.flatMap(carriedBy),
+  };
+}
+
+/** Verifies transactions that stand in no block of this job. */
+export function checkTransactions(job: CheckTransactionsJob): readonly CheckedTransaction[] {
+  return job.transactions.map(({ id, text }): CheckedTransaction => {
+    const checked = checkOne(id, text);
+    if ("reason" in checked) return { kind: "invalid", reason: checked.reason };
+    const { transaction } = checked;
+    const [data] = carriedBy(checked);
+    return { kind: "valid", row: rowOf(checked), isBundle: isBundle(transaction), data };
+  });
+}
+
+type Reason = Readonly<{ reason: string }>;
+
+/** A transaction that is valid, and its text without its data. */
+type Valid = Readonly<{ transaction: Transaction; text: string; dataAt: number | null; data: Uint8Array }>;
+
+/** The block's transactions by position: valid, or null where none was given or what was given is wrong. */
+function checkAll(block: Block, job: CheckBlockJob) {
+  const faulty: FaultyTransaction[] = [];
+  const slots = block.txs.map((id, txIndex): Valid | null => {
+    const bytes = job.transactions[txIndex] ?? null;
+    const checked = bytes === null ? null : checkOne(id, bytes);
+    if (checked === null || !("reason" in checked)) return checked;
+    faulty.push({ txIndex, reason: checked.reason });
+    return null;
+  });
+  return { slots, faulty };
+}
+
+function checkOne(id: Id, bytes: Uint8Array): Valid | Reason {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString();
+  const transaction = attempt(() => readTransaction(text));
+  if ("reason" in transaction) return transaction;
+  if (transaction.id !== id) return { reason: "the id is not the one that was asked for" };
+  const verdict = verifyTransaction(transaction);
+  if (!verdict.valid) return { reason: verdict.reason };
+  const cut = cutData(text);
+  // Nodes leave the data of format 2 out of this text; where one does not, it is left out here. Its chunks are what counts.
+  return transaction.format === 1
+    ? { transaction, ...cut }
+    : { transaction, text: cut.text, dataAt: null, data: noBytes };
+}
+
+const noBytes = new Uint8Array(0);
+
+/** A block before that is another one, or none, gives nothing to check by. */
+function previousOf(job: CheckBlockJob, block: Block): Block | undefined {
+  if (job.previous === undefined) return undefined;
+  const previous = attempt(() => readBlock(job.previous ?? ""));
+  return "reason" in previous || previous.hash !== block.previous ? undefined : previous;
+}
+
+function placedOf({ transaction }: Valid): PlacedTransaction {
+  const { id, format, dataSize } = transaction;
+  return { id, format, dataSize, dataRoot: treeRootOf(transaction) };
+}
+
+function rowsOf(
+  block: Block,
+  slots: readonly (Valid | null)[],
+  verdict: Readonly<{
+    checked: readonly string[];
+    unchecked: readonly string[];
+    layout: BlockLayout | undefined;
+  }>,
+): BlockRows {
+  const places = new Map(
+    verdict.layout?.kind === "placed" ? verdict.layout.places.map((place) => [place.id, place]) : [],
+  );
+  const rows = slots.map((checked, txIndex): TransactionRow | null => {
+    if (checked === null) return null;
+    const place = places.get(checked.transaction.id);
+    const hasData = place !== undefined && place.end > place.start;
+    return { txIndex, ...rowOf(checked), ...(hasData && { weaveStart: place.start, weaveEnd: place.end }) };
+  });
+  const { height, hash, previous, timestamp, weaveSize, blockSize, text } = block;
+  const { checked, unchecked } = verdict;
+  return {
+    block: {
+      height,
+      hash,
+      previous,
+      timestamp,
+      txCount: block.txs.length,
+      weaveSize,
+      blockSize,
+      text,
+      checked,
+      unchecked,
+    },
+    transactions: rows.filter((row) => row !== null),
+    missing: block.txs.flatMap((id, txIndex) => (slots[txIndex] === null ? [{ txIndex, id }] : [])),
+    bundles: slots.flatMap((checked, txIndex) =>
+      checked !== null && isBundle(checked.transaction)
+        ? [bundleOf(height, txIndex, checked.transaction)]
+        : [],
+    ),
+  };
+}
+
+/** A row's fields and no more: what is left out here is neither copied nor stored twice. */
+function rowOf({ transaction, text, dataAt }: Valid): Omit<TransactionRow, "txIndex"> {
+  const { format, id, lastTx, owner, ownerAddress, signatureType, tags, target } = transaction;
+  const { quantity, reward, dataSize, dataRoot } = transaction;
+  return {
+    format,
+    id,
+    lastTx,
+    owner,
+    ownerAddress,
+    signatureType,
+    tags,
+    target,
+    quantity,
+    reward,
+    dataSize,
+    dataRoot,
+    text,
+    dataAt,
+  };
+}
+
+function isBundle({ tags, dataSize }: Transaction): boolean {
+  return dataSize > 0 && isBundleTags(tags);
+}
+
+function bundleOf(height: number, txIndex: number, { id, dataSize }: Transaction): BundleRow {
+  return {
+    id,
+    place: { height, txIndex, offset: -1 },
+    parentOffset: null,
+    headerSize: 0,
+    size: dataSize,
+    depth: 0,
+    bypassFilter: false,
+  };
+}
+
+function carriedBy({ transaction, data }: Valid): CarriedData[] {
+  if (data.length === 0) return [];
+  // Shared memory crosses to the main thread uncopied.
+  const bytes = new Uint8Array(new SharedArrayBuffer(data.length));
+  bytes.set(data);
+  return [{ id: transaction.id, bytes }];
+}
+
+function attempt<Value extends object>(read: () => Value): Value | Reason {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return { reason: String(error.facts["reason"] ?? error.message) };
+  }
+}
