@@ -1,0 +1,51 @@
+/**
+ * A listener with `/graphql` and nothing else, for tests.
+ * @module
+ */
+import { graphql } from "../../src/http/gateway/graphql.ts";
+import { type HttpServer, openServer } from "../../src/http/server.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { createLog, type Log, silentLog } from "../../src/lib/log.ts";
+import type { Pool } from "../../src/threads/pool.ts";
+
+/** Opens the listener on a free port. */
+export function openGraphqlServer(
+  given: Readonly<{ pool: Pool; indexPath?: string; contentFolder?: string; timeoutMs?: number; log?: Log }>,
+): HttpServer {
+  return openServer({
+    hostname: "127.0.0.1",
+    port: 0,
+    app: graphql({
+      pool: given.pool,
+      indexPath: given.indexPath ?? "",
+      contentFolder: given.contentFolder ?? "",
+      timeoutMs: given.timeoutMs ?? 10_000,
+      clock: systemClock,
+      log: given.log ?? silentLog,
+    }),
+    bodyBytesMax: 2 ** 20,
+    log: given.log ?? silentLog,
+    figures: { answered: () => undefined, hit: () => undefined },
+  });
+}
+
+/** A pool that runs jobs where it stands. */
+export function poolOf(run: (job: never) => unknown): Pool {
+  return {
+    run: async <Answer>(_name: string, job: unknown) => (await run(job as never)) as Answer,
+    load: () => ({ open: 0, threads: 0 }),
+    close: async () => undefined,
+  };
+}
+
+/** A log, and the lines it has got. */
+export function createRecordingLog(): Readonly<{ log: Log; lines: string[] }> {
+  const lines: string[] = [];
+  const log = createLog({
+    level: "debug",
+    format: "json",
+    clock: systemClock,
+    write: (line) => lines.push(line),
+  });
+  return { log, lines };
+}
