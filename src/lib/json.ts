@@ -13,7 +13,7 @@ export type JsonValue = null | boolean | number | bigint | string | readonly Jso
 export type JsonObject = { readonly [key: string]: JsonValue };
 
 /** Sixteen digits in a row outside of a word: the least that can lie beyond 2^53. May also match inside of strings. */
-const longDigits = /[[:,\s-]\d{16}/;
+const longDigits = /(?:^|[[:,\s-])\d{16}/;
 
 const integerPattern = /^-?\d+$/;
 

@@ -108,7 +108,7 @@ describe("checkChunk", () => {
             for (const ruleset of ["strict-borders", "strict-split", "relaxed"] as const) {
               const start = posted.offset + 1 - posted.chunk.length;
               const expected = { kind: "proven", start, end: posted.offset + 1 } as const;
-                expect(checkChunk({ ...posted, ruleset })).toEqual(expected);
+              expect(checkChunk({ ...posted, ruleset })).toEqual(expected);
             }
           }
         },
