@@ -78,10 +78,17 @@ export function readManifest(bytes: Uint8Array): Manifest {
  * @returns `undefined` when the manifest knows nothing of it.
  */
 export function resolvePath(manifest: Manifest, path: string): ResolvedPath | undefined {
-  const folder = path.replace(/\/+$/, "");
+  const folder = withoutFinalSlashes(path);
   const id = folder === "" ? resolveIndex(manifest) : resolveKey(manifest, path, folder);
   if (id !== undefined) return { id, fallback: false };
   return manifest.fallback === undefined ? undefined : { id: manifest.fallback, fallback: true };
+}
+
+/** A loop, because a pattern for this takes quadratic time on a path of slashes. */
+function withoutFinalSlashes(path: string): string {
+  let end = path.length;
+  while (end > 0 && path[end - 1] === "/") end -= 1;
+  return path.slice(0, end);
 }
 
 function resolveKey({ paths }: Manifest, path: string, folder: string): Id | undefined {
