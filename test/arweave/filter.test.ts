@@ -15,10 +15,12 @@ import {
   matches,
   readFilter,
 } from "../../src/arweave/filter.ts";
-import { itemSubject } from "../../src/arweave/filter-subject.ts";
-import { idFromBytes } from "../../src/arweave/id.ts";
+import { itemSubject, transactionSubject } from "../../src/arweave/filter-subject.ts";
+import { addressOf, idFromBytes } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
+import { readWinston, type Winston } from "../../src/arweave/winston.ts";
 import { Failure } from "../../src/failures.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { testKey } from "../support/signers.ts";
 
 const attributes: Readonly<Record<string, unknown>> = {
@@ -126,6 +128,48 @@ describe("matches", () => {
     };
     expect(matches(readFilter(JSON.stringify({ attributes: expected })), seen)).toBe(true);
     expect(matches(readFilter('{"isNestedBundle":true}'), seen)).toBe(true);
+  });
+});
+
+describe("transactionSubject", () => {
+  test("shows a transaction's fields by their wire names, amounts and sizes as decimal texts", () => {
+    const owner = encodeBase64url(testKey(1));
+    const wire = {
+      id: idFromBytes(testKey(3)),
+      signature: encodeBase64url(testKey(4)),
+      format: 2,
+      last_tx: "",
+      owner,
+      owner_address: addressOf(testKey(1)),
+      target: idFromBytes(testKey(5)),
+      quantity: "12345678901234567890",
+      reward: "7",
+      data_size: "262144",
+      data_root: encodeBase64url(testKey(6)),
+    };
+    const seen = transactionSubject({
+      format: 2,
+      id: idFromBytes(testKey(3)),
+      signature: wire.signature,
+      lastTx: "",
+      owner,
+      ownerAddress: addressOf(testKey(1)),
+      signatureType: "rsa",
+      tags: [{ name: "Content-Type", value: "a/b" }],
+      rawTags: [],
+      target: wire.target,
+      quantity: requireWinston(wire.quantity),
+      reward: requireWinston(wire.reward),
+      dataSize: 262_144,
+      dataRoot: wire.data_root,
+      data: "",
+      denomination: "",
+      text: "{}",
+    });
+    const filter = readFilter(JSON.stringify({ attributes: { ...wire, content_type: "a/b" } }));
+    expect(matches(filter, seen)).toBe(true);
+    expect(matches(readFilter('{"attributes":{"anchor":""}}'), seen)).toBe(false);
+    expect(matches(readFilter('{"isNestedBundle":true}'), seen)).toBe(false);
   });
 });
 
@@ -246,6 +290,12 @@ describe("readFilter", () => {
     expect(faultOf(long).facts["reason"]).toBe("$ is longer than 1048576 characters");
   });
 });
+
+function requireWinston(text: string): Winston {
+  const winston = readWinston(text);
+  if (winston === undefined) throw new Error(`${text} is no amount`);
+  return winston;
+}
 
 function faultOf(text: string): Failure {
   try {
