@@ -9,6 +9,7 @@
  */
 import { decodeBase64url } from "../lib/base64url.ts";
 import { compareBytes, equalBytes } from "../lib/bytes.ts";
+import type { BlockShape } from "./block.ts";
 import { type Id, idBytes } from "./id.ts";
 import { buildTree, chunkSize, type MerkleLeaf, type MerkleTree } from "./merkle.ts";
 
@@ -78,12 +79,12 @@ export function buildTxTree(transactions: readonly PlacedTransaction[], layout: 
  * @returns Refused when neither layout reproduces `txRoot`, or the one that does is not `blockSize` long.
  */
 export function layoutTransactions(
-  block: { txRoot: string; weaveSize: bigint; blockSize: bigint; shape: string },
+  block: { txRoot: string; weaveSize: bigint; blockSize: bigint; shape: BlockShape },
   transactions: readonly PlacedTransaction[],
 ): BlockLayout {
   const start = block.weaveSize - block.blockSize;
   if (start < 0n) return { kind: "refused", reason: "block_size is above weave_size" };
-  const isProven = block.txRoot !== "" || (transactions.length === 0 && block.shape !== "1.0");
+  const isProven = block.shape !== "1.0";
   const root = decodeBase64url(block.txRoot) ?? noRoot;
   for (const layout of ["plain", "padded"] as const) {
     const tree = buildTxTree(transactions, layout);
@@ -104,7 +105,7 @@ export function ceilToGrid(offset: bigint): bigint {
   return ((offset + grid - 1n) / grid) * grid;
 }
 
-function mismatchOf(shape: string): BlockLayout {
+function mismatchOf(shape: BlockShape): BlockLayout {
   if (shape === "1.0") return { kind: "unplaced" };
   return { kind: "refused", reason: "block_size is not the size of the block's transactions" };
 }
