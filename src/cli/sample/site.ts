@@ -12,10 +12,9 @@ img { width: 100%; height: auto; border-radius: .75rem; margin: 1.5rem 0 .5rem; 
 h1 { font-weight: 650; letter-spacing: -.02em; margin: 1.5rem 0 .25rem; }
 nav a { margin-right: 1rem; }
 audio { width: 100%; }
-code { font-size: .9em; background: color-mix(in srgb, currentColor 10%, transparent); padding: .1em .35em; border-radius: .25em; }
+code { font-size: .9em; background: color-mix(in srgb, currentColor 10%, transparent); }
+code { padding: .1em .35em; border-radius: .25em; }
 .lead { opacity: .75; margin-top: 0; }`;
-
-const nav = `<nav><a href="./">Home</a><a href="about">About</a><a href="notes/1">Note 1</a><a href="notes/2">Note 2</a></nav>`;
 
 function page(title: string, body: string): string {
   return `<!doctype html>
@@ -27,7 +26,8 @@ function page(title: string, body: string): string {
 <link rel="stylesheet" href="style.css">
 </head>
 <body>
-${nav}
+<nav><a href="./">Home</a> <a href="about">About</a>
+<a href="notes/1">Note 1</a> <a href="notes/2">Note 2</a></nav>
 ${body}
 </body>
 </html>
@@ -48,7 +48,8 @@ fetched in chunks as the player asks for them; move the slider and watch <code>2
 const about = page(
   "About this site",
   `<h1>About this site</h1>
-<p>The path <code>about</code> is a key of the manifest; a path that is no key shows the manifest's fallback, which is this page too.</p>
+<p>The path <code>about</code> is a key of the manifest; a path that is no key shows the manifest's fallback,
+which is this page too.</p>
 <p>Ask for it another way: <a href="/graphql">query the index</a>.</p>`,
 );
 
