@@ -5,7 +5,15 @@
  * the query threads.
  * @module
  */
+import type { Database } from "bun:sqlite";
 import type { BlockHash, Id } from "../arweave/id.ts";
+import { createBundleReads } from "./bundle-reads.ts";
+import { createChainReads } from "./chain-reads.ts";
+import { createFilterKeys } from "./filter-key.ts";
+import { createSums } from "./index-sums.ts";
+import { createItemsWithin } from "./items-within.ts";
+import { createLocating } from "./locate.ts";
+import { createPages } from "./page.ts";
 import type { Place } from "./place.ts";
 import type {
   BundleStatus,
@@ -17,6 +25,7 @@ import type {
   PageRow,
   TransactionRow,
 } from "./rows.ts";
+import { checkIntegrity, inSnapshot, openForReading, prepareQuery } from "./sqlite.ts";
 
 /** The block up to which the chain was followed. */
 export type Tip = Readonly<{ height: number; hash: BlockHash; timestamp: number }>;
@@ -41,7 +50,13 @@ export type BlocksPlan = Readonly<{
 }>;
 
 /** An item that overlaps a span of a root transaction's data. */
-export type ItemSpan = Readonly<{ id: Id; digest: Uint8Array; start: number; end: number }>;
+export type ItemSpan = Readonly<{
+  id: Id;
+  /** SHA-256 of the payload; absent for a nested bundle that the index filter left out. */
+  digest?: Uint8Array;
+  start: number;
+  end: number;
+}>;
 
 /** Where a transaction's data lies in the weave; half-open, absolute. */
 export type WeaveSpan = Readonly<{
@@ -121,7 +136,10 @@ export type IndexReader = Readonly<{
   row: (id: Id) => PageRow | undefined;
   /** Rows by place, with one row of look-ahead. */
   page: (plan: PagePlan) => Page;
-  /** Items of every nesting level that overlap `[start, end)` of a root's data, in place order; at most `limit`. */
+  /**
+   * Items of every nesting level that overlap `[start, end)` of a root's data, in place order, also those whose
+   * canonical place is elsewhere; at most `limit`.
+   */
   itemsWithin: (root: Place, start: number, end: number, limit: number) => readonly ItemSpan[];
   /** The transaction whose data holds the absolute weave byte. */
   transactionAt: (weaveOffset: bigint) => WeaveSpan | undefined;
@@ -142,3 +160,76 @@ export type IndexReader = Readonly<{
   integrity: () => readonly string[];
   close: () => void;
 }>;
+
+/** How a reader is opened. */
+export type IndexReaderOptions = Readonly<{
+  /** Page cache, bytes; the operating system caches the rest. */
+  cacheBytes?: number;
+}>;
+
+const cacheBytesDefault = 32 * 2 ** 20;
+const integrityFaultsMax = 20;
+
+/**
+ * Opens the index for reading.
+ *
+ * @throws Error when the file does not exist yet (the writer makes it), or is damaged where it is read first.
+ */
+export function openIndexReader(path: string, options: IndexReaderOptions = {}): IndexReader {
+  const db = openForReading(path, options.cacheBytes ?? cacheBytesDefault);
+  const keys = createFilterKeys(filterSecretOf(db, path));
+  const chain = createChainReads(db);
+  const locating = createLocating(db, keys);
+  const pages = createPages(db, keys);
+  const itemsWithin = createItemsWithin(db);
+
+  return {
+    tip: chain.tip,
+    block: chain.block,
+    blockText: chain.blockText,
+    blocks: chain.blocks,
+    transactionStatus: (id) =>
+      inSnapshot(db, () => {
+        const place = locating.placeOf(id);
+        const tip = chain.tip();
+        const block = place?.offset === -1 ? chain.block(place.height) : undefined;
+        if (block === undefined || tip === undefined) return undefined;
+        return { height: block.height, hash: block.hash, confirmations: tip.height - block.height + 1 };
+      }),
+    transactionText: (id) => {
+      const place = locating.placeOf(id);
+      return place === undefined ? undefined : chain.textAt(place);
+    },
+    locate: (id) => inSnapshot(db, () => locating.locate(id)),
+    placeOf: locating.placeOf,
+    placesOf: (id) => inSnapshot(db, () => locating.placesOf(id)),
+    row: pages.row,
+    page: pages.page,
+    itemsWithin: (root, start, end, limit) => inSnapshot(db, () => itemsWithin(root, start, end, limit)),
+    transactionAt: chain.transactionAt,
+    weaveSpan: (id) => {
+      const place = locating.placeOf(id);
+      return place?.offset === -1 ? chain.weaveSpanAt(place) : undefined;
+    },
+    transactionsOfBlock: chain.transactionsOfBlock,
+    dueMissing: chain.dueMissing,
+    ...createBundleReads(db),
+    ...sumsInSnapshot(db),
+    integrity: () => checkIntegrity(db, integrityFaultsMax),
+    close: () => db.close(),
+  };
+}
+
+function sumsInSnapshot(db: Database): Pick<IndexReader, "counts" | "times"> {
+  const sums = createSums(db);
+  return { counts: () => inSnapshot(db, sums.counts), times: () => inSnapshot(db, sums.times) };
+}
+
+function filterSecretOf(db: Database, path: string): Uint8Array {
+  const found = prepareQuery<{ value: Uint8Array }>(
+    db,
+    "SELECT value FROM meta WHERE name = 'filter_secret'",
+  ).get();
+  if (found === undefined) throw new Error(`the index ${path} was never opened by its writer`);
+  return found.value;
+}

@@ -6,9 +6,35 @@
  * Source: design.md §2.3, §2.4, §6.
  * @module
  */
+
+import { deserialize } from "bun:jsc";
+import type { Database } from "bun:sqlite";
 import type { Id } from "../arweave/id.ts";
-import type { Place } from "./place.ts";
-import type { BlockRows, BundleJob, BundleRow, ItemRow, PendingRow, TransactionRow } from "./rows.ts";
+import { assert } from "../lib/assert.ts";
+import { type Clock, unixSeconds } from "../lib/clock.ts";
+import { type Bundles, createBundles } from "./bundles.ts";
+import { type ChainTables, createChainTables } from "./chain-tables.ts";
+import { createCounts } from "./counts.ts";
+import { createFilterKeys, createFilterSecret } from "./filter-key.ts";
+import { createOwners } from "./owners.ts";
+import { createPending, type Pending } from "./pending.ts";
+import { type Place, packHeight, pendingHeight } from "./place.ts";
+import { createRowTable, type RowTable } from "./row-table.ts";
+import type {
+  BlockRows,
+  BundleFilters,
+  BundleJob,
+  BundleRow,
+  ItemRow,
+  PendingRow,
+  TransactionRow,
+  WeaveLayout,
+} from "./rows.ts";
+import { indexMigrations } from "./schema.ts";
+import { inTransaction, openForWriting, prepareQuery } from "./sqlite.ts";
+import { storedItem } from "./stored-row.ts";
+
+export type { BundleFilters } from "./rows.ts";
 
 /** What a batch of items became. */
 export type ItemsAdded = Readonly<{
@@ -44,6 +70,8 @@ export type IndexWriter = Readonly<{
   rollback: (fromHeight: number) => Readonly<{ blocks: number; rows: number }>;
   /** Fills a transaction that was missing; false when that place is not missing (any more). */
   addMissingTransaction: (place: Place, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
+  /** Sets where the transactions of a block lie in the weave, once all of them are known. */
+  setWeaveLayout: (height: number, layout: WeaveLayout) => void;
   /** Notes one more failed attempt at a missing transaction. */
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
   /** Adds items of a bundle and notes the bundle's progress. */
@@ -73,5 +101,210 @@ export type IndexWriter = Readonly<{
   close: () => void;
 }>;
 
-/** Canonical texts of the filters in force (arweave/filter.ts `canonical`). */
-export type BundleFilters = Readonly<{ unbundleFilter: string; indexFilter: string }>;
+/** How the writer is opened. */
+export type IndexWriterOptions = Readonly<{
+  clock: Clock;
+  /** Page cache, bytes. */
+  cacheBytes?: number;
+}>;
+
+const cacheBytesDefault = 64 * 2 ** 20;
+/** A rollback removes whole blocks, about so many rows at a time: bounds the write-ahead log. */
+const rollbackRows = 20_000;
+const itemsPerPruneStep = 5_000;
+
+/**
+ * Opens the index for writing; creates it when absent.
+ *
+ * @throws Error when the file is damaged or of a newer version.
+ */
+export function openIndexWriter(path: string, options: IndexWriterOptions): IndexWriter {
+  const { clock, cacheBytes = cacheBytesDefault } = options;
+  const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes });
+  const counts = createCounts(db);
+  const owners = createOwners(db, counts);
+  /** One call, one transaction; what was remembered of a failed one is forgotten. */
+  const step = <Answer>(work: () => Answer): Answer => {
+    try {
+      return inTransaction(db, () => {
+        const answer = work();
+        counts.flush();
+        return answer;
+      });
+    } catch (error) {
+      counts.discard();
+      owners.discard();
+      throw error;
+    }
+  };
+  const keys = step(() => createFilterKeys(secretOf(db)));
+  const rows = createRowTable({ db, keys, owners, counts });
+  const chain = createChainTables(db, rows, counts);
+  const bundles = createBundles(db, counts, clock);
+  const pending = createPending({ db, rows, chain, counts });
+  step(bundles.resume);
+
+  return {
+    ...chainSteps({ db, step, rows, chain, bundles, pending, clock }),
+    ...bundleSteps({ db, step, rows, chain, bundles, pending, clock }),
+    checkpoint: () => {
+      db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+    },
+    close: () => db.close(),
+  };
+}
+
+type Parts = Readonly<{
+  db: Database;
+  step: <Answer>(work: () => Answer) => Answer;
+  rows: RowTable;
+  chain: ChainTables;
+  bundles: Bundles;
+  pending: Pending;
+  clock: Clock;
+}>;
+
+type ChainSteps = Pick<
+  IndexWriter,
+  | "addBlock"
+  | "addStrayBlock"
+  | "rollback"
+  | "addMissingTransaction"
+  | "setWeaveLayout"
+  | "postponeMissing"
+  | "addPending"
+  | "removePending"
+  | "expirePending"
+>;
+
+function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainSteps {
+  const tip = prepareQuery<{ height: number }>(
+    db,
+    "SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1",
+  );
+  const nextRemoval = createRemovalSteps(db);
+  const removeFrom = (height: number): Readonly<{ blocks: number; rows: number }> => {
+    bundles.remove(packHeight(height), packHeight(pendingHeight) - 1n);
+    return chain.removeFrom(height);
+  };
+  const addRows = ({ block, transactions, missing, bundles: queued }: BlockRows, followed: boolean): void => {
+    chain.addBlock(block, followed);
+    chain.addTransactions(block.height, transactions, unixSeconds(clock));
+    for (const { txIndex, id } of missing)
+      chain.addMissing({ height: block.height, txIndex, offset: -1 }, id, clock());
+    bundles.queue(queued);
+  };
+
+  return {
+    addBlock: (block) =>
+      step(() => {
+        const before = tip.get();
+        const { height, hash } = block.block;
+        assert(before === undefined || before.height + 1 === height, "blocks are added one after the other");
+        const standing = chain.known(height);
+        // A block that was put there by hand may have been forked away since.
+        if (standing !== undefined && standing.hash.toBase64({ alphabet: "base64url" }) !== hash)
+          removeFrom(height);
+        addRows(block, true);
+      }),
+    addStrayBlock: (block) => step(() => addRows(block, false)),
+    rollback: (fromHeight) => {
+      const removed = { blocks: 0, rows: 0 };
+      for (;;) {
+        const height = nextRemoval(fromHeight);
+        if (height === undefined) return removed;
+        const { blocks, rows } = step(() => removeFrom(height));
+        removed.blocks += blocks;
+        removed.rows += rows;
+      }
+    },
+    addMissingTransaction: (place, row, queued) =>
+      step(() => {
+        if (!chain.foundMissing(place, row.id)) return false;
+        chain.addTransactions(place.height, [row], unixSeconds(clock));
+        bundles.queue(queued);
+        return true;
+      }),
+    setWeaveLayout: (height, layout) => step(() => chain.setWeaveLayout(height, layout)),
+    postponeMissing: (place, nextTryAtMs) => step(() => chain.postponeMissing(place, nextTryAtMs)),
+    addPending: (added) => step(() => pending.add(added, unixSeconds(clock))),
+    removePending: (ids) => step(() => pending.remove(ids)),
+    expirePending: (beforeSeconds) => step(() => pending.expire(beforeSeconds)),
+  };
+}
+
+type BundleSteps = Pick<
+  IndexWriter,
+  "addItems" | "queueBundles" | "takeBundle" | "skipBundle" | "finishBundle" | "failBundle" | "pruneItems"
+>;
+
+function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
+  const heightsWithItems = prepareQuery<{ height: number }>(
+    db,
+    "SELECT height FROM blocks WHERE item_count > 0 AND height BETWEEN ? AND ?",
+  );
+  return {
+    addItems: (batch) =>
+      step(() => {
+        const items = batch.rows instanceof ArrayBuffer ? readItems(batch.rows) : batch.rows;
+        const outcome = rows.add(items.map(storedItem), unixSeconds(clock));
+        bundles.advance(batch.bundle, batch.nextEntry, items.length, outcome.duplicated);
+        bundles.queue(batch.bundles);
+        return outcome;
+      }),
+    queueBundles: (queued) => step(() => bundles.queue(queued)),
+    takeBundle: () => step(bundles.take),
+    skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),
+    finishBundle: (bundle, outcome) => step(() => bundles.finish(bundle, outcome, outcome.itemCount)),
+    failBundle: (bundle, reason, nextTryAtMs) => step(() => bundles.fail(bundle, reason, nextTryAtMs)),
+    pruneItems: ({ ingestedBeforeSeconds, startHeight, endHeight }) => {
+      let removed = 0;
+      for (const { height } of heightsWithItems.all(startHeight, Math.min(endHeight, pendingHeight - 1))) {
+        const range = [packHeight(height), packHeight(height + 1) - 1n];
+        const condition = "n BETWEEN ? AND ? AND sig > 0 AND ingested < ?";
+        let count: number;
+        do {
+          count = step(() => rows.remove(condition, [...range, ingestedBeforeSeconds], itemsPerPruneStep));
+          removed += count;
+        } while (count === itemsPerPruneStep);
+      }
+      return removed;
+    },
+  };
+}
+
+/** Answers from which height the next step of a rollback removes; undefined when nothing is left. */
+function createRemovalSteps(db: Database): (fromHeight: number) => number | undefined {
+  const newest = prepareQuery<{ height: number; weight: number }>(
+    db,
+    `SELECT height, stored_count + item_count AS weight FROM blocks WHERE height >= ?
+     ORDER BY height DESC LIMIT 1000`,
+  );
+  return (fromHeight) => {
+    let height: number | undefined;
+    let weight = 0;
+    for (const block of newest.all(fromHeight)) {
+      height = block.height;
+      weight += block.weight;
+      if (weight >= rollbackRows) break;
+    }
+    return height;
+  };
+}
+
+function secretOf(db: Database): Uint8Array {
+  const found = prepareQuery<{ value: Uint8Array }>(
+    db,
+    "SELECT value FROM meta WHERE name = 'filter_secret'",
+  ).get();
+  if (found !== undefined) return found.value;
+  const secret = createFilterSecret();
+  db.run("INSERT INTO meta VALUES ('filter_secret', ?)", [secret]);
+  return secret;
+}
+
+function readItems(serialised: ArrayBuffer): readonly ItemRow[] {
+  const rows: unknown = deserialize(serialised);
+  assert(Array.isArray(rows), "a batch of items is a list");
+  return rows;
+}

@@ -79,6 +79,9 @@ export type BlockRow = Readonly<{
 /** A transaction that a block names and that no source would give yet. */
 export type MissingRow = Readonly<{ place: Place; id: Id; attempts: number }>;
 
+/** Where transactions of one block lie in the weave; half-open, absolute. */
+export type WeaveLayout = readonly Readonly<{ txIndex: number; start: bigint; end: bigint }>[];
+
 /** A bundle to be queued: a transaction, or an item that is a bundle itself. */
 export type BundleRow = Readonly<{
   id: Id;
@@ -114,6 +117,9 @@ export type BundleJob = BundleRow &
     /** Items of this bundle that are in the index already, from the batches before `nextEntry`. */
     matchedCount: number;
   }>;
+
+/** Canonical texts of the filters in force (arweave/filter.ts `canonical`). */
+export type BundleFilters = Readonly<{ unbundleFilter: string; indexFilter: string }>;
 
 /** The bundle status record of the specification; times are Unix seconds, absent values null. */
 export type BundleStatus = Readonly<{

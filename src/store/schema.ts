@@ -25,7 +25,8 @@
  *   pass 2^63. weave_start and weave_end are absolute and half-open; NULL where unknown or without data.
  * blocks: stored_count: rows of `transactions` at that height; item_count: rows of `items` that are data items;
  *   last_item_at: the newest `ingested` of these; followed: 0 for a block that stands there for single transactions.
- * bundles: state of each bundle; due_at is Unix milliseconds, NULL when nothing is to be done.
+ * bundles: state of each bundle; due_at is Unix milliseconds, NULL when nothing is to be done; next_…: how far the
+ *   present run is, and what it has found up to there.
  * counters: sums that would be dear to count (counts.ts).
  */
 const tables = `
@@ -122,6 +123,8 @@ CREATE TABLE bundles (
   state TEXT NOT NULL CHECK (state IN ('queued', 'unbundling', 'skipped', 'indexed', 'failed')),
   due_at INTEGER,
   next_entry INTEGER NOT NULL DEFAULT 0,
+  next_matched INTEGER NOT NULL DEFAULT 0,
+  next_duplicated INTEGER NOT NULL DEFAULT 0,
   reason TEXT,
   format_id INTEGER,
   unbundle_filter_id INTEGER REFERENCES filters,

@@ -1,0 +1,85 @@
+/**
+ * Pages of rows: a plan walked in place order, with one row of look-ahead.
+ *
+ * The cursor is the place, so that a page begins after the last row of the one before it, whatever came and went
+ * in between: a row that stands still is neither lost nor repeated.
+ * Source: design.md §6, §7.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { blockHashFromBytes, type Id, idFromBytes } from "../arweave/id.ts";
+import { assert } from "../lib/assert.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
+import type { FilterKeys } from "./filter-key.ts";
+import { createPlanner } from "./page-plan.ts";
+import type { StepRow } from "./page-sql.ts";
+import { createWalker } from "./page-walk.ts";
+import { placeOfHalves } from "./place.ts";
+import type { Page, PageBlock, PagePlan, PageRow } from "./rows.ts";
+import { inSnapshot } from "./sqlite.ts";
+import { addressFromBytes, textOfStored } from "./stored-row.ts";
+import { decodeTagBlob } from "./tag-blob.ts";
+
+/** The part of the reader that answers pages. */
+export type Pages = Readonly<{
+  page: (plan: PagePlan) => Page;
+  row: (id: Id) => PageRow | undefined;
+}>;
+
+const allColumns = { tags: true, ownerKey: true, parent: true, block: true } as const;
+
+/** Opens pages over a reader's connection. */
+export function createPages(db: Database, keys: FilterKeys): Pages {
+  const planOf = createPlanner(db, keys);
+  const walkRows = createWalker(db);
+
+  const page = (plan: PagePlan): Page =>
+    inSnapshot(db, () => {
+      assert(Number.isSafeInteger(plan.limit) && plan.limit > 0, "a page has one row or more");
+      const walk = planOf(plan);
+      const rows: PageRow[] = [];
+      walkRows(walk, plan, plan.columns, plan.limit + 1, (found) => {
+        const row = pageRow(found);
+        if (walk.matches(row)) rows.push(row);
+        return rows.length > plan.limit ? "enough" : "more";
+      });
+      return { rows: rows.slice(0, plan.limit), hasNextPage: rows.length > plan.limit };
+    });
+
+  return {
+    page,
+    row: (id) => page({ ids: [id], order: "asc", limit: 1, columns: allColumns }).rows[0],
+  };
+}
+
+function pageRow(row: StepRow): PageRow {
+  return {
+    kind: row.sig < 0 ? "transaction" : "item",
+    place: placeOfHalves(row.high, row.low === 0 ? -1 : row.low * 64 + row.fine),
+    id: idFromBytes(row.id),
+    ownerAddress: addressFromBytes(row.address),
+    ownerKey: row.ownerKey === null ? "" : encodeBase64url(row.ownerKey),
+    target: textOfStored(row.target),
+    anchor: textOfStored(row.anchor),
+    signatureType: row.sig,
+    size: row.size,
+    headerSize: row.head,
+    tags: row.tags === null ? [] : decodeTagBlob(row.tags),
+    quantity: BigInt(row.quantity ?? 0),
+    reward: BigInt(row.reward ?? 0),
+    format: row.format ?? 2,
+    parentId: row.parentId === null ? undefined : idFromBytes(row.parentId),
+    block: blockOf(row),
+    ingestedAt: row.ingested,
+  };
+}
+
+function blockOf({ height, hash, timestamp, previous }: StepRow): PageBlock | undefined {
+  if (height === null || hash === null || timestamp === null) return undefined;
+  return {
+    height,
+    hash: blockHashFromBytes(hash),
+    timestamp,
+    previous: previous === null ? "" : blockHashFromBytes(previous),
+  };
+}

@@ -1,0 +1,109 @@
+/**
+ * Pending rows, for the writer: transactions of the mempool and items that were uploaded or announced.
+ *
+ * They stand above every block, in the order in which they came. When their id is found in a block, the row there
+ * becomes the canonical one and the pending row waits among the duplicates, until it expires or a reorganisation
+ * makes it canonical again.
+ * Source: design.md §6, contract.md §3 (queue-data-item).
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { type Id, idBytes } from "../arweave/id.ts";
+import type { ChainTables } from "./chain-tables.ts";
+import type { Counts } from "./counts.ts";
+import { packHeight, pendingHeight, pendingPlace, transactionsPerBlockMax } from "./place.ts";
+import type { RowTable } from "./row-table.ts";
+import type { PendingRow } from "./rows.ts";
+import { prepareQuery } from "./sqlite.ts";
+import { storedPending } from "./stored-row.ts";
+
+/** The pending rows of one database, for the writer, inside its transaction. */
+export type Pending = Readonly<{
+  add: (rows: readonly PendingRow[], ingested: number) => number;
+  remove: (ids: readonly Id[]) => number;
+  expire: (beforeSeconds: number) => number;
+}>;
+
+/** What pending rows work with; all of one database. */
+export type PendingParts = Readonly<{ db: Database; rows: RowTable; chain: ChainTables; counts: Counts }>;
+
+const rowsPerRemoval = 5_000;
+const stepsPerTransaction = 2 ** 31;
+
+/** Opens the pending rows of one database. */
+export function createPending({ db, rows, chain, counts }: PendingParts): Pending {
+  const firstPending = packHeight(pendingHeight);
+  const readSequence = prepareQuery<{ value: number }>(
+    db,
+    "SELECT value FROM meta WHERE name = 'pending_sequence'",
+  );
+  const writeSequence = db.prepare("INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
+  const dropParts = ["transactions", "transaction_texts"].map((table) =>
+    db.prepare(`DELETE FROM ${table} WHERE n = (? << 31) | ?`),
+  );
+  const duplicatesOf = prepareQuery<{ high: number; low: number }>(
+    db,
+    "SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM duplicates WHERE id = ? AND n >= ?",
+  );
+  const dropDuplicates = db.prepare("DELETE FROM duplicates WHERE id = ? AND n >= ?");
+  const expired = "n >= ? AND ingested < ? AND (trusted = 1 OR sig < 0)";
+  const expiredPlaces = prepareQuery<{ high: number; low: number }>(
+    db,
+    `SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM items WHERE ${expired} AND sig < 0 UNION ALL
+     SELECT n >> 31, n & 0x7fffffff FROM duplicates WHERE ${expired} AND sig < 0`,
+  );
+  const dropPartsAt = ({ high, low }: Readonly<{ high: number; low: number }>): void => {
+    for (const statement of dropParts) statement.run(high, low);
+  };
+  const isPending = (high: number): boolean => Math.floor(high / transactionsPerBlockMax) === pendingHeight;
+
+  const removeOne = (id: Id): number => {
+    const bytes = idBytes(id);
+    const canonical = rows.find([{ id: bytes }]).get(id);
+    for (const place of duplicatesOf.all(bytes, firstPending)) dropPartsAt(place);
+    const apart = dropDuplicates.run(bytes, firstPending).changes;
+    counts.add("duplicates", -apart);
+    if (canonical === undefined || !isPending(canonical.high)) return apart;
+    dropPartsAt(canonical);
+    return apart + rows.remove("n = (? << 31) | ?", [canonical.high, canonical.low], 1);
+  };
+
+  return {
+    add: (pending, ingested) => {
+      const standing = rows.find(pending.map(({ id }) => ({ id: idBytes(id) })));
+      const fresh = [...new Map(pending.map((row) => [row.id, row])).values()].filter(
+        (row) => !standing.has(row.id),
+      );
+      let sequence = readSequence.get()?.value ?? 0;
+      const placed = fresh.map((row) => {
+        sequence = nextSequence(sequence);
+        return { place: pendingPlace(sequence), row };
+      });
+      writeSequence.run(sequence);
+      rows.add(
+        placed.map(({ place, row }) => storedPending(place, row)),
+        ingested,
+      );
+      for (const { place, row } of placed)
+        if (row.transaction !== undefined) chain.addPendingTransaction(place, row.transaction);
+      return fresh.length;
+    },
+    remove: (ids) => ids.reduce((sum, id) => sum + removeOne(id), 0),
+    expire: (beforeSeconds) => {
+      for (const place of expiredPlaces.all(firstPending, beforeSeconds, firstPending, beforeSeconds))
+        dropPartsAt(place);
+      let removed = 0;
+      let step: number;
+      do {
+        step = rows.remove(expired, [firstPending, beforeSeconds], rowsPerRemoval);
+        removed += step;
+      } while (step === rowsPerRemoval);
+      return removed;
+    },
+  };
+}
+
+/** The next number of a pending row; one whose lower part would be 0 is passed over, 0 means a transaction of a block. */
+function nextSequence(sequence: number): number {
+  return (sequence + 1) % stepsPerTransaction === 0 ? sequence + 2 : sequence + 1;
+}
