@@ -54,7 +54,8 @@ export async function contentAnswer(
   if (meaning.kind === "unsatisfiable") return unsatisfiable(size, whole);
   if (meaning.kind === "whole") {
     const headers = new Headers(whole);
-    const read = () => spanBody(content, { start: 0, end: size }, bufferBytesMax, wish.signal);
+    const read = () =>
+      spanBody(rangeIgnored(content, wish), { start: 0, end: size }, bufferBytesMax, wish.signal);
     return await send(200, headers, size, wish.headOnly, read);
   }
   const headers = partHeaders(whole);
@@ -65,6 +66,14 @@ export async function contentAnswer(
     return await send(206, headers, only.end - only.start, wish.headOnly, read);
   }
   return await sendSpans(content, headers, tag, meaning.spans, wish, bufferBytesMax);
+}
+
+/**
+ * Content whose Range was not heeded must not leave as a file: Bun applies to a file's 200 what it takes for a Range,
+ * and it reads some that are none, such as "bytes = 0-9".
+ */
+function rangeIgnored(content: ReadableContent, wish: ContentWish): ReadableContent {
+  return wish.range === null ? content : { ...content, file: async () => undefined };
 }
 
 async function sendSpans(

@@ -89,7 +89,7 @@ export function readSandboxLabel(label: string): Id | undefined {
 
 function readHost(name: string, roots: readonly string[]): HostMeaning {
   const root = roots.find((candidate) => name.endsWith(`.${candidate}`));
-  if (root === undefined) return shared;
+  if (root === undefined || roots.includes(name)) return shared;
   const label =
     name
       .slice(0, -root.length - 1)

@@ -1,0 +1,66 @@
+/**
+ * Which requests are sent to an id's own host.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import {
+  asksForServiceWorker,
+  type FetchFacts,
+  isolationReasons,
+  leavesSharedHost,
+} from "../../src/gateway/isolation.ts";
+
+const none: FetchFacts = { destination: null, otherFetchMetadata: false, accept: null, serviceWorker: null };
+const page = "text/html,application/xhtml+xml,*/*;q=0.8";
+
+describe("with a root host", () => {
+  const rules = { mode: "auto", hasRootHost: true, redirectAll: false } as const;
+  test.each([
+    ["a page that is opened", { destination: "document" }, true],
+    ["a frame", { destination: "iframe" }, true],
+    ["an embedded object", { destination: "object" }, true],
+    ["an old browser's page", { accept: page }, true],
+    ["an image", { destination: "image" }, false],
+    ["a script", { destination: "script" }, false],
+    ["fetch", { destination: "empty", accept: "*/*" }, false],
+    ["fetch that asks for HTML", { destination: "empty", accept: page }, false],
+    ["a video that accepts anything", { destination: "video", accept: page }, false],
+    ["metadata without a destination", { otherFetchMetadata: true, accept: page }, false],
+    ["a program", {}, false],
+    ["curl", { accept: "*/*" }, false],
+  ])("%s leaves the shared host: %p", (_name, facts, leaves) => {
+    expect(leavesSharedHost(rules, { ...none, ...facts })).toBe(leaves);
+  });
+
+  test("everything leaves when the operator says so", () => {
+    expect(leavesSharedHost({ ...rules, redirectAll: true }, none)).toBe(true);
+  });
+});
+
+test.each([
+  ["auto", false],
+  ["csp", false],
+  ["off", true],
+  ["off", false],
+] as const)("mode %s with a root host: %p leaves pages where they are", (mode, hasRootHost) => {
+  expect(
+    leavesSharedHost({ mode, hasRootHost, redirectAll: true }, { ...none, destination: "document" }),
+  ).toBe(false);
+});
+
+test.each([
+  [null, false],
+  ["script", true],
+  [" SCRIPT ", true],
+  ["style", false],
+])("Service-Worker %p asks to become one: %p", (serviceWorker, asks) => {
+  expect(asksForServiceWorker({ ...none, serviceWorker })).toBe(asks);
+});
+
+test("an operator is told when all ids share one origin", () => {
+  const shared = { hasRootHost: false, redirectAll: false };
+  expect(isolationReasons({ ...shared, mode: "auto" })).toHaveLength(1);
+  expect(isolationReasons({ ...shared, mode: "off" })).toHaveLength(1);
+  expect(isolationReasons({ ...shared, mode: "csp" })).toEqual([]);
+  expect(isolationReasons({ ...shared, mode: "auto", hasRootHost: true })).toEqual([]);
+});

@@ -1,0 +1,448 @@
+/**
+ * Content over the wire: what headers say of it, what is kept and for how long, what trouble becomes.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { Failure } from "../../src/failures.ts";
+import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { createMemoryContent, idOf, patternBytes } from "../support/memory-content.ts";
+
+const content = createMemoryContent();
+let now = Date.now();
+const { server, gateway, close, lines } = openGatewayServer({ content, clock: () => now });
+afterAll(close);
+
+const text = (value: string) => new TextEncoder().encode(value);
+const large = 2 ** 20 + 17;
+const cold = 9 * 2 ** 20 + 5;
+
+const page = content.put("page", { body: text("<p>hello"), contentType: "text/html; charset=utf-8" });
+const plain = content.put("plain", { body: text("plain"), contentType: "text/plain", digest: "known" });
+const untyped = content.put("untyped", { body: text("bytes") });
+const unstable = content.put("unstable", { body: text("new"), contentType: "text/plain", stable: false });
+const unverified = content.put("unverified", {
+  body: text("who knows"),
+  contentType: "text/plain",
+  verified: false,
+});
+const zipped = content.put("zipped", {
+  body: Bun.gzipSync(text("zipped")),
+  contentType: "text/plain",
+  contentEncoding: "gzip",
+});
+const bigFile = content.put("big file", {
+  body: patternBytes(large),
+  from: "file",
+  contentType: "image/png",
+});
+const bigOctets = content.put("big octets", { body: patternBytes(large), from: "file", fileOffset: 100 });
+const bigSource = content.put("big source", {
+  body: patternBytes(cold),
+  from: "source",
+  contentType: "video/mp4",
+});
+const smallSource = content.put("small source", {
+  body: patternBytes(70_000),
+  from: "source",
+  contentType: "image/gif",
+});
+const midSource = content.put("mid source", {
+  body: patternBytes(3 * 2 ** 20),
+  from: "source",
+  contentType: "image/gif",
+});
+const breaking = content.put("breaking", {
+  body: patternBytes(cold),
+  from: "source",
+  breaksAt: 4 * 2 ** 20,
+  contentType: "video/mp4",
+});
+const broken = content.put("broken", { body: patternBytes(cold), from: "source", breaksAt: 0 });
+const svg = content.put("svg", { body: text("<svg/>"), contentType: "image/svg+xml" });
+const pdf = content.put("pdf", { body: text("%PDF"), contentType: "application/pdf" });
+const hostile = content.put("hostile", { body: text("x"), contentType: "text/html\r\nSet-Cookie: a=b" });
+
+const get = (path: string, more = "") => wire(server.port, `GET ${path} HTTP/1.1${more}`);
+const head = (path: string, more = "") => wire(server.port, `HEAD ${path} HTTP/1.1${more}`);
+const header = (answer: WireAnswer, name: string) =>
+  answer.headers
+    .filter(([found]) => found === name.toLowerCase())
+    .map(([, value]) => value)
+    .join(" | ");
+
+describe("headers of content", () => {
+  test("say what it is, that it was checked, and that it never changes", async () => {
+    const answer = await get(`/${plain}`, "\r\nX-Request-Id: r-1");
+    const digest = createHash("sha256").update("plain").digest();
+    expect(answer.status).toBe(200);
+    expect(answer.body.toString()).toBe("plain");
+    expect(Object.fromEntries(answer.headers)).toEqual({
+      "content-type": "text/plain",
+      "content-length": "5",
+      etag: `"${plain}"`,
+      "cache-control": "public, max-age=2592000, immutable",
+      "accept-ranges": "bytes",
+      "x-content-type-options": "nosniff",
+      "x-ar-io-data-id": plain,
+      "x-ar-io-digest": digest.toString("base64url"),
+      "content-digest": `sha-256=:${digest.toString("base64")}:`,
+      "repr-digest": `sha-256=:${digest.toString("base64")}:`,
+      "x-ar-io-verified": "true",
+      "x-ar-io-stable": "true",
+      "x-ar-io-trusted": "true",
+      "x-ar-io-hops": "0",
+      "x-cache": "HIT",
+      "access-control-allow-origin": "*",
+      "access-control-expose-headers": "*, Authorization",
+      "x-request-id": "r-1",
+      date: expect.any(String),
+    });
+  });
+
+  const kinds: readonly (readonly [string, string])[] = [
+    ["a page", page],
+    ["text with a digest", plain],
+    ["bytes without a type", untyped],
+    ["what is not stable yet", unstable],
+    ["what nobody checked", unverified],
+    ["a coded body", zipped],
+    ["a large file", bigFile],
+    ["a large file without a type", bigOctets],
+    ["a large body at a source", bigSource],
+    ["a small body at a source", smallSource],
+    ["a drawing", svg],
+    ["a document", pdf],
+    ["a type that is none", hostile],
+  ];
+
+  test.each(kinds)("of HEAD are those of GET: %s", async (_name, id) => {
+    for (const path of [`/${id}`, `/raw/${id}`, `/${id}?download=1`, `/raw/${id}?filename=a.txt`]) {
+      const rounds = [await get(path), await head(path), await get(path), await head(path)];
+      const [first, headFirst, second, headSecond] = rounds.map((answer) => {
+        const said = Object.fromEntries(answer.headers);
+        // The first reading of a body at a source is told from the next; a large one leaves without its length.
+        const { date, "x-request-id": _id, "x-cache": _cache, ...rest } = said;
+        expect(date).toBeDefined();
+        return rest;
+      });
+      expect(headSecond).toEqual({ "content-length": expect.any(String), ...withoutFraming(second) });
+      expect({ ...digests(first), ...headFirst }).toEqual({
+        "content-length": expect.any(String),
+        ...withoutFraming(first),
+      });
+    }
+  });
+
+  const withoutFraming = ({ "transfer-encoding": _framing, ...rest }: Record<string, string> = {}) => rest;
+  const digests = (said: Record<string, string> = {}) =>
+    Object.fromEntries(Object.entries(said).filter(([name]) => name.endsWith("digest")));
+
+  test("of a small transaction have a digest once it was read", async () => {
+    const digest = createHash("sha256").update("<p>hello").digest("base64url");
+    await get(`/${page}`);
+    expect(header(await head(`/${page}`), "x-ar-io-digest")).toBe(digest);
+  });
+
+  test("of a part have the digest of the whole, and none of the part", async () => {
+    const answer = await get(`/${plain}`, "\r\nRange: bytes=0-1");
+    expect([header(answer, "repr-digest") !== "", header(answer, "content-digest")]).toEqual([true, ""]);
+  });
+
+  test.each([
+    [plain, `"${plain}"`, "public, max-age=2592000, immutable", "true", "true"],
+    [unstable, `"${unstable}"`, "public, max-age=7200", "true", "false"],
+    [unverified, `"${unverified}.u"`, "public, max-age=7200", "false", "true"],
+  ])("%s: tag %s, %s, verified %s, stable %s", async (id, tag, cache, verified, stable) => {
+    for (const answer of [await get(`/${id}`), await head(`/raw/${id}`), await get(`/${id}`)]) {
+      const names = ["etag", "cache-control", "x-ar-io-verified", "x-ar-io-stable"];
+      expect(names.map((name) => header(answer, name))).toEqual([tag, cache, verified, stable]);
+    }
+  });
+
+  test("never name the cache's file", async () => {
+    for (const id of [bigOctets, bigFile, untyped, hostile])
+      for (const range of ["", "\r\nRange: bytes=5-2000", `\r\nRange: bytes=0-${large - 1}`])
+        for (const answer of [
+          await get(`/${id}`, range),
+          await head(`/${id}`, range),
+          await get(`/raw/${id}`, range),
+        ])
+          expect(["", "inline"]).toContain(header(answer, "content-disposition"));
+  });
+
+  test("pass a coded body on as it is stored, ranges over the stored bytes", async () => {
+    const whole = await get(`/${zipped}`);
+    expect(header(whole, "content-encoding")).toBe("gzip");
+    expect(Buffer.from(Bun.gunzipSync(new Uint8Array(whole.body))).toString()).toBe("zipped");
+    const part = await get(`/${zipped}`, "\r\nRange: bytes=0-1");
+    expect([part.body.toString("hex"), header(part, "content-encoding")]).toEqual(["1f8b", "gzip"]);
+  });
+
+  test("do not let a tag write headers", async () => {
+    const answer = await get(`/${hostile}`);
+    expect([answer.status, header(answer, "content-type"), header(answer, "set-cookie")]).toEqual([
+      200,
+      "application/octet-stream",
+      "",
+    ]);
+  });
+
+  test.each([
+    ["download=1", "attachment"],
+    ["download=true", "attachment"],
+    ["download=0", ""],
+    ["download=false", ""],
+    ["filename=a.txt", 'inline; filename="a.txt"'],
+    ["download=1&filename=%E6%97%A5.txt", `attachment; filename="_.txt"; filename*=UTF-8''%E6%97%A5.txt`],
+    ["filename=a%0D%0AX-Evil:%201", 'inline; filename="a__X-Evil: 1"'],
+    ["other=1", ""],
+  ])("with ?%s have the disposition %j", async (query, disposition) => {
+    const answer = await get(`/${plain}?${query}`);
+    expect([answer.status, header(answer, "content-disposition"), header(answer, "x-evil")]).toEqual([
+      200,
+      disposition,
+      "",
+    ]);
+  });
+
+  test.each([page, svg, pdf])("keep /raw of an active type from running anything: %s", async (id) => {
+    expect(header(await get(`/raw/${id}`), "content-security-policy")).toBe("sandbox");
+    expect(header(await get(`/${id}`), "content-security-policy")).toBe("");
+  });
+});
+
+describe("not modified", () => {
+  test.each(["*", `"${plain}"`, `W/"${plain}"`, `"a", "${plain}"`])("If-None-Match: %s", async (tag) => {
+    for (const answer of [
+      await get(`/${plain}`, `\r\nIf-None-Match: ${tag}`),
+      await head(`/raw/${plain}`, `\r\nIf-None-Match: ${tag}\r\nRange: bytes=0-1`),
+    ]) {
+      expect(answer.status).toBe(304);
+      expect(answer.body.length).toBe(0);
+      expect([
+        header(answer, "etag"),
+        header(answer, "content-type"),
+        header(answer, "content-digest"),
+      ]).toEqual([`"${plain}"`, "", ""]);
+      expect(header(answer, "cache-control")).toBe("public, max-age=2592000, immutable");
+    }
+  });
+
+  test.each([`"${plain}.u"`, '"other"', plain])("If-None-Match: %s gets the body", async (tag) => {
+    expect((await get(`/${plain}`, `\r\nIf-None-Match: ${tag}`)).body.toString()).toBe("plain");
+  });
+});
+
+describe("a body that is not on this disk", () => {
+  test("arrives whole and chunked when it is large, with its length on HEAD", async () => {
+    const answer = await wire(server.port, `GET /raw/${bigSource} HTTP/1.1`, 5_000);
+    expect(header(answer, "transfer-encoding")).toBe("chunked");
+    expect(dechunk(answer.body).equals(Buffer.from(patternBytes(cold)))).toBe(true);
+    expect(header(await head(`/raw/${bigSource}`), "content-length")).toBe(String(cold));
+    expect(header(answer, "x-cache")).toBe("MISS");
+  });
+
+  test("has its length when it fits in the buffer", async () => {
+    const answer = await get(`/raw/${midSource}`);
+    expect([header(answer, "content-length"), header(answer, "transfer-encoding")]).toEqual([
+      String(3 * 2 ** 20),
+      "",
+    ]);
+    expect(answer.body.equals(Buffer.from(patternBytes(3 * 2 ** 20)))).toBe(true);
+  });
+
+  test("that breaks in the middle cuts the connection", async () => {
+    const answer = await wire(server.port, `GET /raw/${breaking} HTTP/1.1`, 5_000);
+    expect(answer.status).toBe(200);
+    expect(answer.end).toBe("reset");
+    expect(answer.body.subarray(-5).toString()).not.toBe("0\r\n\r\n");
+  });
+
+  test("that cannot be had at all is an answer that says so", async () => {
+    const answer = await get(`/raw/${broken}`);
+    expect([answer.status, header(answer, "retry-after"), header(answer, "cache-control")]).toEqual([
+      502,
+      "5",
+      "no-store",
+    ]);
+    expect(answer.body.toString()).toBe('"No source could provide valid data"');
+  });
+
+  test("is not read on when its reader has left", async () => {
+    const leaving = await wire(server.port, `GET /raw/${bigSource} HTTP/1.1`, 30);
+    expect(leaving.status).toBe(200);
+    const deadline = Date.now() + 3_000;
+    while (content.openReads() > 0 && Date.now() < deadline) await Bun.sleep(10);
+    expect(content.openReads()).toBe(0);
+  });
+
+  test("costs HEAD nothing", async () => {
+    content.sourceReads.length = 0;
+    await head(`/raw/${bigSource}`);
+    await head(`/raw/${bigSource}`, "\r\nRange: bytes=0-9");
+    await get(`/raw/${bigSource}`, `\r\nIf-None-Match: "${bigSource}"`);
+    expect(content.sourceReads).toEqual([]);
+  });
+});
+
+function dechunk(body: Buffer): Buffer {
+  const pieces: Buffer[] = [];
+  for (let at = 0; at < body.length; ) {
+    const lineEnd = body.indexOf("\r\n", at);
+    const size = Number.parseInt(body.subarray(at, lineEnd).toString(), 16);
+    if (size === 0) break;
+    pieces.push(body.subarray(lineEnd + 2, lineEnd + 2 + size));
+    at = lineEnd + 2 + size + 2;
+  }
+  return Buffer.concat(pieces);
+}
+
+describe("what cannot be served", () => {
+  const unknown = idOf("unknown");
+  const blocked = content.put("blocked", { body: text("no"), contentType: "text/plain" });
+  content.block(blocked);
+
+  test.each([
+    [`/${unknown}`, 404, "Not Found"],
+    [`/raw/${unknown}`, 404, "Not Found"],
+    [`/${unknown}/a/b`, 404, "Not Found"],
+    [`/${plain}/below`, 404, "Not Found"],
+    [`/raw/${plain}/below`, 404, "Not Found"],
+    [`/${"A".repeat(42)}B`, 404, "Not Found"],
+    [`/raw/${"A".repeat(42)}B`, 404, "Not Found"],
+    ["/raw/short", 400, "Invalid ID"],
+    [`/raw/${"A".repeat(44)}`, 400, "Invalid ID"],
+    ["/raw/", 400, "Invalid ID"],
+    ["/raw", 400, "Invalid ID"],
+    [`/raw/${"!".repeat(43)}`, 400, "Invalid ID"],
+    ["/short", 404, "Not Found"],
+    [`/${plain.slice(0, 42)}`, 404, "Not Found"],
+    [`/raw/%zz`, 400, "Malformed path"],
+    [`/${plain}/%e0%a4%a`, 400, "Malformed path"],
+    [`/${blocked}`, 451, "Blocked by this gateway's content policy"],
+    [`/raw/${blocked}`, 451, "Blocked by this gateway's content policy"],
+  ])("GET and HEAD %s answer %d %j", async (path, status, message) => {
+    const [got, asked] = [await get(path), await head(path)];
+    expect([got.status, asked.status]).toEqual([status, status]);
+    expect(got.body.toString()).toBe(JSON.stringify(message));
+    expect(header(got, "content-type")).toBe("application/json; charset=utf-8");
+    expect(header(asked, "content-length")).toBe(String(got.body.length));
+    if (status === 404) expect(header(got, "cache-control")).toBe("no-store");
+    expect(header(got, "access-control-allow-origin")).toBe("*");
+  });
+
+  test.each(["", "\r\nRange: bytes=0-0", `\r\nIf-None-Match: "${blocked}"`, "\r\nIf-None-Match: *"])(
+    "is refused alike with %j",
+    async (more) => {
+      expect((await get(`/raw/${blocked}`, more)).status).toBe(451);
+    },
+  );
+
+  test("is refused under every spelling of its id", async () => {
+    const spelled = `%${blocked.charCodeAt(0).toString(16)}${blocked.slice(1)}`;
+    for (const path of [`/${spelled}`, `/raw/${spelled}`, `/%72aw/${blocked}`, `//../${blocked}`])
+      expect((await get(path)).status).toBe(451);
+  });
+
+  test("is refused at once, also where it was in memory", async () => {
+    const soon = content.put("soon refused", { body: text("yes"), contentType: "text/plain" });
+    expect((await get(`/${soon}`)).status).toBe(200);
+    expect(gateway.hit(new Request(`http://127.0.0.1:${server.port}/${soon}`))).toBeDefined();
+    content.block(soon);
+    gateway.forget(soon);
+    expect((await get(`/${soon}`)).status).toBe(451);
+  });
+
+  test.each([
+    ["source_failed", 502],
+    ["busy", 503],
+    ["source_timeout", 504],
+  ] as const)("because of %s answers %d, to be asked again, kept by nobody", async (code, status) => {
+    const id = idOf(`failing ${code}`);
+    content.fail(id, new Failure(code, { secret: "inner fact" }));
+    for (const path of [`/${id}`, `/raw/${id}`]) {
+      const answer = await get(path);
+      expect(answer.status).toBe(status);
+      expect([header(answer, "retry-after"), header(answer, "cache-control")]).toEqual(["5", "no-store"]);
+      expect(answer.body.toString()).not.toContain("inner");
+    }
+    expect(lines.some((line) => line["code"] === code && JSON.stringify(line).includes("inner fact"))).toBe(
+      true,
+    );
+  });
+
+  test("because of a defect answers 500, says nothing of it, and logs it whole", async () => {
+    const id = idOf("defect");
+    content.fail(id, new Error("the inside") as Failure);
+    const answer = await get(`/${id}`, "\r\nX-Request-Id: defect-1");
+    expect([answer.status, answer.body.toString()]).toEqual([500, '"Internal Server Error"']);
+    const line = lines.find((found) => found["requestId"] === "defect-1" && found["message"] === "defect");
+    expect(line).toMatchObject({ level: "error", error: { message: "the inside" } });
+  });
+});
+
+describe("other methods", () => {
+  test.each(["POST", "PUT", "DELETE", "PATCH"])(
+    "%s of an id answers 405 with what is allowed",
+    async (method) => {
+      for (const path of [`/${plain}`, `/raw/${plain}`, `/${plain}/a`]) {
+        const answer = await wire(server.port, `${method} ${path} HTTP/1.1\r\nContent-Length: 0`);
+        expect([answer.status, header(answer, "allow"), answer.body.toString()]).toEqual([
+          405,
+          "GET, HEAD, OPTIONS",
+          '"Method Not Allowed"',
+        ]);
+      }
+    },
+  );
+});
+
+describe("in memory", () => {
+  beforeAll(async () => {
+    await get(`/${plain}`);
+  });
+  const hit = (path: string, headers: Record<string, string> = {}, method = "GET") =>
+    gateway.hit(new Request(`http://127.0.0.1:1${path}`, { headers, method }));
+
+  test("a small body that was read is answered without being opened again", async () => {
+    const opened = content.opened();
+    const answer = await get(`/${plain}`);
+    expect(answer.body.toString()).toBe("plain");
+    expect(header(answer, "x-cache")).toBe("HIT");
+    expect(content.opened()).toBe(opened);
+  });
+
+  test("an answer has the request's id only when the request had one", async () => {
+    expect(header(await get(`/${plain}`), "x-request-id")).toBe("");
+    expect(header(await get(`/${plain}`, "\r\nX-Request-Id: mine"), "x-request-id")).toBe("mine");
+  });
+
+  test.each([
+    [`/${plain}`, {}, true],
+    [`/${plain}?download=1`, {}, false],
+    [`/${plain}`, { range: "bytes=0-1" }, false],
+    [`/${plain}`, { "if-none-match": "*" }, false],
+    [`/${plain}`, { "x-request-id": "a" }, false],
+    [`/${plain}`, { "service-worker": "script" }, false],
+    [`/${plain}`, { accept: "text/html" }, true],
+    [`/${idOf("never read")}`, {}, false],
+    ["/", {}, false],
+  ])("%s with %j is answered at once: %p", (path, headers, atOnce) => {
+    expect(hit(path, headers) !== undefined).toBe(atOnce);
+  });
+
+  test("only GET is answered at once", () => {
+    for (const method of ["HEAD", "POST", "OPTIONS"]) expect(hit(`/${plain}`, {}, method)).toBeUndefined();
+  });
+
+  test("what can change is looked at again after five seconds, what cannot is not", async () => {
+    await get(`/${unstable}`);
+    now += 4_999;
+    expect([hit(`/${unstable}`), hit(`/${plain}`)].map(Boolean)).toEqual([true, true]);
+    now += 1;
+    expect([hit(`/${unstable}`), hit(`/${plain}`)].map(Boolean)).toEqual([false, true]);
+    content.put("unstable", { body: text("new"), contentType: "text/plain", stable: true });
+    expect(header(await get(`/${unstable}`), "x-ar-io-stable")).toBe("true");
+  });
+});

@@ -1,0 +1,120 @@
+/**
+ * What strangers write into tags and queries, as header values: kept, replaced or escaped, never an error.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import {
+  contentCodingsOf,
+  contentDisposition,
+  isActiveType,
+  mediaTypeOf,
+} from "../../src/http/header-values.ts";
+
+const octets = "application/octet-stream";
+
+describe("a Content-Type tag", () => {
+  test.each([
+    ["text/html", "text/html"],
+    ["text/html; charset=utf-8", "text/html; charset=utf-8"],
+    ['text/plain; charset="utf-8"', 'text/plain; charset="utf-8"'],
+    ["Application/JSON", "Application/JSON"],
+    ["application/x.arweave-manifest+json", "application/x.arweave-manifest+json"],
+    ["image/svg+xml;", "image/svg+xml;"],
+    ['video/mp4; codecs="avc1.4d002a, mp4a.40.2"', 'video/mp4; codecs="avc1.4d002a, mp4a.40.2"'],
+    ["", octets],
+    ["text", octets],
+    ["text/", octets],
+    ["/html", octets],
+    ["text/html\r\nSet-Cookie: a=b", octets],
+    ["text/html\nX: y", octets],
+    ["text/html\0", octets],
+    ["text/€", octets],
+    ["text/html; charset=ütf-8", octets],
+    ["text/html, text/plain", octets],
+    [" text/html", octets],
+    ["text/ html", octets],
+    ["text/html; a", octets],
+    ['text/html; a="b', octets],
+    ["multipart/byteranges; boundary=x", octets],
+    ["MULTIPART/x-mixed-replace", octets],
+    [`text/${"x".repeat(8_192)}`, octets],
+    [`text/html; ${"a=b;".repeat(2_000)}`, octets],
+    [undefined, octets],
+  ])("%j is sent as %j", (tag, sent) => {
+    const value = mediaTypeOf(tag);
+    expect(value).toBe(sent);
+    // The runtime takes what is let through as it is.
+    expect(new Response("", { headers: { "content-type": value } }).headers.get("content-type")).toBe(value);
+  });
+
+  test("of great length is refused without looking far", () => {
+    const hostile = `text/html${"; a".repeat(80)}`.slice(0, 255);
+    const startedAt = performance.now();
+    for (let round = 0; round < 200; round++) mediaTypeOf(hostile);
+    expect(mediaTypeOf(hostile)).toBe(octets);
+    // A pattern that backtracks over 80 parameters would not come back at all.
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+  });
+
+  test.each([
+    ["text/html", true],
+    ["TEXT/HTML; charset=x", true],
+    ["application/xhtml+xml", true],
+    ["image/svg+xml", true],
+    ["application/xml", true],
+    ["text/xml", true],
+    ["application/rss+xml", true],
+    ["application/pdf", true],
+    ["text/plain", false],
+    ["image/png", false],
+    ["application/javascript", false],
+    [octets, false],
+  ])("%s is active: %p", (type, active) => {
+    expect(isActiveType(type)).toBe(active);
+  });
+});
+
+describe("a Content-Encoding tag", () => {
+  test.each([
+    ["gzip", "gzip"],
+    ["GZIP", "gzip"],
+    ["br, gzip", "br, gzip"],
+    ["identity", undefined],
+    ["", undefined],
+    ["gzip\r\nX: y", undefined],
+    ["rot13", undefined],
+    ["gzip,gzip,gzip,gzip", undefined],
+    [undefined, undefined],
+  ])("%j is sent as %j", (tag, sent) => {
+    expect(contentCodingsOf(tag)).toBe(sent);
+  });
+});
+
+describe("a file name", () => {
+  test.each([
+    ["report.pdf", 'attachment; filename="report.pdf"'],
+    [undefined, "attachment"],
+    ["", "attachment"],
+    ["..", "attachment"],
+    ['a"b.txt', `attachment; filename="a_b.txt"; filename*=UTF-8''a%22b.txt`],
+    ["a;b.txt", 'attachment; filename="a;b.txt"'],
+    ["a\r\nSet-Cookie: x=y", 'attachment; filename="a__Set-Cookie: x=y"'],
+    ["../../etc/passwd", 'attachment; filename=".._.._etc_passwd"'],
+    ["C:\\temp\\a", 'attachment; filename="C:_temp_a"'],
+    ["naïve.txt", `attachment; filename="na_ve.txt"; filename*=UTF-8''na%C3%AFve.txt`],
+    ["日本.png", `attachment; filename="__.png"; filename*=UTF-8''%E6%97%A5%E6%9C%AC.png`],
+    ["🎉", `attachment; filename="_"; filename*=UTF-8''%F0%9F%8E%89`],
+    ["it's (1)*.txt", 'attachment; filename="it\'s (1)*.txt"'],
+    ["ü'()*", `attachment; filename="_'()*"; filename*=UTF-8''%C3%BC%27%28%29%2A`],
+    ["50%.txt", `attachment; filename="50_.txt"; filename*=UTF-8''50%25.txt`],
+    ["\ud800", `attachment; filename="_"; filename*=UTF-8''%EF%BF%BD`],
+    ["gpj\u202efdp.exe", 'attachment; filename="gpj_fdp.exe"'],
+  ])("%j becomes %s", (name, value) => {
+    expect(contentDisposition("attachment", name)).toBe(value);
+    expect(new Headers({ "content-disposition": value }).get("content-disposition")).toBe(value);
+  });
+
+  test("is cut to 128 characters", () => {
+    expect(contentDisposition("inline", "x".repeat(10_000))).toBe(`inline; filename="${"x".repeat(128)}"`);
+  });
+});

@@ -1,0 +1,209 @@
+/**
+ * Hosts over the wire: what is sent to an id's own host, what is answered there, what never is.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { sandboxLabel } from "../../src/http/hosts.ts";
+import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { createMemoryContent, idOf } from "../support/memory-content.ts";
+
+const content = createMemoryContent();
+const text = (value: string) => new TextEncoder().encode(value);
+const page = content.put("page", { body: text("<p>page"), contentType: "text/html" });
+const style = content.put("style", { body: text("body{}"), contentType: "text/css" });
+const site = content.put("site", {
+  body: text(
+    JSON.stringify({
+      manifest: "arweave/paths",
+      version: "0.2.0",
+      index: { path: "index.html" },
+      paths: { "index.html": { id: page }, "tx/style.css": { id: style }, graphql: { id: style } },
+    }),
+  ),
+  contentType: "application/x.arweave-manifest+json",
+});
+const siteHost = `${sandboxLabel(idOf("site"))}.localhost`;
+const pageHost = `${sandboxLabel(idOf("page"))}.localhost`;
+
+const isolating = openGatewayServer({
+  content,
+  settings: { rootHosts: ["localhost"] },
+  isTrustedProxy: (address) => address.includes("127.0.0.1"),
+});
+const csp = openGatewayServer({ content, settings: { isolation: "csp" } });
+const cspWithRoot = openGatewayServer({ content, settings: { isolation: "csp", rootHosts: ["localhost"] } });
+const off = openGatewayServer({ content, settings: { isolation: "off", rootHosts: ["localhost"] } });
+const all = openGatewayServer({ content, settings: { redirectAll: true, rootHosts: ["example.org"] } });
+const forced = openGatewayServer({
+  content,
+  settings: { sandboxScheme: "https", rootHosts: ["example.org"] },
+});
+const servers = [isolating, csp, cspWithRoot, off, all, forced];
+afterAll(async () => {
+  for (const { close } of servers) await close();
+});
+
+const ask = (path: string, host: string, more = "", from = isolating, method = "GET") =>
+  wire(from.server.port, `${method} ${path} HTTP/1.1\r\nHost: ${host}${more}`);
+const header = (answer: WireAnswer, name: string) =>
+  answer.headers
+    .filter(([found]) => found === name)
+    .map(([, value]) => value)
+    .join(" | ");
+const opened = "\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate";
+const framed = "\r\nSec-Fetch-Dest: iframe";
+const fetched = "\r\nSec-Fetch-Dest: empty\r\nAccept: text/html";
+const oldBrowser = "\r\nAccept: text/html,*/*";
+
+describe("a page that is opened on a shared host", () => {
+  test.each([
+    [`/${page}`, "localhost:3000", opened, `http://${pageHost}:3000/${page}`],
+    [`/${page}`, "127.0.0.1:3000", framed, `http://${pageHost}:3000/${page}`],
+    [`/${page}?a=1&b=%20`, "localhost", oldBrowser, `http://${pageHost}/${page}?a=1&b=%20`],
+    [`/${site}/a/b?x`, "localhost", opened, `http://${siteHost}/${site}/a/b?x`],
+    [`/${site}`, "gw.test:80", opened, `http://${siteHost}/${site}`],
+    [`/${page}`, "localhost", `${opened}\r\nX-Forwarded-Proto: https`, `https://${pageHost}/${page}`],
+    [`/${page}`, "localhost", `${opened}\r\nX-Forwarded-Proto: javascript`, `http://${pageHost}/${page}`],
+  ])("%s on %s is sent to its own host", async (path, host, more, location) => {
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await ask(path, host, more, isolating, method);
+      expect([answer.status, header(answer, "location")]).toEqual([302, location]);
+      expect(header(answer, "vary")).toBe("Sec-Fetch-Dest, Accept");
+    }
+  });
+
+  test("is sent there also when the bytes are in memory", async () => {
+    expect((await ask(`/${page}`, "localhost", fetched)).status).toBe(200);
+    expect((await ask(`/${page}`, "localhost")).status).toBe(200);
+    expect((await ask(`/${page}`, "localhost", opened)).status).toBe(302);
+    expect((await ask(`/${page}`, "localhost", oldBrowser)).status).toBe(302);
+  });
+
+  test("follows the operator's scheme before the request's", async () => {
+    const answer = await ask(`/${page}`, "localhost", opened, forced);
+    expect(header(answer, "location")).toBe(`https://${sandboxLabel(idOf("page"))}.example.org/${page}`);
+  });
+
+  test("a scheme that a stranger claims is not believed", async () => {
+    const answer = await ask(`/${page}`, "localhost", `${opened}\r\nX-Forwarded-Proto: https`, all);
+    expect(header(answer, "location")).toStartWith("http://");
+  });
+});
+
+describe("answered where it was asked", () => {
+  test.each([
+    ["fetch", `/${page}`, "localhost", fetched],
+    ["a program", `/${page}`, "localhost", ""],
+    ["curl", `/${page}`, "localhost", "\r\nAccept: */*"],
+    ["an image", `/${page}`, "localhost", "\r\nSec-Fetch-Dest: image\r\nAccept: text/html"],
+    ["raw bytes that are opened", `/raw/${page}`, "localhost", opened],
+    ["a page on its own host", `/${page}`, pageHost, opened],
+    ["another id's bytes on an id's host", `/${page}`, siteHost, fetched],
+  ])("%s", async (_name, path, host, more) => {
+    const answer = await ask(path, host, more);
+    expect([answer.status, answer.body.toString()]).toEqual([200, "<p>page"]);
+  });
+
+  test("shared caches are told that pages are answered otherwise", async () => {
+    expect(header(await ask(`/${page}`, "localhost"), "vary")).toBe("Sec-Fetch-Dest");
+    expect(header(await ask(`/${page}`, pageHost), "vary")).toBe("");
+    expect(header(await ask(`/raw/${page}`, "localhost"), "vary")).toBe("");
+    expect(header(await ask(`/${page}`, "localhost", "", csp), "vary")).toBe("");
+  });
+
+  test("everything is sent on when the operator says so, raw bytes never", async () => {
+    expect((await ask(`/${page}`, "gw.test", fetched, all)).status).toBe(302);
+    expect((await ask(`/raw/${page}`, "gw.test", fetched, all)).status).toBe(200);
+    expect((await ask("/info", "gw.test", opened, all)).status).not.toBe(302);
+  });
+
+  test("nothing is sent on when isolation is off", async () => {
+    expect((await ask(`/${page}`, "localhost", opened, off)).status).toBe(200);
+  });
+});
+
+describe("an id's own host", () => {
+  test.each([
+    ["/", 200, "<p>page"],
+    ["/index.html", 200, "<p>page"],
+    ["/tx/style.css", 200, "body{}"],
+    ["/graphql", 200, "body{}"],
+    [`/${site}/`, 200, "<p>page"],
+    [`/${site}/graphql`, 200, "body{}"],
+    [`/raw/${style}`, 200, "body{}"],
+    ["/svc/healthcheck", 404, '"Not Found"'],
+    ["/info", 404, '"Not Found"'],
+    ["/metrics", 404, '"Not Found"'],
+    ["/svc/admin/debug", 404, '"Not Found"'],
+  ])("answers %s with %d %j: all of it is content", async (path, status, body) => {
+    for (const more of [opened, fetched, ""]) {
+      const answer = await ask(path, siteHost, more);
+      expect([answer.status, answer.body.toString()]).toEqual([status, body]);
+    }
+  });
+
+  test("takes no other method, and no query", async () => {
+    const post = await ask("/graphql", siteHost, "\r\nContent-Length: 2\r\n\r\n{}", isolating, "POST");
+    expect([post.status, header(post, "allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
+  });
+
+  test("keeps its memory apart from that of other hosts", async () => {
+    await ask("/graphql", siteHost);
+    const other = await ask("/graphql", pageHost);
+    expect(other.status).toBe(404);
+  });
+
+  test("of a name that nobody resolves has nothing", async () => {
+    for (const path of ["/", `/${page}`, "/info", "/svc/admin/debug"])
+      expect((await ask(path, "name.localhost")).status).toBe(404);
+  });
+
+  test("sends a page of another id on to that id's host", async () => {
+    const answer = await ask(`/${page}`, siteHost, opened);
+    expect([answer.status, header(answer, "location")]).toEqual([302, `http://${pageHost}/${page}`]);
+  });
+});
+
+describe("a service worker", () => {
+  const script = "\r\nService-Worker: script\r\nSec-Fetch-Dest: serviceworker";
+  test("is refused on a host that ids share", async () => {
+    for (const from of servers)
+      for (const path of [`/${style}`, `/raw/${style}`, `/${site}/graphql`]) {
+        const answer = await ask(path, "gw.test", script, from);
+        expect([answer.status, answer.body.toString()]).toEqual([
+          403,
+          '"Service workers are refused on a shared origin"',
+        ]);
+      }
+  });
+
+  test("is refused also when its bytes are in memory", async () => {
+    expect((await ask(`/${style}`, "gw.test")).status).toBe(200);
+    expect((await ask(`/${style}`, "gw.test", script)).status).toBe(403);
+  });
+
+  test("is given on an id's own host", async () => {
+    expect((await ask("/graphql", siteHost, script)).status).toBe(200);
+  });
+});
+
+describe("a content security policy", () => {
+  const withScripts = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
+  test.each([
+    ["csp", csp, "gw.test", `/${page}`, withScripts],
+    ["csp", csp, "gw.test", `/${style}`, ""],
+    ["csp", csp, "gw.test", `/raw/${page}`, "sandbox"],
+    ["csp with a root host", cspWithRoot, "localhost", `/${page}`, withScripts],
+    ["csp with a root host", cspWithRoot, pageHost, `/${page}`, ""],
+    ["auto", isolating, "localhost", `/${page}`, ""],
+    ["auto", isolating, pageHost, `/raw/${page}`, "sandbox"],
+    ["off", off, "localhost", `/raw/${page}`, "sandbox"],
+    ["off", off, "localhost", `/${page}`, ""],
+  ])("in mode %s stands on active types", async (_mode, from, host, path, policy) => {
+    for (const method of ["GET", "HEAD", "GET"]) {
+      const answer = await ask(path, host, "", from, method);
+      expect([answer.status, header(answer, "content-security-policy")]).toEqual([200, policy]);
+      expect(header(answer, "x-content-type-options")).toBe("nosniff");
+    }
+  });
+});

@@ -1,0 +1,185 @@
+/**
+ * Paths below manifests, the apex, and manifests that are not what they say.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { createMemoryContent, idOf } from "../support/memory-content.ts";
+
+const manifestType = "application/x.arweave-manifest+json";
+const content = createMemoryContent();
+const text = (value: string) => new TextEncoder().encode(value);
+
+const index = content.put("index", { body: text("<h1>index"), contentType: "text/html" });
+const style = content.put("style", { body: text("body{}"), contentType: "text/css" });
+const lost = content.put("lost", { body: text("<h1>lost"), contentType: "text/html" });
+const docs = content.put("docs", { body: text("<h1>docs"), contentType: "text/html" });
+const spaced = content.put("spaced", { body: text("spaced"), contentType: "text/plain" });
+
+const paths = {
+  "index.html": { id: index },
+  "assets/style.css": { id: style },
+  "docs/index.html": { id: docs },
+  "a b/ü.txt": { id: spaced },
+  "slash%2Fname": { id: spaced },
+  "gone.txt": { id: idOf("gone") },
+};
+const site = putManifest("site", {
+  version: "0.2.0",
+  index: { path: "index.html" },
+  fallback: { id: lost },
+  paths,
+});
+const old = putManifest("old", {
+  version: "0.1.0",
+  index: { path: "index.html" },
+  fallback: { id: lost },
+  paths,
+});
+const inner = putManifest("outer", {
+  version: "0.2.0",
+  index: { path: "inner" },
+  paths: { inner: { id: site } },
+});
+const bad = content.put("bad", { body: text("{not json"), contentType: manifestType });
+const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`f/${at}`, { id: style }]));
+const large = putManifest("large", { version: "0.2.0", paths: { ...paths, ...many } });
+
+function putManifest(name: string, fields: Record<string, unknown>): string {
+  const body = text(JSON.stringify({ manifest: "arweave/paths", ...fields }));
+  return content.put(name, { body, contentType: `${manifestType}; charset=utf-8` });
+}
+
+const plainServer = openGatewayServer({ content });
+const apexServer = openGatewayServer({ content, settings: { apex: idOf("site") } });
+afterAll(async () => {
+  await plainServer.close();
+  await apexServer.close();
+});
+
+const get = (path: string, more = "", method = "GET", port = plainServer.server.port) =>
+  wire(port, `${method} ${path} HTTP/1.1${more}`);
+const header = (answer: WireAnswer, name: string) =>
+  answer.headers
+    .filter(([found]) => found === name)
+    .map(([, value]) => value)
+    .join(" | ");
+
+describe("a manifest", () => {
+  test.each(["", "?a=1&b"])("without its slash sends on to it, query %j kept", async (query) => {
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await get(`/${site}${query}`, "", method);
+      expect([answer.status, header(answer, "location")]).toEqual([301, `/${site}/${query}`]);
+    }
+  });
+
+  test.each([
+    [`/${site}/`, "<h1>index", index],
+    [`/${site}/index.html`, "<h1>index", index],
+    [`/${site}/assets/style.css`, "body{}", style],
+    [`/${site}/docs`, "<h1>docs", docs],
+    [`/${site}/docs/`, "<h1>docs", docs],
+    [`/${site}/a%20b/%C3%BC.txt`, "spaced", spaced],
+    [`/${site}/slash%252Fname`, "spaced", spaced],
+    [`/${old}/`, "<h1>index", index],
+    [`/${large}/assets/style.css`, "body{}", style],
+    [`/${large}/f/19999`, "body{}", style],
+  ])("resolves %s", async (path, body, id) => {
+    for (const round of [1, 2, 3]) {
+      const [got, head] = [await get(path), await get(path, "", "HEAD")];
+      expect([round, got.status, got.body.toString()]).toEqual([round, 200, body]);
+      expect([header(got, "x-ar-io-data-id"), header(got, "etag")]).toEqual([id, `"${id}"`]);
+      expect(header(got, "cache-control")).toContain("immutable");
+      expect(header(head, "etag")).toBe(`"${id}"`);
+      expect(header(got, "x-ar-io-manifest-fallback")).toBe("");
+    }
+  });
+
+  test.each([`/${site}/nowhere`, `/${site}/assets`, `/${site}//index.html`, `/${site}/INDEX.html`])(
+    "answers %s with its fallback, and not for ever",
+    async (path) => {
+      for (const method of ["GET", "HEAD", "GET"]) {
+        const answer = await get(path, "", method);
+        expect([answer.status, header(answer, "x-ar-io-data-id")]).toEqual([200, lost]);
+        expect(header(answer, "x-ar-io-manifest-fallback")).toBe("true");
+        expect(header(answer, "cache-control")).toBe("public, max-age=300");
+      }
+    },
+  );
+
+  test.each([
+    `/${old}/nowhere`, // 0.1.0 has no fallback
+    `/${large}/nowhere`,
+    `/${site}/gone.txt`, // its id cannot be found
+    `/${bad}/`,
+    `/${bad}/x`,
+  ])("answers %s with 404", async (path) => {
+    const answer = await get(path);
+    expect([answer.status, header(answer, "cache-control")]).toEqual([404, "no-store"]);
+  });
+
+  test("is followed once: a manifest behind a path is bytes", async () => {
+    const answer = await get(`/${inner}/`);
+    expect([answer.status, header(answer, "x-ar-io-data-id")]).toEqual([200, site]);
+    expect(JSON.parse(answer.body.toString()).manifest).toBe("arweave/paths");
+  });
+
+  test("is never followed at /raw", async () => {
+    for (const path of [`/raw/${site}`, `/raw/${site}/`]) {
+      const answer = await get(path);
+      expect([answer.status, header(answer, "content-type")]).toEqual([
+        200,
+        `${manifestType}; charset=utf-8`,
+      ]);
+    }
+  });
+
+  test("gives ranges and tags of what a path means", async () => {
+    const part = await get(`/${site}/assets/style.css`, "\r\nRange: bytes=0-3");
+    expect([part.status, part.body.toString(), header(part, "content-range")]).toEqual([
+      206,
+      "body",
+      "bytes 0-3/6",
+    ]);
+    expect((await get(`/${site}/assets/style.css`, `\r\nIf-None-Match: "${style}"`)).status).toBe(304);
+  });
+
+  test("that is refused takes its paths with it", async () => {
+    const refused = putManifest("refused", { version: "0.2.0", paths });
+    expect((await get(`/${refused}/assets/style.css`)).status).toBe(200);
+    content.block(idOf("refused"));
+    plainServer.gateway.forget(idOf("refused"));
+    expect((await get(`/${refused}/assets/style.css`)).status).toBe(451);
+  });
+});
+
+describe("with an apex", () => {
+  test.each([
+    ["/", 200, "<h1>index"],
+    ["/assets/style.css", 200, "body{}"],
+    ["/docs/", 200, "<h1>docs"],
+    ["/nowhere", 200, "<h1>lost"],
+    [`/${style}`, 200, "body{}"],
+    [`/raw/${style}`, 200, "body{}"],
+    ["/svc/nowhere", 404, '"Not Found"'],
+    ["/tx/a/b/c", 404, '"Not Found"'],
+    ["/payment/x", 404, '"Not Found"'],
+    ["/raw", 400, '"Invalid ID"'],
+  ])("%s answers %d %j", async (path, status, body) => {
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await get(path, "", method, apexServer.server.port);
+      expect([method, answer.status, answer.body.toString()]).toEqual([
+        method,
+        status,
+        method === "GET" ? body : "",
+      ]);
+    }
+  });
+
+  test("what the root means is not kept for ever", async () => {
+    const answer = await get("/assets/style.css", "", "GET", apexServer.server.port);
+    expect(header(answer, "cache-control")).toBe("public, max-age=300");
+    const byId = await get(`/${site}/assets/style.css`, "", "GET", apexServer.server.port);
+    expect(header(byId, "cache-control")).toContain("immutable");
+  });
+});

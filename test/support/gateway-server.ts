@@ -1,0 +1,198 @@
+/**
+ * The gateway's surface on a real socket, over whatever content, index and nodes a test gives it.
+ * @module
+ */
+import net from "node:net";
+import type { Node } from "../../src/chain/node.ts";
+import type { Content } from "../../src/content/content.ts";
+import { createHealth, type Health } from "../../src/gateway/health.ts";
+import { resolveLargeManifest } from "../../src/gateway/large-manifests.ts";
+import { createGateway, type Gateway, type GatewayOptions } from "../../src/http/gateway/gateway.ts";
+import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { type HttpServer, openServer } from "../../src/http/server.ts";
+import { createLog, type Log } from "../../src/lib/log.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+import type { IndexReader } from "../../src/store/index-reader.ts";
+
+/** A gateway that listens. */
+export type GatewayServer = Readonly<{
+  gateway: Gateway;
+  server: HttpServer;
+  health: Health;
+  url: string;
+  /** Log lines so far, parsed. */
+  lines: Record<string, unknown>[];
+  close: () => Promise<void>;
+}>;
+
+/** What a test gives; the rest is as under `dev` without a root host. */
+export type GatewayServerOptions = Readonly<{
+  content: Content;
+  reader?: IndexReader;
+  nodes?: readonly Node[];
+  settings?: Partial<GatewayOptions["settings"]>;
+  health?: Partial<Parameters<typeof createHealth>[0]>;
+  graphql?: GatewayOptions["graphql"];
+  isTrustedProxy?: (address: string) => boolean;
+  /** Milliseconds since the epoch; the machine's own unless told. */
+  clock?: () => number;
+}>;
+
+/** Opens a gateway on a free port of the loopback address. */
+export function openGatewayServer(options: GatewayServerOptions): GatewayServer {
+  const lines: Record<string, unknown>[] = [];
+  const clock = options.clock ?? Date.now;
+  const log: Log = createLog({
+    level: "debug",
+    format: "json",
+    clock,
+    write: (line) => lines.push(JSON.parse(line)),
+  });
+  const metrics = createMetrics();
+  const health = createHealth({ clock, checks: [], notes: [], readiness: [], ...options.health });
+  const gateway = createGateway({
+    reader: options.reader ?? emptyReader,
+    content: options.content,
+    nodes: options.nodes ?? [],
+    gatewayUrls: ["https://gateway.example"],
+    resolveLarge: async (job) => resolveLargeManifest(job),
+    listeners: { onTransaction: () => undefined, onChunk: () => undefined },
+    graphql: options.graphql,
+    info: {
+      wallet: undefined,
+      processId: undefined,
+      unbundleFilter: { always: true },
+      indexFilter: { never: true },
+      release: "0.0.0-test",
+      services: {},
+    },
+    health,
+    metrics,
+    clock,
+    settings: {
+      rootHosts: [],
+      isolation: "auto",
+      redirectAll: false,
+      sandboxScheme: undefined,
+      apex: undefined,
+      coldBufferBytes: 8 * 2 ** 20,
+      hitsBytesMax: 16 * 2 ** 20,
+      ...options.settings,
+    },
+  });
+  const server = openServer({
+    hostname: "127.0.0.1",
+    port: 0,
+    app: gateway.app,
+    hit: gateway.hit,
+    bodyBytesMax: 16 * 2 ** 20,
+    log,
+    figures: createRequestFigures(metrics, log, () => "/"),
+    ...(options.isTrustedProxy === undefined ? {} : { isTrustedProxy: options.isTrustedProxy }),
+  });
+  return {
+    gateway,
+    server,
+    health,
+    url: server.url,
+    lines,
+    close: async () => {
+      await server.close(1_000);
+      await options.content.close();
+    },
+  };
+}
+
+/** An answer as it came over the wire. */
+export type WireAnswer = Readonly<{
+  status: number;
+  /** Names in lower case, in order of arrival; a name that came twice is there twice. */
+  headers: readonly (readonly [string, string])[];
+  body: Buffer;
+  /** How the connection ended: by the server, cut by it, or left open until the test closed it. */
+  end: "closed" | "reset" | "open";
+}>;
+
+/**
+ * Sends bytes and reads one answer, without a client library in between: what it would hide is seen.
+ *
+ * @param head - Request line and headers, lines joined by "\r\n", without the empty line; Host is added when absent.
+ */
+export function wire(port: number, head: string, waitMs = 2_000): Promise<WireAnswer> {
+  const host = /^host:/im.test(head) ? "" : `Host: 127.0.0.1:${port}\r\n`;
+  return new Promise((resolve, reject) => {
+    const socket = net.connect(port, "127.0.0.1");
+    const pieces: Buffer[] = [];
+    let end: WireAnswer["end"] = "open";
+    const timer = setTimeout(() => socket.destroy(), waitMs);
+    socket.on("data", (piece: Buffer) => {
+      pieces.push(piece);
+      if (isComplete(Buffer.concat(pieces), head.startsWith("HEAD"))) socket.destroy();
+    });
+    socket.on("end", () => {
+      end = "closed";
+    });
+    socket.on("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "ECONNRESET" || error.code === "EPIPE") end = "reset";
+      else reject(error);
+    });
+    socket.on("close", () => {
+      clearTimeout(timer);
+      resolve({ ...readAnswer(Buffer.concat(pieces)), end });
+    });
+    socket.write(`${head}\r\n${host}\r\n`);
+  });
+}
+
+function isComplete(bytes: Buffer, headOnly: boolean): boolean {
+  const headEnd = bytes.indexOf("\r\n\r\n");
+  if (headEnd === -1) return false;
+  const { status, headers, body } = readAnswer(bytes);
+  if (headOnly || status === 304 || status === 204) return true;
+  const length = headers.find(([name]) => name === "content-length")?.[1];
+  if (length !== undefined) return body.length >= Number(length);
+  return bytes.subarray(-5).toString() === "0\r\n\r\n";
+}
+
+function readAnswer(bytes: Buffer): Omit<WireAnswer, "end"> {
+  const headEnd = bytes.indexOf("\r\n\r\n");
+  const [first = "", ...lines] = bytes
+    .subarray(0, headEnd === -1 ? 0 : headEnd)
+    .toString("latin1")
+    .split("\r\n");
+  const headers = lines.map((line) => {
+    const colon = line.indexOf(":");
+    return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const;
+  });
+  return { status: Number(first.split(" ")[1] ?? 0), headers, body: bytes.subarray(headEnd + 4) };
+}
+
+/** Fails the test when the index is asked for what it was not given. */
+export const emptyReader: IndexReader = {
+  tip: () => undefined,
+  block: () => undefined,
+  blockText: () => undefined,
+  blocks: () => ({ rows: [], hasNextPage: false }),
+  transactionStatus: () => undefined,
+  transactionText: () => undefined,
+  locate: () => undefined,
+  placeOf: () => undefined,
+  placesOf: () => [],
+  row: () => undefined,
+  page: () => ({ rows: [], hasNextPage: false }),
+  itemsWithin: () => [],
+  transactionAt: () => undefined,
+  weaveSpan: () => undefined,
+  transactionsOfBlock: () => [],
+  dueMissing: () => [],
+  bundleStatus: () => undefined,
+  nextBundleAt: () => undefined,
+  counts: () => {
+    throw new Error("an empty index is not counted");
+  },
+  times: () => {
+    throw new Error("an empty index has no times");
+  },
+  integrity: () => [],
+  close: () => undefined,
+};
