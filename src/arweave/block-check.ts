@@ -15,7 +15,7 @@ import { verifyRsaPss } from "../lib/rsa.ts";
 import { secp256k1 } from "../lib/secp256k1.ts";
 import { type Block, type BlockShape, blockShapes, isShapeSince } from "./block.ts";
 import { blockHash, blockSignaturePreimage, nextHashListMerkle } from "./block-hash.ts";
-import { blockHashBytes } from "./id.ts";
+import { type BlockHash, blockHashBytes } from "./id.ts";
 import { chunkSize } from "./merkle.ts";
 import { transactionOwnerAddress } from "./transaction.ts";
 import { type BlockLayout, layoutTransactions, type PlacedTransaction } from "./tx-root.ts";
@@ -46,7 +46,7 @@ export type BlockVerdict = Readonly<
 >;
 
 /** Hash of the first block of the main network. */
-export const mainNetGenesis = "7wIU7KolICAjClMlcZ38LZzshhI7xGkm2tDCJR7Wvhe3ESUo2-Z4-y0x1uaglRJE";
+export const mainNetGenesis = "7wIU7KolICAjClMlcZ38LZzshhI7xGkm2tDCJR7Wvhe3ESUo2-Z4-y0x1uaglRJE" as BlockHash;
 
 /** Heights at which the main network's blocks took on their shapes. */
 const mainNetForks: readonly (readonly [number, BlockShape])[] = [

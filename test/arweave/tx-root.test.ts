@@ -160,9 +160,9 @@ describe("layoutTransactions", () => {
       ],
       [
         "there is no root but there are transactions",
-        { ...blockOf("padded", three), txRoot: "" },
+        { ...blockOf("plain", three), txRoot: "" },
         three,
-        size,
+        root,
       ],
       [
         "the block is larger than the weave",
