@@ -18,7 +18,8 @@ export type Nodes = Readonly<{
   /** The nodes in the order in which to ask them: better ones mostly first, those that were in trouble or lied last. */
   inOrder: () => readonly Node[];
   /**
-   * Asks nodes until one answers with a value that passes its check; the next one also when one is slow.
+   * Asks nodes until one answers with a value that passes its check; the next one also when one is slow. A call may
+   * check for itself and answer trouble `wrong`: the node is then distrusted.
    * @returns The value; else `pending`, trouble if anyone was in trouble, a refusal, or `absent` when all say so.
    */
   ask: <Value>(
@@ -56,7 +57,8 @@ export function createNodes(
     const startedAt = performance.now();
     const answer = await call(node, signal);
     if (answer.kind === "trouble") {
-      if (answer.reason !== "busy") ranking.noteTrouble(node);
+      if (answer.reason === "wrong") distrust(node, answer.detail);
+      else if (answer.reason !== "busy") ranking.noteTrouble(node);
       return answer;
     }
     ranking.noteAnswer(node, performance.now() - startedAt);

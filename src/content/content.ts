@@ -1,42 +1,192 @@
 /**
- * The bytes of an id, from wherever they are.
+ * The bytes of an id, from wherever they are: this disk, chunks from nodes, other gateways.
+ *
+ * The index knows where an id lies; its bytes are a slice of its root transaction's data. Nothing leaves as verified
+ * that was not checked: chunks against the data root when they come, what is on disk against its checksums when it is
+ * read. Opening transfers nothing when the index knows the id.
+ * Source: design.md §5; contract.md §2.
  * @module
  */
 import type { Id } from "../arweave/id.ts";
+import { createChunks } from "../chain/chunks.ts";
+import type { Gateways } from "../chain/gateways.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import { Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import type { RootSpec } from "../store/extents.ts";
+import { isTimeout, withDeadline } from "../lib/stop.ts";
+import { extentCallBytesMax } from "../store/extent-read.ts";
+import type { Extents, RootSpec } from "../store/extents.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import { createGate, type Refusals } from "./blocked.ts";
+import { type CheckTransaction, createBodies } from "./bodies.ts";
+import { createElsewhere } from "./elsewhere.ts";
+import { createFill, type Fill } from "./fill.ts";
+import { openFound, openLocated } from "./open.ts";
 
-/** An id's content, found but not yet read. */
+/** An id's content, found but not yet read. Spans are bytes of the content, half-open, and lie within it. */
 export type OpenContent = Readonly<{
   id: Id;
-  root: RootSpec | undefined; // the root transaction's data in which the content lies; undefined when only a trusted gateway knows it
-  dataOffset: number; // byte of the root's data at which the content begins
-  size: number; // bytes
-  contentType: string | undefined; // a valid media type, or undefined
-  contentEncoding: string | undefined; // valid tokens, or undefined
-  digest: Uint8Array | undefined; // SHA-256, 32 bytes, where known
-  verified: boolean; // every byte that `read`, `bytes` and `file` give was or will be checked (contract.md §2)
-  stable: boolean; // too deep to be forked away
-  trusted: boolean; // from a source that the operator trusts, or verified
+  /** The root transaction's data in which the content lies; undefined when only a trusted gateway knows it. */
+  root: RootSpec | undefined;
+  /** Byte of the root's data at which the content begins. */
+  dataOffset: number;
+  /** Bytes. */
+  size: number;
+  /** As the tag has it, which may be anything; to be checked before it becomes a header. */
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  /** SHA-256, 32 bytes, where known: of an item from the index, of a transaction once it was read whole. */
+  digest: Uint8Array | undefined;
+  /** Whether every byte that `read`, `bytes` and `file` give is checked before it is given (contract.md §2). */
+  verified: boolean;
+  /** Too deep to be forked away. */
+  stable: boolean;
+  /** From a source that the operator trusts, or verified. */
+  trusted: boolean;
   /** Whether a span can be answered from this disk. */
   cached: (span: ByteSpan) => boolean;
-  /** Streams a span in pieces of at most 256 KiB, made as they are taken. Throws Failure `source_failed`, `source_timeout`, `busy`, `blocked`. */
+  /**
+   * Streams a span in small pieces, made as they are taken; ends after its last byte or throws, never early.
+   * Throws Failure `blocked`, `source_failed`, `source_timeout`, `busy`; the signal's reason.
+   */
   read: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
   /** Gives a span of at most `contentBufferBytesMax` whole. Rejects as `read` throws. */
   bytes: (span: ByteSpan, signal: AbortSignal) => Promise<Uint8Array>;
-  /** The file and the byte in it at which a span begins, when the span lies wholly and checked on this disk. */
-  file: (span: ByteSpan, signal: AbortSignal) => Promise<Readonly<{ path: string; start: number }> | undefined>;
+  /**
+   * Gives a file and the byte in it at which a span begins, when the span lies wholly on this disk and every byte of
+   * it was checked. The file is to be opened within 5 s. Undefined: use `read` or `bytes`. Rejects with Failure `blocked`.
+   */
+  file: (
+    span: ByteSpan,
+    signal: AbortSignal,
+  ) => Promise<Readonly<{ path: string; start: number }> | undefined>;
 }>;
+
+/** Data on this disk that stays until it is released. */
+export type EnsuredData = Readonly<{ path: string; release: () => void }>;
 
 /** Finds and reads content. */
 export type Content = Readonly<{
-  /** Finds an id; transfers nothing when the index knows it. Rejects with Failure `not_found`, `blocked`, `source_failed`, `source_timeout`. */
+  /**
+   * Finds an id. Transfers nothing when the index knows it.
+   * Rejects with Failure `not_found`, `blocked`; for ids that the index does not have also `source_failed`,
+   * `source_timeout`, `busy`.
+   */
   open: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
-  /** Brings a span of a root's data onto this disk, checked, and keeps it until `release`. Rejects with Failure `source_*`, `busy` when there is no room. */
-  ensure: (root: RootSpec, span: ByteSpan, signal: AbortSignal) => Promise<Readonly<{ path: string; release: () => void }>>;
+  /**
+   * Brings a span of a root's data onto this disk, checked, and keeps it until `release`.
+   * Rejects with Failure `source_failed`, `source_timeout`, `busy` when there is no room; the signal's reason.
+   */
+  ensure: (root: RootSpec, span: ByteSpan, signal: AbortSignal) => Promise<EnsuredData>;
   /** Stores the whole data of a root that the caller has verified otherwise (format 1). Answers false when it could not be kept. */
   keep: (root: RootSpec, bytes: Uint8Array) => Promise<boolean>;
-  /** Forgets that an id was unknown, and what is remembered of it: to be called when it is announced, indexed or uploaded. */
+  /** Forgets that an id was unknown: to be called when it is announced or uploaded. What is indexed is found anyway. */
   forget: (id: Id) => void;
+  /** Ends every fetch under way. */
   close: () => Promise<void>;
 }>;
+
+/** Content with what the gateway's own parts need beside it. */
+export type GatewayContentStore = Content &
+  Readonly<{
+    /** As `open`, for askers that are gateways themselves: what the index does not have is not found. */
+    openIndexed: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
+    /** Fetches under way and since the start. */
+    figures: Fill["figures"];
+  }>;
+
+/** What content is made of. */
+export type ContentParts = Readonly<{
+  reader: Pick<IndexReader, "locate" | "itemsWithin">;
+  refusals: Refusals;
+  extents: Extents;
+  /** Asked for transactions. */
+  nodes: Nodes;
+  /** Asked for chunks; gateways that serve `/chunk` may be among them, since every chunk is proven. */
+  chunkNodes: Nodes;
+  gateways: Gateways;
+  /** Runs in a thread. */
+  checkTransaction: CheckTransaction;
+}>;
+
+/** Longest that an id which the index does not have is looked for elsewhere. Milliseconds. */
+const findMsMax = 30_000;
+
+/** Puts content together. Its parts are closed by who opened them. */
+export function openContent(parts: ContentParts): GatewayContentStore {
+  const { reader, extents, nodes, gateways } = parts;
+  const chunks = createChunks(parts.chunkNodes);
+  const bodies = createBodies(nodes, gateways, parts.checkTransaction);
+  const life = new AbortController();
+  const fill = createFill({ extents, chunks, bodies, life: life.signal });
+  const elsewhere = createElsewhere({ bodies, gateways, fill });
+  const gate = createGate(reader, parts.refusals);
+  const openParts = { extents, fill, gate, gateways };
+
+  function openHere(id: Id): OpenContent | undefined {
+    const located = reader.locate(id);
+    gate.checkId(id, located?.rootId ?? id, located?.digest);
+    const found = located === undefined ? undefined : openLocated(openParts, located);
+    if (found?.digest !== undefined) gate.checkId(id, id, found.digest);
+    return found;
+  }
+
+  return {
+    async open(id, signal) {
+      const here = openHere(id);
+      if (here !== undefined) return here;
+      const found = await withDeadline(signal, findMsMax, (own) => elsewhere.find(id, own)).catch((error) => {
+        if (isTimeout(error)) throw new Failure("source_timeout", { id }, error);
+        throw error;
+      });
+      return openFound(openParts, id, found);
+    },
+    async openIndexed(id) {
+      const here = openHere(id);
+      if (here === undefined) throw new Failure("not_found", { id });
+      return here;
+    },
+    ensure: (root, span, signal) => ensure({ extents, fill }, root, span, signal),
+    keep: fill.keep,
+    forget: elsewhere.forget,
+    figures: fill.figures,
+    close: async () => life.abort(new DOMException("content was closed", "AbortError")),
+  };
+}
+
+async function ensure(
+  { extents, fill }: Readonly<{ extents: Extents; fill: Fill }>,
+  root: RootSpec,
+  span: ByteSpan,
+  signal: AbortSignal,
+): Promise<EnsuredData> {
+  assert(span.start >= 0 && span.end <= root.size, "a span lies within its root");
+  const release = extents.hold(root);
+  try {
+    // What was here before is compared; what comes now was checked a moment ago.
+    for (const { start, end } of presentParts(span, extents.missing(root, span))) {
+      for (let at = start; at < end; at += extentCallBytesMax) {
+        signal.throwIfAborted();
+        await extents.read(root, { start: at, end: Math.min(end, at + extentCallBytesMax) });
+      }
+    }
+    await fill.ensure(root, span, signal);
+    return { path: extents.path(root), release };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+/** What of a span is not among the missing parts. */
+function presentParts(span: ByteSpan, missing: readonly ByteSpan[]): ByteSpan[] {
+  const parts: ByteSpan[] = [];
+  let at = span.start;
+  for (const { start, end } of missing) {
+    if (at < start) parts.push({ start: at, end: start });
+    at = end;
+  }
+  if (at < span.end) parts.push({ start: at, end: span.end });
+  return parts;
+}

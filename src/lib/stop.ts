@@ -55,15 +55,23 @@ export async function withDeadline<Value>(
   }
 }
 
-/** A controller that is aborted with its parent. `unlink` must be called when it is no longer needed. */
+/** A controller that is aborted with the first of its parents. `unlink` must be called when it is no longer needed. */
 export function linkedController(
-  parent: AbortSignal,
+  ...parents: readonly AbortSignal[]
 ): Readonly<{ controller: AbortController; unlink: () => void }> {
   const controller = new AbortController();
-  const stop = () => controller.abort(parent.reason);
-  if (parent.aborted) stop();
-  else parent.addEventListener("abort", stop, { once: true });
-  return { controller, unlink: () => parent.removeEventListener("abort", stop) };
+  const links = parents.map((parent) => {
+    const stop = () => controller.abort(parent.reason);
+    if (parent.aborted) stop();
+    else parent.addEventListener("abort", stop, { once: true });
+    return { parent, stop };
+  });
+  return {
+    controller,
+    unlink: () => {
+      for (const { parent, stop } of links) parent.removeEventListener("abort", stop);
+    },
+  };
 }
 
 /**

@@ -1,0 +1,100 @@
+/**
+ * Whole data of a transaction where it cannot be had by proven chunks: of format 1 from the transaction itself, whose
+ * signature covers it; of format 2 from gateways, if the data root of what they give is the transaction's.
+ * @module
+ */
+import { createDataRoot, type TailRule } from "../arweave/data-root.ts";
+import type { Id } from "../arweave/id.ts";
+import type { Gateways } from "../chain/gateways.ts";
+import { failureOf, trouble } from "../chain/http.ts";
+import type { NodeAnswer } from "../chain/node.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import { Failure } from "../failures.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
+import type { RootSpec } from "../store/extents.ts";
+import type { CheckedTransaction } from "../store/thread-jobs.ts";
+
+/** Checks a transaction's JSON as a node sent it: that it is valid, and the one that was asked for. A thread's work. */
+export type CheckTransaction = (id: Id, json: Uint8Array, signal: AbortSignal) => Promise<CheckedTransaction>;
+
+/** A valid transaction. */
+export type ValidTransaction = Extract<CheckedTransaction, { kind: "valid" }>;
+
+/** Whole bodies. */
+export type Bodies = Readonly<{
+  /** Asks nodes for a transaction and checks it; a node that gives a wrong one is distrusted. */
+  transaction: (id: Id, signal: AbortSignal) => Promise<NodeAnswer<ValidTransaction>>;
+  /**
+   * Gives the whole data of a root, checked.
+   * @throws Failure `source_failed`, `source_timeout`, `busy`.
+   */
+  whole: (root: RootSpec, signal: AbortSignal) => Promise<Uint8Array>;
+  /** Whether `whole` may have the data of this root. */
+  canHave: (root: RootSpec) => boolean;
+}>;
+
+/** A whole body stands in memory until it is checked; what is larger comes in chunks or not at all. */
+const gatewayBodyBytesMax = 16 * 2 ** 20;
+
+/** Makes the bodies of nodes and gateways. */
+export function createBodies(nodes: Nodes, gateways: Gateways, checkTransaction: CheckTransaction): Bodies {
+  async function transaction(id: Id, signal: AbortSignal): Promise<NodeAnswer<ValidTransaction>> {
+    return nodes.ask(async (node, own): Promise<NodeAnswer<ValidTransaction>> => {
+      const answer = await node.txJson(id, own);
+      if (answer.kind !== "ok") return answer;
+      const checked = await checkTransaction(id, answer.value, own);
+      if (checked.kind === "valid") return { kind: "ok", value: checked };
+      return trouble("wrong", `transaction ${id}: ${checked.reason}`);
+    }, signal);
+  }
+
+  async function ofTransaction(root: RootSpec, signal: AbortSignal): Promise<Uint8Array> {
+    const answer = await transaction(root.id, signal);
+    if (answer.kind === "ok" && answer.value.data?.bytes.length === root.size) return answer.value.data.bytes;
+    throw bodyFailure(answer, root);
+  }
+
+  async function ofGateway(root: RootSpec, signal: AbortSignal): Promise<Uint8Array> {
+    const answer = await gateways.body(root.id, root.size, (body) => rootProblem(root, body), signal);
+    if (answer.kind === "ok") return answer.value;
+    throw bodyFailure(answer, root);
+  }
+
+  return {
+    transaction,
+    whole: (root, signal) => (root.dataRoot === "" ? ofTransaction(root, signal) : ofGateway(root, signal)),
+    canHave: ({ dataRoot, size }) =>
+      dataRoot === "" || (gateways.urls.length > 0 && size <= gatewayBodyBytesMax),
+  };
+}
+
+/** Why a body is not what a data root commits to, under either rule of cutting; undefined when it is. */
+async function rootProblem(root: RootSpec, body: Uint8Array): Promise<string | undefined> {
+  for (const rule of ["halved", "plain"] as const) {
+    if ((await rootUnder(rule, body)) === root.dataRoot) return undefined;
+  }
+  return `the body of ${root.id} has another data root`;
+}
+
+/** The data root of a body, base64url, hashed in slices that leave the thread to others in between. */
+async function rootUnder(rule: TailRule, body: Uint8Array): Promise<string> {
+  const hash = createDataRoot(body.length, rule);
+  for (let at = 0; at < body.length; at += sliceBytes) {
+    hash.update(body.subarray(at, at + sliceBytes));
+    await nextTurn();
+  }
+  return encodeBase64url(hash.finish().root);
+}
+
+/** Hashed at once: less than 1 ms. */
+const sliceBytes = 2 ** 20;
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+function bodyFailure(answer: NodeAnswer<unknown>, root: RootSpec): Failure {
+  const facts = { id: root.id, size: root.size };
+  if (answer.kind === "trouble") return failureOf(answer, facts);
+  return new Failure("source_failed", { ...facts, sources: answer.kind });
+}

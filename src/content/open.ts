@@ -1,0 +1,180 @@
+/**
+ * Content that was found: what may leave of it, and how its bytes are read.
+ * @module
+ */
+import type { Id } from "../arweave/id.ts";
+import type { GatewayContent, Gateways } from "../chain/gateways.ts";
+import { assert } from "../lib/assert.ts";
+import { sha256 } from "../lib/hash.ts";
+import type { ByteSpan } from "../lib/range.ts";
+import type { RootSpec } from "../store/extents.ts";
+import type { Place } from "../store/place.ts";
+import type { Located } from "../store/rows.ts";
+import type { Gate } from "./blocked.ts";
+import type { OpenContent } from "./content.ts";
+import type { Found } from "./elsewhere.ts";
+import { type ReadParts, readSpan, readWhole } from "./read.ts";
+
+/** What opening needs. */
+export type OpenParts = ReadParts & Readonly<{ gate: Gate; gateways: Gateways }>;
+
+/** `bytes` gives no more: a caller that wants more reads it as it comes. */
+export const contentBufferBytesMax = 256 * 2 ** 20;
+
+/** Hashed in one go on the calling thread. */
+const hashedAtOnceMax = 2 ** 20;
+
+/** The hash of larger content is learnt only from a reader that takes all of it. */
+const learntBytesMax = 64 * 2 ** 20;
+
+/** A slice of a root's data, and what is known of it. */
+type Slice = Omit<OpenContent, "cached" | "read" | "bytes" | "file" | "root"> &
+  Readonly<{
+    root: RootSpec;
+    place: Place | undefined; // where the index has it
+  }>;
+
+/** Opens what the index has; undefined when it does not know in which data the bytes lie. */
+export function openLocated(parts: OpenParts, located: Located): OpenContent | undefined {
+  const { id, rootId, kind, size, dataOffset, rootSize, weaveStart, dataRoot, pending } = located;
+  // An uploaded or announced item has no root yet.
+  if (dataOffset + size > rootSize || (pending && kind === "item")) return undefined;
+  const root: RootSpec = {
+    id: rootId,
+    dataRoot,
+    size: rootSize,
+    ...(weaveStart === undefined ? {} : { weaveStart }),
+  };
+  const isWhole = kind === "transaction";
+  // Format 1 is proven by its signature, no data needs no proof.
+  const isProvable = rootSize === 0 || dataRoot !== "" || located.rootFormat === 1;
+  return openSlice(parts, {
+    id,
+    root,
+    place: located.place,
+    dataOffset,
+    size,
+    contentType: located.contentType,
+    contentEncoding: located.contentEncoding,
+    digest: located.digest ?? (isWhole ? parts.extents.digest(root) : undefined),
+    verified: located.verified && isProvable && !pending,
+    stable: located.stable,
+    trusted: true,
+  });
+}
+
+/** Opens what was found elsewhere. */
+export function openFound(parts: OpenParts, id: Id, found: Found): OpenContent {
+  if (found.kind === "gateway") return openAtGateway(parts.gateways, id, found.content);
+  const { root, contentType, contentEncoding } = found;
+  return openSlice(parts, {
+    id,
+    root,
+    place: undefined,
+    dataOffset: 0,
+    size: root.size,
+    contentType,
+    contentEncoding,
+    digest: parts.extents.digest(root),
+    verified: false, // its bytes are proven, but the block it is in was not accepted here
+    stable: false,
+    trusted: true,
+  });
+}
+
+function openSlice(parts: OpenParts, slice: Slice): OpenContent {
+  const { extents, gate } = parts;
+  const { root, place, dataOffset, size, ...facts } = slice;
+  const isWholeRoot = size === root.size;
+  const rootSpan = ({ start, end }: ByteSpan): ByteSpan => {
+    assert(start >= 0 && start <= end && end <= size, "a span lies within its content");
+    return { start: start + dataOffset, end: end + dataOffset };
+  };
+  const digestNow = () => slice.digest ?? (isWholeRoot ? extents.digest(root) : undefined);
+
+  /** Hashes the content, all of it. */
+  async function learnDigest(signal: AbortSignal): Promise<Uint8Array> {
+    const hasher = new Bun.CryptoHasher("sha256");
+    const span = rootSpan({ start: 0, end: size });
+    for await (const piece of readSpan(parts, root, span, signal)) hasher.update(piece);
+    const digest = new Uint8Array(hasher.digest());
+    if (isWholeRoot) extents.setDigest(root, digest);
+    return digest;
+  }
+
+  /** Rejects with Failure `blocked` unless the span may leave. */
+  async function mayLeave(span: ByteSpan, signal: AbortSignal): Promise<void> {
+    if (place !== undefined) await gate.checkSpan(place, rootSpan(span));
+    if (digestNow() === undefined && gate.mustHash(size)) {
+      gate.checkId(slice.id, root.id, await learnDigest(signal));
+    }
+  }
+
+  async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    await mayLeave(span, signal);
+    const isLearning = isWholeRoot && span.end - span.start === size && digestNow() === undefined;
+    const hasher = isLearning ? new Bun.CryptoHasher("sha256") : undefined;
+    for await (const piece of readSpan(parts, root, rootSpan(span), signal)) {
+      hasher?.update(piece);
+      yield piece;
+    }
+    if (hasher !== undefined) extents.setDigest(root, new Uint8Array(hasher.digest()));
+  }
+
+  return {
+    ...facts,
+    root,
+    dataOffset,
+    size,
+    cached: (span) => extents.present(root, rootSpan(span)),
+    read,
+    async bytes(span, signal) {
+      assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
+      await mayLeave(span, signal);
+      const bytes = await readWhole(parts, root, rootSpan(span), signal);
+      const isLearning = isWholeRoot && bytes.length === size && bytes.length <= hashedAtOnceMax;
+      if (isLearning && digestNow() === undefined) extents.setDigest(root, sha256(bytes));
+      return bytes;
+    },
+    async file(span, signal) {
+      await mayLeave(span, signal);
+      const within = rootSpan(span);
+      if (!extents.present(root, within)) return undefined;
+      const isLearning = isWholeRoot && span.end - span.start === size && size <= learntBytesMax;
+      if (isLearning && digestNow() === undefined) await learnDigest(signal);
+      const path = await extents.file(root, within);
+      return path === undefined ? undefined : { path, start: within.start };
+    },
+  };
+}
+
+/** Content on a gateway's word: passed through, never kept, never verified. */
+function openAtGateway(gateways: Gateways, id: Id, content: GatewayContent): OpenContent {
+  const { size, contentType, contentEncoding } = content;
+  return {
+    id,
+    root: undefined,
+    dataOffset: 0,
+    size,
+    contentType,
+    contentEncoding,
+    digest: undefined,
+    verified: false,
+    stable: false,
+    trusted: true,
+    cached: ({ start, end }) => start === end,
+    read: (span, signal) => gateways.read(id, content, span, signal),
+    async bytes(span, signal) {
+      assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
+      const bytes = new Uint8Array(span.end - span.start);
+      let at = 0;
+      if (bytes.length === 0) return bytes;
+      for await (const piece of gateways.read(id, content, span, signal)) {
+        bytes.set(piece, at);
+        at += piece.length;
+      }
+      return bytes;
+    },
+    file: async () => undefined,
+  };
+}
