@@ -15,7 +15,7 @@ import { verifyRsaPss } from "../lib/rsa.ts";
 import { secp256k1 } from "../lib/secp256k1.ts";
 import { type Block, type BlockShape, blockShapes, isShapeSince } from "./block.ts";
 import { blockHash, blockSignaturePreimage, nextHashListMerkle } from "./block-hash.ts";
-import { type BlockHash, blockHashBytes } from "./id.ts";
+import { blockHashBytes } from "./id.ts";
 import { chunkSize } from "./merkle.ts";
 import { transactionOwnerAddress } from "./transaction.ts";
 import { type BlockLayout, layoutTransactions, type PlacedTransaction } from "./tx-root.ts";

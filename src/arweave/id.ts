@@ -63,6 +63,12 @@ export function idFromBytes(bytes: Uint8Array): Id {
   return encodeBase64url(bytes) as Id;
 }
 
+/** Writes 32 bytes as an address. */
+export function addressFromBytes(bytes: Uint8Array): Address {
+  assert(bytes.length === idSize, "an address has 32 bytes");
+  return encodeBase64url(bytes) as Address;
+}
+
 /** The 32 bytes of an id or an address. */
 export function idBytes(id: Id | Address): Uint8Array {
   const bytes = decodeBase64url(id);
@@ -96,5 +102,5 @@ export function idOfSignature(signature: Uint8Array): Id {
  *   `transactionOwnerAddress`.
  */
 export function addressOf(owner: Uint8Array): Address {
-  return encodeBase64url(sha256(owner)) as Address;
+  return addressFromBytes(sha256(owner));
 }

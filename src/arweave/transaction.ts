@@ -11,7 +11,7 @@ import { sha256 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { secp256k1 } from "../lib/secp256k1.ts";
 import { dataRootOf } from "./data-root.ts";
-import { type Address, addressOf, type Id, idFromBytes } from "./id.ts";
+import { type Address, addressFromBytes, addressOf, type Id, idFromBytes } from "./id.ts";
 import { decodeTags, type RawTag, type Tag } from "./tags.ts";
 import { type SignedFields, transactionMessage } from "./transaction-message.ts";
 import { type Winston, winston } from "./winston.ts";
@@ -152,7 +152,7 @@ export function treeRootOf(transaction: Transaction): string {
 
 /** The address of a transaction's owner. A key of 32 bytes is its own address, a rule kept from the first days. */
 export function transactionOwnerAddress(owner: Uint8Array): Address {
-  return owner.length === addressSize ? (idFromBytes(owner) as string as Address) : addressOf(owner);
+  return owner.length === addressSize ? addressFromBytes(owner) : addressOf(owner);
 }
 
 function readFormat(value: JsonValue | undefined): 1 | 2 {
