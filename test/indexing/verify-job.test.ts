@@ -1,0 +1,209 @@
+/**
+ * Blocks and transactions as threads verify them: real ones become exactly their rows, one wrong byte is refused.
+ * @module
+ */
+import { deserialize } from "bun:jsc";
+import { describe, expect } from "bun:test";
+import { readBlock } from "../../src/arweave/block.ts";
+import { decodeBase64url } from "../../src/lib/base64url.ts";
+import { spliceData } from "../../src/store/headers.ts";
+import type { BlockRows } from "../../src/store/rows.ts";
+import type { CheckBlockAnswer, CheckBlockJob } from "../../src/store/thread-jobs.ts";
+import { checkBlock, checkTransactions } from "../../workers/verify.ts";
+import { testWith } from "../support/helpers.ts";
+import { vectorBytes, vectorName, vectors, vectorsOf, vectorText } from "../support/vectors.ts";
+
+const transactionFiles = new Map(vectorsOf("tx").map(({ file }) => [vectorName(file), file]));
+
+function blockText(height: number): string {
+  const folder = height > 0 && height <= 200 ? "blocks-1-200" : "blocks-mainnet-fixture";
+  return vectorText(`${folder}/${height}.json`);
+}
+
+/** A job of a real block with those of its transactions that are among the vectors. */
+function jobOf(height: number, changes: Partial<CheckBlockJob> = {}): CheckBlockJob {
+  const block = blockText(height);
+  const transactions = readBlock(block).txs.map((id) => {
+    const file = transactionFiles.get(id);
+    return file === undefined ? null : vectorBytes(file);
+  });
+  return { block, transactions, previous: undefined, isMainNet: true, ...changes };
+}
+
+type Accepted = Extract<CheckBlockAnswer, { kind: "accepted" }>;
+
+function accepted(answer: CheckBlockAnswer): Accepted {
+  if (answer.kind !== "accepted") throw new Error(JSON.stringify(answer));
+  return answer;
+}
+
+function rowsOf(answer: CheckBlockAnswer): BlockRows {
+  const rows: BlockRows = deserialize(accepted(answer).rows);
+  return rows;
+}
+
+/** The text with one character changed to its neighbour. */
+function spoilText(text: string, at: number): string {
+  return text.slice(0, at) + String.fromCharCode(text.charCodeAt(at) ^ 1) + text.slice(at + 1);
+}
+
+describe("checkBlock", () => {
+  testWith(
+    vectors,
+    "real blocks of every era become their rows, all transactions in the block's order",
+    () => {
+      for (const height of [0, 34, 235_201, 422_250, 422_251, 552_190, 591_140, 633_720, 893_174]) {
+        const job = jobOf(height);
+        const { block, transactions, missing, bundles } = rowsOf(checkBlock(job));
+        const { txs, hash } = readBlock(job.block);
+        expect(block).toMatchObject({ height, hash, txCount: txs.length, text: job.block });
+        expect(transactions.map(({ id }) => id)).toEqual([...txs]);
+        expect(transactions.map(({ txIndex }) => txIndex)).toEqual(txs.map((_, index) => index));
+        expect(missing).toEqual([]);
+        expect(bundles).toEqual([]);
+      }
+    },
+  );
+
+  testWith(
+    vectors,
+    "data of format 1 is handed back apart, and the text is whole again when it is put back",
+    () => {
+      const job = jobOf(422_251);
+      const answer = accepted(checkBlock(job));
+      const data = new Map(answer.data.map(({ id, bytes }) => [id, bytes]));
+      const { transactions } = rowsOf(answer);
+      let carried = 0;
+      for (const { id, txIndex, text, dataAt, format, dataSize } of transactions) {
+        const original = Buffer.from(job.transactions[txIndex] ?? []).toString();
+        const bytes = new Uint8Array(data.get(id) ?? []);
+        expect(spliceData({ text, dataAt: dataAt ?? null }, bytes)).toBe(original);
+        if (format === 1) {
+          const stated = decodeBase64url(JSON.parse(original).data) ?? new Uint8Array(1);
+          expect(Buffer.compare(bytes, stated)).toBe(0);
+          expect(dataSize).toBe(bytes.length);
+        }
+        carried += bytes.length > 0 ? 1 : 0;
+      }
+      expect(carried).toBe(data.size);
+      expect(carried).toBeGreaterThan(0);
+    },
+  );
+
+  testWith(vectors, "weave offsets follow from the sorted layout: end to end they are the block", () => {
+    for (const height of [422_251, 591_140, 893_174]) {
+      const job = jobOf(height);
+      const { block, transactions } = rowsOf(checkBlock(job));
+      const spans = transactions.flatMap(({ weaveStart, weaveEnd, dataSize }) =>
+        weaveStart === undefined || weaveEnd === undefined ? [] : [{ weaveStart, weaveEnd, dataSize }],
+      );
+      spans.sort((one, other) => Number(one.weaveStart - other.weaveStart));
+      for (const span of spans) expect(span.weaveEnd - span.weaveStart).toBe(BigInt(span.dataSize));
+      const last = spans.at(-1);
+      expect(spans[0]?.weaveStart).toBe(block.weaveSize - block.blockSize);
+      expect(last !== undefined && last.weaveEnd <= block.weaveSize).toBe(true);
+      expect(
+        spans.every((span, index) => index === 0 || span.weaveStart >= (spans[index - 1]?.weaveEnd ?? 0n)),
+      ).toBe(true);
+    }
+  });
+
+  testWith(vectors, "what was checked is said: the link only where the block before is at hand", () => {
+    const alone = accepted(checkBlock(jobOf(422_251)));
+    expect(alone.unchecked).toContain("previous block");
+    const linked = accepted(checkBlock(jobOf(422_251, { previous: blockText(422_250) })));
+    expect(linked.checked).toEqual(
+      expect.arrayContaining([
+        "hash",
+        "previous block",
+        "block index",
+        "cumulative difficulty",
+        "weave size",
+        "transactions",
+      ]),
+    );
+    const unrelated = accepted(checkBlock(jobOf(422_251, { previous: blockText(591_140) })));
+    expect(unrelated.unchecked).toEqual(alone.unchecked);
+  });
+
+  testWith(
+    vectors,
+    "a block without some of its transactions is accepted, and says which are missing",
+    () => {
+      const job = jobOf(591_140);
+      const transactions = job.transactions.with(3, null).with(6, null);
+      const answer = accepted(checkBlock({ ...job, transactions }));
+      const rows = rowsOf(answer);
+      const { txs } = readBlock(job.block);
+      expect(rows.missing).toEqual([
+        { txIndex: 3, id: txs[3]! },
+        { txIndex: 6, id: txs[6]! },
+      ]);
+      expect(rows.transactions.map(({ txIndex }) => txIndex)).toEqual([0, 1, 2, 4, 5, 7]);
+      expect(answer.unchecked).toContain("transactions");
+      expect(rows.transactions.every(({ weaveStart }) => weaveStart === undefined)).toBe(true);
+    },
+  );
+
+  testWith(vectors, "a wrong transaction is named, and the block is not accepted with it", () => {
+    const job = jobOf(591_140);
+    const wrong = Buffer.from(spoilText(Buffer.from(job.transactions[2]!).toString(), 200));
+    const other = job.transactions[5]!;
+    const cut = job.transactions[4]!.subarray(0, 100);
+    const answer = checkBlock({
+      ...job,
+      transactions: job.transactions.with(2, wrong).with(3, other).with(4, cut),
+    });
+    expect(answer.kind).toBe("faulty");
+    if (answer.kind === "faulty")
+      expect(answer.transactions.map(({ txIndex }) => txIndex)).toEqual([2, 3, 4]);
+  });
+
+  testWith(
+    vectors,
+    "one wrong byte of a block is refused, but in the name of the one field that nobody hashes",
+    () => {
+      for (const height of [422_251, 633_720]) {
+        const job = { ...jobOf(height), transactions: [] };
+        const { block: text } = job;
+        const chunk = text.indexOf('"chunk"') + 20;
+        const chunkEnd = text.indexOf('"', chunk) - 20;
+        // Every fourth byte, and of the chunk (256 KiB of the same) a few: reading such a block takes 3 ms.
+        const isTried = (at: number) => at % (at > chunk && at < chunkEnd ? 60_000 : 4) === 0;
+        const passed = Array.from(text, (_, at) => at)
+          .filter(isTried)
+          .filter((at) => checkBlock({ ...job, block: spoilText(text, at) }).kind === "accepted");
+        // `tx_tree` was an empty list until 2.4. Under another name it is no field at all.
+        const name = text.indexOf("tx_tree");
+        const others = passed.filter((at) => name === -1 || at < name || at >= name + "tx_tree".length);
+        expect(others).toEqual([]);
+      }
+    },
+    20_000,
+  );
+});
+
+describe("checkTransactions", () => {
+  testWith(
+    vectors,
+    "one wrong byte of a transaction is refused, or changes nothing that the index says of it",
+    () => {
+      for (const height of [0, 893_174]) {
+        const [bytes] = jobOf(height).transactions;
+        const text = Buffer.from(bytes!).toString();
+        const id = JSON.parse(text).id;
+        const [whole] = checkTransactions({ transactions: [{ id, text: bytes! }] });
+        let valid = 0;
+        for (let at = 0; at < text.length; at += 1) {
+          const [spoiled] = checkTransactions({
+            transactions: [{ id, text: Buffer.from(spoilText(text, at)) }],
+          });
+          if (spoiled?.kind !== "valid" || whole?.kind !== "valid") continue;
+          valid += 1;
+          expect({ ...spoiled.row, text: "", dataAt: 0 }).toEqual({ ...whole.row, text: "", dataAt: 0 });
+        }
+        expect(valid).toBeLessThan(40);
+      }
+    },
+  );
+});
