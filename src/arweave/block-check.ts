@@ -46,7 +46,7 @@ export type BlockVerdict = Readonly<
 >;
 
 /** Hash of the first block of the main network. */
-export const mainNetGenesis = "7wIU7KolICAjClMlcZ38LZzshhI7xGkm2tDCJR7Wvhe3ESUo2-Z4-y0x1uaglRJE" as BlockHash;
+export const mainNetGenesis = "7wIU7KolICAjClMlcZ38LZzshhI7xGkm2tDCJR7Wvhe3ESUo2-Z4-y0x1uaglRJE";
 
 /** Heights at which the main network's blocks took on their shapes. */
 const mainNetForks: readonly (readonly [number, BlockShape])[] = [
