@@ -18,7 +18,7 @@ import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { concatBytes, writeUnsignedFixed } from "../lib/bytes.ts";
 import { isJsonObject, type JsonObject, type JsonValue, writeJson } from "../lib/json.ts";
 import { delayStep } from "./delay.ts";
-import { kryderPlusRateMultiplier, pricePerGibMinute } from "./fees.ts";
+import { devnetPrice } from "./fees.ts";
 
 /** A chunk that the miner shows it has. */
 export type Recall = Readonly<{
@@ -126,13 +126,13 @@ function economyFields({ previous, endowment, reward }: BlockDraft): JsonObject 
   return {
     usd_to_ar_rate: ["1", "10"],
     scheduled_usd_to_ar_rate: ["1", "10"],
-    price_per_gib_minute: `${pricePerGibMinute}`,
-    scheduled_price_per_gib_minute: `${pricePerGibMinute}`,
+    price_per_gib_minute: `${devnetPrice.pricePerGibMinute}`,
+    scheduled_price_per_gib_minute: `${devnetPrice.pricePerGibMinute}`,
     reward: `${reward}`,
     reward_pool: `${endowment}`,
     reward_history_hash: encodeBase64url(chain(previous, "reward_history_hash", `${reward}`)),
     debt_supply: "0",
-    kryder_plus_rate_multiplier: `${kryderPlusRateMultiplier}`,
+    kryder_plus_rate_multiplier: `${devnetPrice.kryderPlusRateMultiplier}`,
     kryder_plus_rate_multiplier_latch: "0",
     denomination: "1",
     redenomination_height: 0,

@@ -8,7 +8,7 @@
 import { readAddress } from "../arweave/id.ts";
 import type { Transaction } from "../arweave/transaction.ts";
 import { type AccountView, applyTransaction, createAccountOverlay } from "./accounts.ts";
-import { transactionFee } from "./fees.ts";
+import { devnetFee } from "./fees.ts";
 
 /** The node's names for what can be wrong with a transaction by itself. */
 export type FaultCode =
@@ -114,10 +114,10 @@ function feeFault(transaction: Transaction, accounts: AccountView): Fault | unde
 }
 
 function leastFee({ dataSize, target }: Transaction, accounts: AccountView): bigint {
-  if (target === "") return transactionFee(BigInt(dataSize), "none");
+  if (target === "") return devnetFee(BigInt(dataSize), "none");
   const address = readAddress(target);
   const known = address !== undefined && accounts.get(address) !== undefined;
-  return transactionFee(BigInt(dataSize), known ? "known" : "new");
+  return devnetFee(BigInt(dataSize), known ? "known" : "new");
 }
 
 /** The sizes of the other fields are judged when they are read. */

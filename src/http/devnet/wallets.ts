@@ -7,7 +7,7 @@ import { crc32 } from "node:zlib";
 import { Elysia } from "elysia";
 import { type Address, readAddress } from "../../arweave/id.ts";
 import type { Devnet } from "../../devnet/devnet.ts";
-import { transactionFee } from "../../devnet/fees.ts";
+import { devnetFee } from "../../devnet/fees.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { nodeError, nodeJson, nodeText } from "./node-answers.ts";
 
@@ -56,7 +56,7 @@ function priceAnswer(
   if (targetText !== undefined && target === undefined) return nodeText("Invalid address.", 400);
   if (!/^\+?\d+$/.test(sizeText) || sizeText.length > sizeDigitsMax)
     return nodeError("size_must_be_an_integer");
-  const fee = transactionFee(BigInt(sizeText), recipientOf(devnet, target));
+  const fee = devnetFee(BigInt(sizeText), recipientOf(devnet, target));
   const headers = { "arweave-denomination": "1" };
   return asJson
     ? nodeJson(JSON.stringify({ fee: `${fee}`, denomination: 1 }), 200, headers)

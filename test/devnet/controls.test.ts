@@ -1,0 +1,115 @@
+/**
+ * Mining, minting and starting over, for this machine and nobody else.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { ecdsa, openTestDevnet, post, serve, stranger } from "./support.ts";
+
+const devnet = await openTestDevnet();
+const node = serve(devnet);
+const controls = ["/mine", "/mine/1", `/mint/${stranger.address}/1`, "/reset"];
+
+afterAll(async () => {
+  await node.close();
+  devnet.close();
+});
+
+describe("a control", () => {
+  test("mines one block or many, by GET and POST, and answers with what /info says", async () => {
+    devnet.reset();
+    await post(devnet, ecdsa);
+    const one = await (await node.get("/mine")).json();
+    expect([one.height, one.current, one.network]).toEqual([1, devnet.tipHash(), "cairn.devnet.1"]);
+    expect((await (await node.post("/mine/3")).json()).height).toBe(4);
+    const info = await (await node.get("/info")).json();
+    expect([info.height, info.blocks]).toEqual([4, 5]);
+    const counts = [1, 2, 3, 4].map((height) => JSON.parse(devnet.blockAt(height)?.text ?? "").txs.length);
+    expect(counts).toEqual([1, 0, 0, 0]);
+  });
+
+  test("mints whole winston, also more than a number holds, and answers with the balance", async () => {
+    devnet.reset();
+    const much = 2n ** 70n;
+    expect(await (await node.get(`/mint/${stranger.address}/${much}`)).text()).toBe(`${much}`);
+    expect(await (await node.post(`/mint/${stranger.address}/1`)).text()).toBe(`${much + 1n}`);
+    expect(await (await node.get(`/wallet/${stranger.address}/balance`)).text()).toBe(`${much + 1n}`);
+  });
+
+  test("goes back to the first block", async () => {
+    const first = devnet.blockAt(0)?.hash;
+    await devnet.mine(2);
+    expect(await (await node.post("/reset")).text()).toBe("reset done");
+    expect([devnet.height(), devnet.tipHash()]).toEqual([0, first ?? ""]);
+    expect(devnet.account(ecdsa.address)).toEqual({ balance: 10n ** 18n, lastTx: "" });
+  });
+
+  test("says what it wants when it gets something else", async () => {
+    const rows = [
+      "/mine/0",
+      "/mine/x",
+      "/mine/10001",
+      "/mint/x/1",
+      `/mint/${stranger.address}/0`,
+      `/mint/${stranger.address}/1.5`,
+    ];
+    for (const path of rows) {
+      const answer = await node.post(path);
+      expect([path, answer.status]).toEqual([path, 400]);
+      expect(await answer.text()).toMatch(
+        /^(blocks are mined 1 to 10000 at a time|minting takes an address)/,
+      );
+    }
+  });
+
+  type Row = readonly [headers: Record<string, string>, allowed: boolean];
+  const callers: readonly Row[] = [
+    [{}, true],
+    [{ host: "localhost:1984" }, true],
+    [{ host: "127.0.0.1" }, true],
+    [{ host: "127.8.9.1:80" }, true],
+    [{ host: "[::1]:1984" }, true],
+    [{ host: "LOCALHOST" }, true],
+    [{ host: "example.com" }, false],
+    [{ host: "localhost.example.com" }, false],
+    [{ host: "127.0.0.1.example.com" }, false],
+    [{ host: "192.168.0.5:1984" }, false],
+    [{ host: "0.0.0.0:1984" }, false],
+    [{ origin: "http://localhost:3000" }, true],
+    [{ origin: "http://127.0.0.1:5173" }, true],
+    [{ origin: "http://abc.localhost:3000" }, true],
+    [{ origin: "http://[::1]:3000" }, true],
+    [{ origin: "https://example.com" }, false],
+    [{ origin: "http://localhost.example.com" }, false],
+    [{ origin: "http://evil-localhost" }, false],
+    [{ origin: "null" }, false],
+    [{ origin: "" }, false],
+    [{ origin: "http://localhost:3000", host: "example.com" }, false],
+    [{ "sec-fetch-site": "cross-site" }, false],
+    [{ "sec-fetch-site": "cross-site", origin: "http://127.0.0.1:5173" }, true],
+    [{ "sec-fetch-site": "same-site" }, true],
+    [{ "sec-fetch-site": "same-origin" }, true],
+    [{ "sec-fetch-site": "none" }, true],
+  ];
+
+  test.each(callers)("asked with %j is allowed: %p", async (headers, allowed) => {
+    for (const path of controls) {
+      for (const ask of [node.get(path, headers), node.post(path, "", headers)]) {
+        const { status } = await ask;
+        expect([path, status]).toEqual([path, allowed ? 200 : 403]);
+      }
+    }
+  });
+
+  test("that is refused changes nothing", async () => {
+    await devnet.mine(1);
+    const before = [devnet.tipHash(), devnet.supply()];
+    for (const path of controls) await node.post(path, "", { origin: "https://example.com" });
+    expect([devnet.tipHash(), devnet.supply()]).toEqual(before);
+  });
+
+  test("is the only thing that is guarded: pages from anywhere may read the chain and post to it", async () => {
+    const headers = { origin: "https://example.com", host: "example.com", "sec-fetch-site": "cross-site" };
+    expect((await node.get("/info", headers)).status).toBe(200);
+    expect((await node.post("/tx", "{}", headers)).status).toBe(400);
+  });
+});
