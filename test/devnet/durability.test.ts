@@ -71,7 +71,7 @@ describe("a chain in a folder", () => {
   test("of another seed is refused", async () => {
     const dir = makeFolder();
     (await openTestDevnet({ dir })).close();
-    expect(openTestDevnet({ dir, seed: "other" })).rejects.toThrow("Malformed input");
+    await expect(openTestDevnet({ dir, seed: "other" })).rejects.toThrow("Malformed input");
   });
 
   test("makes its own wallets once: RSA of 4,096 bits and ECDSA, funded, readable by their owner alone", async () => {

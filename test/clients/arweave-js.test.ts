@@ -1,0 +1,224 @@
+/**
+ * The chain's published client against the devnet: what every app does with it, and its own checks of what it gets.
+ *
+ * The client cannot sign with ECDSA (1.15.7): such transactions are signed here, and read back by the client.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { signTransaction } from "../../src/arweave/transaction-sign.ts";
+import { readWallet } from "../../src/arweave/wallet.ts";
+import { type Devnet, openDevnet } from "../../src/devnet/devnet.ts";
+import { serve, type TestNode, testBytes } from "../devnet/support.ts";
+import { clientLibraries, describeWith } from "../support/helpers.ts";
+
+const kib256 = 262_144;
+
+describeWith(clientLibraries, "arweave-js on the devnet", () => {
+  type Client = InstanceType<typeof import("arweave").default>;
+  type Key = import("arweave/node/lib/wallet").JWKInterface;
+  type Merkle = typeof import("arweave/node/lib/merkle");
+  let devnet: Devnet;
+  let node: TestNode;
+  let arweave: Client;
+  let merkle: Merkle;
+  let key: Key;
+  let address: string;
+
+  beforeAll(async () => {
+    const library = await import("arweave");
+    merkle = await import("arweave/node/lib/merkle");
+    devnet = await openDevnet({ dir: undefined, seed: "client", clock: Date.now, mining: "auto" });
+    node = serve(devnet);
+    arweave = library.default.init({ host: "127.0.0.1", port: node.port, protocol: "http" });
+    const [wallet] = devnet.wallets;
+    key = wallet?.jwk as Key;
+    address = wallet?.address ?? "";
+  });
+
+  afterAll(async () => {
+    await node.close();
+    devnet.close();
+  });
+
+  /** Waits until the client itself sees the transaction in a block. */
+  async function confirmed(id: string) {
+    for (const deadline = Date.now() + 5_000; Date.now() < deadline; await Bun.sleep(5)) {
+      const status = await arweave.transactions.getStatus(id);
+      if (status.status === 200) return status.confirmed;
+      expect(status.status).toBe(202);
+    }
+    throw new Error(`${id} was not mined within 5 s`);
+  }
+
+  async function postData(data: Uint8Array, tags: Readonly<Record<string, string>> = {}) {
+    const transaction = await arweave.createTransaction({ data }, key);
+    for (const [name, value] of Object.entries(tags)) transaction.addTag(name, value);
+    await arweave.transactions.sign(transaction, key);
+    const uploader = await arweave.transactions.getUploader(transaction);
+    while (!uploader.isComplete) await uploader.uploadChunk();
+    return transaction;
+  }
+
+  const sizes = [1, 1_000, kib256 - 1, kib256, kib256 + 1, 2 * kib256, 600 * 1_024];
+
+  test.each(sizes)("posts %d bytes, reads them back, and finds every proof right", async (size) => {
+    const data = testBytes(size, size);
+    const posted = await postData(data, { "Content-Type": "application/octet-stream", Größe: `${size}` });
+    const status = await confirmed(posted.id);
+    expect(status?.number_of_confirmations).toBeGreaterThanOrEqual(1);
+
+    const read = await arweave.transactions.get(posted.id);
+    expect(await arweave.transactions.verify(read)).toBe(true);
+    expect(Buffer.from(read.data).equals(data)).toBe(true);
+    expect([read.data_root, read.data_size, read.owner]).toEqual([posted.data_root, `${size}`, key.n]);
+    expect(Buffer.from(await arweave.chunks.downloadChunkedData(posted.id)).equals(data)).toBe(true);
+
+    const { offset } = await arweave.chunks.getTransactionOffset(posted.id);
+    const start = Number(offset) - size;
+    for (let at = 0; at < size; ) {
+      const chunk = await arweave.chunks.getChunk(start + at + 1);
+      const path = Buffer.from(chunk.data_path, "base64url");
+      const root = Buffer.from(posted.data_root, "base64url");
+      const proven = await merkle.validatePath(root, at, 0, size, path);
+      if (proven === false) throw new Error(`arweave-js does not accept the data path at ${at}`);
+      const bytes = Buffer.from(chunk.chunk, "base64url");
+      expect([proven.leftBound, proven.chunkSize]).toEqual([at, bytes.length]);
+      at += bytes.length;
+    }
+  });
+
+  test("finds the tx path of every chunk right, under the tx_root of its block", async () => {
+    devnet.reset();
+    const parts = await Promise.all([10, 300_000, 5].map((size) => postData(testBytes(size, size + 1))));
+    await Promise.all(parts.map(({ id }) => confirmed(id)));
+    for (const { id, data_root: dataRoot } of parts) {
+      const { offset, size } = await arweave.chunks.getTransactionOffset(id);
+      const status = await confirmed(id);
+      const block = await arweave.blocks.get(status?.block_indep_hash ?? "");
+      const blockSize = Number(block.block_size);
+      const target = Number(offset) - Number(block.weave_size) + blockSize - 1;
+      const chunk = await arweave.chunks.getChunk(Number(offset));
+      const txPath = Buffer.from(chunk.tx_path, "base64url");
+      // The client's own walk over a tree, with the bounds of a block instead of a transaction.
+      const proven = await merkle.validatePath(
+        Buffer.from(block.tx_root, "base64url"),
+        target,
+        0,
+        blockSize,
+        txPath,
+      );
+      if (proven === false) throw new Error("arweave-js does not accept the tx path");
+      expect(txPath.subarray(-64, -32).toString("base64url")).toBe(dataRoot);
+      expect(proven.rightBound - proven.leftBound).toBe(Number(size));
+    }
+  });
+
+  test("takes an interrupted upload up again from what it kept", async () => {
+    const data = testBytes(4 * kib256 + 17, 77);
+    const transaction = await arweave.createTransaction({ data }, key);
+    await arweave.transactions.sign(transaction, key);
+    const first = await arweave.transactions.getUploader(transaction);
+    await first.uploadChunk();
+    await first.uploadChunk();
+    const kept = JSON.parse(JSON.stringify(first));
+    const second = await arweave.transactions.getUploader(kept, data);
+    while (!second.isComplete) await second.uploadChunk();
+    await confirmed(transaction.id);
+    expect(Buffer.from(await arweave.chunks.downloadChunkedData(transaction.id)).equals(data)).toBe(true);
+  });
+
+  test("pays another wallet, at the price that it was told", async () => {
+    const target = await arweave.wallets.jwkToAddress(await arweave.wallets.generate());
+    expect(await arweave.wallets.getBalance(target)).toBe("0");
+    const before = BigInt(await arweave.wallets.getBalance(address));
+    const quantity = arweave.ar.arToWinston("1.5");
+    const transaction = await arweave.createTransaction({ target, quantity }, key);
+    expect(transaction.reward).toBe(await arweave.transactions.getPrice(0, target));
+    await arweave.transactions.sign(transaction, key);
+    expect((await arweave.transactions.post(transaction)).status).toBe(200);
+    await confirmed(transaction.id);
+    expect(await arweave.wallets.getBalance(target)).toBe(quantity);
+    expect(BigInt(await arweave.wallets.getBalance(address))).toBe(
+      before - BigInt(quantity) - BigInt(transaction.reward),
+    );
+    expect(await arweave.wallets.getLastTransactionID(address)).toBe(transaction.id);
+  });
+
+  test("posts format 1, which carries its data", async () => {
+    const data = testBytes(5_000, 3);
+    data[data.length - 1] = 0;
+    const transaction = await arweave.createTransaction({ data }, key);
+    transaction.format = 1;
+    await arweave.transactions.sign(transaction, key);
+    const answer = await arweave.api.post("tx", transaction);
+    expect([answer.status, answer.data]).toEqual([200, "OK"]);
+    await confirmed(transaction.id);
+    const read = (await arweave.api.get(`tx/${transaction.id}`)).data;
+    expect([read.format, read.data]).toEqual([1, Buffer.from(data).toString("base64url")]);
+    expect(Buffer.from(await arweave.chunks.downloadChunkedData(transaction.id)).equals(data)).toBe(true);
+  });
+
+  test("reads what an ECDSA wallet wrote", async () => {
+    const wallet = readWallet(devnet.wallets[1]?.jwk ?? {});
+    const data = testBytes(700, 4);
+    const transaction = signTransaction(
+      {
+        format: 2,
+        lastTx: await arweave.transactions.getTransactionAnchor(),
+        reward: BigInt(await arweave.transactions.getPrice(data.length)),
+        data,
+      },
+      wallet,
+    );
+    const answer = await arweave.api.post("tx", transaction.text);
+    expect([answer.status, answer.data]).toEqual([200, "OK"]);
+    await confirmed(transaction.id);
+    const read = await arweave.transactions.get(transaction.id);
+    expect([read.owner, Buffer.from(read.data).equals(data)]).toEqual(["", true]);
+    expect(await arweave.wallets.getLastTransactionID(wallet.address)).toBe(transaction.id);
+  });
+
+  test("reads blocks by height, hash and as the current one, each naming the one before", async () => {
+    await devnet.mine(2);
+    const current = await arweave.blocks.getCurrent();
+    expect(current).toEqual(await arweave.blocks.getByHeight(current.height));
+    const previous = await arweave.blocks.get(current.previous_block);
+    expect(previous.height).toBe(current.height - 1);
+    expect(Number(current.weave_size) - Number(current.block_size)).toBe(Number(previous.weave_size));
+    const info = await arweave.network.getInfo();
+    expect([info.height, info.current, info.blocks]).toEqual([
+      current.height,
+      current.indep_hash,
+      current.height + 1,
+    ]);
+    expect(await arweave.network.getPeers()).toEqual([]);
+  });
+
+  test("is told the node's words when it does wrong", async () => {
+    const transaction = await arweave.createTransaction({ data: "x", last_tx: "A".repeat(64) }, key);
+    await arweave.transactions.sign(transaction, key);
+    const stale = await arweave.transactions.post(transaction);
+    expect([stale.status, stale.data]).toEqual([400, { error: "Invalid anchor (last_tx)." }]);
+
+    const cheap = await arweave.createTransaction({ data: "x", reward: "1" }, key);
+    await arweave.transactions.sign(cheap, key);
+    const refused = await arweave.transactions.post(cheap);
+    expect([refused.status, refused.data]).toEqual([400, { error: "Transaction verification failed." }]);
+    expect((await arweave.transactions.getStatus(cheap.id)).status).toBe(404);
+    expect((await arweave.api.get(`tx/${cheap.id}`)).status).toBe(410);
+
+    const fine = await postData(testBytes(3, 9));
+    const again = await arweave.api.post("tx", fine);
+    expect(again.status).toBe(208);
+  });
+
+  test("gives an upload up at once when a chunk is wrong, as it does on a node", async () => {
+    const data = testBytes(600_000, 12);
+    const transaction = await arweave.createTransaction({ data }, key);
+    await arweave.transactions.sign(transaction, key);
+    const uploader = await arweave.transactions.getUploader(transaction);
+    await uploader.uploadChunk();
+    transaction.data[5] = (transaction.data[5] ?? 0) ^ 1;
+    await expect(uploader.uploadChunk()).rejects.toThrow("Fatal error uploading chunk 0: invalid_proof");
+  });
+});
