@@ -35,7 +35,9 @@ const statusColumns = [
 type StatusRow = Omit<BundleStatus, "id" | "rootTransactionId"> & Readonly<{ root: Uint8Array | null }>;
 
 /** Opens these reads over a reader's connection. */
-export function createBundleReads(db: Database): Pick<IndexReader, "bundleStatus" | "nextBundleAt"> {
+export function createBundleReads(
+  db: Database,
+): Pick<IndexReader, "bundleStatus" | "invalidItems" | "nextBundleAt"> {
   const columns = statusColumns.map((name) => `${snakeCase(name)} AS ${name}`).join(", ");
   const status = prepareQuery<StatusRow>(
     db,
@@ -48,7 +50,16 @@ export function createBundleReads(db: Database): Pick<IndexReader, "bundleStatus
     db,
     "SELECT min(due_at) AS at FROM bundles WHERE due_at IS NOT NULL",
   );
+  const invalid = prepareQuery<
+    Readonly<{ entry: number; offset: number; itemId: Uint8Array; reason: string }>
+  >(
+    db,
+    `SELECT entry, byte AS offset, x.id AS itemId, x.reason FROM bundles b JOIN invalid_items x USING (n)
+     WHERE b.id = ? ORDER BY n, entry LIMIT ?`,
+  );
   return {
+    invalidItems: (id, limit) =>
+      invalid.all(idBytes(id), limit).map(({ itemId, ...item }) => ({ ...item, id: idFromBytes(itemId) })),
     bundleStatus: (id) => {
       const found = status.get(idBytes(id));
       if (found === undefined) return undefined;

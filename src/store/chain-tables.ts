@@ -7,6 +7,7 @@ import { blockHashBytes, idBytes } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import type { Counts } from "./counts.ts";
 import { cutData, packText } from "./headers.ts";
+import type { BlockChecks } from "./index-writer.ts";
 import { type Place, packHeight, packPlace, pendingHeight, placeHigh, placeLow } from "./place.ts";
 import type { RowTable } from "./row-table.ts";
 import type { BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./rows.ts";
@@ -29,6 +30,7 @@ export type ChainTables = Readonly<{
   foundMissing: (place: Place, id: TransactionRow["id"]) => boolean;
   postponeMissing: (place: Place, dueAtMs: number) => void;
   setWeaveLayout: (height: number, layout: WeaveLayout) => void;
+  setChecks: (height: number, checks: BlockChecks) => void;
   known: (height: number) => KnownBlock | undefined;
   /** Removes all of the heights from `height` up, but pending rows; answers how many blocks and rows went. */
   removeFrom: (height: number) => Readonly<{ blocks: number; rows: number }>;
@@ -56,6 +58,7 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
   const dropMissing = db.prepare("DELETE FROM missing WHERE n = ? AND id = ?");
   const postpone = db.prepare("UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ?");
   const setSpan = db.prepare("UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = (? << 31)");
+  const setChecks = db.prepare("UPDATE blocks SET checked = ?, unchecked = ? WHERE height = ?");
   const addParts = createTransactionParts(db);
   const removeRange = createRangeRemoval(db, counts);
 
@@ -102,6 +105,9 @@ export function createChainTables(db: Database, rows: RowTable, counts: Counts):
     setWeaveLayout: (height, layout) => {
       for (const { txIndex, start, end } of layout)
         setSpan.run(start, end, placeHigh({ height, txIndex, offset: -1 }));
+    },
+    setChecks: (height, { checked, unchecked }) => {
+      setChecks.run(JSON.stringify(checked), JSON.stringify(unchecked), height);
     },
     known: (height) => known.get(height),
     removeFrom: (height) => {

@@ -17,6 +17,7 @@ import { createPages } from "./page.ts";
 import type { Place } from "./place.ts";
 import type {
   BundleStatus,
+  InvalidItem,
   Located,
   MissingRow,
   Page,
@@ -136,6 +137,10 @@ export type IndexReader = Readonly<{
   row: (id: Id) => PageRow | undefined;
   /** Rows by place, with one row of look-ahead. */
   page: (plan: PagePlan) => Page;
+  /** Counts the rows of a plan (`limit` and `columns` aside); undefined when there are more than `max`. */
+  count: (plan: PagePlan, max: number) => number | undefined;
+  /** Runs calls of this reader that must see one state of the index. Short ones: the log grows while it lasts. */
+  snapshot: <Answer>(work: () => Answer) => Answer;
   /**
    * Items of every nesting level that overlap `[start, end)` of a root's data, in place order, also those whose
    * canonical place is elsewhere; at most `limit`.
@@ -152,6 +157,8 @@ export type IndexReader = Readonly<{
   /** Missing transactions that are due, oldest attempt first. */
   dueMissing: (nowMs: number, limit: number) => readonly MissingRow[];
   bundleStatus: (id: Id) => BundleStatus | undefined;
+  /** Entries of a bundle that are no valid items, in order; at most `limit`. */
+  invalidItems: (id: Id, limit: number) => readonly InvalidItem[];
   /** When the next bundle is due. Unix milliseconds; undefined when none is queued. */
   nextBundleAt: () => number | undefined;
   counts: () => IndexCounts;
@@ -205,6 +212,8 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     placesOf: (id) => inSnapshot(db, () => locating.placesOf(id)),
     row: pages.row,
     page: pages.page,
+    count: pages.count,
+    snapshot: (work) => inSnapshot(db, work),
     itemsWithin: (root, start, end, limit) => inSnapshot(db, () => itemsWithin(root, start, end, limit)),
     transactionAt: chain.transactionAt,
     weaveSpan: (id) => {

@@ -22,11 +22,13 @@ import { type Place, packHeight, pendingHeight } from "./place.ts";
 import { createRowTable, type RowTable } from "./row-table.ts";
 import type {
   BlockRows,
-  BundleFilters,
   BundleJob,
+  BundleRef,
   BundleRow,
+  InvalidItem,
   ItemRow,
   PendingRow,
+  SerialisedRows,
   TransactionRow,
   WeaveLayout,
 } from "./rows.ts";
@@ -34,7 +36,8 @@ import { indexMigrations } from "./schema.ts";
 import { inTransaction, openForWriting, prepareQuery } from "./sqlite.ts";
 import { storedItem } from "./stored-row.ts";
 
-export type { BundleFilters } from "./rows.ts";
+/** Canonical texts of the filters in force (arweave/filter.ts `canonical`). */
+export type BundleFilters = Readonly<{ unbundleFilter: string; indexFilter: string }>;
 
 /** What a batch of items became. */
 export type ItemsAdded = Readonly<{
@@ -44,34 +47,47 @@ export type ItemsAdded = Readonly<{
   duplicated: number;
   /** Rows that were there before, at the same place: a step that was repeated. */
   repeated: number;
+  /** Whether the bundle is no longer there: then nothing was added. */
+  gone: boolean;
 }>;
 
 /** A batch of verified items of one bundle, and how far the bundle is done after it. */
 export type ItemBatch = Readonly<{
-  bundle: Place;
+  bundle: BundleRef;
   /** In any order; `bun:jsc` serialised `ItemRow[]` is taken as it is. */
-  rows: readonly ItemRow[] | ArrayBuffer;
+  rows: readonly ItemRow[] | SerialisedRows;
   /** The first entry of the bundle that is not in this batch or one before it. */
   nextEntry: number;
   /** Bundles found among the items; queued in the same transaction. */
   bundles: readonly BundleRow[];
+  /** Entries before `nextEntry` that are no valid items. */
+  invalid?: readonly InvalidItem[];
 }>;
+
+/** What was checked of a block, and what could not be. */
+export type BlockChecks = Readonly<{ checked: readonly string[]; unchecked: readonly string[] }>;
 
 /** The writer. Times are taken from its clock. */
 export type IndexWriter = Readonly<{
   /**
    * Adds the block after the tip, with its transactions, the ids that are missing, and the bundles to queue.
    * The first block may have any height. Rows that are there already (queued by hand before) are kept.
+   *
+   * @param rows - As values, or serialised with `bun:jsc`.
    */
-  addBlock: (rows: BlockRows) => void;
+  addBlock: (rows: BlockRows | SerialisedRows) => void;
   /** Adds a block that is not followed (below the first one), for single transactions an operator asks for. */
   addStrayBlock: (rows: BlockRows) => void;
   /** Removes every block and row at or above a height; the ids' other places take over. In steps for deep ones. */
   rollback: (fromHeight: number) => Readonly<{ blocks: number; rows: number }>;
   /** Fills a transaction that was missing; false when that place is not missing (any more). */
   addMissingTransaction: (place: Place, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
-  /** Sets where the transactions of a block lie in the weave, once all of them are known. */
-  setWeaveLayout: (height: number, layout: WeaveLayout) => void;
+  /**
+   * Sets where the transactions of a block lie in the weave, once all of them are known.
+   *
+   * @param checks - What is checked of the block by now; absent: as before.
+   */
+  setWeaveLayout: (height: number, layout: WeaveLayout, checks?: BlockChecks) => void;
   /** Notes one more failed attempt at a missing transaction. */
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
   /** Adds items of a bundle and notes the bundle's progress. */
@@ -86,12 +102,14 @@ export type IndexWriter = Readonly<{
   queueBundles: (bundles: readonly BundleRow[]) => number;
   /** Takes the bundle that is due first, or undefined. It is taken again after a crash. */
   takeBundle: () => BundleJob | undefined;
-  /** The filter said no. */
-  skipBundle: (bundle: Place, filters: BundleFilters) => void;
+  /** Takes at most so many bundles that are due. */
+  takeBundles: (limit: number) => readonly BundleJob[];
+  /** The filter said no. This and the two steps below do nothing when the bundle is no longer there. */
+  skipBundle: (bundle: BundleRef, filters: BundleFilters) => void;
   /** Every entry was read and its items are in the index. `itemCount`: entries of the bundle, valid or not. */
-  finishBundle: (bundle: Place, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
+  finishBundle: (bundle: BundleRef, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
   /** The bundle could not be done now; it is due again at that time. Null: never (the bundle itself is malformed). */
-  failBundle: (bundle: Place, reason: string, nextTryAtMs: number | null) => void;
+  failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
   /** Removes item rows of stable heights by time of ingestion; transactions stay. Bounds inclusive. */
   pruneItems: (
     bounds: Readonly<{ ingestedBeforeSeconds: number; startHeight: number; endHeight: number }>,
@@ -196,8 +214,9 @@ function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainS
   };
 
   return {
-    addBlock: (block) =>
+    addBlock: (rows) =>
       step(() => {
+        const block = isSerialised(rows) ? readBlockRows(rows) : rows;
         const before = tip.get();
         const { height, hash } = block.block;
         assert(before === undefined || before.height + 1 === height, "blocks are added one after the other");
@@ -225,7 +244,11 @@ function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainS
         bundles.queue(queued);
         return true;
       }),
-    setWeaveLayout: (height, layout) => step(() => chain.setWeaveLayout(height, layout)),
+    setWeaveLayout: (height, layout, checks) =>
+      step(() => {
+        chain.setWeaveLayout(height, layout);
+        if (checks !== undefined) chain.setChecks(height, checks);
+      }),
     postponeMissing: (place, nextTryAtMs) => step(() => chain.postponeMissing(place, nextTryAtMs)),
     addPending: (added) => step(() => pending.add(added, unixSeconds(clock))),
     removePending: (ids) => step(() => pending.remove(ids)),
@@ -235,7 +258,14 @@ function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainS
 
 type BundleSteps = Pick<
   IndexWriter,
-  "addItems" | "queueBundles" | "takeBundle" | "skipBundle" | "finishBundle" | "failBundle" | "pruneItems"
+  | "addItems"
+  | "queueBundles"
+  | "takeBundle"
+  | "takeBundles"
+  | "skipBundle"
+  | "finishBundle"
+  | "failBundle"
+  | "pruneItems"
 >;
 
 function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
@@ -246,14 +276,17 @@ function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
   return {
     addItems: (batch) =>
       step(() => {
-        const items = batch.rows instanceof ArrayBuffer ? readItems(batch.rows) : batch.rows;
+        if (!bundles.has(batch.bundle)) return { added: 0, duplicated: 0, repeated: 0, gone: true };
+        const items = isSerialised(batch.rows) ? readItems(batch.rows) : batch.rows;
         const outcome = rows.add(items.map(storedItem), unixSeconds(clock));
         bundles.advance(batch.bundle, batch.nextEntry, items.length, outcome.duplicated);
         bundles.queue(batch.bundles);
-        return outcome;
+        bundles.addInvalid(batch.bundle, batch.invalid ?? []);
+        return { ...outcome, gone: false };
       }),
     queueBundles: (queued) => step(() => bundles.queue(queued)),
-    takeBundle: () => step(bundles.take),
+    takeBundle: () => step(() => bundles.take(1)[0]),
+    takeBundles: (limit) => step(() => bundles.take(limit)),
     skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),
     finishBundle: (bundle, outcome) => step(() => bundles.finish(bundle, outcome, outcome.itemCount)),
     failBundle: (bundle, reason, nextTryAtMs) => step(() => bundles.fail(bundle, reason, nextTryAtMs)),
@@ -303,8 +336,18 @@ function secretOf(db: Database): Uint8Array {
   return secret;
 }
 
-function readItems(serialised: ArrayBuffer): readonly ItemRow[] {
+function isSerialised(rows: object): rows is SerialisedRows {
+  return rows instanceof ArrayBuffer || rows instanceof SharedArrayBuffer;
+}
+
+function readItems(serialised: SerialisedRows): readonly ItemRow[] {
   const rows: unknown = deserialize(serialised);
   assert(Array.isArray(rows), "a batch of items is a list");
   return rows;
+}
+
+function readBlockRows(serialised: SerialisedRows): BlockRows {
+  const rows: unknown = deserialize(serialised);
+  assert(typeof rows === "object" && rows !== null && "block" in rows, "serialised rows of a block have it");
+  return rows as BlockRows;
 }

@@ -24,8 +24,10 @@ import { decodeTagBlob } from "./tag-blob.ts";
 export type Pages = Readonly<{
   page: (plan: PagePlan) => Page;
   row: (id: Id) => PageRow | undefined;
+  count: (plan: PagePlan, max: number) => number | undefined;
 }>;
 
+const noColumns = { tags: false, ownerKey: false, parent: false, block: false } as const;
 const allColumns = { tags: true, ownerKey: true, parent: true, block: true } as const;
 
 /** Opens pages over a reader's connection. */
@@ -48,6 +50,16 @@ export function createPages(db: Database, keys: FilterKeys): Pages {
 
   return {
     page,
+    count: (plan, max) =>
+      inSnapshot(db, () => {
+        const walk = planOf(plan);
+        let count = 0;
+        walkRows(walk, plan, noColumns, max + 1, (found) => {
+          if (walk.matches(pageRow(found))) count += 1;
+          return count > max ? "enough" : "more";
+        });
+        return count > max ? undefined : count;
+      }),
     row: (id) => page({ ids: [id], order: "asc", limit: 1, columns: allColumns }).rows[0],
   };
 }

@@ -106,6 +106,25 @@ export type BlockRows = Readonly<{
   bundles: readonly BundleRow[];
 }>;
 
+/**
+ * Which bundle a step is about. With `id`, a step does nothing when another bundle stands at that place by now
+ * (a reorganisation came between).
+ */
+export type BundleRef = Place & Readonly<{ id?: Id }>;
+
+/** An entry of a bundle that is no valid item; its siblings are. */
+export type InvalidItem = Readonly<{
+  /** Number of the entry in the bundle, 0-based. */
+  entry: number;
+  /** Byte of the root's data where the item begins. */
+  offset: number;
+  id: Id;
+  reason: string;
+}>;
+
+/** Rows as another thread serialised them with `bun:jsc`. */
+export type SerialisedRows = ArrayBufferLike;
+
 /** A bundle taken from the queue, to be worked on. */
 export type BundleJob = BundleRow &
   Readonly<{
@@ -117,9 +136,6 @@ export type BundleJob = BundleRow &
     /** Items of this bundle that are in the index already, from the batches before `nextEntry`. */
     matchedCount: number;
   }>;
-
-/** Canonical texts of the filters in force (arweave/filter.ts `canonical`). */
-export type BundleFilters = Readonly<{ unbundleFilter: string; indexFilter: string }>;
 
 /** The bundle status record of the specification; times are Unix seconds, absent values null. */
 export type BundleStatus = Readonly<{
@@ -226,7 +242,10 @@ export type PageColumns = Readonly<{
   block: boolean;
 }>;
 
-/** What a page of rows must satisfy: all of the filters; within one filter, any of its values. */
+/**
+ * What a page of rows must satisfy: all of the filters; within one filter, any of its values.
+ * An empty list is no filter, but a tag filter without values is met by every row (NEQ) or none (EQ).
+ */
 export type PagePlan = Readonly<{
   ids?: readonly Id[];
   owners?: readonly Address[];

@@ -27,6 +27,7 @@
  *   last_item_at: the newest `ingested` of these; followed: 0 for a block that stands there for single transactions.
  * bundles: state of each bundle; due_at is Unix milliseconds, NULL when nothing is to be done; next_…: how far the
  *   present run is, and what it has found up to there.
+ * invalid_items: entries of the bundle at n that are no valid items; byte: where the item begins in the root's data.
  * counters: sums that would be dear to count (counts.ts).
  */
 const tables = `
@@ -147,6 +148,14 @@ CREATE TABLE bundles (
   first_retried_at INTEGER,
   last_retried_at INTEGER
 ) STRICT;
+CREATE TABLE invalid_items (
+  n INTEGER NOT NULL,
+  entry INTEGER NOT NULL,
+  byte INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (n, entry)
+) STRICT, WITHOUT ROWID;
 CREATE INDEX bundles_by_id ON bundles (id, n);
 CREATE INDEX bundles_due ON bundles (due_at, n) WHERE due_at IS NOT NULL;
 CREATE INDEX bundles_taken ON bundles (n) WHERE state = 'unbundling';

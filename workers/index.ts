@@ -1,0 +1,37 @@
+/**
+ * The index thread: the only one that writes the index. Its pool has one thread, which keeps each file open.
+ * @module
+ */
+import { assert } from "../src/lib/assert.ts";
+import { systemClock } from "../src/lib/clock.ts";
+import type { WriteJob } from "../src/store/index-thread.ts";
+import { type IndexWriter, openIndexWriter } from "../src/store/index-writer.ts";
+
+const writers = new Map<string, IndexWriter>();
+
+/** Opens an index, creating it when absent; answers when readers may open it too. */
+export function open({ path }: Readonly<{ path: string }>): void {
+  writerOf(path);
+}
+
+/** Carries out one call of the writer. */
+export function write({ path, call, parts }: WriteJob): unknown {
+  const writer = writerOf(path);
+  assert(Object.hasOwn(writer, call), "a job names a call of the writer");
+  const perform = writer[call] as (...given: readonly unknown[]) => unknown;
+  return perform(...parts);
+}
+
+/** Closes an index: its log is folded into the file. */
+export function close({ path }: Readonly<{ path: string }>): void {
+  writers.get(path)?.close();
+  writers.delete(path);
+}
+
+function writerOf(path: string): IndexWriter {
+  const before = writers.get(path);
+  if (before !== undefined) return before;
+  const writer = openIndexWriter(path, { clock: systemClock });
+  writers.set(path, writer);
+  return writer;
+}
