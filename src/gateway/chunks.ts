@@ -5,15 +5,13 @@
  * Source: reference/chain.md §1 (`GET /chunk`); contract.md §3.
  * @module
  */
-import { admitChunk, readServedChunk, type ServedChunk } from "../arweave/chunk.ts";
-import type { Trouble } from "../chain/http.ts";
-import type { Node } from "../chain/node.ts";
+import { readServedChunk, type ServedChunk } from "../arweave/chunk.ts";
+import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
 import type { Content } from "../content/content.ts";
 import { Failure } from "../failures.ts";
-import { decodeBase64url } from "../lib/base64url.ts";
 import type { IndexReader, WeaveSpan } from "../store/index-reader.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
-import { noAnswer, type Relay } from "./relay.ts";
+import type { Relay } from "./relay.ts";
 
 /** A chunk with its proofs. */
 export type FoundChunk = Readonly<{
@@ -41,7 +39,8 @@ export type Chunks = Readonly<{
 export type ChunksOptions = Readonly<{
   reader: Pick<IndexReader, "transactionAt" | "tip">;
   content: Pick<Content, "open">;
-  nodes: readonly Node[];
+  /** Chunks from nodes, proven under their data root. */
+  provenChunks: ProvenChunks;
   relay: Relay;
   proofs: ChunkProofs;
 }>;
@@ -51,7 +50,7 @@ const keptMs = 10_000;
 
 /** Creates the finder of chunks. */
 export function createChunks(options: ChunksOptions): Chunks {
-  const { reader, content, nodes, relay, proofs } = options;
+  const { reader, content, provenChunks, relay, proofs } = options;
 
   const followed = async (
     transaction: WeaveSpan,
@@ -66,21 +65,15 @@ export function createChunks(options: ChunksOptions): Chunks {
       const chunk = await data.bytes(made.span, signal);
       return found(transaction, { chunk, dataPath: made.path, txPath: new Uint8Array(0) }, made.span.start);
     }
-    const troubles: Trouble[] = [];
-    for (const node of nodes) {
-      const answer = await node.chunk(offset, signal);
-      if (answer.kind === "trouble") troubles.push(answer);
-      if (answer.kind !== "ok") continue;
-      const start = provenStart(transaction, answer.value, at);
-      if (start !== undefined) return found(transaction, answer.value, start);
-      troubles.push({
-        kind: "trouble",
-        reason: "wrong",
-        detail: `${node.url} gave a chunk that proves nothing`,
-      });
-    }
-    // The block says that the data exists: nobody having it is trouble, not absence.
-    throw noAnswer(`/chunk/${offset}`, troubles);
+    const { id, dataRoot, start, end } = transaction;
+    // Data of format 1 before 2.0 has no root to prove it by: whoever serves it could serve anything.
+    if (dataRoot === "") return await relayed(offset, signal);
+    const chunked = { id, dataRoot, size: Number(end - start), weaveStart: start };
+    const chunk = await provenChunks.fetch(chunked, at, signal);
+    // Asking for the span's file refuses what is blocked within it.
+    await data.file({ start: chunk.start, end: chunk.end }, signal);
+    const served = { chunk: chunk.bytes, dataPath: chunk.dataPath, txPath: new Uint8Array(0) };
+    return found(transaction, served, chunk.start);
   };
 
   const found = (transaction: WeaveSpan, served: ServedChunk, dataStart: number): FoundChunk => ({
@@ -107,19 +100,6 @@ export function createChunks(options: ChunksOptions): Chunks {
         : await followed(transaction, offset, signal);
     },
   };
-}
-
-/** Where in the data a node's chunk begins; `undefined` when it is not proven to hold the byte asked for. */
-function provenStart(
-  { dataRoot, start, end }: WeaveSpan,
-  served: ServedChunk,
-  at: number,
-): number | undefined {
-  const root = decodeBase64url(dataRoot);
-  if (root === undefined || root.byteLength === 0) return undefined;
-  const { chunk, dataPath } = served;
-  const verdict = admitChunk({ dataRoot: root, dataSize: Number(end - start), dataPath, offset: at, chunk });
-  return verdict.kind === "proven" ? verdict.start : undefined;
 }
 
 /** A node's chunk whose transaction was not followed: read, but vouched for by the node alone. */

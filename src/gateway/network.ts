@@ -4,6 +4,7 @@
  */
 import type { Trouble } from "../chain/http.ts";
 import type { Node } from "../chain/node.ts";
+import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
@@ -45,7 +46,7 @@ const waitMsMax = 3_000;
 
 /** Creates the view; the index is asked when no node answers, and when it is ahead of them. */
 export function createNetwork(
-  nodes: readonly Node[],
+  nodes: Pick<Nodes, "all">,
   reader: Pick<IndexReader, "tip">,
   clock: Clock,
 ): Network {
@@ -66,7 +67,7 @@ export function createNetwork(
 
   const askAll = async (signal: AbortSignal): Promise<NodeState | undefined> => {
     const answers = await Promise.all(
-      nodes.map((node) => withDeadline(signal, waitMsMax, (own) => quiet(ask(node, own), own))),
+      nodes.all.map((node) => withDeadline(signal, waitMsMax, (own) => quiet(ask(node, own), own))),
     );
     const alive = answers.filter((answer) => answer !== undefined && "height" in answer);
     furthest = alive.toSorted((a, b) => b.height - a.height)[0];

@@ -7,9 +7,9 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Trouble } from "../chain/http.ts";
-import type { Node, RawAnswer } from "../chain/node.ts";
+import type { RawAnswer } from "../chain/node.ts";
+import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
-import type { Clock } from "../lib/clock.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { withDeadline } from "../lib/stop.ts";
 
@@ -39,25 +39,19 @@ const waitMsMax = 20_000;
 /** Bytes of answers that are kept. */
 const keptBytesMax = 16 * 2 ** 20;
 
-/** How long a node that gave trouble is asked last. Milliseconds. */
-const lastAfterTroubleMs = 5_000;
-
-/** Creates a relay to nodes; the first that has given no trouble lately is asked first. */
-export function createRelay(nodes: readonly Node[], clock: Clock): Relay {
+/** Creates a relay to nodes, asked in the order of their standing. */
+export function createRelay(nodes: Nodes): Relay {
   const kept = new LRUCache<string, RelayAnswer>({ maxSize: keptBytesMax });
   const flights = createSingleFlight<RelayAnswer>();
-  const troubledAt = new Map<Node, number>();
-  const isTroubled = (node: Node) => clock() - (troubledAt.get(node) ?? 0) < lastAfterTroubleMs;
 
   const ask = async (path: string, signal: AbortSignal): Promise<RelayAnswer> => {
     const troubles: Trouble[] = [];
     let absent: RelayAnswer | undefined;
-    for (const node of [...nodes].sort((a, b) => Number(isTroubled(a)) - Number(isTroubled(b)))) {
+    for (const node of nodes.inOrder()) {
       const answer = await node.relay({ method: "GET", path }, signal);
-      if (answer.kind === "trouble" || answer.value.status >= 500 || answer.value.status === 429) {
-        troubledAt.set(node, clock());
+      if (answer.kind === "trouble" || answer.value.status >= 500 || answer.value.status === 429)
         troubles.push(answer.kind === "trouble" ? answer : statusTrouble(answer.value));
-      } else if (answer.value.status === 404) absent = answered(answer.value);
+      else if (answer.value.status === 404) absent = answered(answer.value);
       else return answered(answer.value);
     }
     if (absent !== undefined) return absent;
@@ -77,7 +71,7 @@ export function createRelay(nodes: readonly Node[], clock: Clock): Relay {
     },
     post: async (path, body, signal) =>
       await Promise.all(
-        nodes.map(async (node): Promise<PostResult> => {
+        nodes.all.map(async (node): Promise<PostResult> => {
           const headers = { "content-type": "application/json" };
           const answer = await withDeadline(signal, waitMsMax, (bounded) =>
             node.relay({ method: "POST", path, headers, body }, bounded),

@@ -3,12 +3,17 @@
  * @module
  */
 
+import { isAdministration } from "./cors.ts";
+
 /** A registered route. */
 export type RegisteredRoute = Readonly<{ method: string; path: string }>;
 
 /** Looks up methods by path. */
 export type RouteTable = Readonly<{
-  /** Methods of a path, HEAD where GET is answered, OPTIONS last; empty when no route has the path. */
+  /**
+   * Methods of a path, HEAD where GET is answered, OPTIONS last (but in administration, which answers no preflight);
+   * empty when no route has the path.
+   */
   methodsOf: (path: string) => readonly string[];
 }>;
 
@@ -27,7 +32,7 @@ export function createRouteTable(routes: readonly RegisteredRoute[]): RouteTable
       );
       if (found.size === 0) return [];
       found.delete("OPTIONS");
-      return [...found, "OPTIONS"];
+      return isAdministration(path) ? [...found] : [...found, "OPTIONS"];
     },
   };
 }

@@ -11,7 +11,10 @@ import { createMemoryContent, idOf, patternBytes } from "../support/memory-conte
 const content = createMemoryContent();
 let now = Date.now();
 const { server, gateway, close, lines } = openGatewayServer({ content, clock: () => now });
-afterAll(close);
+afterAll(async () => {
+  await close();
+  await content.close();
+});
 
 const text = (value: string) => new TextEncoder().encode(value);
 const large = 2 ** 20 + 17;

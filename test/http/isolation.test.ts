@@ -41,6 +41,7 @@ const forced = openGatewayServer({
 const servers = [isolating, csp, cspWithRoot, off, all, forced];
 afterAll(async () => {
   for (const { close } of servers) await close();
+  await content.close();
 });
 
 const ask = (path: string, host: string, more = "", from = isolating, method = "GET") =>

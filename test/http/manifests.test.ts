@@ -55,6 +55,7 @@ const apexServer = openGatewayServer({ content, settings: { apex: idOf("site") }
 afterAll(async () => {
   await plainServer.close();
   await apexServer.close();
+  await content.close();
 });
 
 const get = (path: string, more = "", method = "GET", port = plainServer.server.port) =>

@@ -10,7 +10,10 @@ import { createMemoryContent, type MemoryItem, patternBytes } from "../support/m
 
 const content = createMemoryContent();
 const { server, close } = openGatewayServer({ content });
-afterAll(close);
+afterAll(async () => {
+  await close();
+  await content.close();
+});
 
 type Where = "memory" | "file" | "sliced file" | "source";
 const small = 1_000;

@@ -3,16 +3,19 @@
  * @module
  */
 import net from "node:net";
-import type { Node } from "../../src/chain/node.ts";
-import type { Content } from "../../src/content/content.ts";
+import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
 import { createHealth, type Health } from "../../src/gateway/health.ts";
 import { resolveLargeManifest } from "../../src/gateway/large-manifests.ts";
-import { createGateway, type Gateway, type GatewayOptions } from "../../src/http/gateway/gateway.ts";
+import {
+  createGateway,
+  type Gateway,
+  type GatewayOptions,
+  type GatewayReader,
+} from "../../src/http/gateway/gateway.ts";
 import { createRequestFigures } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import type { IndexReader } from "../../src/store/index-reader.ts";
 
 /** A gateway that listens. */
 export type GatewayServer = Readonly<{
@@ -27,9 +30,9 @@ export type GatewayServer = Readonly<{
 
 /** What a test gives; the rest is as under `dev` without a root host. */
 export type GatewayServerOptions = Readonly<{
-  content: Content;
-  reader?: IndexReader;
-  nodes?: readonly Node[];
+  content: GatewayOptions["content"];
+  reader?: GatewayReader;
+  nodes?: Nodes;
   settings?: Partial<GatewayOptions["settings"]>;
   health?: Partial<Parameters<typeof createHealth>[0]>;
   graphql?: GatewayOptions["graphql"];
@@ -49,11 +52,13 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     write: (line) => lines.push(JSON.parse(line)),
   });
   const metrics = createMetrics();
+  const nodes = options.nodes ?? createNodes([], { clock, random: () => 0.5, log });
   const health = createHealth({ clock, checks: [], notes: [], readiness: [], ...options.health });
   const gateway = createGateway({
     reader: options.reader ?? emptyReader,
     content: options.content,
-    nodes: options.nodes ?? [],
+    nodes,
+    chunkNodes: nodes,
     gatewayUrls: ["https://gateway.example"],
     resolveLarge: async (job) => resolveLargeManifest(job),
     listeners: { onTransaction: () => undefined, onChunk: () => undefined },
@@ -96,10 +101,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     health,
     url: server.url,
     lines,
-    close: async () => {
-      await server.close(1_000);
-      await options.content.close();
-    },
+    close: () => server.close(1_000),
   };
 }
 
@@ -167,32 +169,14 @@ function readAnswer(bytes: Buffer): Omit<WireAnswer, "end"> {
   return { status: Number(first.split(" ")[1] ?? 0), headers, body: bytes.subarray(headEnd + 4) };
 }
 
-/** Fails the test when the index is asked for what it was not given. */
-export const emptyReader: IndexReader = {
+/** An index in which nothing was followed. */
+export const emptyReader: GatewayReader = {
   tip: () => undefined,
-  block: () => undefined,
   blockText: () => undefined,
-  blocks: () => ({ rows: [], hasNextPage: false }),
+  locate: () => undefined,
+  transactionAt: () => undefined,
   transactionStatus: () => undefined,
   transactionText: () => undefined,
-  locate: () => undefined,
-  placeOf: () => undefined,
-  placesOf: () => [],
-  row: () => undefined,
-  page: () => ({ rows: [], hasNextPage: false }),
-  itemsWithin: () => [],
-  transactionAt: () => undefined,
-  weaveSpan: () => undefined,
   transactionsOfBlock: () => [],
-  dueMissing: () => [],
-  bundleStatus: () => undefined,
-  nextBundleAt: () => undefined,
-  counts: () => {
-    throw new Error("an empty index is not counted");
-  },
-  times: () => {
-    throw new Error("an empty index has no times");
-  },
-  integrity: () => [],
-  close: () => undefined,
+  weaveSpan: () => undefined,
 };

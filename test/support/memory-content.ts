@@ -28,8 +28,9 @@ export type MemoryItem = Readonly<{
 }>;
 
 /** Content that tests put in. */
-export type MemoryContent = Content &
+export type MemoryContent = Pick<Content, "open"> &
   Readonly<{
+    close: () => Promise<void>;
     put: (name: string, item: MemoryItem) => Id;
     block: (id: Id) => void;
     fail: (id: Id, failure: Failure) => void;
@@ -131,9 +132,6 @@ export function createMemoryContent(): MemoryContent {
       if (item === undefined) throw new Failure("not_found", { id });
       return open(id, item);
     },
-    ensure: () => Promise.reject(new Error("tests of HTTP do not unbundle")),
-    keep: () => Promise.resolve(false),
-    forget: () => undefined,
     close: async () => rmSync(folder, { recursive: true, force: true }),
   };
 }

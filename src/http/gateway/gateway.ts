@@ -5,7 +5,8 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
-import type { Node } from "../../chain/node.ts";
+import { createChunks as createProvenChunks } from "../../chain/chunks.ts";
+import type { Nodes } from "../../chain/nodes.ts";
 import type { Content } from "../../content/content.ts";
 import { createBlocks } from "../../gateway/blocks.ts";
 import { type BroadcastListeners, createBroadcast } from "../../gateway/broadcast.ts";
@@ -32,12 +33,26 @@ import { createContentRoutes } from "./content-routes.ts";
 import { createHits } from "./hits.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 
+/** What of the index is read here; queries have connections of their own. */
+export type GatewayReader = Pick<
+  IndexReader,
+  | "blockText"
+  | "locate"
+  | "tip"
+  | "transactionAt"
+  | "transactionStatus"
+  | "transactionText"
+  | "transactionsOfBlock"
+  | "weaveSpan"
+>;
+
 /** What a gateway is made of. */
 export type GatewayOptions = Readonly<{
-  reader: IndexReader;
-  content: Content;
-  /** In the order in which they are asked. */
-  nodes: readonly Node[];
+  reader: GatewayReader;
+  content: Pick<Content, "open">;
+  nodes: Nodes;
+  /** Asked for chunks; gateways that serve `/chunk` may be among them. */
+  chunkNodes: Nodes;
   /** Origins of trusted gateways, for the peer record. */
   gatewayUrls: readonly string[];
   /** Runs `resolveLargeManifest` (gateway/large-manifests.ts) in a thread. */
@@ -83,9 +98,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { reader, content, nodes, clock, metrics, settings } = options;
   const hosts = createHosts(settings.rootHosts);
   const hits = createHits(settings.hitsBytesMax, clock);
-  const relay = createRelay(nodes, clock);
+  const relay = createRelay(nodes);
   const network = createNetwork(nodes, reader, clock);
   const proofs = createChunkProofs(reader);
+  const provenChunks = createProvenChunks(options.chunkNodes);
   const infoText = writeJson(gatewayInfo(options.info));
 
   const contentRoutes = createContentRoutes({
@@ -124,7 +140,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         relay,
       }),
     )
-    .use(createChunkRoutes(createChunks({ reader, content, nodes, relay, proofs })));
+    .use(createChunkRoutes(createChunks({ reader, content, provenChunks, relay, proofs })));
   if (options.graphql !== undefined) app.use(options.graphql);
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
   app.use(contentRoutes.routes);

@@ -1,0 +1,432 @@
+/**
+ * What every answer has in common, whatever the route: ids, CORS, failures, methods, limits, and how a listener ends.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { Elysia } from "elysia";
+import { Failure } from "../../src/failures.ts";
+import { jsonAnswer, pageAnswer, textAnswer } from "../../src/http/answers.ts";
+import { readBody, readJsonBody } from "../../src/http/body.ts";
+import { contextOf } from "../../src/http/context.ts";
+import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { openServer } from "../../src/http/server.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+import { type WireAnswer, wire } from "../support/gateway-server.ts";
+
+const lines: Record<string, unknown>[] = [];
+const log = createLog({
+  level: "debug",
+  format: "json",
+  clock: Date.now,
+  write: (line) => lines.push(JSON.parse(line)),
+});
+let seenAborted = 0;
+
+function routes() {
+  return new Elysia({ strictPath: true })
+    .get("/text", () => textAnswer("text"))
+    .get("/json", () => jsonAnswer({ a: [1, "ü"] }))
+    .get("/page", () => pageAnswer("<p>page", "default-src 'self'"))
+    .get("/empty", () => new Response(null, { status: 204 }))
+    .get("/items/:id", ({ params }) => textAnswer(params.id))
+    .put("/items/:id", () => textAnswer("put"))
+    .post("/items/:id/send", () => textAnswer("sent"))
+    .get("/svc/admin/debug", () => jsonAnswer({}))
+    .post("/echo", async ({ request }) => jsonAnswer(await readJsonBody(request, 1_000)), { parse: "none" })
+    .post("/size", async ({ request }) => textAnswer(String((await readBody(request, 1_000)).byteLength)), {
+      parse: "none",
+    })
+    .get("/fail/:code", ({ params }) => {
+      throw new Failure(params.code as "busy", { inside: "fact" });
+    })
+    .get("/defect", () => {
+      throw new TypeError("the inside");
+    })
+    .get("/slow", async ({ request }) => {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, 300);
+        request.signal.addEventListener("abort", () => {
+          seenAborted += 1;
+          clearTimeout(timer);
+          resolve();
+        });
+      });
+      request.signal.throwIfAborted();
+      return textAnswer("late");
+    })
+    .get("/scheme", ({ request }) => textAnswer(contextOf(request).scheme))
+    .get("/host", ({ request }) => textAnswer(contextOf(request).target.host));
+}
+
+function open(more: Partial<Parameters<typeof openServer>[0]> = {}) {
+  const metrics = createMetrics();
+  const figures = createRequestFigures(metrics, log, (path) => `/${path.split("/")[1]}`);
+  const server = openServer({
+    hostname: "127.0.0.1",
+    port: 0,
+    app: routes(),
+    bodyBytesMax: 1e6,
+    log,
+    figures,
+    ...more,
+  });
+  return { server, metrics };
+}
+
+const { server, metrics } = open();
+const trusting = open({ isTrustedProxy: () => true });
+afterAll(async () => {
+  await server.close(500);
+  await trusting.server.close(500);
+});
+
+const ask = (line: string, more = "", port = server.port) => wire(port, `${line} HTTP/1.1${more}`);
+const header = (answer: WireAnswer, name: string) =>
+  answer.headers
+    .filter(([found]) => found === name)
+    .map(([, value]) => value)
+    .join(" | ");
+const said = (answer: WireAnswer) => [answer.status, answer.body.toString()];
+
+describe("a request's id", () => {
+  test.each(["a", "A-b_c.d:1", "x".repeat(128)])("%s is kept", async (id) => {
+    expect(header(await ask("GET /text", `\r\nX-Request-Id: ${id}`), "x-request-id")).toBe(id);
+  });
+  test.each(["", "x".repeat(129), "a b", "ü", "a/b", "a,b", "<script>"])("%j is replaced", async (id) => {
+    expect(header(await ask("GET /text", `\r\nX-Request-Id: ${id}`), "x-request-id")).toMatch(
+      /^[A-Za-z0-9_-]{22}$/,
+    );
+  });
+  test("stands on every answer and in its log line", async () => {
+    for (const line of [
+      "GET /nowhere",
+      "GET /defect",
+      "GET /fail/busy",
+      "PUT /text",
+      "OPTIONS /text",
+      "HEAD /json",
+      "GET /%zz",
+    ]) {
+      const id = `on-${line.replace(/[^a-zA-Z]/g, "-")}`;
+      const answer = await ask(line, `\r\nX-Request-Id: ${id}`);
+      expect(header(answer, "x-request-id")).toBe(id);
+      expect(
+        lines.find((found) => found["message"] === "request answered" && found["requestId"] === id),
+      ).toMatchObject({
+        method: line.split(" ")[0],
+        status: answer.status,
+      });
+    }
+  });
+  test("made here is never made twice", async () => {
+    const made = await Promise.all(Array.from({ length: 50 }, () => ask("GET /text")));
+    expect(new Set(made.map((answer) => header(answer, "x-request-id"))).size).toBe(50);
+  });
+});
+
+describe("a path", () => {
+  test.each([
+    ["/text", 200, "text"],
+    ["/%74ext", 200, "text"],
+    ["/text?a=%zz", 200, "text"],
+    ["/items/a%20b", 200, "a b"],
+    ["/items/%61bc", 200, "abc"],
+    ["/items/a%2Fb", 200, "a/b"],
+    ["/items/%2561bc", 200, "%61bc"],
+    ["/x/../text", 200, "text"],
+    ["/x/%2e%2e/text", 200, "text"],
+    ["/text/", 404, '"Not Found"'],
+    ["//text", 404, '"Not Found"'],
+    ["/TEXT", 404, '"Not Found"'],
+    ["/%2574ext", 404, '"Not Found"'],
+    ["/items", 404, '"Not Found"'],
+    ["/items/", 404, '"Not Found"'],
+    ["/items/a/b", 404, '"Not Found"'],
+    ["/items//b", 404, '"Not Found"'],
+    ["/", 404, '"Not Found"'],
+    ["/%zz", 400, '"Malformed path"'],
+    ["/items/%", 400, '"Malformed path"'],
+    ["/items/%c3%28", 400, '"Malformed path"'],
+    ["/items/%ff", 400, '"Malformed path"'],
+  ])("%s answers %d %s", async (path, status, body) => {
+    expect(said(await ask(`GET ${path}`))).toEqual([status, body]);
+  });
+});
+
+describe("a host", () => {
+  test.each([
+    ["a.test", 200, "a.test"],
+    ["A.TEST:80", 200, "a.test"],
+    ["gw", 200, "localhost"],
+    ["x", 200, "localhost"],
+    ["[::1]:3000", 200, "[::1]:3000"],
+    ["a b", 400, '"Malformed Host"'],
+    ["a/b", 400, '"Malformed Host"'],
+    ["u@a", 400, '"Malformed Host"'],
+  ])("%s answers %d %s", async (host, status, body) => {
+    const answer = await ask("GET /text", `\r\nHost: ${host}`);
+    expect(answer.status).toBe(status);
+    if (status === 400) expect(answer.body.toString()).toBe(body);
+  });
+  test("is not needed by HTTP/1.0", async () => {
+    const socket = await Bun.connect({
+      hostname: "127.0.0.1",
+      port: server.port,
+      socket: {
+        open: (opened) => void opened.write("GET /text HTTP/1.0\r\n\r\n"),
+        data: (from, bytes) => answered.resolve(`${from.remoteAddress}${bytes.toString()}`),
+      },
+    });
+    const answered = Promise.withResolvers<string>();
+    expect(await answered.promise).toContain("HTTP/1.1 200 OK");
+    socket.end();
+  });
+  test("cannot be read as anything else by a route", async () => {
+    expect(said(await ask("GET /host", "\r\nHost: Gateway.Example:8080"))).toEqual([
+      200,
+      "gateway.example:8080",
+    ]);
+  });
+});
+
+describe("a failure", () => {
+  test.each([
+    ["busy", 503, '"Service busy"', "5", "no-store"],
+    ["source_failed", 502, '"No source could provide valid data"', "5", "no-store"],
+    ["source_timeout", 504, '"Sources did not answer in time"', "5", "no-store"],
+    ["not_found", 404, '"Not Found"', "", "no-store"],
+    ["blocked", 451, '"Blocked by this gateway\'s content policy"', "", ""],
+    ["invalid_id", 400, '"Invalid ID"', "", ""],
+    ["too_many_requests", 429, '"Too Many Requests"', "1", ""],
+  ])("%s is answered %d %s", async (code, status, body, retry, cache) => {
+    const answer = await ask(`GET /fail/${code}`);
+    expect(said(answer)).toEqual([status, body]);
+    expect([
+      header(answer, "content-type"),
+      header(answer, "retry-after"),
+      header(answer, "cache-control"),
+    ]).toEqual(["application/json; charset=utf-8", retry, cache]);
+  });
+  test("that is a defect says nothing of the inside, and is logged whole", async () => {
+    const answer = await ask("GET /defect", "\r\nX-Request-Id: d1");
+    expect(said(answer)).toEqual([500, '"Internal Server Error"']);
+    expect(header(answer, "cache-control")).toBe("no-store");
+    const line = lines.find((found) => found["message"] === "defect" && found["requestId"] === "d1");
+    expect(line).toMatchObject({ level: "error", error: { name: "TypeError", message: "the inside" } });
+  });
+  test("keeps its facts for the log", async () => {
+    await ask("GET /fail/busy", "\r\nX-Request-Id: f1");
+    expect(lines.find((found) => found["requestId"] === "f1" && found["code"] === "busy")).toMatchObject({
+      level: "warn",
+      facts: { inside: "fact" },
+    });
+  });
+});
+
+describe("a method that a path has not", () => {
+  test.each([
+    ["POST /text", "GET, HEAD, OPTIONS"],
+    ["DELETE /items/a", "GET, HEAD, PUT, OPTIONS"],
+    ["GET /items/a/send", "POST, OPTIONS"],
+    ["HEAD /items/a/send", "POST, OPTIONS"],
+    ["PATCH /echo", "POST, OPTIONS"],
+  ])("%s is answered 405, allowed: %s", async (line, allow) => {
+    const answer = await ask(line, "\r\nContent-Length: 0");
+    expect([answer.status, header(answer, "allow")]).toEqual([405, allow]);
+    if (!line.startsWith("HEAD")) expect(answer.body.toString()).toBe('"Method Not Allowed"');
+  });
+  test("of an unknown path is 404", async () => {
+    for (const method of ["POST", "PUT", "DELETE"])
+      expect((await ask(`${method} /nowhere`, "\r\nContent-Length: 0")).status).toBe(404);
+  });
+});
+
+describe("HEAD", () => {
+  test.each([
+    "/text",
+    "/json",
+    "/page",
+    "/empty",
+    "/items/abc",
+    "/nowhere",
+    "/fail/busy",
+    "/fail/not_found",
+    "/defect",
+  ])("of %s has the headers of GET", async (path) => {
+    const [got, head] = [
+      await ask(`GET ${path}`, "\r\nX-Request-Id: h"),
+      await ask(`HEAD ${path}`, "\r\nX-Request-Id: h"),
+    ];
+    const sorted = (answer: WireAnswer) =>
+      answer.headers.filter(([name]) => name !== "date").toSorted(([a], [b]) => (a < b ? -1 : 1));
+    expect(head.status).toBe(got.status);
+    expect(sorted(head)).toEqual(sorted(got));
+    expect(header(head, "date")).toMatch(/GMT$/);
+    expect(head.body.length).toBe(0);
+  });
+});
+
+describe("CORS", () => {
+  test("lets every page read every answer but those of administration", async () => {
+    for (const line of ["GET /text", "GET /nowhere", "GET /defect", "POST /text", "HEAD /json", "GET /%zz"]) {
+      const answer = await ask(line, "\r\nOrigin: https://app.example\r\nContent-Length: 0");
+      expect([
+        header(answer, "access-control-allow-origin"),
+        header(answer, "access-control-expose-headers"),
+      ]).toEqual(["*", "*, Authorization"]);
+      expect(header(answer, "access-control-allow-credentials")).toBe("");
+    }
+    for (const path of [
+      "/svc/admin/debug",
+      "/svc/admin/nowhere",
+      "/ar-io/admin/x",
+      "/svc/%61dmin/debug",
+      "/svc/console",
+    ])
+      expect(
+        header(await ask(`GET ${path}`, "\r\nOrigin: https://app.example"), "access-control-allow-origin"),
+      ).toBe("");
+  });
+
+  test("answers a preflight with 204 and what is allowed", async () => {
+    const asked = "X-Foo, range, X-Turbo-Source-Id, x-ar-io-hops, x-ar-io-\u00fc";
+    const answer = await ask(
+      "OPTIONS /items/a",
+      `\r\nOrigin: https://app.example\r\nAccess-Control-Request-Method: PUT\r\nAccess-Control-Request-Headers: ${asked}`,
+    );
+    expect([answer.status, answer.body.length]).toEqual([204, 0]);
+    expect(header(answer, "access-control-allow-origin")).toBe("*");
+    expect(header(answer, "access-control-max-age")).toBe("86400");
+    expect(header(answer, "access-control-allow-methods")).toBe("GET, HEAD, PUT, OPTIONS");
+    expect(header(answer, "access-control-allow-headers").split(", ")).toEqual([
+      "Content-Type",
+      "Range",
+      "If-None-Match",
+      "If-Range",
+      "Authorization",
+      "X-Signature",
+      "X-Nonce",
+      "X-Public-Key",
+      "X-Signature-Type",
+      "X-Payment",
+      "Payment-Signature",
+      "X-Paid-By",
+      "X-Data-Item-Tags",
+      "X-Chunking-Version",
+      "X-Request-Id",
+      "traceparent",
+      "x-turbo-source-id",
+      "x-ar-io-hops",
+    ]);
+  });
+
+  test("answers a preflight of any path, of administration none", async () => {
+    expect((await ask("OPTIONS /whatever")).status).toBe(204);
+    const admin = await ask("OPTIONS /svc/admin/debug");
+    expect([admin.status, header(admin, "access-control-allow-methods")]).toEqual([405, ""]);
+  });
+});
+
+describe("a body", () => {
+  const posted = async (path: string, body: BodyInit, headers: Record<string, string> = {}) => {
+    const answer = await fetch(`${server.url}${path}`, { method: "POST", body, headers });
+    return [answer.status, await answer.text()];
+  };
+  test.each([
+    ['{"a":1}', 200, '{"a":1}'],
+    ["[]", 200, "[]"],
+    ["", 400, '"Malformed JSON body"'],
+    ["{", 400, '"Malformed JSON body"'],
+    ["{'a':1}", 400, '"Malformed JSON body"'],
+    [`"${"x".repeat(2_000)}"`, 413, '"Payload too large"'],
+  ])("%j as JSON answers %d", async (body, status, text) => {
+    expect(await posted("/echo", body, { "content-type": "application/json" })).toEqual([status, text]);
+    expect(await posted("/echo", body, { "content-type": "text/plain" })).toEqual([status, text]);
+  });
+  test("that is no UTF-8 is no JSON", async () => {
+    expect(await posted("/echo", new Uint8Array([0x22, 0xff, 0x22]))).toEqual([400, '"Malformed JSON body"']);
+  });
+  test.each([
+    [1_000, 200],
+    [1_001, 413],
+    [900_000, 413],
+  ])("of %d bytes, at most 1,000: %d, announced or not", async (size, status) => {
+    const bytes = new Uint8Array(size);
+    expect((await posted("/size", bytes))[0]).toBe(status);
+    const stream = new ReadableStream({
+      start(controller) {
+        for (let at = 0; at < size; at += 700) controller.enqueue(bytes.subarray(at, at + 700));
+        controller.close();
+      },
+    });
+    expect((await posted("/size", stream))[0]).toBe(status);
+  });
+  test("beyond the listener's own limit is refused before a route sees it", async () => {
+    const answer = await fetch(`${server.url}/size`, { method: "POST", body: new Uint8Array(1_000_001) });
+    expect(answer.status).toBe(413);
+  });
+  test("headers beyond 16 KiB are refused", async () => {
+    expect((await ask("GET /text", `\r\nX-Long: ${"x".repeat(15_000)}`)).status).toBe(200);
+    expect((await ask("GET /text", `\r\nX-Long: ${"x".repeat(17_000)}`)).status).toBe(431);
+  });
+});
+
+describe("a proxy", () => {
+  test.each([
+    ["trusted", trusting.server.port, "https", "https"],
+    ["trusted", trusting.server.port, "ftp", "http"],
+    ["trusted", trusting.server.port, "https, http", "http"],
+    ["not trusted", server.port, "https", "http"],
+  ])("that is %s on port %d says %s: the scheme is %s", async (_kind, port, forwarded, scheme) => {
+    expect(said(await ask("GET /scheme", `\r\nX-Forwarded-Proto: ${forwarded}`, port))).toEqual([
+      200,
+      scheme,
+    ]);
+  });
+});
+
+test("a caller who leaves ends the work for it", async () => {
+  const before = seenAborted;
+  await wire(server.port, "GET /slow HTTP/1.1", 50);
+  const deadline = Date.now() + 2_000;
+  while (seenAborted === before && Date.now() < deadline) await Bun.sleep(5);
+  expect(seenAborted).toBe(before + 1);
+  expect(
+    lines.filter((line) => line["message"] === "defect" && JSON.stringify(line).includes("Abort")),
+  ).toEqual([]);
+});
+
+test("requests are counted by status, method and label", async () => {
+  await ask("GET /items/abc");
+  const figures = await metrics.text();
+  expect(figures).toMatch(
+    /http_request_duration_seconds_count\{status_code="200",method="GET",path="\/items"\} \d+/,
+  );
+});
+
+describe("closing", () => {
+  test("lets answers under way finish, takes no new connections, and ends", async () => {
+    const closing = open();
+    const slow = wire(closing.server.port, "GET /slow HTTP/1.1");
+    await Bun.sleep(50);
+    const closed = closing.server.close(5_000);
+    expect(said(await slow)).toEqual([200, "late"]);
+    await closed;
+    expect(fetch(closing.server.url)).rejects.toThrow();
+  });
+  test("cuts what does not finish in time", async () => {
+    const closing = open();
+    const slow = wire(closing.server.port, "GET /slow HTTP/1.1");
+    await Bun.sleep(50);
+    await closing.server.close(20);
+    expect((await slow).status).toBe(0);
+  });
+  test("is announced to connections that stay open", async () => {
+    const closing = open();
+    expect(header(await ask("GET /text", "", closing.server.port), "connection")).toBe("");
+    closing.server.drain();
+    expect(header(await ask("GET /text", "", closing.server.port), "connection")).toBe("close");
+    await closing.server.close(100);
+  });
+});
