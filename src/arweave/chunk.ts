@@ -101,7 +101,7 @@ export function checkChunk(claim: ChunkClaim): ChunkVerdict {
 }
 
 /**
- * Checks a posted chunk, whose block is not known yet: any ruleset will do.
+ * Checks a posted chunk, whose block is not known yet, so that the rules of one era suffice.
  */
 export function admitChunk(posted: PostedChunk): ChunkVerdict {
   let verdict: ChunkVerdict = refused("data_path does not prove this offset under this root");

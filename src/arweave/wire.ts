@@ -8,6 +8,12 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } 
 
 const integerPattern = /^(?:0|[1-9]\d*)$/;
 
+/**
+ * Most objects and lists, each, that a text may open: 2,048 tags are the most that anything of the chain holds, and
+ * its strings hold no brackets. A text of brackets alone would cost 80 times its size in memory (measured).
+ */
+const openingsMax = 4_096;
+
 /** The failure of a text that is not what it should be. */
 export function malformed(reason: string): Failure {
   return new Failure("malformed_input", { reason });
@@ -21,6 +27,9 @@ export function malformed(reason: string): Failure {
 export function readFields(text: string, sizeMax: number): JsonObject {
   if (text.length > sizeMax)
     throw malformed(`the JSON has ${text.length} characters, ${sizeMax} is the most`);
+  if (occursMoreThan(text, "[", openingsMax) || occursMoreThan(text, "{", openingsMax)) {
+    throw malformed(`the JSON opens more than ${openingsMax} lists or objects`);
+  }
   const fields = readJson(text);
   if (!isJsonObject(fields)) throw malformed("the text is no JSON object");
   return fields;
@@ -90,4 +99,13 @@ export function objectField(fields: JsonObject, key: string): JsonObject {
   const value = fields[key];
   if (!isJsonObject(value)) throw malformed(`${key} is no object`);
   return value;
+}
+
+function occursMoreThan(text: string, character: string, most: number): boolean {
+  let count = 0;
+  for (let at = text.indexOf(character); at !== -1; at = text.indexOf(character, at + 1)) {
+    count += 1;
+    if (count > most) return true;
+  }
+  return false;
 }

@@ -17,16 +17,20 @@ const longDigits = /(?:^|[[:,\s-])\d{16}/;
 
 const integerPattern = /^-?\d+$/;
 
+/** Longer integers are refused: making a `bigint` of a million digits takes seconds, and nobody means one. */
+const integerDigitsMax = 1_000;
+
 /**
  * Reads a JSON text.
  *
- * @returns The value, or `undefined` when the text is not JSON.
+ * @param text - Its length bounds time and memory; deep nesting takes about 80 bytes of memory a character.
+ * @returns The value, or `undefined` when the text is not JSON or holds an integer of more than 1,000 digits.
  */
 export function readJson(text: string): JsonValue | undefined {
   try {
     return longDigits.test(text) ? JSON.parse(text, keepInteger) : JSON.parse(text);
   } catch {
-    // Not JSON, or nested beyond what the engine reads: `undefined` says so, and every caller must answer it.
+    // Not JSON, or beyond a bound of the engine or of ours: `undefined` says so, and every caller must answer it.
     return undefined;
   }
 }
@@ -53,5 +57,7 @@ export function isJsonArray(value: JsonValue | undefined): value is readonly Jso
 function keepInteger(_key: string, value: unknown, context?: { source?: string }): unknown {
   if (typeof value !== "number" || Number.isSafeInteger(value)) return value;
   const source = context?.source ?? "";
-  return integerPattern.test(source) ? BigInt(source) : value;
+  if (!integerPattern.test(source)) return value;
+  if (source.length > integerDigitsMax) throw new RangeError("an integer has more than 1,000 digits");
+  return BigInt(source);
 }

@@ -122,6 +122,8 @@ describe("readTransaction", () => {
   const rows: [name: string, text: string, reason: string][] = [
     ["no JSON", "{", "the text is no JSON object"],
     ["a list", "[]", "the text is no JSON object"],
+    ["4,097 lists", "[".repeat(4_097), "the JSON opens more than 4096 lists or objects"],
+    ["4,097 objects", '{"a":'.repeat(4_097), "the JSON opens more than 4096 lists or objects"],
     ["format 3", changed(v2, { format: 3 }), "format is neither 1 nor 2"],
     ["format null", changed(v2, { format: null }), "format is neither 1 nor 2"],
     ["no id", changed(v2, { id: undefined }), "id is no text"],

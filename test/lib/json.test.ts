@@ -20,6 +20,8 @@ describe("readJson", () => {
     ["12345678901234567890e1", Number("12345678901234567890e1")],
     ["0", 0],
     ["null", null],
+    ["9".repeat(1_000), BigInt("9".repeat(1_000))],
+    ["9".repeat(1_001), undefined],
     ["", undefined],
     ["{", undefined],
     ["01", undefined],
@@ -32,6 +34,10 @@ describe("readJson", () => {
 
   test("a million open brackets are not JSON, and nothing is thrown", () => {
     expect(readJson("[".repeat(1_000_000))).toBeUndefined();
+  });
+
+  test("an integer of ten million digits is refused", () => {
+    expect(readJson(`[${"9".repeat(10_000_000)}]`)).toBeUndefined();
   });
 
   test("what is written reads back, integers of any size included", () => {
