@@ -23,7 +23,7 @@ export function openGraphqlServer(
       clock: systemClock,
       log: given.log ?? silentLog,
     }),
-    bodyBytesMax: 2 ** 20,
+    bodyBytesMax: 16 * 2 ** 20,
     log: given.log ?? silentLog,
     figures: { answered: () => undefined, hit: () => undefined },
   });

@@ -44,5 +44,12 @@ function readDocument(text: string): DocumentReading {
   const limits = exceededLimits(document);
   if (limits.length > 0) return { kind: "errors", errors: limits };
   const faults = validate(schema, document, undefined, { maxErrors: errorsMax });
-  return faults.length > 0 ? { kind: "errors", errors: faults } : { kind: "document", document };
+  return faults.length > 0 ? { kind: "errors", errors: faults.map(explain) } : { kind: "document", document };
+}
+
+/** graphql-js gives up on fields whose merging would take too many comparisons, and does not say so. */
+function explain(fault: GraphQLError): GraphQLError {
+  return fault.message === "Validation aborted."
+    ? new GraphQLError("The query repeats fields too often to be checked.")
+    : fault;
 }

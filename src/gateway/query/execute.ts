@@ -117,25 +117,35 @@ function findOperation(
   });
 }
 
+/** What the root fields gave; `writers` is undefined where `data` is null. */
+type Resolution = Readonly<{
+  writers: readonly Readonly<{ key: string; write: WriteValue }>[] | undefined;
+  errors: readonly GraphQLFormattedError[];
+  defects: readonly unknown[];
+}>;
+
 function execute(execution: Execution): QueryAnswer {
+  // One state of the index for the whole answer: a page and its count, and every root field, agree.
+  const { writers, errors, defects } = execution.context.index.snapshot(() => resolveAll(execution));
+  return { kind: "answered", body: writeBody(writers, errors), defects };
+}
+
+function resolveAll(execution: Execution): Resolution {
   const writers: { key: string; write: WriteValue }[] = [];
   const errors: GraphQLFormattedError[] = [];
   const defects: unknown[] = [];
-  let isNull = false;
   for (const field of selectFields([execution.operation.selectionSet], execution.scope)) {
     try {
       writers.push({ key: field.key, write: resolve(field, execution) });
     } catch (error) {
       if (!isPublic(error)) defects.push(error);
       errors.push(locate(error, field).toJSON());
+      // A null where the schema allows none makes the whole of `data` null: the rest need not be read.
+      if (!nullableRoots.has(field.name)) return { writers: undefined, errors, defects };
       writers.push({ key: field.key, write: writeNull });
-      isNull = isNull || !nullableRoots.has(field.name);
     }
-    // A null where the schema allows none makes the whole of `data` null: the rest need not be read.
-    if (isNull) break;
   }
-  const body = writeBody(isNull ? undefined : writers, errors);
-  return { kind: "answered", body, defects };
+  return { writers, errors, defects };
 }
 
 const writeNull: WriteValue = (answer) => answer.add("null");
@@ -178,7 +188,7 @@ function introspect(field: SelectedField, { operation, scope, request }: Executi
 }
 
 function writeBody(
-  writers: readonly Readonly<{ key: string; write: WriteValue }>[] | undefined,
+  writers: Resolution["writers"],
   errors: readonly GraphQLFormattedError[],
 ): Uint8Array<ArrayBuffer> {
   const answer = createAnswerText();

@@ -31,7 +31,7 @@ import {
 import type { SignatureSource } from "./signatures.ts";
 
 /** What queries ask of the index. */
-export type QueryIndex = Pick<IndexReader, "page" | "blocks" | "block" | "counts">;
+export type QueryIndex = Pick<IndexReader, "page" | "count" | "blocks" | "block" | "counts" | "snapshot">;
 
 /** What the root fields of one request share. */
 export type RootContext = {
@@ -152,14 +152,7 @@ function countRows(plan: PagePlan, context: RootContext): number | null {
     return transactions + items + pendingTransactions + pendingItems;
   }
   const { after: _after, ...whole } = plan;
-  const columns = { tags: false, ownerKey: false, parent: false, block: false };
-  const page = context.index.page({
-    ...whole,
-    limit: countRowsMax,
-    columns,
-    checkpoint: context.checkpoint,
-  });
-  return page.hasNextPage ? null : page.rows.length;
+  return context.index.count({ ...whole, checkpoint: context.checkpoint }, countRowsMax) ?? null;
 }
 
 function isUnfiltered(plan: PagePlan): boolean {

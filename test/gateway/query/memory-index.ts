@@ -61,6 +61,11 @@ export function createMemoryIndex(rows: readonly PageRow[], blocks: readonly Pag
         hasNextPage: found.length > plan.limit,
       };
     },
+    count: (plan, max) => {
+      const count = rows.filter((row) => matches(row, plan)).length;
+      return count > max ? undefined : count;
+    },
+    snapshot: (work) => work(),
     block: (key) => blocks.find(({ hash, height }) => key === hash || key === height),
     blocks: (plan) => {
       const direction = plan.order === "asc" ? 1 : -1;
