@@ -7,6 +7,7 @@ import { admitChunk } from "../arweave/chunk.ts";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
 import { failureOf, trouble } from "./http.ts";
 import type { ChunkAnswer, NodeAnswer } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
@@ -37,10 +38,14 @@ const placesMax = 10_000;
 /** Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here. */
 export function createChunks(nodes: Nodes): Chunks {
   const places = new LRUCache<Id, bigint>({ max: placesMax });
+  const placeFlights = createSingleFlight<bigint>();
 
   async function weaveStart(data: ChunkedData, signal: AbortSignal): Promise<bigint> {
     const known = data.weaveStart ?? places.get(data.id);
-    if (known !== undefined) return known;
+    return known ?? placeFlights.run(data.id, signal, (own) => askPlace(data, own));
+  }
+
+  async function askPlace(data: ChunkedData, signal: AbortSignal): Promise<bigint> {
     const answer = await nodes.ask(
       (node, own) => node.txOffset(data.id, own),
       signal,

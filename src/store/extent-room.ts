@@ -17,8 +17,12 @@ export type RoomLimits = Readonly<{
 
 /** Room, made by evicting the roots that were not used for longest. */
 export type Room = Readonly<{
-  /** Makes room for bytes. Answers false when there is none, and for a while after the disk was full. */
-  make: (bytes: number) => Promise<boolean>;
+  /**
+   * Takes room for bytes that are about to be written.
+   * @returns What gives it back, once they are written and counted, or were not; undefined when there is no room, and
+   * for a while after the disk was full.
+   */
+  take: (bytes: number) => Promise<(() => void) | undefined>;
   /** Notes that the disk refused a writing. */
   noteFull: () => void;
   /** Whether the last making of room did not fail a moment ago. */
@@ -60,6 +64,7 @@ export function createRoom(parts: {
   const { limits, map, roots, files, clock, log } = parts;
   let free: Readonly<{ bytes: number; askedAt: number }> | undefined;
   let writtenSince = 0;
+  let taken = 0; // by writings under way
   let fullUntil = 0;
   let evictedCount = 0;
   let evicting: Promise<void> | undefined;
@@ -74,8 +79,9 @@ export function createRoom(parts: {
 
   /** Bytes that must go before `bytes` fit. 0 or less: they fit. */
   async function excess(bytes: number): Promise<number> {
-    const overBudget = roots.totalBytes() + bytes - limits.bytesMax;
-    const underFloor = limits.freeBytesMin + bytes - (await freeBytes());
+    const freeNow = await freeBytes();
+    const overBudget = roots.totalBytes() + taken + bytes - limits.bytesMax;
+    const underFloor = limits.freeBytesMin + bytes - freeNow;
     return Math.max(overBudget, underFloor);
   }
 
@@ -107,13 +113,16 @@ export function createRoom(parts: {
   }
 
   return {
-    async make(bytes) {
-      if (clock() < fullUntil) return false;
+    async take(bytes) {
+      if (clock() < fullUntil) return undefined;
       for (let look = 0; look < looksMax; look++) {
         const over = await excess(bytes);
         if (over <= 0) {
           writtenSince += bytes;
-          return true;
+          taken += bytes;
+          return () => {
+            taken -= bytes;
+          };
         }
         const before = evictedCount;
         evicting ??= evict(over).finally(() => {
@@ -124,7 +133,7 @@ export function createRoom(parts: {
       }
       fullUntil = clock() + restAfterFullMs;
       log.warn("no room for content", { totalBytes: roots.totalBytes(), freeBytes: free?.bytes });
-      return false;
+      return undefined;
     },
     noteFull() {
       fullUntil = clock() + restAfterFullMs;

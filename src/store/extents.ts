@@ -199,13 +199,24 @@ async function sweep(files: ExtentFiles, roots: Roots, map: ExtentMap): Promise<
   }
 }
 
+type Stored = "stored" | "refused" | "lost";
+
 function createWrites(parts: { roots: Roots; files: ExtentFiles; room: Room; log: Log }) {
   const { roots, files, room, log } = parts;
   const fragments = createFragments();
   let refused = 0;
 
-  async function store(root: Root, start: number, bytes: Uint8Array): Promise<"stored" | "refused" | "lost"> {
-    if (!(await room.make(bytes.length)) || root.isGone) return "refused";
+  async function store(root: Root, start: number, bytes: Uint8Array): Promise<Stored> {
+    const giveBack = await room.take(bytes.length);
+    if (giveBack === undefined) return "refused";
+    try {
+      return root.isGone ? "refused" : await storeInRoom(root, start, bytes);
+    } finally {
+      giveBack();
+    }
+  }
+
+  async function storeInRoom(root: Root, start: number, bytes: Uint8Array): Promise<Stored> {
     const result = await files.write(root.name, root.size, start, bytes);
     if (result.kind === "full") room.noteFull();
     if (result.kind === "trouble") log.error("content could not be written", { code: result.code });

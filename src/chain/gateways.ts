@@ -1,0 +1,210 @@
+/**
+ * Other gateways as sources of bytes: what an operator trusts when nothing can be proven, and whole bodies that are
+ * checked by whoever asked. Their word alone never makes bytes verified.
+ * Source: reference/gateway.md §1 (`GET /raw/{id}` with Range, `X-AR-IO-Hops`).
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { ByteSpan } from "../lib/range.ts";
+import { askInTurn, summarize } from "./ask.ts";
+import { failureOf, type HttpStream, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
+import type { NodeAnswer } from "./node.ts";
+import { createRanking } from "./ranking.ts";
+
+/** What a gateway says of an id's content. */
+export type GatewayContent = Readonly<{
+  gateway: string; // its URL
+  size: number; // bytes
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+}>;
+
+/** Several gateways. */
+export type Gateways = Readonly<{
+  urls: readonly string[];
+  /** Asks what an id's content is; absent only when all gateways say so. */
+  find: (id: string, signal: AbortSignal) => Promise<NodeAnswer<GatewayContent>>;
+  /**
+   * Reads a span of an id's content from the gateway that said what it is, so that no two of them are mixed.
+   * @throws Failure `source_failed`, `source_timeout` when it gives something else than the whole span.
+   */
+  read: (id: string, of: GatewayContent, span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
+  /** Asks for a whole body of exactly `size` bytes; the next gateway when its `check` fails. */
+  body: (
+    id: string,
+    size: number,
+    check: (body: Uint8Array) => Promise<string | undefined>,
+    signal: AbortSignal,
+  ) => Promise<NodeAnswer<Uint8Array>>;
+  close: () => void;
+}>;
+
+/** Time-outs for a gateway, which may have to fetch first. */
+export const gatewayTimeoutsDefault: HttpTimeouts = {
+  firstByteMs: 15_000,
+  stallMs: 15_000,
+  totalMs: 120_000,
+};
+
+/** Says that we ask for someone else, so that gateways that trust each other do not ask in circles. */
+const hopHeaders = { "x-ar-io-hops": "1" } as const;
+
+/** Opens gateways by their URLs. @param random - in [0, 1). */
+export function openGateways(
+  urls: readonly string[],
+  parts: Readonly<{ clock: Clock; random: () => number; log: Log; timeouts?: HttpTimeouts }>,
+): Gateways {
+  const timeouts = parts.timeouts ?? gatewayTimeoutsDefault;
+  const clients = urls.map((url) => ({ url: url.replace(/\/+$/, ""), http: openHttp(timeouts) }));
+  type Client = (typeof clients)[number];
+  const ranking = createRanking(clients, parts.clock, parts.random);
+
+  async function askAll<Value>(
+    ask: (client: Client, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    signal: AbortSignal,
+  ): Promise<NodeAnswer<Value>> {
+    const { final, others } = await askInTurn(
+      {
+        sources: ranking.inOrder(),
+        ask: (client, own) => askOne(client, ask, own),
+        isFinal: ({ kind }) => kind === "ok",
+        hedgeAfterMs: ranking.hedgeAfterMs,
+      },
+      signal,
+    );
+    return final ?? (others.length > 0 ? summarize(others) : { kind: "absent" });
+  }
+
+  async function askOne<Value>(
+    client: Client,
+    ask: (client: Client, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    signal: AbortSignal,
+  ): Promise<NodeAnswer<Value>> {
+    const startedAt = performance.now();
+    const answer = await ask(client, signal);
+    if (answer.kind !== "trouble") ranking.noteAnswer(client, performance.now() - startedAt);
+    else if (answer.reason === "wrong") {
+      ranking.noteWrong(client);
+      parts.log.warn("a gateway gave what is not true", { gateway: client.url, detail: answer.detail });
+    } else if (answer.reason !== "busy") ranking.noteTrouble(client);
+    return answer;
+  }
+
+  async function* read(
+    id: string,
+    of: GatewayContent,
+    span: ByteSpan,
+    signal: AbortSignal,
+  ): AsyncGenerator<Uint8Array> {
+    const client = clients.find(({ url }) => url === of.gateway);
+    if (client === undefined) throw new Failure("source_failed", { id, reason: "no such gateway" });
+    const isWhole = span.start === 0 && span.end === of.size;
+    const range = isWhole ? {} : { range: `bytes=${span.start}-${span.end - 1}` };
+    const url = `${client.url}/raw/${encodeURIComponent(id)}`;
+    const asked = { method: "GET", url, headers: { ...hopHeaders, ...range } } as const;
+    const answer = await client.http.stream(asked, signal);
+    if (answer.kind === "trouble") {
+      ranking.noteTrouble(client);
+      throw failureOf(answer, { id, gateway: client.url });
+    }
+    yield* exactly(answer, span, of.size, isWhole, { id, gateway: client.url });
+  }
+
+  return {
+    urls: clients.map(({ url }) => url),
+    find: (id, signal) => askAll((client, own) => head(client, id, own), signal),
+    read,
+    body: (id, size, check, signal) => askAll((client, own) => whole(client, id, size, check, own), signal),
+    close: () => {
+      for (const { http } of clients) http.close();
+    },
+  };
+}
+
+type HttpClient = Readonly<{ url: string; http: ReturnType<typeof openHttp> }>;
+
+async function head(
+  client: HttpClient,
+  id: string,
+  signal: AbortSignal,
+): Promise<NodeAnswer<GatewayContent>> {
+  const url = `${client.url}/raw/${encodeURIComponent(id)}`;
+  const answer = await client.http.whole({ method: "HEAD", url, headers: hopHeaders }, 0, signal);
+  if (answer.kind === "trouble") return answer;
+  if (answer.status !== 200) return otherStatus(answer.status);
+  const size = Number(answer.headers.get("content-length") ?? "none");
+  if (!Number.isSafeInteger(size) || size < 0)
+    return trouble("malformed", "no Content-Length", answer.status);
+  const value = {
+    gateway: client.url,
+    size,
+    contentType: answer.headers.get("content-type") ?? undefined,
+    contentEncoding: answer.headers.get("content-encoding") ?? undefined,
+  };
+  return { kind: "ok", value };
+}
+
+async function whole(
+  client: HttpClient,
+  id: string,
+  size: number,
+  check: (body: Uint8Array) => Promise<string | undefined>,
+  signal: AbortSignal,
+): Promise<NodeAnswer<Uint8Array>> {
+  const url = `${client.url}/raw/${encodeURIComponent(id)}`;
+  const answer = await client.http.whole({ method: "GET", url, headers: hopHeaders }, size, signal);
+  if (answer.kind === "trouble") return answer;
+  if (answer.status !== 200) return otherStatus(answer.status);
+  if (answer.body.length !== size)
+    return trouble("wrong", `${answer.body.length} of ${size} bytes`, answer.status);
+  const untruth = await check(answer.body);
+  return untruth === undefined
+    ? { kind: "ok", value: answer.body }
+    : trouble("wrong", untruth, answer.status);
+}
+
+/** A gateway's refusals (451, 403) are its own matter: only 404 and 410 say that something is not there. */
+function otherStatus(status: number): NodeAnswer<never> {
+  if (status === 202) return { kind: "pending" };
+  return status === 404 || status === 410
+    ? { kind: "absent" }
+    : trouble("status", `status ${status}`, status);
+}
+
+/** Gives the span's bytes, all of them and no other. */
+async function* exactly(
+  answer: HttpStream,
+  span: ByteSpan,
+  size: number,
+  isWhole: boolean,
+  facts: Readonly<Record<string, unknown>>,
+): AsyncGenerator<Uint8Array> {
+  const problem = headProblem(answer, span, size, isWhole);
+  if (problem !== undefined) {
+    answer.cancel();
+    throw failureOf(problem, facts);
+  }
+  let left = span.end - span.start;
+  for await (const piece of answer.body) {
+    left -= piece.length;
+    if (left < 0) throw failureOf(trouble("wrong", "more bytes than the span has"), facts);
+    yield piece;
+  }
+  if (left > 0) throw failureOf(trouble("cut", `${left} bytes are missing`), facts);
+}
+
+function headProblem(
+  answer: HttpStream,
+  span: ByteSpan,
+  size: number,
+  isWhole: boolean,
+): Trouble | undefined {
+  const { status, headers } = answer;
+  if (isWhole) return status === 200 ? undefined : trouble("status", `status ${status}`, status);
+  if (status !== 206) return trouble("status", `status ${status} to a range`, status);
+  const wanted = `bytes ${span.start}-${span.end - 1}/${size}`;
+  const got = headers.get("content-range") ?? "none";
+  return got === wanted ? undefined : trouble("wrong", `Content-Range ${got}`, status);
+}

@@ -1,0 +1,425 @@
+/**
+ * Content from a cold start: what is fetched, how often, and what is given.
+ * @module
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { Failure } from "../../src/failures.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+import {
+  type DataNode,
+  type MadeData,
+  madeBytes,
+  madeId,
+  makeData,
+  openDataNode,
+} from "../chain/data-node.ts";
+import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions } from "./rig.ts";
+
+const kibibyte = 1_024;
+const mebibyte = 2 ** 20;
+const chunk = 256 * kibibyte;
+const closers: (() => Promise<void>)[] = [];
+const none = new AbortController().signal;
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function nodeWith(...data: MadeData[]): Promise<DataNode> {
+  const node = await openDataNode(...data);
+  closers.push(node.stop);
+  return node;
+}
+
+function rigWith(options: RigOptions, ...data: MadeData[]): Rig {
+  const rig = openRig(options);
+  closers.push(rig.close);
+  for (const { root } of data) rig.index.set(root.id, locatedOf(root.id, root));
+  return rig;
+}
+
+async function failureOf(work: Promise<unknown>): Promise<string> {
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return error instanceof Failure ? error.code : String(error);
+}
+
+describe("how much is fetched", () => {
+  test("64 KiB of a cold 64 MiB transaction cost at most 2 chunks; the second reading costs none, also after a restart", async () => {
+    const data = makeData(1, 64 * mebibyte + 1_000);
+    const node = await nodeWith(data);
+    let rig = rigWith({ nodeUrls: [node.url] }, data);
+    closers.pop();
+    for (const start of [0, 30 * mebibyte, 40 * mebibyte - 100, 64 * mebibyte + 1_000 - 64 * kibibyte]) {
+      const before = node.requests.length;
+      const span = { start, end: start + 64 * kibibyte };
+      const opened = await rig.content.open(data.root.id, none);
+      expect(node.requests.length).toBe(before); // opening asks nobody
+      expect(opened.cached(span)).toBe(false);
+      expect(isSame(await joined(opened.read(span, none)), data.bytes.subarray(span.start, span.end))).toBe(
+        true,
+      );
+      expect(node.requests.length - before).toBeLessThanOrEqual(2);
+
+      const after = node.requests.length;
+      expect(isSame(await opened.bytes(span, none), data.bytes.subarray(span.start, span.end))).toBe(true);
+      expect(opened.cached(span)).toBe(true);
+      rig = await rig.restart();
+      const again = await rig.content.open(data.root.id, none);
+      expect(isSame(await again.bytes(span, none), data.bytes.subarray(span.start, span.end))).toBe(true);
+      expect(node.requests.length).toBe(after);
+    }
+    await rig.close();
+  });
+
+  const cuts: readonly (readonly [string, number, "halved" | "plain" | readonly number[]])[] = [
+    ["one byte", 1, "halved"],
+    ["less than a chunk", 100_000, "halved"],
+    ["exactly a chunk, with the empty leaf after it", chunk, "halved"],
+    ["exactly four chunks", 4 * chunk, "plain"],
+    ["a halved tail", 2 * chunk + 10_000, "halved"],
+    ["a tail that client libraries would halve, not halved", 2 * chunk + 10_000, "plain"],
+    ["a long tail", 2 * chunk + 100_000, "halved"],
+  ];
+  test.each(cuts)("%s is read whole and right, each chunk fetched once", async (_name, size, rule) => {
+    const data = makeData(2, size, rule);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const opened = await rig.content.open(data.root.id, none);
+    expect(isSame(await joined(opened.read({ start: 0, end: size }, none)), data.bytes)).toBe(true);
+    const chunks = data.spans.filter(({ start, end }) => end > start).length;
+    expect(node.chunkRequests()).toBeLessThanOrEqual(chunks + (rule === "plain" ? 1 : 0));
+    expect(opened.cached({ start: 0, end: size })).toBe(true);
+  });
+
+  test("no data is no bytes, and nothing is asked", async () => {
+    const data = makeData(3, 1);
+    const root = { ...data.root, size: 0, dataRoot: "" };
+    const node = await nodeWith();
+    const rig = rigWith({ nodeUrls: [node.url] });
+    rig.index.set(root.id, locatedOf(root.id, root));
+    const opened = await rig.content.open(root.id, none);
+    expect(opened).toMatchObject({ size: 0, verified: true });
+    expect(await opened.bytes({ start: 0, end: 0 }, none)).toHaveLength(0);
+    expect(await joined(opened.read({ start: 0, end: 0 }, none))).toHaveLength(0);
+    expect(node.requests).toEqual([]);
+  });
+
+  test("the place in the weave is asked for once where the index does not have it", async () => {
+    const data = makeData(4, 3 * chunk);
+    const { weaveStart: _known, ...root } = data.root;
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url] });
+    rig.index.set(root.id, locatedOf(root.id, root));
+    const opened = await rig.content.open(root.id, none);
+    expect(isSame(await joined(opened.read({ start: 0, end: 3 * chunk }, none)), data.bytes)).toBe(true);
+    expect(node.requests.filter((line) => line.endsWith("/offset"))).toHaveLength(1);
+  });
+
+  test("1,000 who want the same bytes at once cost one fetch; one who leaves spoils nothing for the others", async () => {
+    const data = makeData(5, chunk);
+    const node = await nodeWith(data);
+    node.setFault(() => ({ kind: "delay", ms: 100 }));
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const leaving = new AbortController();
+    const span = { start: 1_000, end: 50_000 };
+    const waits = Array.from({ length: 1_000 }, async (_, index) => {
+      const opened = await rig.content.open(data.root.id, none);
+      return opened.bytes(span, index % 3 === 0 ? leaving.signal : none);
+    });
+    const results = Promise.allSettled(waits);
+    await Bun.sleep(50);
+    leaving.abort(new Error("gone"));
+    const [left, stayed] = [0, 1].map((wanted) => async () => {
+      const all = await results;
+      return all.filter((_, index) => (index % 3 === 0) === (wanted === 0));
+    });
+    for (const result of (await stayed?.()) ?? []) {
+      expect(result.status === "fulfilled" && isSame(result.value, data.bytes.subarray(1_000, 50_000))).toBe(
+        true,
+      );
+    }
+    for (const result of (await left?.()) ?? []) expect(result.status).toBe("rejected");
+    expect(node.requests).toHaveLength(1);
+  });
+
+  test("when the last has left, the fetch ends and its socket with it", async () => {
+    const data = makeData(6, chunk);
+    const node = await nodeWith(data);
+    node.setFault(() => ({ kind: "hang", at: 10 }));
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const leaving = new AbortController();
+    const opened = await rig.content.open(data.root.id, none);
+    const waits = [1, 2].map(() => failureOf(opened.bytes({ start: 0, end: 10 }, leaving.signal)));
+    while (node.openSockets() === 0) await Bun.sleep(1);
+    leaving.abort(new Error("gone"));
+    expect(await Promise.all(waits)).toEqual(["Error: gone", "Error: gone"]);
+    while (node.openSockets() > 0) await Bun.sleep(1);
+    expect(rig.content.figures().fetching).toBe(0);
+  });
+
+  test("a reader that takes nothing makes nothing be fetched but what is a little ahead of it", async () => {
+    const data = makeData(7, 40 * chunk);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const opened = await rig.content.open(data.root.id, none);
+    const slow = opened.read({ start: 0, end: 40 * chunk }, none)[Symbol.asyncIterator]();
+    await slow.next();
+    await Bun.sleep(100);
+    expect(node.chunkRequests()).toBeLessThanOrEqual(5);
+    const quick = await joined(opened.read({ start: 0, end: 40 * chunk }, none));
+    expect(isSame(quick, data.bytes)).toBe(true);
+    expect(node.chunkRequests()).toBe(40);
+    await slow.return?.();
+  });
+});
+
+describe("what is said of it", () => {
+  test("a slice of a root is an item; it and its root are stored once", async () => {
+    const data = makeData(10, 3 * chunk);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const item = madeId(1_010);
+    rig.index.set(item, locatedOf(item, data.root, { start: 100_000, end: 400_000 }));
+    const root = await rig.content.open(data.root.id, none);
+    await joined(root.read({ start: 0, end: 3 * chunk }, none));
+    const before = node.requests.length;
+    const opened = await rig.content.open(item, none);
+    expect(opened).toMatchObject({ size: 300_000, dataOffset: 100_000, verified: true, stable: true });
+    expect(
+      isSame(await opened.bytes({ start: 5, end: 300_000 }, none), data.bytes.subarray(100_005, 400_000)),
+    ).toBe(true);
+    expect(node.requests.length).toBe(before);
+  });
+
+  test("a file is given once all of the span was compared, at the byte where the content begins", async () => {
+    const data = makeData(11, 3 * chunk);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const item = madeId(1_011);
+    rig.index.set(item, locatedOf(item, data.root, { start: 1_234, end: 2 * chunk }));
+    const opened = await rig.content.open(item, none);
+    expect(await opened.file({ start: 0, end: opened.size }, none)).toBeUndefined();
+    await joined(opened.read({ start: 0, end: opened.size }, none));
+    const file = await opened.file({ start: 10, end: opened.size }, none);
+    expect(file?.start).toBe(1_244);
+    const bytes = readFileSync(file?.path ?? "").subarray(1_244, 2 * chunk);
+    expect(isSame(bytes, data.bytes.subarray(1_244, 2 * chunk))).toBe(true);
+  });
+
+  test("a transaction's hash is known after it was read whole, also after a restart", async () => {
+    const data = makeData(12, 2 * chunk + 5);
+    const node = await nodeWith(data);
+    let rig = rigWith({ nodeUrls: [node.url] }, data);
+    closers.pop();
+    const opened = await rig.content.open(data.root.id, none);
+    expect(opened.digest).toBeUndefined();
+    await joined(opened.read({ start: 0, end: opened.size }, none));
+    expect((await rig.content.open(data.root.id, none)).digest).toEqual(sha256(data.bytes));
+    rig = await rig.restart();
+    expect((await rig.content.open(data.root.id, none)).digest).toEqual(sha256(data.bytes));
+    await rig.close();
+  });
+
+  const rows: readonly (readonly [string, object, boolean])[] = [
+    ["an item whose signature was checked, in a transaction whose id was", {}, true],
+    ["an item that was not checked", { verified: false }, false],
+    ["a transaction that is in no block yet", { pending: true, kind: "transaction" }, false],
+    ["data with neither data root nor format 1", { dataRoot: "", rootFormat: 2 }, false],
+    ["data of format 1", { dataRoot: "", rootFormat: 1 }, true],
+  ];
+  test.each(rows)("%s: verified %p", async (_name, change, verified) => {
+    const data = makeData(13, 1_000);
+    const rig = rigWith({ nodeUrls: ["http://127.0.0.1:1"] });
+    rig.index.set(data.root.id, { ...locatedOf(data.root.id, data.root), ...change });
+    expect((await rig.content.open(data.root.id, none)).verified).toBe(verified);
+  });
+});
+
+describe("what the index does not have", () => {
+  test("an unknown id is not found, and is not asked for again for a moment", async () => {
+    const node = await nodeWith();
+    const gateway = await nodeWith();
+    const rig = rigWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url] });
+    for (let times = 0; times < 5; times++) {
+      expect(await failureOf(rig.content.open(madeId(20), none))).toBe("not_found");
+    }
+    expect([node.requests.length, gateway.requests.length]).toEqual([1, 1]);
+    rig.content.forget(madeId(20));
+    expect(await failureOf(rig.content.open(madeId(20), none))).toBe("not_found");
+    expect([node.requests.length, gateway.requests.length]).toEqual([2, 2]);
+  });
+
+  test("1,000 who want the same unknown id ask once", async () => {
+    const node = await nodeWith();
+    const rig = rigWith({ nodeUrls: [node.url] });
+    const all = Array.from({ length: 1_000 }, () => failureOf(rig.content.open(madeId(21), none)));
+    expect(new Set(await Promise.all(all))).toEqual(new Set(["not_found"]));
+    expect(node.requests).toHaveLength(1);
+  });
+
+  test("a trusted gateway's bytes are passed through by range, not verified and not kept", async () => {
+    const body = madeBytes(22, 300_000);
+    const gateway = await nodeWith();
+    gateway.addRaw(madeId(22), body, { "content-type": "image/png" });
+    const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] });
+    const opened = await rig.content.open(madeId(22), none);
+    expect(opened).toMatchObject({ size: 300_000, contentType: "image/png", verified: false, trusted: true });
+    expect(
+      isSame(await joined(opened.read({ start: 1_000, end: 2_000 }, none)), body.subarray(1_000, 2_000)),
+    ).toBe(true);
+    expect(isSame(await opened.bytes({ start: 0, end: 300_000 }, none), body)).toBe(true);
+    expect(await opened.file({ start: 0, end: 10 }, none)).toBeUndefined();
+    expect(opened.cached({ start: 0, end: 10 })).toBe(false);
+    expect(rig.extents.figures().bytes).toBe(0);
+  });
+
+  test("a source in trouble is never an absence", async () => {
+    const node = await nodeWith();
+    const gateway = await nodeWith();
+    const rig = rigWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url] });
+    const id = madeId(23);
+    for (const status of [500, 503, 429, 502]) {
+      gateway.setFault(() => ({ kind: "answer", answer: { status } }));
+      expect(await failureOf(rig.content.open(id, none))).toBe("source_failed");
+    }
+    gateway.setFault(() => ({ kind: "hang", at: "headers" }));
+    expect(await failureOf(rig.content.open(id, none))).toBe("source_timeout");
+    gateway.setFault(() => undefined);
+    node.setFault(() => ({ kind: "reset" }));
+    expect(await failureOf(rig.content.open(id, none))).toBe("source_failed");
+    node.setFault(() => undefined);
+    expect(await failureOf(rig.content.open(id, none))).toBe("not_found");
+  });
+
+  test("a body whose data root is right is kept where no node has its chunks", async () => {
+    for (const rule of ["halved", "plain"] as const) {
+      const data = makeData(24, 2 * chunk + 10_000, rule);
+      const gateway = await nodeWith();
+      gateway.addRaw(data.root.id, data.bytes);
+      const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] }, data);
+      const opened = await rig.content.open(data.root.id, none);
+      expect(isSame(await opened.bytes({ start: 0, end: 10 }, none), data.bytes.subarray(0, 10))).toBe(true);
+      expect(opened.cached({ start: 0, end: data.bytes.length })).toBe(true);
+      expect(gateway.requests).toHaveLength(1);
+    }
+  });
+
+  test("a body whose data root is another is refused and not kept", async () => {
+    const data = makeData(25, 2 * chunk);
+    const gateway = await nodeWith();
+    const wrong = data.bytes.slice();
+    wrong[chunk] = (wrong[chunk] ?? 0) ^ 1;
+    gateway.addRaw(data.root.id, wrong);
+    const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] }, data);
+    const opened = await rig.content.open(data.root.id, none);
+    expect(await failureOf(opened.bytes({ start: 0, end: 10 }, none))).toBe("source_failed");
+    expect(rig.extents.figures().bytes).toBe(0);
+  });
+});
+
+describe("what is refused", () => {
+  test("an id, the transaction around it, or its hash: blocked on opening", async () => {
+    const data = makeData(30, chunk);
+    const rig = rigWith({ nodeUrls: ["http://127.0.0.1:1"] }, data);
+    const item = madeId(1_030);
+    const digest = sha256(madeBytes(30, 10));
+    rig.index.set(item, { ...locatedOf(item, data.root, { start: 100, end: 200 }), digest });
+    const open = () => failureOf(rig.content.open(item, none));
+    rig.blockedIds.add(item);
+    expect(await open()).toBe("blocked");
+    rig.blockedIds.clear();
+    rig.blockedIds.add(data.root.id);
+    expect(await open()).toBe("blocked");
+    rig.blockedIds.clear();
+    rig.blockedDigests.add(digest.toHex());
+    expect(await open()).toBe("blocked");
+    rig.blockedDigests.clear();
+    expect(await open()).toBe("undefined");
+  });
+
+  test("a range of a parent is blocked exactly when it touches a blocked item", async () => {
+    const data = makeData(31, chunk);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const item = madeId(1_031);
+    rig.items.push({ id: item, start: 1_000, end: 2_000 });
+    rig.blockedIds.add(item);
+    const opened = await rig.content.open(data.root.id, none);
+    const rows: readonly (readonly [number, number, boolean])[] = [
+      [0, 1_000, false],
+      [999, 1_001, true],
+      [1_500, 1_501, true],
+      [1_999, 2_000, true],
+      [2_000, 3_000, false],
+      [0, chunk, true],
+      [1_500, 1_500, false],
+    ];
+    for (const [start, end, isBlocked] of rows) {
+      const wanted = isBlocked ? "blocked" : "undefined";
+      expect(await failureOf(opened.bytes({ start, end }, none))).toBe(wanted);
+      expect(await failureOf(joined(opened.read({ start, end }, none)))).toBe(wanted);
+      expect(await failureOf(opened.file({ start, end }, none))).toBe(wanted);
+    }
+  });
+
+  test("a blocked item is found among more items than one look takes", async () => {
+    const data = makeData(32, chunk);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    for (let index = 0; index < 5_000; index++) {
+      rig.items.push({ id: madeId(index), start: index * 50, end: index * 50 + 50 });
+    }
+    rig.blockedIds.add(madeId(4_321));
+    const opened = await rig.content.open(data.root.id, none);
+    expect(await failureOf(opened.bytes({ start: 0, end: chunk }, none))).toBe("blocked");
+    expect(await failureOf(opened.bytes({ start: 0, end: 4_321 * 50 }, none))).toBe("undefined");
+  });
+
+  test("while a hash is blocked, a transaction of unknown hash is hashed before any of it leaves", async () => {
+    const data = makeData(33, chunk + 1_000);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    rig.blockedDigests.add(sha256(data.bytes).toHex());
+    const opened = await rig.content.open(data.root.id, none);
+    const pieces = opened.read({ start: 0, end: 10 }, none)[Symbol.asyncIterator]();
+    expect(await failureOf(pieces.next())).toBe("blocked");
+    expect(await failureOf(rig.content.open(data.root.id, none))).toBe("blocked");
+  });
+});
+
+describe("ensure and keep", () => {
+  test("a span is on this disk and stays until it is released", async () => {
+    const data = makeData(40, 20 * chunk + 7);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url], bytesMax: 8 * mebibyte }, data);
+    const held = await rig.content.ensure(data.root, { start: chunk, end: 19 * chunk }, none);
+    const bytes = readFileSync(held.path).subarray(chunk, 19 * chunk);
+    expect(isSame(bytes, data.bytes.subarray(chunk, 19 * chunk))).toBe(true);
+    expect(node.chunkRequests()).toBe(18);
+    held.release();
+  });
+
+  test("what no room is for is busy, and is served all the same", async () => {
+    const data = makeData(41, 20 * chunk);
+    const node = await nodeWith(data);
+    const rig = rigWith({ nodeUrls: [node.url], bytesMax: mebibyte }, data);
+    expect(await failureOf(rig.content.ensure(data.root, { start: 0, end: 20 * chunk }, none))).toBe("busy");
+    const opened = await rig.content.open(data.root.id, none);
+    expect(isSame(await joined(opened.read({ start: 0, end: 20 * chunk }, none)), data.bytes)).toBe(true);
+    expect(rig.extents.figures().bytes).toBeLessThanOrEqual(mebibyte);
+  });
+
+  test("a body that was verified otherwise is kept and read without asking anyone", async () => {
+    const bytes = madeBytes(42, 2 * mebibyte + 3);
+    const root = { id: madeId(42), dataRoot: "", size: bytes.length };
+    const rig = rigWith({ nodeUrls: ["http://127.0.0.1:1"] });
+    rig.index.set(root.id, locatedOf(root.id, root));
+    expect(await rig.content.keep(root, bytes)).toBe(true);
+    const opened = await rig.content.open(root.id, none);
+    expect(isSame(await joined(opened.read({ start: 0, end: bytes.length }, none)), bytes)).toBe(true);
+  });
+});

@@ -1,0 +1,159 @@
+/**
+ * Content put together for a test: a real cache on a real disk, real sockets to nodes and gateways, an index in memory.
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Address, Id } from "../../src/arweave/id.ts";
+import { openGateways } from "../../src/chain/gateways.ts";
+import type { HttpTimeouts } from "../../src/chain/http.ts";
+import { openNode } from "../../src/chain/node.ts";
+import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
+import { type GatewayContentStore, openContent } from "../../src/content/content.ts";
+import { systemClock } from "../../src/lib/clock.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { type Extents, openExtents, type RootSpec } from "../../src/store/extents.ts";
+import type { ItemSpan } from "../../src/store/index-reader.ts";
+import type { Located } from "../../src/store/rows.ts";
+import { checkTransactions } from "../../workers/verify.ts";
+
+/** What a test sees and moves. */
+export type Rig = Readonly<{
+  content: GatewayContentStore;
+  extents: Extents;
+  nodes: Nodes;
+  index: Map<Id, Located>;
+  items: ItemSpan[]; // that lie within any root
+  blockedIds: Set<Id>;
+  blockedDigests: Set<string>; // hex
+  /** Closes everything but the folder, and opens it again. */
+  restart: () => Promise<Rig>;
+  close: () => Promise<void>;
+}>;
+
+/** What a test chooses. */
+export type RigOptions = Readonly<{
+  nodeUrls: readonly string[];
+  gatewayUrls?: readonly string[];
+  timeouts?: HttpTimeouts;
+  bytesMax?: number;
+  folder?: string;
+  index?: Map<Id, Located>;
+}>;
+
+const shortTimeouts: HttpTimeouts = { firstByteMs: 400, stallMs: 400, totalMs: 2_000 };
+
+/** Opens content over sources. */
+export function openRig(options: RigOptions): Rig {
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-rig-"));
+  const timeouts = options.timeouts ?? shortTimeouts;
+  const parts = { clock: systemClock, random: seeded(1), log: silentLog };
+  const nodes = createNodes(
+    options.nodeUrls.map((url) => openNode(url, timeouts)),
+    parts,
+  );
+  const gateways = openGateways(options.gatewayUrls ?? [], { ...parts, timeouts });
+  const extents = openExtents({
+    folder: join(folder, "content"),
+    mapPath: join(folder, "content.sqlite"),
+    bytesMax: options.bytesMax ?? 2 ** 30,
+    freeBytesMin: 0,
+    clock: systemClock,
+    log: silentLog,
+  });
+  const index = options.index ?? new Map<Id, Located>();
+  const items: ItemSpan[] = [];
+  const blockedIds = new Set<Id>();
+  const blockedDigests = new Set<string>();
+  const content = openContent({
+    reader: {
+      locate: (id) => index.get(id),
+      itemsWithin: (_root, start, end, limit) =>
+        items.filter((item) => item.start < end && item.end > start).slice(0, limit),
+    },
+    refusals: {
+      isBlockedId: (id) => blockedIds.has(id),
+      isBlockedDigest: (digest) => blockedDigests.has(digest.toHex()),
+      hasBlockedDigests: () => blockedDigests.size > 0,
+      has: (kind) => (kind === "id" ? blockedIds.size : blockedDigests.size) > 0,
+    },
+    extents,
+    nodes,
+    chunkNodes: nodes,
+    gateways,
+    checkTransaction: async (id, text) => {
+      const [checked] = checkTransactions({ transactions: [{ id, text }] });
+      if (checked === undefined) throw new Error("every transaction has an outcome");
+      return checked;
+    },
+  });
+  const closeParts = async () => {
+    await content.close();
+    nodes.close();
+    gateways.close();
+    await extents.close();
+  };
+  return {
+    content,
+    extents,
+    nodes,
+    index,
+    items,
+    blockedIds,
+    blockedDigests,
+    restart: async () => {
+      await closeParts();
+      return openRig({ ...options, folder, index });
+    },
+    close: async () => {
+      await closeParts();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The row of a whole transaction, or of a slice of its data. */
+export function locatedOf(id: Id, root: RootSpec, slice?: Readonly<{ start: number; end: number }>): Located {
+  const isItem = slice !== undefined;
+  return {
+    id,
+    kind: isItem ? "item" : "transaction",
+    place: { height: 100, txIndex: 0, offset: isItem ? slice.start : -1 },
+    rootId: root.id,
+    size: isItem ? slice.end - slice.start : root.size,
+    dataOffset: isItem ? slice.start : 0,
+    itemOffset: 0,
+    headerSize: 0,
+    signatureType: isItem ? 1 : -1,
+    ownerAddress: root.id as string as Address,
+    verified: true,
+    stable: true,
+    pending: false,
+    rootFormat: root.dataRoot === "" ? 1 : 2,
+    dataRoot: root.dataRoot,
+    rootSize: root.size,
+    ...(root.weaveStart === undefined ? {} : { weaveStart: root.weaveStart }),
+  };
+}
+
+/** Numbers in [0, 1) that are the same every time. */
+export function seeded(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
+  };
+}
+
+/** All pieces of a stream as one. */
+export async function joined(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  for await (const piece of pieces) parts.push(piece);
+  return new Uint8Array(Buffer.concat(parts));
+}
+
+/** Whether two byte strings are the same; cheaper than a matcher on large ones. */
+export function isSame(one: Uint8Array | undefined, other: Uint8Array): boolean {
+  return one !== undefined && Buffer.compare(one, other) === 0;
+}
