@@ -70,17 +70,16 @@ const schema = `
  * Opens or makes the database.
  *
  * @param dir - Folder, made when absent; `undefined` keeps everything in memory.
- * @throws Failure `malformed_input` when the file was written by another version.
+ * @throws Failure `malformed_input` when the file was written by another version, `busy` when another process has it.
  */
 export function openDevnetDatabase(dir: string | undefined): Database {
   if (dir !== undefined) mkdirSync(dir, { recursive: true });
   const database = new Database(dir === undefined ? ":memory:" : join(dir, "devnet.sqlite"), {
     strict: true,
   });
+  claim(database, dir);
   // A killed process loses nothing that was answered; a power cut may lose the last moments, never the order.
-  database.run("PRAGMA journal_mode = WAL");
   database.run("PRAGMA synchronous = NORMAL");
-  database.run("PRAGMA busy_timeout = 5000");
   const found = versionOf(database);
   if (found === schemaVersion) return database;
   if (found !== 0) {
@@ -95,6 +94,19 @@ export function openDevnetDatabase(dir: string | undefined): Database {
     database.run(`PRAGMA user_version = ${schemaVersion}`);
   })();
   return database;
+}
+
+/** Two processes on one chain would each mine their own: the file belongs to one, until it ends. */
+function claim(database: Database, dir: string | undefined): void {
+  try {
+    database.run("PRAGMA locking_mode = EXCLUSIVE");
+    database.run("PRAGMA journal_mode = WAL");
+    database.run("BEGIN IMMEDIATE");
+    database.run("COMMIT");
+  } catch (error) {
+    database.close();
+    throw new Failure("busy", { reason: "another process has this devnet open", dir }, error);
+  }
 }
 
 function versionOf(database: Database): number {

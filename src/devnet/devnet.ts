@@ -69,7 +69,8 @@ export const mineCountMax = 10_000;
 /**
  * Opens a chain, or makes it when the folder has none.
  *
- * @throws Failure `malformed_input` when the folder holds a chain of another version or seed, or a key is unusable.
+ * @throws Failure `malformed_input` when the folder holds a chain of another version or seed, or a key is unusable;
+ *   `busy` when another process has the folder.
  */
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
   const { dir, seed, clock, log = silentLog } = options;

@@ -2,6 +2,7 @@
  * Taking transactions and chunks from clients: judged, and kept before they are acknowledged.
  * @module
  */
+import { SQLiteError } from "bun:sqlite";
 import { checkChunk } from "../arweave/chunk.ts";
 import { idOfSignature, readId } from "../arweave/id.ts";
 import { chunkSize, pathSizeMax } from "../arweave/merkle.ts";
@@ -48,7 +49,8 @@ export type ChunkFault =
   | "offset_too_big"
   | "chunk_proof_ratio_not_attractive"
   | "data_root_not_found"
-  | "invalid_proof";
+  | "invalid_proof"
+  | "disk_full";
 
 /** What became of a posted chunk. */
 export type ChunkOutcome =
@@ -92,18 +94,28 @@ export function createIntake(state: ChainState): Intake {
       if (posted.kind !== "read") return posted;
       const { transaction, data } = posted;
       if (isProcessed(transaction.id)) return { kind: "already_processed" };
+      // From here on a second post of the same is answered by the first, which may still be waiting for its data.
       processed.set(transaction.id, state.clock());
-      const outcome = await admit(state, transaction, data);
-      if (outcome.kind !== "accepted") processed.delete(transaction.id);
-      for (const [id] of processed) {
-        if (processed.size <= processedCountMax) break;
-        processed.delete(id);
+      let isAccepted = false;
+      try {
+        const outcome = await admit(state, transaction, data);
+        isAccepted = outcome.kind === "accepted";
+        return outcome;
+      } finally {
+        if (!isAccepted) processed.delete(transaction.id);
+        forgetOldest(processed);
       }
-      return outcome;
     },
     takeChunk: (text) => takeChunk(state, text),
     clear: () => processed.clear(),
   };
+}
+
+function forgetOldest(processed: Map<string, number>): void {
+  for (const [id] of processed) {
+    if (processed.size <= processedCountMax) return;
+    processed.delete(id);
+  }
 }
 
 async function admit(state: ChainState, transaction: Transaction, data: string): Promise<TransactionOutcome> {
@@ -184,8 +196,18 @@ function takeChunk(state: ChainState, text: string): ChunkOutcome {
   // The rules that hold at every offset of this weave: a chunk that only older rules allow could never be served.
   const verdict = checkChunk({ dataRoot, dataSize: key.size, dataPath, offset, chunk, ruleset: "relaxed" });
   if (verdict.kind === "refused") return refused("invalid_proof", verdict.reason);
-  state.chunks.put(key, { start: verdict.start, end: verdict.end, dataPath, chunk });
-  return { kind: "kept" };
+  return keepChunk(state, key, { start: verdict.start, end: verdict.end, dataPath, chunk });
+}
+
+function keepChunk(state: ChainState, key: DataKey, chunk: StoredChunk): ChunkOutcome {
+  try {
+    state.chunks.put(key, chunk);
+    return { kind: "kept" };
+  } catch (error) {
+    if (error instanceof SQLiteError && error.code === "SQLITE_FULL")
+      return refused("disk_full", error.message);
+    throw error;
+  }
 }
 
 type ChunkClaim = Readonly<{

@@ -35,8 +35,8 @@ export type Mempool = Readonly<{
   clear: () => void;
 }>;
 
-/** Far above what one developer sends, far below what would fill a memory. */
-export const pendingCountMax = 50_000;
+/** Ten blocks; all of them are judged anew after each block, in 60 ms at most (measured: 6 µs each). */
+const pendingCountMax = 10_000;
 
 /** Rejections that are remembered; the oldest are forgotten. */
 const rejectedCountMax = 10_000;

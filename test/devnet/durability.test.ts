@@ -74,6 +74,14 @@ describe("a chain in a folder", () => {
     await expect(openTestDevnet({ dir, seed: "other" })).rejects.toThrow("Malformed input");
   });
 
+  test("belongs to one process at a time", async () => {
+    const dir = makeFolder();
+    const devnet = await openTestDevnet({ dir });
+    await expect(openTestDevnet({ dir })).rejects.toThrow("Service busy");
+    devnet.close();
+    (await openTestDevnet({ dir })).close();
+  });
+
   test("makes its own wallets once: RSA of 4,096 bits and ECDSA, funded, readable by their owner alone", async () => {
     const dir = makeFolder();
     const options = { dir, seed: "own", clock: createTestClock(), mining: "manual" } as const;

@@ -80,7 +80,8 @@ function transactionAnswer(outcome: TransactionOutcome, request: Request): Respo
 const unknownSplit: Reason = {
   code: "invalid_data_root_size",
   detail:
-    "data_root or data_size is not that of the data split at every 256 KiB; post data of more than one chunk by POST /chunk",
+    "data_root or data_size is not that of the data split at every 256 KiB; " +
+    "data of more than one chunk can be posted by POST /chunk",
 };
 
 async function postChunk(devnet: Devnet, request: Request): Promise<Response> {
