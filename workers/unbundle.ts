@@ -19,15 +19,20 @@ import {
   readBundleCount,
   readBundleEntries,
 } from "../src/arweave/bundle.ts";
-import { type InvalidItem, type ItemHeader, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
+import {
+  type ItemHeader,
+  type InvalidItem as Refusal,
+  readItemHeader,
+  verifyItem,
+} from "../src/arweave/data-item.ts";
 import { type Filter, matches, readFilter } from "../src/arweave/filter.ts";
 import { itemSubject } from "../src/arweave/filter-subject.ts";
-import type { Id } from "../src/arweave/id.ts";
+import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { createItemHash, hashItem, type ItemDigests } from "../src/arweave/item-hash.ts";
 import { assert } from "../src/lib/assert.ts";
 import { isPlace } from "../src/store/place.ts";
-import type { BundleRow, ItemRow } from "../src/store/rows.ts";
-import type { InvalidEntry, UnbundleAnswer, UnbundleJob } from "../src/store/thread-jobs.ts";
+import type { BundleRow, InvalidItem, ItemRow } from "../src/store/rows.ts";
+import type { UnbundleAnswer, UnbundleJob } from "../src/store/thread-jobs.ts";
 
 /** Bytes that are held of a root at a time; holds the longest header that the lenient rules allow (1 MiB of tags). */
 const windowBytes = 2 * 2 ** 20;
@@ -82,7 +87,8 @@ function readBatch(job: UnbundleJob, header: Window, items: Window): UnbundleAns
     // A fault behind this batch's end is met again by the next one.
     place = taken ?? { ...step.next, ...(step.fault !== undefined && { fault: step.fault }) };
   }
-  if (place.fault !== undefined) batch.refuse(place.index, null, job.start + place.offset, place.fault);
+  if (place.fault !== undefined)
+    batch.refuse(place.index, readId(job, header, place.index), job.start + place.offset, place.fault);
   const isDone = place.fault !== undefined || place.index >= count;
   return { kind: "batch", count, next: isDone ? undefined : place, ...batch.finish() };
 }
@@ -91,7 +97,7 @@ function readBatch(job: UnbundleJob, header: Window, items: Window): UnbundleAns
 function takeEntries(
   entries: readonly BundleEntry[],
   batch: Batch,
-  read: (entry: BundleEntry) => VerifiedItem | InvalidItem,
+  read: (entry: BundleEntry) => VerifiedItem | Refusal,
 ): EntryPlace | undefined {
   for (const entry of entries) {
     if (!batch.hasRoom(entry.index)) return { index: entry.index, offset: entry.offset };
@@ -118,10 +124,16 @@ function readEntries(job: UnbundleJob, header: Window, place: EntryPlace, count:
   return readBundleEntries(header.bytes(at, entries * bundleEntrySize), place, count, job.size);
 }
 
+/** The id that the bundle's header gives an entry; it stands behind the entry's size. */
+function readId(job: UnbundleJob, header: Window, index: number): Id {
+  const entry = header.bytes(job.start + bundleCountSize + index * bundleEntrySize, bundleEntrySize);
+  return idFromBytes(entry.subarray(bundleEntrySize / 2));
+}
+
 /** A verified item; its owner's bytes are its own, the other byte fields are gone with the window. */
 type VerifiedItem = Readonly<{ kind: "item"; header: ItemHeader; digest: Uint8Array }>;
 
-function readItem(window: Window, at: number, { id, size }: BundleEntry): VerifiedItem | InvalidItem {
+function readItem(window: Window, at: number, { id, size }: BundleEntry): VerifiedItem | Refusal {
   const read = size <= windowBytes ? readSmall(window, at, size) : readLarge(window, at, size);
   if (read.kind === "invalid") return read;
   if (read.header.id !== id) return refusal("the item's id is not the one that its bundle names");
@@ -130,7 +142,7 @@ function readItem(window: Window, at: number, { id, size }: BundleEntry): Verifi
   return verdict.valid ? { kind: "item", header: read.header, digest } : refusal(verdict.reason);
 }
 
-type ReadItem = Readonly<{ kind: "read"; header: ItemHeader; hash: () => ItemDigests }> | InvalidItem;
+type ReadItem = Readonly<{ kind: "read"; header: ItemHeader; hash: () => ItemDigests }> | Refusal;
 
 function readSmall(window: Window, at: number, size: number): ReadItem {
   const item = window.bytes(at, size);
@@ -181,7 +193,7 @@ function hashLarge(window: Window, header: ItemHeader, start: number, end: numbe
   return hash.finish();
 }
 
-function refusal(reason: string): InvalidItem {
+function refusal(reason: string): Refusal {
   return { kind: "invalid", reason };
 }
 
@@ -196,17 +208,17 @@ function createBatch(job: UnbundleJob) {
   const isUnbundled = chooses(filterOf(job.unbundleFilter));
   const rows: ItemRow[] = [];
   const bundles: BundleRow[] = [];
-  const invalid: InvalidEntry[] = [];
+  const invalid: InvalidItem[] = [];
   let invalidCount = 0;
   let walkedBytes = 0;
   let rowBytes = 0;
 
-  const refuse = (index: number, id: Id | null, offset: number, reason: string) => {
+  const refuse = (entry: number, id: Id, offset: number, reason: string) => {
     invalidCount += 1;
-    if (invalid.length < invalidNamedMax) invalid.push({ index, id, offset, reason });
+    if (invalid.length < invalidNamedMax) invalid.push({ entry, id, offset, reason });
   };
 
-  const add = ({ index, id, offset, size }: BundleEntry, item: VerifiedItem | InvalidItem) => {
+  const add = ({ index, id, offset, size }: BundleEntry, item: VerifiedItem | Refusal) => {
     walkedBytes += size;
     const at = job.start + offset;
     if (item.kind === "invalid") return refuse(index, id, at, item.reason);

@@ -13,18 +13,18 @@ import type { Clock } from "../lib/clock.ts";
 import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
 import { linkedController } from "../lib/stop.ts";
 import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexWriterCalls } from "../store/index-thread.ts";
 import type { BundleFilters } from "../store/index-writer.ts";
 import type { Place } from "../store/place.ts";
 import type { BundleJob } from "../store/rows.ts";
-import type { IndexCalls } from "./index-calls.ts";
 import { explainError, type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
-import { type BundleOutcome, type UnbundleParts, unbundleOne } from "./unbundle.ts";
+import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 
 /** What the queue's workers are made of. */
 export type BundlesOptions = Omit<UnbundleParts, "countEntries" | "index" | "reader"> &
   Readonly<{
     index: UnbundleParts["index"] &
-      Pick<IndexCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
+      Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
     reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt">;
     /** Bundles that are worked on at once: one waits for bytes while another is verified. */
     lanes: number;
@@ -69,7 +69,15 @@ type Work = Readonly<{ job: BundleJob; stop: AbortController; ended: Promise<voi
 /** Starts working on the queue. */
 export function openBundles(options: BundlesOptions): Bundles {
   const { index, reader, clock, random, log, intervalMs } = options;
-  const workOn = createWork(options);
+  const wake = () => {
+    for (const lane of lanes) lane.wake();
+  };
+  const addItems: typeof index.addItems = async (batch) => {
+    const added = await index.addItems(batch);
+    if (batch.bundles.length > 0) wake();
+    return added;
+  };
+  const workOn = createWork({ ...options, index: { ...index, addItems } });
   const working = new Set<Work>();
 
   const step = async (signal: AbortSignal): Promise<StepOutcome> => {
@@ -103,9 +111,7 @@ export function openBundles(options: BundlesOptions): Bundles {
   const lanes = Array.from({ length: options.lanes }, (_, lane) => openLane(lane + 1));
 
   return {
-    wake: () => {
-      for (const lane of lanes) lane.wake();
-    },
+    wake,
     dropFrom: async (height) => {
       const dropped = [...working].filter(({ job }) => job.place.height >= height);
       for (const { stop } of dropped) stop.abort(new Error("the bundle's block was removed"));
@@ -137,23 +143,23 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
     const facts = { bundle: job.id, root: job.rootId, attempts: job.attempts + 1, reason };
     if (hasFailedThread(error) && workerFailures.add(keyOf(job.place), 1) >= workerFailuresMax) {
       log.error("bundle set aside", facts);
-      return () => index.failBundle(job.place, reason, null);
+      return () => index.failBundle(refOf(job), reason, null);
     }
     const waitMs = retryWaitMs({ ...options.retry, attempts: 1 }, job.attempts + 1, random);
     log.info("bundle postponed", { ...facts, waitMs });
-    return () => index.failBundle(job.place, reason, clock() + waitMs);
+    return () => index.failBundle(refOf(job), reason, clock() + waitMs);
   };
 
   const settle = (job: BundleJob, outcome: BundleOutcome) => {
     workerFailures.forget(keyOf(job.place));
     switch (outcome.kind) {
       case "done":
-        return () => index.finishBundle(job.place, { ...filters, itemCount: outcome.itemCount });
+        return () => index.finishBundle(refOf(job), { ...filters, itemCount: outcome.itemCount });
       case "skipped":
-        return () => index.skipBundle(job.place, filters);
+        return () => index.skipBundle(refOf(job), filters);
       case "refused":
         log.warn("bundle refused", { bundle: job.id, root: job.rootId, reason: outcome.reason });
-        return () => index.failBundle(job.place, outcome.reason, null);
+        return () => index.failBundle(refOf(job), outcome.reason, null);
     }
   };
 

@@ -14,6 +14,7 @@ import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import type { Turns } from "../lib/queue.ts";
+import type { SerialisedRows } from "../store/rows.ts";
 import type { CarriedData, CheckBlockAnswer, CheckBlockJob } from "../store/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 import { type AskedTransaction, askTransaction, describeAnswer } from "./fetch-transaction.ts";
@@ -50,7 +51,7 @@ export type FetchedBlock = Readonly<{
   previous: BlockHash | "";
   ids: readonly Id[];
   /** Serialised `BlockRows`. */
-  rows: SharedArrayBuffer;
+  rows: SerialisedRows;
   bundleCount: number;
   missing: readonly Readonly<{ id: Id; reason: string }>[];
   /** Data of format 1, to be kept. */

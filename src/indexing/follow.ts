@@ -11,11 +11,11 @@ import type { Content } from "../content/content.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexWriterCalls } from "../store/index-thread.ts";
 import type { ChainQuestions } from "./ask-chain.ts";
 import { openWindow } from "./block-window.ts";
 import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { planFollow, type StartHeight, type Tip } from "./follow-plan.ts";
-import type { IndexCalls } from "./index-calls.ts";
 import { findCommonAncestor } from "./reorganise.ts";
 import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
 
@@ -29,7 +29,7 @@ export type FollowedBlock = Pick<
 export type FollowerOptions = Readonly<{
   chain: ChainQuestions;
   fetch: FetchParts;
-  index: Pick<IndexCalls, "addBlock" | "rollback">;
+  index: Pick<IndexWriterCalls, "addBlock" | "rollback">;
   reader: Pick<IndexReader, "tip" | "block" | "blockText" | "blocks">;
   content: Pick<Content, "keep">;
   start: StartHeight;

@@ -11,18 +11,18 @@ import { decodeBase64url } from "../lib/base64url.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexWriterCalls } from "../store/index-thread.ts";
 import { pendingHeight } from "../store/place.ts";
 import { type PendingRow, transactionSignatureTypes } from "../store/rows.ts";
 import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
 import type { FetchParts } from "./fetch-block.ts";
 import { askTransaction, describeAnswer } from "./fetch-transaction.ts";
-import type { IndexCalls } from "./index-calls.ts";
 import { type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** What the watcher is made of. */
 export type MempoolOptions = Readonly<{
   fetch: FetchParts;
-  index: Pick<IndexCalls, "addPending" | "removePending">;
+  index: Pick<IndexWriterCalls, "addPending" | "removePending">;
   reader: Pick<IndexReader, "placeOf" | "page">;
   content: Pick<Content, "keep">;
   /** How often the mempool is looked at, milliseconds. */

@@ -4,6 +4,8 @@
  * The list is rows of the index, so a restart forgets none.
  * @module
  */
+import { deserialize } from "bun:jsc";
+import { readBlock } from "../arweave/block.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Node } from "../chain/node.ts";
 import type { Content } from "../content/content.ts";
@@ -11,18 +13,18 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import type { IndexReader } from "../store/index-reader.ts";
-import type { BundleRow, MissingRow } from "../store/rows.ts";
+import type { IndexWriterCalls } from "../store/index-thread.ts";
+import type { BlockRows, BundleRow, MissingRow, TransactionRow, WeaveLayout } from "../store/rows.ts";
 import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
-import type { FetchParts } from "./fetch-block.ts";
+import { type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { type AskedTransaction, askTransaction } from "./fetch-transaction.ts";
-import type { IndexCalls } from "./index-calls.ts";
 import { type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** What the search is made of. */
 export type MissingOptions = Readonly<{
   fetch: FetchParts;
-  index: Pick<IndexCalls, "addMissingTransaction" | "postponeMissing">;
-  reader: Pick<IndexReader, "dueMissing">;
+  index: Pick<IndexWriterCalls, "addMissingTransaction" | "postponeMissing" | "setWeaveLayout">;
+  reader: Pick<IndexReader, "dueMissing" | "blockText" | "transactionsOfBlock">;
   content: Pick<Content, "keep">;
   /** How often the list is looked at, milliseconds. */
   intervalMs: number;
@@ -79,7 +81,41 @@ async function search(options: MissingOptions, signal: AbortSignal): Promise<Ste
   }
   for (const [index, row] of due.entries()) if (asked[index]?.kind !== "ok") await postpone(row, options);
   tell(added, options);
+  const heights = new Set(found.map(({ row }) => row.place.height));
+  for (const height of heights) await layOut(height, options, signal);
   return "again";
+}
+
+/**
+ * Where a block's data lies in the weave follows from all of its transactions: once the last is there, the block is fetched
+ * and verified again as a whole. When that fails the rows are right all the same; where the data lies is then asked of nodes.
+ */
+async function layOut(height: number, options: MissingOptions, signal: AbortSignal): Promise<void> {
+  const { reader, index, fetch, log } = options;
+  const text = reader.blockText(height)?.text;
+  if (text === undefined || reader.transactionsOfBlock(height).length < readBlock(text).txs.length) return;
+  const question = {
+    height,
+    previous: async () => reader.blockText(height - 1)?.text,
+    follows: undefined,
+    onText: () => undefined,
+    isMainNet: false,
+    isPatienceOver: true,
+  };
+  try {
+    const block = await fetchBlock(question, fetch, signal);
+    if (block.hash !== readBlock(text).hash || block.missing.length > 0) return;
+    const rows: BlockRows = deserialize(block.rows);
+    const { checked, unchecked } = block;
+    await index.setWeaveLayout(height, rows.transactions.flatMap(spanOf), { checked, unchecked });
+  } catch (error) {
+    signal.throwIfAborted();
+    log.warn("a block that had missing transactions could not be laid out", { height, error });
+  }
+}
+
+function spanOf({ txIndex, weaveStart: start, weaveEnd: end }: TransactionRow): WeaveLayout {
+  return start === undefined || end === undefined ? [] : [{ txIndex, start, end }];
 }
 
 const nobody: ReadonlySet<Node> = new Set();

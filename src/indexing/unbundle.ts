@@ -16,11 +16,11 @@ import type { Log } from "../lib/log.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 import type { RootSpec } from "../store/extents.ts";
 import type { IndexReader } from "../store/index-reader.ts";
-import type { BundleJob, Located } from "../store/rows.ts";
+import type { IndexWriterCalls } from "../store/index-thread.ts";
+import type { BundleJob, BundleRef, Located } from "../store/rows.ts";
 import type { UnbundleAnswer, UnbundleJob } from "../store/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 import { type FilterReader, isWanted } from "./bundle-filter.ts";
-import type { IndexCalls } from "./index-calls.ts";
 
 /** What a bundle may cost. */
 export type BundleLimits = Readonly<{
@@ -51,7 +51,7 @@ export const bundleLimitsDefault: BundleLimits = {
 
 /** What is needed to work on a bundle. */
 export type UnbundleParts = Readonly<{
-  index: Pick<IndexCalls, "addItems">;
+  index: Pick<IndexWriterCalls, "addItems">;
   reader: FilterReader & Pick<IndexReader, "locate">;
   content: Pick<Content, "ensure">;
   pool: Pick<Pool, "run">;
@@ -194,13 +194,20 @@ async function readBatch(
 }
 
 async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promise<void> {
-  await parts.index.addItems({
-    bundle: job.place,
+  const added = await parts.index.addItems({
+    bundle: refOf(job),
     rows: batch.rows,
     nextEntry: endOf(batch.next, batch.count),
     bundles: batch.bundles,
+    invalid: batch.invalid,
   });
+  if (added.gone) throw new Failure("not_found", { reason: "the bundle was removed from the index" });
   if (batch.ids.length > 0) parts.onItems(batch.ids);
+}
+
+/** The bundle by its place and id: after a reorganisation another may stand there. */
+export function refOf({ place, id }: BundleJob): BundleRef {
+  return { ...place, id };
 }
 
 function tellInvalid(job: BundleJob, { invalidCount, invalid }: Batch, log: Log): void {

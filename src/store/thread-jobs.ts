@@ -6,7 +6,7 @@
  */
 import type { EntryPlace } from "../arweave/bundle.ts";
 import type { Id } from "../arweave/id.ts";
-import type { BundleRow, TransactionRow } from "./rows.ts";
+import type { BundleRow, InvalidItem, SerialisedRows, TransactionRow } from "./rows.ts";
 
 /** One batch to read. All offsets are bytes of the root's data. */
 export type UnbundleJob = Readonly<{
@@ -35,9 +35,6 @@ export type UnbundleJob = Readonly<{
   bypassFilter: boolean;
 }>;
 
-/** An entry whose item is not what it should be. */
-export type InvalidEntry = Readonly<{ index: number; id: Id | null; offset: number; reason: string }>;
-
 /** What a batch became. */
 export type UnbundleAnswer =
   | Readonly<{
@@ -45,14 +42,14 @@ export type UnbundleAnswer =
       /** Entries of the whole bundle, by its header. */
       count: number;
       /** Verified items that the index filter chose: `bun:jsc`-serialised `ItemRow[]`, to be handed on untouched. */
-      rows: SharedArrayBuffer;
+      rows: SerialisedRows;
       /** Ids of those rows, in order. */
       ids: readonly Id[];
       /** Items that are bundles themselves and that the unbundle filter chose, or that are in the index. */
       bundles: readonly BundleRow[];
       /** Of the entries of this batch, those whose item is wrong; `invalid` names the first ones. */
       invalidCount: number;
-      invalid: readonly InvalidEntry[];
+      invalid: readonly InvalidItem[];
       /** Where the next batch begins; undefined: the bundle is done. */
       next: EntryPlace | undefined;
     }>
@@ -81,7 +78,7 @@ export type CheckBlockAnswer =
   | Readonly<{
       kind: "accepted";
       /** `bun:jsc`-serialised `BlockRows`, to be handed on untouched. */
-      rows: SharedArrayBuffer;
+      rows: SerialisedRows;
       bundleCount: number;
       checked: readonly string[];
       unchecked: readonly string[];

@@ -176,7 +176,7 @@ describe("unbundle", () => {
     expect(rowsOf(answer).map(({ id }) => id)).toEqual([idOf(first), idOf(sixth)]);
     const { invalid, invalidCount } = batchOf(answer);
     expect(invalidCount).toBe(bad.length);
-    expect(invalid.map(({ index }) => index)).toEqual([1, 2, 3, 4, 5, 6]);
+    expect(invalid.map(({ entry }) => entry)).toEqual([1, 2, 3, 4, 5, 6]);
     for (const [index, [, reason]] of bad.entries()) expect(invalid[index]?.reason).toMatch(reason);
   });
 
@@ -198,8 +198,8 @@ describe("unbundle", () => {
         expect(rows).toEqual(expectedRows(items, 0, null).slice(0, 2));
         expect(invalid).toEqual([
           {
-            index: 2,
-            id: null,
+            entry: 2,
+            id: idOf(items[2]!),
             offset: expect.any(Number),
             reason: expect.stringContaining("entry 2 reaches beyond"),
           },

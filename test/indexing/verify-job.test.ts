@@ -60,7 +60,15 @@ describe("checkBlock", () => {
         expect(transactions.map(({ id }) => id)).toEqual([...txs]);
         expect(transactions.map(({ txIndex }) => txIndex)).toEqual(txs.map((_, index) => index));
         expect(missing).toEqual([]);
-        expect(bundles).toEqual([]);
+        const tagged = transactions.filter(({ tags }) =>
+          tags.some(({ name, value }) => name === "Bundle-Format" && value === "binary"),
+        );
+        expect(bundles.map(({ id, size }) => ({ id, size }))).toEqual(
+          tagged.map(({ id, dataSize: size }) => ({ id, size })),
+        );
+        expect(bundles.map(({ place }) => place)).toEqual(
+          tagged.map(({ txIndex }) => ({ height, txIndex, offset: -1 })),
+        );
       }
     },
   );

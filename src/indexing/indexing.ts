@@ -1,0 +1,216 @@
+/**
+ * Indexing as a whole: the follower, the search for what is missing, the mempool's watcher and the queue of bundles, each a
+ * loop of its own, put together and watched.
+ * Source: design.md §6.
+ * @module
+ */
+import type { Filter } from "../arweave/filter.ts";
+import type { Id } from "../arweave/id.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import type { Content } from "../content/content.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { createTurns } from "../lib/queue.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexWriterCalls } from "../store/index-thread.ts";
+import type { Pool } from "../threads/pool.ts";
+import { createChainQuestions } from "./ask-chain.ts";
+import { type Bundles, type BundlesStatus, bundleRetryDefault, openBundles } from "./bundles.ts";
+import type { FetchParts } from "./fetch-block.ts";
+import { type FollowedBlock, type Follower, type FollowStatus, openFollower } from "./follow.ts";
+import type { StartHeight } from "./follow-plan.ts";
+import { type Mempool, openMempool } from "./mempool.ts";
+import { openMissing } from "./missing.ts";
+import type { Loop, LoopStatus } from "./supervise.ts";
+import { type BundleLimits, bundleLimitsDefault } from "./unbundle.ts";
+
+/** Who is told what the index gained or lost; called in order, and must not throw. */
+export type IndexingHooks = Readonly<{
+  onBlock: (block: FollowedBlock) => void;
+  /** Ids that are in the index from now on outside of a new block: items, missing and pending transactions. */
+  onItems: (ids: readonly Id[]) => void;
+  /** Everything at and above the height is gone from the index. */
+  onRollback: (fromHeight: number) => void;
+}>;
+
+/** How often and how long; milliseconds. */
+export type IndexingTimes = Readonly<{
+  /** Between two looks at the nodes' tip. */
+  followMs: number;
+  /** Between two looks at the queue of bundles and at the list of missing transactions, when nobody wakes them. */
+  queueMs: number;
+  /** Between two looks at the mempool. */
+  mempoolMs: number;
+  /** How long a node may stand below our tip on our own chain before our blocks above it go. */
+  shrinkGraceMs: number;
+  /** How long a transaction may be in no mempool and in no block before its pending row goes. */
+  goneGraceMs: number;
+}>;
+
+export const indexingTimesDefault: IndexingTimes = {
+  followMs: 2_000,
+  queueMs: 1_000,
+  mempoolMs: 5_000,
+  shrinkGraceMs: 60_000,
+  goneGraceMs: 60_000,
+};
+
+/** What indexing is made of. */
+export type IndexingOptions = Readonly<{
+  nodes: Nodes;
+  /** Threads of `workers/verify.ts` and of `workers/unbundle.ts`. */
+  verify: Pool;
+  unbundle: Pool;
+  index: IndexWriterCalls;
+  reader: IndexReader;
+  content: Pick<Content, "ensure" | "keep">;
+  start: StartHeight;
+  /** Last height to index, inclusive. */
+  stop: number | undefined;
+  unbundleFilter: Filter;
+  indexFilter: Filter;
+  /** Bundles that are worked on at once, 1 or more. */
+  lanes: number;
+  isMempoolWatched: boolean;
+  hooks: IndexingHooks;
+  times?: Partial<IndexingTimes>;
+  limits?: Partial<BundleLimits>;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+}>;
+
+/** How indexing is doing. */
+export type IndexingStatus = Readonly<{
+  follow: FollowStatus;
+  bundles: BundlesStatus;
+  missing: LoopStatus;
+  mempool: LoopStatus | undefined;
+  /** What is wrong, in sentences for people; empty when all is well. */
+  reasons: readonly string[];
+}>;
+
+/** Indexing at work. */
+export type Indexing = Readonly<{
+  /** Looks for a new block and at the mempool now: somebody knows that there is something. */
+  wake: () => void;
+  /** Looks at the queue of bundles now. */
+  wakeBundles: () => void;
+  status: () => IndexingStatus;
+  close: () => Promise<void>;
+}>;
+
+/** Transactions asked for at once; nodes allow some hundred requests a minute to strangers, thousands to their own. */
+const transactionsAtOnce = 32;
+
+/** Transactions that wait to be asked for: a window of blocks with a thousand each, twice. */
+const transactionsWaitingMax = 32_000;
+
+/** Blocks behind the nodes from which on it is a reason for concern. */
+const lagMax = 10;
+
+/** Failures in a row from which on they are a reason for concern: one alone is everyday life. */
+const failuresMax = 3;
+
+/** A step that runs for longer than this hangs. Milliseconds. */
+const stepMsMax = 10 * 60_000;
+
+/** Starts everything. */
+export function openIndexing(options: IndexingOptions): Indexing {
+  const { hooks, clock } = options;
+  const times = { ...indexingTimesDefault, ...options.times };
+  const fetch: FetchParts = {
+    nodes: options.nodes,
+    pool: options.verify,
+    turns: createTurns(transactionsAtOnce, transactionsWaitingMax),
+    random: options.random,
+    log: options.log,
+  };
+  const bundles = openBundles({
+    ...options,
+    pool: options.unbundle,
+    limits: { ...bundleLimitsDefault, ...options.limits },
+    onItems: hooks.onItems,
+    intervalMs: times.queueMs,
+    retry: bundleRetryDefault,
+  });
+  const missing = openMissing({
+    ...options,
+    fetch,
+    intervalMs: times.queueMs,
+    onFound: (ids, hasBundle) => {
+      hooks.onItems(ids);
+      if (hasBundle) bundles.wake();
+    },
+  });
+  const mempool = options.isMempoolWatched
+    ? openMempool({ ...options, ...times, fetch, intervalMs: times.mempoolMs, onPending: hooks.onItems })
+    : undefined;
+  const follower = openFollower({
+    ...options,
+    fetch,
+    chain: createChainQuestions(options.nodes),
+    intervalMs: times.followMs,
+    shrinkGraceMs: times.shrinkGraceMs,
+    onBlock: (block) => {
+      hooks.onBlock(block);
+      if (block.bundleCount > 0) bundles.wake();
+      if (block.missing.length > 0) missing.wake();
+    },
+    beforeRollback: bundles.dropFrom,
+    onRollback: (fromHeight) => {
+      hooks.onRollback(fromHeight);
+      mempool?.reload();
+    },
+  });
+  return together({ follower, bundles, missing, mempool }, clock);
+}
+
+type Parts = Readonly<{ follower: Follower; bundles: Bundles; missing: Loop; mempool: Mempool | undefined }>;
+
+function together({ follower, bundles, missing, mempool }: Parts, clock: Clock): Indexing {
+  return {
+    wake: () => {
+      follower.wake();
+      mempool?.wake();
+    },
+    wakeBundles: bundles.wake,
+    status: () => {
+      const status = {
+        follow: follower.status(),
+        bundles: bundles.status(),
+        missing: missing.status(),
+        mempool: mempool?.status(),
+      };
+      return { ...status, reasons: reasonsOf(status, clock()) };
+    },
+    close: async () => {
+      await follower.close();
+      await Promise.all([bundles.close(), missing.close(), mempool?.close()]);
+    },
+  };
+}
+
+function reasonsOf(status: Omit<IndexingStatus, "reasons">, now: number): string[] {
+  const { follow, bundles, missing, mempool } = status;
+  const loops: readonly (readonly [string, LoopStatus | undefined])[] = [
+    ["following the chain", follow],
+    ["missing transactions", missing],
+    ["the mempool", mempool],
+    ...bundles.lanes.map((lane, index) => [`bundles (${index + 1})`, lane] as const),
+  ];
+  const { lag } = follow;
+  return [
+    ...(lag !== undefined && lag > lagMax ? [`the index is ${lag} blocks behind the nodes`] : []),
+    ...loops.flatMap(([name, loop]) => (loop === undefined ? [] : loopReasons(name, loop, now))),
+  ];
+}
+
+function loopReasons(name: string, loop: LoopStatus, now: number): string[] {
+  const { running, failures, lastError, stepSince } = loop;
+  if (!running) return [`${name}: stopped`];
+  if (failures >= failuresMax) return [`${name}: failed ${failures} times in a row: ${lastError}`];
+  return stepSince !== undefined && now - stepSince > stepMsMax && !name.startsWith("bundles")
+    ? [`${name}: a step has been running for ${Math.round((now - stepSince) / 1_000)} s`]
+    : [];
+}
