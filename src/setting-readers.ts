@@ -18,13 +18,17 @@ export type Setting<Value> = Readonly<{
   dev?: Value;
 }>;
 
+type Read = (text: string) => unknown;
+
+type Row<Reader extends Read> = Omit<Setting<ReturnType<Reader>>, "read"> & Readonly<{ read: Reader }>;
+
 /** A setting that always has a value. */
-export function setting<Value>(
-  row: Setting<Value> & { fallback: Value },
-): Setting<Value> & { fallback: Value };
+export function setting<Reader extends Read>(
+  row: Row<Reader> & { fallback: NoInfer<ReturnType<Reader>> },
+): Row<Reader> & { fallback: ReturnType<Reader> };
 /** A setting that may be absent. */
-export function setting<Value>(row: Setting<Value>): Setting<Value>;
-export function setting<Value>(row: Setting<Value>): Setting<Value> {
+export function setting<Reader extends Read>(row: Row<Reader>): Row<Reader>;
+export function setting<Reader extends Read>(row: Row<Reader>): Row<Reader> {
   return row;
 }
 

@@ -13,6 +13,7 @@ import { createEthereumSigner } from "../../arweave/signers/ethereum.ts";
 import type { Signer } from "../../arweave/signers/scheme.ts";
 import { readWallet } from "../../arweave/wallet.ts";
 import type { Node } from "../../chain/node.ts";
+import type { JsonObject } from "../../lib/json.ts";
 import { drawPicture } from "./picture.ts";
 import { postData } from "./post.ts";
 import { siteNotes, sitePages } from "./site.ts";
@@ -40,12 +41,12 @@ type Item = Readonly<{ path: string; id: Id; bytes: Uint8Array }>;
  */
 export async function plantSample(
   node: Node,
-  key: Readonly<Record<string, string>>,
+  key: JsonObject,
   seed: string,
   signal: AbortSignal,
 ): Promise<Sample> {
   const wallet = readWallet(key);
-  const owner = createArweaveSigner(key);
+  const owner = createArweaveSigner(Object.fromEntries(Object.entries(key)));
   const sound = await postData(
     node,
     wallet,

@@ -1,0 +1,39 @@
+/**
+ * Where everything durable of one program lies.
+ * @module
+ */
+import { mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+/** Paths of files and folders. */
+export type DataFolder = Readonly<{
+  root: string;
+  /** The index. It can be made again from the chain. */
+  index: string;
+  /** What an operator refuses to serve. */
+  moderation: string;
+  /** The map of cached content, and the folder of its files. */
+  contentMap: string;
+  content: string;
+  /** The development chain, its wallets, and what was planted on it. */
+  devnet: string;
+}>;
+
+/** The paths within a folder; nothing is made. */
+export function dataFolderAt(folder: string): DataFolder {
+  const root = resolve(folder);
+  const at = (name: string) => join(root, name);
+  return {
+    root,
+    index: at("index.sqlite"),
+    moderation: at("moderation.sqlite"),
+    contentMap: at("content.sqlite"),
+    content: at("content"),
+    devnet: at("devnet"),
+  };
+}
+
+/** Makes the folder when it is absent, readable by its owner alone. Throws what the system says. */
+export function makeDataFolder(folder: DataFolder): void {
+  mkdirSync(folder.root, { recursive: true, mode: 0o700 });
+}

@@ -1,0 +1,99 @@
+/**
+ * `cairn dev`: a development chain, the gateway that follows it, and a site to open.
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { openNode } from "../chain/node.ts";
+import { type Devnet, openDevnet } from "../devnet/devnet.ts";
+import type { MiningMode } from "../devnet/miner.ts";
+import { createDevnetRoutes } from "../http/devnet/routes.ts";
+import { systemClock } from "../lib/clock.ts";
+import { type Closers, createClosers } from "../lib/closers.ts";
+import type { Log } from "../lib/log.ts";
+import type { Config } from "../settings.ts";
+import { adminKeyOf } from "./admin-key.ts";
+import { badSettings } from "./complaints.ts";
+import { dataFolderAt, makeDataFolder } from "./data-folder.ts";
+import { printDev } from "./dev-text.ts";
+import { openGateway } from "./open-gateway.ts";
+import { openLog } from "./open-log.ts";
+import { keptSample } from "./sample/kept.ts";
+import { untilTold } from "./until-told.ts";
+
+/** How it is run. */
+export type DevOptions = Readonly<{ ephemeral: boolean; json: boolean }>;
+
+/** Under `dev` this machine's own name is a root host: every id has an origin of its own without any set-up. */
+const devRootHost = "localhost";
+
+/** Largest body that a node takes, and a little for what is around it. */
+const nodeBodyBytesMax = 16 * 2 ** 20;
+
+/** Runs until told to stop. @returns The exit code. */
+export async function runDev(given: Config, options: DevOptions): Promise<number> {
+  const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
+  const log = openLog(given, closers);
+  try {
+    const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
+    const folder = dataFolderAt(config.DATA_DIR);
+    makeDataFolder(folder);
+    const chain = await openChain(config, folder.devnet, log, closers);
+    const gateway = await openGateway({
+      config,
+      nodeUrls: [chain.url],
+      rootHosts: [devRootHost, ...config.ARNS_ROOT_HOST],
+      log,
+      closers,
+    });
+    const node = openNode(chain.url);
+    closers.add("sample", node.close);
+    const sample = await keptSample(folder.devnet, chain.devnet, node, gateway, config.DEVNET_SEED);
+    const { wallets } = chain.devnet;
+    const record = { gateway: localName(gateway.url), node: localName(chain.url), wallets, sample };
+    process.stdout.write(printDev({ ...record, ...adminKeyOf(config).shown }, chain.devnet, options.json));
+    return await untilTold(closers, log);
+  } catch (error) {
+    await closers.closeAll();
+    throw error;
+  }
+}
+
+/** Removed after everything in it is closed. */
+function ephemeralFolder(closers: Closers): string {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-"));
+  closers.add("folder", () => rmSync(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+async function openChain(
+  config: Config,
+  dir: string,
+  log: Log,
+  closers: Closers,
+): Promise<Readonly<{ devnet: Devnet; url: string }>> {
+  const mining = readMining(config.DEVNET_MINING);
+  const devnet = await openDevnet({ dir, seed: config.DEVNET_SEED, clock: systemClock, mining, log });
+  closers.add("development chain", devnet.close);
+  const server = Bun.serve({
+    hostname: config.HOST,
+    port: config.DEVNET_PORT,
+    maxRequestBodySize: nodeBodyBytesMax,
+    development: false,
+    fetch: createDevnetRoutes(devnet).fetch,
+  });
+  closers.add("development chain's listener", () => server.stop(true));
+  return { devnet, url: `http://127.0.0.1:${server.port}` };
+}
+
+function readMining(text: string): MiningMode {
+  if (text === "auto" || text === "manual") return text;
+  if (/^[1-9]\d{0,8}$/.test(text)) return { intervalMs: Number(text) };
+  throw badSettings([`DEVNET_MINING must be auto, manual or milliseconds, got ${JSON.stringify(text)}`]);
+}
+
+/** People open names, not numbers; and only names have subdomains. */
+function localName(url: string): string {
+  return url.replace("127.0.0.1", devRootHost);
+}

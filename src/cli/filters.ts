@@ -1,0 +1,40 @@
+/**
+ * The two filters of the settings, read; a fault is a misuse of the settings.
+ * @module
+ */
+import { type Filter, readFilter } from "../arweave/filter.ts";
+import { Failure } from "../failures.ts";
+import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
+import type { Config } from "../settings.ts";
+import { badSettings } from "./complaints.ts";
+
+/** A filter, and the JSON that it was read from. */
+export type SetFilter = Readonly<{ filter: Filter; json: JsonValue }>;
+
+/** Both filters. */
+export type SetFilters = Readonly<{ unbundle: SetFilter; index: SetFilter }>;
+
+/**
+ * Reads both.
+ *
+ * @throws Misuse with the path of every fault.
+ */
+export function readFilters(config: Config): SetFilters {
+  const complaints: string[] = [];
+  const read = (name: "ANS104_UNBUNDLE_FILTER" | "ANS104_INDEX_FILTER"): SetFilter => {
+    try {
+      const json = readJson(config[name]);
+      if (!isJsonObject(json)) throw new Failure("malformed_input", { reason: "is no JSON object" });
+      return { filter: readFilter(config[name]), json };
+    } catch (error) {
+      // The fault becomes one line of the complaint.
+      if (!(error instanceof Failure)) throw error;
+      const { path, reason } = error.facts;
+      complaints.push(`${name}${path === undefined || path === "" ? "" : ` at ${path}`}: ${reason}`);
+      return { filter: { kind: "never" }, json: null };
+    }
+  };
+  const filters = { unbundle: read("ANS104_UNBUNDLE_FILTER"), index: read("ANS104_INDEX_FILTER") };
+  if (complaints.length > 0) throw badSettings(complaints);
+  return filters;
+}

@@ -1,0 +1,231 @@
+/**
+ * The gateway put together: threads, index, content, indexing and the listener, opened in this order and closed in
+ * reverse.
+ * @module
+ */
+
+import { createHealth, type Health } from "../gateway/health.ts";
+import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
+import { graphql } from "../http/gateway/graphql.ts";
+import { createRequestFigures } from "../http/request-figures.ts";
+import { reservedSegments } from "../http/reserved.ts";
+import { type HttpServer, openServer } from "../http/server.ts";
+import { type Indexing, openIndexing } from "../indexing/indexing.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Closers } from "../lib/closers.ts";
+import type { Log } from "../lib/log.ts";
+import { addProcessFigures, createMetrics, type Metrics } from "../lib/metrics.ts";
+import { secp256k1Implementation } from "../lib/secp256k1.ts";
+import type { Config } from "../settings.ts";
+import { type IndexReader, openIndexReader } from "../store/index-reader.ts";
+import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
+import type { Pool } from "../threads/pool.ts";
+import { version } from "../version.ts";
+import { type DataFolder, dataFolderAt, makeDataFolder } from "./data-folder.ts";
+import { readFilters, type SetFilters } from "./filters.ts";
+import { openSources, type Sources } from "./open-sources.ts";
+import { openThreads, type Threads } from "./open-threads.ts";
+import { systemRandom } from "./random.ts";
+import { proxyTest } from "./trusted-proxies.ts";
+
+/** What a gateway is opened with. */
+export type GatewayParts = Readonly<{
+  config: Config;
+  /** Chain nodes, in the order in which they are asked. */
+  nodeUrls: readonly string[];
+  /** Hosts whose subdomains are names and sandboxes. */
+  rootHosts: readonly string[];
+  log: Log;
+  closers: Closers;
+}>;
+
+/** A gateway that runs. */
+export type OpenGateway = Readonly<{
+  url: string;
+  reader: IndexReader;
+  indexing: Indexing;
+  health: Health;
+  sources: Sources;
+}>;
+
+/** Longest wait for answers under way when the program stops. Milliseconds. */
+const drainMsMax = 10_000;
+
+/** Bundles worked on at once: one waits for its bytes while another is verified. */
+const bundleLanes = 2;
+
+/** Largest body of any route; each has a smaller limit of its own. */
+const bodyBytesMax = 16 * 2 ** 20;
+
+/**
+ * Opens the gateway; everything is closed by `closers`.
+ *
+ * @throws Misuse when a filter is no filter; Error when the folder or the port cannot be had.
+ */
+export async function openGateway(parts: GatewayParts): Promise<OpenGateway> {
+  const { config, nodeUrls, log, closers } = parts;
+  const filters = readFilters(config);
+  const folder = dataFolderAt(config.DATA_DIR);
+  makeDataFolder(folder);
+  log.info("signatures over secp256k1", { implementation: secp256k1Implementation });
+  const metrics = createMetrics();
+  addProcessFigures(metrics);
+
+  const threads = openThreads(config, closers);
+  const reader = await openIndex(folder, threads.index, closers);
+  const sources = openSources({ config, folder, nodeUrls, reader, verify: threads.verify, log, closers });
+
+  // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
+  const told: { gateway?: Gateway; indexing?: Indexing } = {};
+  const health = healthOf(parts, reader, () => told.indexing);
+  const gateway = surfaceOf({ ...parts, folder, filters, threads, reader, sources, metrics, health }, () =>
+    told.indexing?.wake(),
+  );
+  told.gateway = gateway;
+  const server = listen(config, gateway, metrics, log, closers, health);
+  const indexing = startIndexing({ ...parts, filters, threads, reader, sources, folder }, gateway);
+  told.indexing = indexing;
+  closers.add("indexing", indexing.close);
+  return { url: server.url, reader, indexing, health, sources };
+}
+
+async function openIndex(folder: DataFolder, pool: Pool, closers: Closers): Promise<IndexReader> {
+  await pool.run("open", { path: folder.index });
+  closers.add("index", () => pool.run<void>("close", { path: folder.index }));
+  const reader = openIndexReader(folder.index);
+  closers.add("index reader", reader.close);
+  return reader;
+}
+
+function healthOf(parts: GatewayParts, reader: IndexReader, indexing: () => Indexing | undefined): Health {
+  const { config, rootHosts } = parts;
+  const shared = rootHosts.length === 0 && config.CONTENT_ISOLATION !== "csp";
+  return createHealth({
+    clock: systemClock,
+    checks: [() => indexing()?.status().reasons ?? []],
+    notes: [() => (shared ? ["All content shares one origin: no root host is set (ARNS_ROOT_HOST)."] : [])],
+    readiness: [() => (reader.tip() === undefined ? ["No block has been followed yet."] : [])],
+  });
+}
+
+type SurfaceParts = GatewayParts &
+  Readonly<{
+    folder: DataFolder;
+    filters: SetFilters;
+    threads: Threads;
+    reader: IndexReader;
+    sources: Sources;
+    metrics: Metrics;
+    health: Health;
+  }>;
+
+function surfaceOf(parts: SurfaceParts, onPosted: () => void): Gateway {
+  const { config, folder, filters, threads, reader, sources, metrics, health, log } = parts;
+  return createGateway({
+    reader,
+    content: sources.content,
+    nodes: sources.nodes,
+    chunkNodes: sources.chunkNodes,
+    gatewayUrls: config.TRUSTED_GATEWAYS_URLS,
+    resolveLarge: (job, signal) => threads.verify.run("resolveLargeManifest", job, { signal }),
+    listeners: { onTransaction: onPosted, onChunk: onPosted },
+    graphql: graphql({
+      pool: threads.query,
+      indexPath: folder.index,
+      contentFolder: folder.content,
+      timeoutMs: config.QUERY_TIMEOUT_MS,
+      clock: systemClock,
+      log,
+    }),
+    info: {
+      wallet: config.AR_IO_WALLET,
+      processId: config.IO_PROCESS_ID,
+      unbundleFilter: filters.unbundle.json,
+      indexFilter: filters.index.json,
+      release: version,
+      services: {},
+    },
+    health,
+    metrics,
+    clock: systemClock,
+    settings: {
+      rootHosts: parts.rootHosts,
+      isolation: config.CONTENT_ISOLATION,
+      redirectAll: config.SANDBOX_ALL,
+      sandboxScheme: config.SANDBOX_PROTOCOL,
+      apex: undefined,
+      coldBufferBytes: config.COLD_BUFFER,
+      hitsBytesMax: config.HOT_BYTES_MAX,
+    },
+  });
+}
+
+function listen(
+  config: Config,
+  gateway: Gateway,
+  metrics: Metrics,
+  log: Log,
+  closers: Closers,
+  health: Health,
+): HttpServer {
+  const server = openServer({
+    hostname: config.HOST,
+    port: config.GATEWAY_PORT,
+    app: gateway.app,
+    hit: gateway.hit,
+    bodyBytesMax,
+    isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
+    log,
+    figures: createRequestFigures(metrics, log, labelOfPath),
+  });
+  closers.add("listener", () => {
+    health.stop();
+    server.drain();
+    return server.close(drainMsMax);
+  });
+  return server;
+}
+
+/** Few labels, whatever is asked for: the reserved first segment, or content. */
+function labelOfPath(path: string): string {
+  const first = path.split("/", 2)[1] ?? "";
+  return reservedSegments.has(first) ? `/${first}` : "/{id}";
+}
+
+type IndexingParts = Omit<SurfaceParts, "metrics" | "health">;
+
+function startIndexing(parts: IndexingParts, gateway: Gateway): Indexing {
+  const { config, folder, filters, threads, reader, sources, log } = parts;
+  return openIndexing({
+    nodes: sources.nodes,
+    verify: threads.verify,
+    unbundle: threads.unbundle,
+    index: createIndexWriterCalls(folder.index, (job: WriteJob) => threads.index.run("write", job)),
+    reader,
+    content: sources.content,
+    start: config.START_HEIGHT,
+    stop: config.STOP_HEIGHT,
+    unbundleFilter: filters.unbundle.filter,
+    indexFilter: filters.index.filter,
+    lanes: bundleLanes,
+    isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
+    hooks: {
+      onBlock: ({ ids }) => {
+        for (const id of ids) forget(id);
+      },
+      onItems: (ids) => {
+        for (const id of ids) forget(id);
+      },
+      onRollback: gateway.forgetAll,
+    },
+    times: { followMs: config.FOLLOW_INTERVAL_MS },
+    clock: systemClock,
+    random: systemRandom,
+    log,
+  });
+
+  function forget(id: Parameters<Gateway["forget"]>[0]): void {
+    gateway.forget(id);
+    sources.content.forget(id);
+  }
+}

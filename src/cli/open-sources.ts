@@ -1,0 +1,94 @@
+/**
+ * Everything that content is made of, opened: this folder's cache and refusals, the nodes, other gateways.
+ * @module
+ */
+import { openGateways } from "../chain/gateways.ts";
+import { openNode } from "../chain/node.ts";
+import { createNodes, type Nodes } from "../chain/nodes.ts";
+import { type GatewayContentStore, openContent } from "../content/content.ts";
+import { assert } from "../lib/assert.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Closers } from "../lib/closers.ts";
+import type { Log } from "../lib/log.ts";
+import type { Config } from "../settings.ts";
+import { type Extents, openExtents } from "../store/extents.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import { type Moderation, openModeration } from "../store/moderation.ts";
+import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
+import type { Pool } from "../threads/pool.ts";
+import type { DataFolder } from "./data-folder.ts";
+import { systemRandom } from "./random.ts";
+
+/** What content is made of, open. */
+export type Sources = Readonly<{
+  nodes: Nodes;
+  /** Asked for chunks; gateways among them, because every chunk is proven. */
+  chunkNodes: Nodes;
+  extents: Extents;
+  moderation: Moderation;
+  content: GatewayContentStore;
+}>;
+
+/** What is needed to open them. */
+export type SourceParts = Readonly<{
+  config: Config;
+  folder: DataFolder;
+  nodeUrls: readonly string[];
+  reader: IndexReader;
+  verify: Pool;
+  log: Log;
+  closers: Closers;
+}>;
+
+/** Opens them; each is closed by `closers`. */
+export function openSources({
+  config,
+  folder,
+  nodeUrls,
+  reader,
+  verify,
+  log,
+  closers,
+}: SourceParts): Sources {
+  const common = { clock: systemClock, random: systemRandom, log };
+  const nodes = createNodes(
+    nodeUrls.map((url) => openNode(url)),
+    common,
+  );
+  closers.add("nodes", nodes.close);
+  // Every chunk is proven, so a gateway is as good a source of chunks as a node.
+  const chunkNodes = createNodes(
+    [...nodeUrls, ...config.TRUSTED_GATEWAYS_URLS].map((url) => openNode(url)),
+    common,
+  );
+  closers.add("chunk nodes", chunkNodes.close);
+  const gateways = openGateways(config.TRUSTED_GATEWAYS_URLS, common);
+  closers.add("gateways", gateways.close);
+  const moderation = openModeration(folder.moderation, systemClock);
+  closers.add("moderation", moderation.close);
+  const extents = openExtents({
+    folder: folder.content,
+    mapPath: folder.contentMap,
+    bytesMax: config.CACHE_BYTES_MAX,
+    freeBytesMin: config.CACHE_FREE_BYTES_MIN,
+    clock: systemClock,
+    log,
+  });
+  closers.add("content cache", extents.close);
+  const content = openContent({
+    reader,
+    refusals: moderation,
+    extents,
+    nodes,
+    chunkNodes,
+    gateways,
+    checkTransaction: async (id, text, signal) => {
+      const job: CheckTransactionsJob = { transactions: [{ id, text }] };
+      const [checked] = await verify.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
+      assert(checked !== undefined, "one transaction asked about is one answer");
+      return checked;
+    },
+  });
+  closers.add("content", content.close);
+  return { nodes, chunkNodes, extents, moderation, content };
+}

@@ -1,0 +1,51 @@
+/**
+ * The program's threads: one that writes the index, some that verify and unbundle, some that answer queries.
+ * @module
+ */
+import { availableParallelism } from "node:os";
+import type { Closers } from "../lib/closers.ts";
+import type { Config } from "../settings.ts";
+import { openPool, type Pool } from "../threads/pool.ts";
+
+/** One pool for each thread entry. */
+export type Threads = Readonly<{ index: Pool; verify: Pool; unbundle: Pool; query: Pool }>;
+
+/** A thread without work gives its memory back after this long. */
+const idleMs = 60_000;
+
+/** A write may wait behind a long rollback; a batch of items has a deadline of its own (indexing/unbundle.ts). */
+const writeTimeoutMs = 10 * 60_000;
+const verifyTimeoutMs = 2 * 60_000;
+const unbundleTimeoutMs = 60 * 60_000;
+
+/** A statement that cannot be ended holds its thread for at most this much longer than a query may take. */
+const queryGraceMs = 2_000;
+
+/** Jobs that wait: bounds memory, far above what the callers' own bounds let through. */
+const jobsWaitingMax = 1_024;
+
+/** Opens the pools; their threads start with their first job. */
+export function openThreads(config: Config, closers: Closers): Threads {
+  const workers = config.WORKER_THREADS === 0 ? availableParallelism() : config.WORKER_THREADS;
+  const common = { queueMax: jobsWaitingMax, idleMs };
+  const threads = {
+    // It holds the file: it stays.
+    index: openPool({
+      ...common,
+      entry: "index",
+      threads: 1,
+      timeoutMs: writeTimeoutMs,
+      idleMs: Number.POSITIVE_INFINITY,
+    }),
+    verify: openPool({ ...common, entry: "verify", threads: workers, timeoutMs: verifyTimeoutMs }),
+    unbundle: openPool({ ...common, entry: "unbundle", threads: workers, timeoutMs: unbundleTimeoutMs }),
+    query: openPool({
+      ...common,
+      entry: "query",
+      threads: Math.max(1, config.QUERY_THREADS),
+      timeoutMs: config.QUERY_TIMEOUT_MS + queryGraceMs,
+    }),
+  };
+  for (const [name, pool] of Object.entries(threads)) closers.add(`threads of ${name}`, pool.close);
+  return threads;
+}
