@@ -135,11 +135,13 @@ type ChildRange = Readonly<{ first: bigint; last: bigint; parent: number }>;
 
 function createChildRanges(db: Database, keys: FilterKeys): (id: Id) => readonly ChildRange[] {
   type BundleRow = Readonly<{ high: number; low: number; fine: number; end: number }>;
-  // `end` of an item: the byte after its payload. Nested bundles that are no rows of the index stand in `bundles`.
+  // `end` of an item: the byte after its payload. Every place of the bundle counts: of two copies of one bundle the
+  // children are rows at the lower one, but either may be unbundled alone. One that is no row stands in `bundles`.
   const columns = `n >> 31 AS high, n & 0x7fffffff AS low, fine, ((n & 0x7fffffff) << 6) + fine + head + size AS "end"`;
   const find = prepareQuery<BundleRow>(
     db,
     `SELECT ${columns} FROM items WHERE id = ?1 AND n IN (SELECT n FROM postings WHERE key = ?2)
+     UNION SELECT ${columns} FROM duplicates WHERE id = ?1
      UNION SELECT ${columns} FROM bundles WHERE id = ?1`,
   );
   return (id) => {
