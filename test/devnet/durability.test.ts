@@ -6,7 +6,7 @@ import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
 import { verifyBlock } from "../../src/arweave/block-check.ts";
 import { readTransaction, treeRootOf } from "../../src/arweave/transaction.ts";
@@ -113,10 +113,13 @@ describe("a chain in a folder", () => {
     const dir = makeFolder();
     const acknowledged: string[] = [];
     for (let round = 0; round < 4; round += 1) {
-      const child = Bun.spawn(["bun", resolve(import.meta.dir, "busy-chain.ts"), dir, `${round}`], {
-        stdout: "pipe",
-        stderr: "inherit",
-      });
+      const child = Bun.spawn(
+        ["bun", Bun.fileURLToPath(new URL("./busy-chain.ts", import.meta.url)), dir, `${round}`],
+        {
+          stdout: "pipe",
+          stderr: "inherit",
+        },
+      );
       const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
       // Killed after a different number of acknowledgements each time, wherever that is.
