@@ -1,0 +1,252 @@
+/**
+ * Sources that fail in every way: the right bytes come from another one, or the reader is told; nothing wrong is kept,
+ * nothing is called absent, nothing ends as if it were whole.
+ * @module
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import { Failure } from "../../src/failures.ts";
+import type { DataNode, MadeData } from "../chain/data-node.ts";
+import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
+import type { Fault } from "../chain/fault-server.ts";
+import { isSame, joined, locatedOf, openRig, type Rig, seeded } from "./rig.ts";
+
+const chunk = 256 * 1_024;
+const none = new AbortController().signal;
+const closers: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+async function nodeWith(...data: MadeData[]): Promise<DataNode> {
+  const node = await openDataNode(...data);
+  closers.push(node.stop);
+  return node;
+}
+
+function rigWith(nodes: readonly DataNode[], gateways: readonly DataNode[], ...data: MadeData[]): Rig {
+  const rig = openRig({ nodeUrls: nodes.map(({ url }) => url), gatewayUrls: gateways.map(({ url }) => url) });
+  closers.push(rig.close);
+  for (const { root } of data) rig.index.set(root.id, locatedOf(root.id, root));
+  return rig;
+}
+
+/** Reads and tells: the bytes, or the code of the failure. */
+async function outcomeOf(work: Promise<Uint8Array>): Promise<Uint8Array | string> {
+  return work.catch((error: unknown) => (error instanceof Failure ? error.code : String(error)));
+}
+
+/** A chunk's JSON is about this long. */
+const jsonBytes = 350_000;
+
+const faults: readonly (readonly [string, Fault])[] = [
+  ["the connection is reset", { kind: "reset" }],
+  ["nothing is answered", { kind: "hang", at: "headers" }],
+  ["the connection ends before the headers", { kind: "cut", at: "headers" }],
+  ["the body stops at its first byte", { kind: "hang", at: 0 }],
+  ["the body stops in the middle", { kind: "hang", at: jsonBytes / 2 }],
+  ["the body ends at its first byte", { kind: "cut", at: 0 }],
+  ["the body ends after one byte", { kind: "cut", at: 1 }],
+  ["the body ends in the middle", { kind: "cut", at: jsonBytes / 2 }],
+  ["the body ends one byte early", { kind: "cut", at: -1 }],
+  ["the announced length is too great", { kind: "length", by: 1 }],
+  ["the announced length is too small", { kind: "length", by: -1 }],
+  ["the body is shorter", { kind: "shorter", bytes: 1 }],
+  ["the body is cut in half", { kind: "shorter", bytes: jsonBytes / 2 }],
+  ["a bit is wrong at the start of the chunk", { kind: "flip", at: 10 }],
+  ["a bit is wrong in the middle", { kind: "flip", at: jsonBytes / 2 }],
+  ["a bit is wrong at the end of the chunk", { kind: "flip", at: 349_524 }],
+  ["the body is empty", { kind: "answer", answer: { status: 200, body: "" } }],
+  ["the body is HTML", { kind: "answer", answer: { status: 200, body: "<html>Sorry</html>" } }],
+  ["the body is another JSON", { kind: "answer", answer: { status: 200, body: "[1]" } }],
+  ["the body is huge", { kind: "answer", answer: { status: 200, body: "x".repeat(2 ** 21) } }],
+  [
+    "a huge body is announced",
+    { kind: "answer", answer: { status: 200, headers: { "content-length": "1e15" } } },
+  ],
+  ["the status is 202 Pending", { kind: "answer", answer: { status: 202, body: "Pending" } }],
+  ["the status is 404", { kind: "answer", answer: { status: 404 } }],
+  [
+    "the status is 400",
+    { kind: "answer", answer: { status: 400, body: '{"error":"offset_out_of_bounds"}' } },
+  ],
+  ["the status is 429", { kind: "answer", answer: { status: 429, body: "Too Many Requests" } }],
+  ["the status is 500", { kind: "answer", answer: { status: 500 } }],
+  ["the status is 503", { kind: "answer", answer: { status: 503, body: '{"error":"not_joined"}' } }],
+  ["it leads elsewhere", { kind: "answer", answer: { status: 302, headers: { location: "/chunk/1" } } }],
+];
+
+describe("chunks", () => {
+  test.each(faults)(
+    "%s: told as trouble, nothing is kept, and it works once the source does",
+    async (_name, fault) => {
+      const data = makeData(1, 2 * chunk);
+      const node = await nodeWith(data);
+      const rig = rigWith([node], [], data);
+      const opened = await rig.content.open(data.root.id, none);
+      node.setFault(() => fault);
+      const outcome = await outcomeOf(opened.bytes({ start: 0, end: 1_000 }, none));
+      expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
+      expect(outcome === "source_timeout").toBe(fault?.kind === "hang");
+      expect(rig.extents.figures().bytes).toBe(0);
+      expect(opened.cached({ start: 0, end: 1 })).toBe(false);
+      node.setFault(() => undefined);
+      expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
+    },
+  );
+
+  test.each(faults)("%s: another node's chunk is taken instead", async (_name, fault) => {
+    const data = makeData(2, 2 * chunk);
+    const [bad, good] = [await nodeWith(data), await nodeWith(data)];
+    bad.setFault(() => fault);
+    const rig = rigWith([bad, good], [], data);
+    const opened = await rig.content.open(data.root.id, none);
+    expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
+  });
+
+  test("a node that lies is hardly asked again", async () => {
+    const data = makeData(3, 40 * chunk);
+    const [bad, good] = [await nodeWith(data), await nodeWith(data)];
+    bad.setFault(() => ({ kind: "flip", at: 1_000 }));
+    const rig = rigWith([bad, good], [], data);
+    const opened = await rig.content.open(data.root.id, none);
+    expect(isSame(await joined(opened.read({ start: 0, end: 40 * chunk }, none)), data.bytes)).toBe(true);
+    expect(bad.chunkRequests()).toBeLessThanOrEqual(6); // those that were under way when it was found out
+    expect(rig.nodes.standing().find(({ url }) => url === bad.url)?.wrongs).toBeGreaterThan(0);
+  });
+
+  test("a slow node is helped out by another one", async () => {
+    const data = makeData(4, chunk);
+    const [slow, quick] = [await nodeWith(data), await nodeWith(data)];
+    const rig = openRig({
+      nodeUrls: [slow.url, quick.url],
+      timeouts: { firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 },
+    });
+    closers.push(rig.close);
+    rig.index.set(data.root.id, locatedOf(data.root.id, data.root));
+    slow.setFault(() => ({ kind: "hang", at: "headers" }));
+    const opened = await rig.content.open(data.root.id, none);
+    expect(isSame(await opened.bytes({ start: 0, end: chunk }, none), data.bytes)).toBe(true);
+    while (slow.openSockets() > 0) await Bun.sleep(1); // the loser was let go
+  });
+
+  test("a chunk of another place or of other data proves nothing", async () => {
+    const [data, other] = [makeData(5, 2 * chunk), makeData(6, 2 * chunk)];
+    const node = await nodeWith(data, other);
+    const rig = rigWith([node], [], data);
+    const opened = await rig.content.open(data.root.id, none);
+    for (const elsewhere of [data.root.weaveStart ?? 0n, other.root.weaveStart ?? 0n]) {
+      const answer = await fetch(`${node.url}/chunk/${elsewhere + BigInt(chunk) + 5n}`);
+      const body = await answer.text();
+      node.setFault(() => ({ kind: "answer", answer: { status: 200, body } }));
+      expect(await outcomeOf(opened.bytes({ start: 0, end: 10 }, none))).toBe("source_failed");
+      node.setFault(() => undefined);
+    }
+    expect(rig.extents.figures().bytes).toBe(0);
+  });
+
+  test("trouble in the middle of a stream breaks it off; it never ends as if it were whole", async () => {
+    const data = makeData(7, 8 * chunk);
+    const node = await nodeWith(data);
+    const rig = rigWith([node], [], data);
+    const fifth = (data.root.weaveStart ?? 0n) + BigInt(5 * chunk);
+    node.setFault(({ path }) =>
+      BigInt(path.split("/")[2] ?? 0) > fifth ? { kind: "flip", at: 999 } : undefined,
+    );
+    const opened = await rig.content.open(data.root.id, none);
+    let got = 0;
+    let end = "whole";
+    try {
+      for await (const piece of opened.read({ start: 0, end: 8 * chunk }, none)) got += piece.length;
+    } catch (error) {
+      end = error instanceof Failure ? error.code : "defect";
+    }
+    expect([got, end]).toEqual([5 * chunk, "source_failed"]);
+  });
+});
+
+describe("gateways", () => {
+  const body = madeBytes(10, 500_000);
+  const id = madeId(10);
+
+  const broken: readonly (readonly [string, Fault])[] = [
+    ["reset", { kind: "reset" }],
+    ["cut in the middle", { kind: "cut", at: 100_000 }],
+    ["cut at the last byte", { kind: "cut", at: 299_999 }],
+    ["stopping in the middle", { kind: "hang", at: 100_000 }],
+    ["shorter than asked", { kind: "shorter", bytes: 1 }],
+    ["longer than asked", { kind: "extra", bytes: 1 }],
+    ["whole where a part was asked for", { kind: "answer", answer: { status: 200, body } }],
+    [
+      "another part",
+      {
+        kind: "answer",
+        answer: {
+          status: 206,
+          headers: { "content-range": "bytes 1-300000/500000" },
+          body: body.subarray(1, 300_001),
+        },
+      },
+    ],
+    ["500", { kind: "answer", answer: { status: 500 } }],
+  ];
+  test.each(broken)("an answer that is %s breaks the reader off", async (_name, fault) => {
+    const gateway = await nodeWith();
+    gateway.addRaw(id, body);
+    const rig = rigWith([await nodeWith()], [gateway]);
+    const opened = await rig.content.open(id, none);
+    gateway.setFault(() => fault);
+    const span = { start: 0, end: 300_000 };
+    expect(await outcomeOf(joined(opened.read(span, none)))).toBeOneOf(["source_failed", "source_timeout"]);
+    expect(await outcomeOf(opened.bytes(span, none))).toBeOneOf(["source_failed", "source_timeout"]);
+    while (gateway.openSockets() > 0) await Bun.sleep(1);
+    gateway.setFault(() => undefined);
+    expect(isSame(await opened.bytes(span, none), body.subarray(0, 300_000))).toBe(true);
+  });
+});
+
+test("300 random faults on three nodes: every answer is right or trouble, and nothing wrong is on the disk", async () => {
+  const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1e9);
+  console.log(`seed ${seed} (TEST_SEED)`);
+  const random = seeded(seed);
+  const pick = <Value>(values: readonly Value[]) => values[Math.floor(random() * values.length)];
+  const quick = faults.filter(([, fault]) => fault?.kind !== "hang");
+  const all = Array.from({ length: 6 }, (_, index) =>
+    makeData(
+      100 + index,
+      1 + Math.floor(random() * 6 * chunk),
+      pick(["halved", "plain"] as const) ?? "plain",
+    ),
+  );
+  const nodes = [await nodeWith(...all), await nodeWith(...all), await nodeWith(...all)];
+  for (const node of nodes) node.setFault(() => (random() < 0.5 ? pick(quick)?.[1] : undefined));
+  const rig = rigWith(nodes, [], ...all);
+  const counts = { right: 0, trouble: 0 };
+  await Promise.all(
+    Array.from({ length: 300 }, async () => {
+      const data = pick(all);
+      if (data === undefined) return;
+      const size = data.bytes.length;
+      const start = Math.floor(random() * size);
+      const end = Math.min(size, start + 1 + Math.floor(random() * chunk));
+      const opened = await rig.content.open(data.root.id, none);
+      const got = await outcomeOf(opened.bytes({ start, end }, none));
+      if (typeof got === "string") {
+        expect(got).toBe("source_failed");
+        counts.trouble += 1;
+        return;
+      }
+      expect(isSame(got, data.bytes.subarray(start, end))).toBe(true);
+      counts.right += 1;
+    }),
+  );
+  expect(counts.right + counts.trouble).toBe(300);
+  for (const node of nodes) node.setFault(() => ({ kind: "reset" }));
+  for (const data of all) {
+    for (let at = 0; at < data.bytes.length; at += 65_536) {
+      const span = { start: at, end: Math.min(data.bytes.length, at + 65_536) };
+      const stored = await rig.extents.read(data.root, span);
+      if (stored !== undefined) expect(isSame(stored, data.bytes.subarray(span.start, span.end))).toBe(true);
+    }
+  }
+});
