@@ -6,6 +6,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Block, readBlock } from "../../src/arweave/block.ts";
 import { verifyBlock } from "../../src/arweave/block-check.ts";
+import { validatePath } from "../../src/arweave/merkle.ts";
 import { readTransaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { verifyTransaction } from "../../src/arweave/transaction-verify.ts";
 import { ecdsaWallet } from "../../src/arweave/wallet.ts";
@@ -119,6 +120,53 @@ describe("a block", () => {
       "vdf_difficulty",
       "zone_upper_bound",
     ]);
+    devnet.close();
+  });
+
+  test("proves that its miner has a chunk, by both paths from the root of an earlier block", async () => {
+    const devnet = await openTestDevnet();
+    const { fields } = await devnet.mine(1);
+    const { tx_path: txPath, data_path: dataPath, chunk } = textsOf(fields["poa"]);
+    const first = blockOf(devnet, 0);
+    const target = Number(fields["recall_byte"]);
+    const root = bytesOf(first.txRoot);
+    const held = validatePath({
+      root,
+      path: bytesOf(txPath),
+      target,
+      size: first.blockSize,
+      ruleset: "basic",
+    });
+    if (held === undefined) throw new Error("the tx path proves nothing");
+    const size = held.end - held.start;
+    const leaf = validatePath({ root: held.hash, path: bytesOf(dataPath), target, size, ruleset: "relaxed" });
+    const sum = new Bun.CryptoHasher("sha256").update(bytesOf(chunk)).digest();
+    expect([leaf?.hash.toHex(), bytesOf(String(fields["chunk_hash"])).toHex()]).toEqual([
+      sum.toHex(),
+      sum.toHex(),
+    ]);
+    devnet.close();
+  });
+
+  test("continues the clockwork of the one before: 25 hashes, each over a salt and the last", async () => {
+    const devnet = await openTestDevnet();
+    await devnet.mine(2);
+    const steps = [0, 1, 2].map((height) => blockOf(devnet, height).fields["nonce_limiter_info"]);
+    for (const [index, step] of steps.entries()) {
+      const { output, prev_output: from } = textsOf(step);
+      if (index > 0) expect(from).toBe(textsOf(steps[index - 1])["output"] ?? "");
+      let state = bytesOf(from);
+      // Salts count on without a gap: 0 to 24 for the first step; the chain then begins again at 1.
+      const salts = Array.from({ length: 25 }, (_, salt) =>
+        index === 0 ? salt : (index - 1) * 25 + 1 + salt,
+      );
+      for (const salt of salts) {
+        const bytes = new Uint8Array(32);
+        new DataView(bytes.buffer).setUint32(28, salt);
+        state = new Bun.CryptoHasher("sha256").update(bytes).update(state).digest();
+      }
+      expect(output).toBe(Buffer.from(state).toString("base64url"));
+    }
     devnet.close();
   });
 
@@ -280,6 +328,15 @@ describe("a seed", () => {
     devnet.close();
   });
 });
+
+/** The texts of an object of a block. */
+function textsOf(value: unknown): Readonly<Record<string, string>> {
+  return Object(value);
+}
+
+function bytesOf(text: string | undefined): Uint8Array {
+  return Buffer.from(text ?? "", "base64url");
+}
 
 async function grow(seed: string): Promise<string[]> {
   const clock = createTestClock();

@@ -271,6 +271,12 @@ describe("a post", () => {
     expect((await node.post("/tx", "", { "arweave-tx-id": "@" })).status).toBe(400);
   });
 
+  test("that comes twice at once is taken once", async () => {
+    const { text } = sign(devnet, ecdsa, { data: testBytes(800_000, 6), tailRule: "plain" });
+    const answers = await Promise.all([1, 2, 3, 4].map(() => node.post("/tx", text)));
+    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 208, 208, 208]);
+  });
+
   test("gets its reasons as JSON when it takes nothing else", async () => {
     const cheap = sign(devnet, rsa, { reward: 1n });
     const answer = await node.post("/tx", cheap.text, { accept: "application/json" });
