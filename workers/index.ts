@@ -35,3 +35,8 @@ function writerOf(path: string): IndexWriter {
   writers.set(path, writer);
   return writer;
 }
+
+/** Answers, and so shows that the thread starts and works. */
+export function ping(): "ok" {
+  return "ok";
+}

@@ -28,3 +28,8 @@ function executorOf({ indexPath, contentFolder }: QueryJob): QueryExecutor {
   executors.set(indexPath, executor);
   return executor;
 }
+
+/** Answers, and so shows that the thread starts and works. */
+export function ping(): "ok" {
+  return "ok";
+}

@@ -312,3 +312,8 @@ function createWindow(file: number, end: number, size: number): Window {
     },
   };
 }
+
+/** Answers, and so shows that the thread starts and works. */
+export function ping(): "ok" {
+  return "ok";
+}

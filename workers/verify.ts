@@ -15,6 +15,7 @@ import { readTransaction, type Transaction, treeRootOf } from "../src/arweave/tr
 import { verifyTransaction } from "../src/arweave/transaction-verify.ts";
 import type { BlockLayout, PlacedTransaction } from "../src/arweave/tx-root.ts";
 import { Failure } from "../src/failures.ts";
+import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { cutData } from "../src/store/headers.ts";
 import type { BlockRows, BundleRow, TransactionRow } from "../src/store/rows.ts";
 import type {
@@ -87,6 +88,7 @@ function checkOne(id: Id, bytes: Uint8Array): Valid | Reason {
   const verdict = verifyTransaction(transaction);
   if (!verdict.valid) return { reason: verdict.reason };
   const cut = cutData(text);
+  if (hasRenamedKey(cut.text)) return { reason: "a field has an unknown name" };
   // Nodes leave the data of format 2 out of this text; where one does not, it is left out here. Its chunks are what counts.
   return transaction.format === 1
     ? { transaction, ...cut }
@@ -94,6 +96,23 @@ function checkOne(id: Id, bytes: Uint8Array): Valid | Reason {
 }
 
 const noBytes = new Uint8Array(0);
+
+/** Keys of a transaction on the wire whose values its signature covers: without one of them nothing verifies. */
+const signedKeys = ["id", "last_tx", "owner", "tags", "target", "quantity", "data", "reward", "signature"];
+
+/** Keys that a reader can do without; all but the last are there in every transaction since 2.0. */
+const freeKeys = ["format", "data_size", "data_root", "data_tree", "denomination"];
+
+/**
+ * Whether the JSON has a strange key where one of its own is not: the name of a field that is not signed was altered. A node
+ * that adds keys of its own, or is from before 2.0, does not do both.
+ */
+function hasRenamedKey(text: string): boolean {
+  const fields = readJson(text);
+  const keys = isJsonObject(fields) ? Object.keys(fields) : [];
+  const isStrange = (key: string) => !signedKeys.includes(key) && !freeKeys.includes(key);
+  return keys.some(isStrange) && freeKeys.slice(0, -1).some((key) => !keys.includes(key));
+}
 
 /** A block before that is another one, or none, gives nothing to check by. */
 function previousOf(job: CheckBlockJob, block: Block): Block | undefined {
@@ -203,4 +222,9 @@ function attempt<Value extends object>(read: () => Value): Value | Reason {
     if (!(error instanceof Failure)) throw error;
     return { reason: String(error.facts["reason"] ?? error.message) };
   }
+}
+
+/** Answers, and so shows that the thread starts and works. */
+export function ping(): "ok" {
+  return "ok";
 }

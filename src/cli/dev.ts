@@ -15,8 +15,8 @@ import type { Log } from "../lib/log.ts";
 import type { Config } from "../settings.ts";
 import { adminKeyOf } from "./admin-key.ts";
 import { badSettings } from "./complaints.ts";
-import { dataFolderAt, makeDataFolder } from "./data-folder.ts";
 import { printDev } from "./dev-text.ts";
+import { takeFolder } from "./folder-lock.ts";
 import { openGateway } from "./open-gateway.ts";
 import { openLog } from "./open-log.ts";
 import { keptSample } from "./sample/kept.ts";
@@ -37,11 +37,11 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
   const log = openLog(given, closers);
   try {
     const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
-    const folder = dataFolderAt(config.DATA_DIR);
-    makeDataFolder(folder);
+    const folder = takeFolder(config, closers);
     const chain = await openChain(config, folder.devnet, log, closers);
     const gateway = await openGateway({
       config,
+      folder,
       nodeUrls: [chain.url],
       rootHosts: [devRootHost, ...config.ARNS_ROOT_HOST],
       log,

@@ -1,2 +1,171 @@
-/** stub */
-export async function runDoctor(_c: unknown, _o: unknown): Promise<number> { return 0; }
+/**
+ * `cairn doctor`: is the folder whole, do cached bytes have their checksums, does the index agree with the chain, do the
+ * threads work.
+ * @module
+ */
+import { existsSync } from "node:fs";
+import { openNode } from "../chain/node.ts";
+import { createNodes } from "../chain/nodes.ts";
+import { createChainQuestions } from "../indexing/ask-chain.ts";
+import { systemClock } from "../lib/clock.ts";
+import { type Closers, createClosers } from "../lib/closers.ts";
+import { silentLog } from "../lib/log.ts";
+import { secp256k1Implementation } from "../lib/secp256k1.ts";
+import type { Config } from "../settings.ts";
+import { openExtents } from "../store/extents.ts";
+import { type IndexReader, openIndexReader } from "../store/index-reader.ts";
+import { exitCodes } from "./complaints.ts";
+import { type DataFolder, dataFolderAt } from "./data-folder.ts";
+import { lockFolder } from "./folder-lock.ts";
+import { openThreads } from "./open-threads.ts";
+import { systemRandom } from "./random.ts";
+
+/** How it is run. */
+export type DoctorOptions = Readonly<{
+  json: boolean;
+  /** Asks no node. */
+  offline: boolean;
+}>;
+
+/** What was found. Faults are sentences; none means well. */
+type Report = {
+  folder: string;
+  secp256k1: "native" | "pure";
+  threads: Record<string, string>;
+  index: string;
+  content: string;
+  chain: string;
+  faults: string[];
+};
+
+/** Steps of cached content that are compared with their checksums: 25 MiB. */
+const sampledSteps = 100;
+
+/** Longest wait for the nodes. Milliseconds. */
+const chainMsMax = 15_000;
+
+/** Examines, prints, and answers the exit code: 1 when something is wrong. */
+export async function runDoctor(config: Config, options: DoctorOptions): Promise<number> {
+  const closers = createClosers((name, error) => report.faults.push(`${name} could not be closed: ${error}`));
+  const folder = dataFolderAt(config.DATA_DIR);
+  const report: Report = {
+    folder: folder.root,
+    secp256k1: secp256k1Implementation,
+    threads: {},
+    index: "none yet",
+    content: "none yet",
+    chain: options.offline ? "not asked" : "not known",
+    faults: [],
+  };
+  try {
+    await examineThreads(config, report, closers);
+    const reader = examineIndex(folder, report, closers);
+    await examineContent(config, folder, report, closers);
+    if (reader !== undefined && !options.offline) await examineChain(config, reader, report);
+  } finally {
+    await closers.closeAll();
+  }
+  process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : page(report));
+  return report.faults.length === 0 ? exitCodes.done : exitCodes.failed;
+}
+
+async function examineThreads(config: Config, report: Report, closers: Closers): Promise<void> {
+  for (const [name, pool] of Object.entries(openThreads(config, closers))) {
+    try {
+      report.threads[name] = await pool.run<string>("ping", {});
+    } catch (error) {
+      // What is wrong with the thread is the finding.
+      report.threads[name] = "does not answer";
+      report.faults.push(`the thread ${name} does not answer: ${Bun.inspect(error)}`);
+    }
+  }
+}
+
+function examineIndex(folder: DataFolder, report: Report, closers: Closers): IndexReader | undefined {
+  if (!existsSync(folder.index)) return undefined;
+  try {
+    const reader = openIndexReader(folder.index);
+    closers.add("index", reader.close);
+    const faults = reader.integrity();
+    report.faults.push(...faults.map((fault) => `index: ${fault}`));
+    const { blocks, transactions, items } = reader.counts();
+    const tip = reader.tip();
+    const top = tip === undefined ? "no block" : `height ${tip.height}`;
+    report.index = `${top}, ${blocks} blocks, ${transactions} transactions, ${items} items`;
+    return reader;
+  } catch (error) {
+    // A file that cannot be opened is the finding.
+    report.index = "cannot be read";
+    report.faults.push(
+      `index: ${error instanceof Error ? error.message : error}. It can be made again: move ${folder.index} away.`,
+    );
+    return undefined;
+  }
+}
+
+async function examineContent(
+  config: Config,
+  folder: DataFolder,
+  report: Report,
+  closers: Closers,
+): Promise<void> {
+  if (!existsSync(folder.contentMap)) return;
+  const unlock = lockFolder(folder);
+  if (unlock === undefined) {
+    report.content = "in use by a running program, which compares what it serves; not sampled here";
+    return;
+  }
+  closers.add("folder", unlock);
+  const extents = openExtents({
+    folder: folder.content,
+    mapPath: folder.contentMap,
+    bytesMax: config.CACHE_BYTES_MAX,
+    freeBytesMin: 0,
+    clock: systemClock,
+    log: silentLog,
+  });
+  closers.add("content", extents.close);
+  report.faults.push(...extents.integrity().map((fault) => `content: ${fault}`));
+  const { compared, damaged } = await extents.sample(sampledSteps, systemRandom);
+  report.content = `${extents.figures().bytes} bytes, ${compared} steps compared, ${damaged} damaged`;
+  if (damaged > 0) report.faults.push(`content: ${damaged} of ${compared} steps were damaged and dropped`);
+}
+
+async function examineChain(config: Config, reader: IndexReader, report: Report): Promise<void> {
+  const tip = reader.tip();
+  if (tip === undefined) return;
+  const nodes = createNodes(
+    config.TRUSTED_NODE_URL.map((url) => openNode(url)),
+    { clock: systemClock, random: systemRandom, log: silentLog },
+  );
+  try {
+    const theirs = await createChainQuestions(nodes).hashAt(tip.height, AbortSignal.timeout(chainMsMax));
+    report.chain = theirs === tip.hash ? `agrees at height ${tip.height}` : `differs at height ${tip.height}`;
+    if (theirs === undefined)
+      report.faults.push(`chain: the nodes have no block at our height ${tip.height}`);
+    else if (theirs !== tip.hash)
+      report.faults.push(`chain: at height ${tip.height} the nodes have ${theirs}, we have ${tip.hash}`);
+  } catch (error) {
+    // That no node answers is the finding.
+    report.chain = "no node answers";
+    report.faults.push(`chain: ${error instanceof Error ? error.message : error}`);
+  } finally {
+    nodes.close();
+  }
+}
+
+function page(report: Report): string {
+  const threads = Object.entries(report.threads).map(([name, state]) => `${name} ${state}`);
+  const rows = [
+    ["folder", report.folder],
+    ["index", report.index],
+    ["content", report.content],
+    ["chain", report.chain],
+    ["threads", threads.join(", ")],
+    ["secp256k1", report.secp256k1],
+  ];
+  const lines = rows.map(([name = "", value = ""]) => `  ${name.padEnd(10)} ${value}`);
+  const faults =
+    report.faults.length === 0 ? ["All is well."] : report.faults.map((fault) => `FAULT ${fault}`);
+  return `${[...lines, "", ...faults].join("\n")}\n`;
+}

@@ -21,7 +21,7 @@ import { type IndexReader, openIndexReader } from "../store/index-reader.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
 import type { Pool } from "../threads/pool.ts";
 import { version } from "../version.ts";
-import { type DataFolder, dataFolderAt, makeDataFolder } from "./data-folder.ts";
+import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./filters.ts";
 import { openSources, type Sources } from "./open-sources.ts";
 import { openThreads, type Threads } from "./open-threads.ts";
@@ -31,6 +31,8 @@ import { proxyTest } from "./trusted-proxies.ts";
 /** What a gateway is opened with. */
 export type GatewayParts = Readonly<{
   config: Config;
+  /** Taken for this process. */
+  folder: DataFolder;
   /** Chain nodes, in the order in which they are asked. */
   nodeUrls: readonly string[];
   /** Hosts whose subdomains are names and sandboxes. */
@@ -60,13 +62,11 @@ const bodyBytesMax = 16 * 2 ** 20;
 /**
  * Opens the gateway; everything is closed by `closers`.
  *
- * @throws Misuse when a filter is no filter; Error when the folder or the port cannot be had.
+ * @throws Misuse when a filter is no filter; Error when the port cannot be had.
  */
 export async function openGateway(parts: GatewayParts): Promise<OpenGateway> {
-  const { config, nodeUrls, log, closers } = parts;
+  const { config, folder, nodeUrls, log, closers } = parts;
   const filters = readFilters(config);
-  const folder = dataFolderAt(config.DATA_DIR);
-  makeDataFolder(folder);
   log.info("signatures over secp256k1", { implementation: secp256k1Implementation });
   const metrics = createMetrics();
   addProcessFigures(metrics);
@@ -78,12 +78,12 @@ export async function openGateway(parts: GatewayParts): Promise<OpenGateway> {
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
   const told: { gateway?: Gateway; indexing?: Indexing } = {};
   const health = healthOf(parts, reader, () => told.indexing);
-  const gateway = surfaceOf({ ...parts, folder, filters, threads, reader, sources, metrics, health }, () =>
+  const gateway = surfaceOf({ ...parts, filters, threads, reader, sources, metrics, health }, () =>
     told.indexing?.wake(),
   );
   told.gateway = gateway;
   const server = listen(config, gateway, metrics, log, closers, health);
-  const indexing = startIndexing({ ...parts, filters, threads, reader, sources, folder }, gateway);
+  const indexing = startIndexing({ ...parts, filters, threads, reader, sources }, gateway);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
   return { url: server.url, reader, indexing, health, sources };
@@ -110,7 +110,6 @@ function healthOf(parts: GatewayParts, reader: IndexReader, indexing: () => Inde
 
 type SurfaceParts = GatewayParts &
   Readonly<{
-    folder: DataFolder;
     filters: SetFilters;
     threads: Threads;
     reader: IndexReader;

@@ -6,6 +6,7 @@
  */
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
 import { type Mode, printConfig, readConfig, settingsHelp } from "../config.ts";
+import { Failure } from "../failures.ts";
 import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
 import { badSettings, exitCodes, isMisuse, misuse } from "./complaints.ts";
@@ -41,9 +42,13 @@ export async function runCommandLine(
 function report(error: unknown): number {
   // citty marks what was typed wrongly with a code.
   const typed = error instanceof Error && "code" in error && String(error.code).startsWith("E_");
-  const known = isMisuse(error) || typed;
-  process.stderr.write(`${known ? error.message : Bun.inspect(error)}\n`);
-  return known ? exitCodes.misused : exitCodes.failed;
+  if (isMisuse(error) || typed) {
+    process.stderr.write(`${error.message}\n`);
+    return exitCodes.misused;
+  }
+  const expected = error instanceof Failure ? error.facts["reason"] : undefined;
+  process.stderr.write(`${typeof expected === "string" ? expected : Bun.inspect(error)}\n`);
+  return exitCodes.failed;
 }
 
 const portArgument = {
@@ -109,11 +114,11 @@ function doctorCommand(environment: ReadEnvironment) {
       name: "doctor",
       description: "Check the folder: databases, cached bytes, agreement with the chain",
     },
-    args: { json: jsonArgument },
+    args: { json: jsonArgument, offline: { type: "boolean", description: "Ask no node" } },
     run: async ({ args }) => {
       const config = configOf(environment(), "serve", {});
       const { runDoctor } = await import("./doctor.ts");
-      return runDoctor(config, { json: args.json === true });
+      return runDoctor(config, { json: args.json === true, offline: args.offline === true });
     },
   });
 }

@@ -5,6 +5,7 @@
 import { createClosers } from "../lib/closers.ts";
 import type { Config } from "../settings.ts";
 import { adminKeyOf } from "./admin-key.ts";
+import { takeFolder } from "./folder-lock.ts";
 import { openGateway } from "./open-gateway.ts";
 import { openLog } from "./open-log.ts";
 import { untilTold } from "./until-told.ts";
@@ -17,6 +18,7 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
     const adminKey = adminKeyOf(config);
     const gateway = await openGateway({
       config,
+      folder: takeFolder(config, closers),
       nodeUrls: config.TRUSTED_NODE_URL,
       rootHosts: config.ARNS_ROOT_HOST,
       log,
