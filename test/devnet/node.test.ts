@@ -5,7 +5,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { crc32 } from "node:zlib";
 import { devnetFee } from "../../src/devnet/fees.ts";
+import { createDevnetRoutes } from "../../src/http/devnet/routes.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
+import { createLog } from "../../src/lib/log.ts";
 import {
   chunkPosts,
   ecdsa,
@@ -225,6 +227,27 @@ describe("the node", () => {
     const right = await node.get(`/wallet/${rsa.address}:${encodeBase64url(sum)}/balance`);
     expect([right.status, await right.text()]).toEqual([200, `${devnet.account(rsa.address)?.balance}`]);
     expect((await node.get(`/wallet/${rsa.address}:AAAAAA/balance`)).status).toBe(400);
+  });
+});
+
+describe("a defect", () => {
+  test("is logged whole, and its caller is told nothing of it", async () => {
+    const lines: string[] = [];
+    const log = createLog({
+      level: "error",
+      format: "json",
+      clock: () => 0,
+      write: (line) => void lines.push(line),
+    });
+    const broken = {
+      ...devnet,
+      height: () => {
+        throw new Error("secret");
+      },
+    };
+    const answer = await createDevnetRoutes(broken, log).handle(new Request("http://localhost/height"));
+    expect([answer.status, await answer.text()]).toEqual([500, "Internal Server Error"]);
+    expect(lines.join()).toContain("secret");
   });
 });
 

@@ -14,19 +14,15 @@ import { nodeJson, nodeText } from "./node-answers.ts";
 
 /** Routes of the controls, for GET as developers' scripts have it, and for POST. */
 export function controlRoutes(devnet: Devnet) {
-  const mine = async (count: string) => nodeJson(await mined(devnet, count));
-  const mint = (params: { address: string; amount: string }) => nodeText(minted(devnet, params));
+  const mine = (count: string) => orWhatIsWanted(async () => nodeJson(await mined(devnet, count)));
+  const mint = (params: { address: string; amount: string }) =>
+    orWhatIsWanted(() => nodeText(minted(devnet, params)));
   const reset = () => {
     devnet.reset();
     return nodeText("reset done");
   };
   const own = { beforeHandle: refuseForeign, parse: "none" } as const;
   return new Elysia()
-    .onError(({ error }) =>
-      error instanceof Failure && error.code === "malformed_input"
-        ? nodeText(`${error.facts["reason"]}`, 400)
-        : undefined,
-    )
     .get("/mine", () => mine("1"), own)
     .post("/mine", () => mine("1"), own)
     .get("/mine/:count", ({ params }) => mine(params.count), own)
@@ -35,6 +31,16 @@ export function controlRoutes(devnet: Devnet) {
     .post("/mint/:address/:amount", ({ params }) => mint(params), own)
     .get("/reset", reset, own)
     .post("/reset", reset, own);
+}
+
+/** Answers, or says what a control takes. */
+async function orWhatIsWanted(answer: () => Response | Promise<Response>): Promise<Response> {
+  try {
+    return await answer();
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== "malformed_input") throw error;
+    return nodeText(`${error.facts["reason"]}`, 400);
+  }
 }
 
 async function mined(devnet: Devnet, count: string): Promise<string> {

@@ -5,6 +5,7 @@
  */
 import { Elysia } from "elysia";
 import type { Devnet } from "../../devnet/devnet.ts";
+import { type Log, silentLog } from "../../lib/log.ts";
 import { blockRoutes } from "./blocks.ts";
 import { chunkRoutes } from "./chunks.ts";
 import { controlRoutes } from "./controls.ts";
@@ -16,10 +17,16 @@ import { walletRoutes } from "./wallets.ts";
 /**
  * Makes the node's surface, usable alone or in a listener of ours.
  *
+ * @param log - Where a defect is written; its caller learns nothing of it.
+ *
  * Paths may have empty segments, as on a node; an unknown path or method is 400 `Request type not found.`.
  */
-export function createDevnetRoutes(devnet: Devnet) {
+export function createDevnetRoutes(devnet: Devnet, log: Log = silentLog) {
   const known = new Elysia({ name: "devnet" })
+    .onError({ as: "scoped" }, ({ error, request }) => {
+      log.error("the devnet could not answer", { error, method: request.method, url: request.url });
+      return nodeText("Internal Server Error", 500);
+    })
     .use(blockRoutes(devnet))
     .use(walletRoutes(devnet))
     .use(chunkRoutes(devnet))
