@@ -21,7 +21,7 @@ import {
 } from "graphql";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { createAnswerText, type WriteValue } from "./answer-text.ts";
+import { type AnswerText, createAnswerTexts, type WriteValue } from "./answer-text.ts";
 import { createDocumentReader } from "./document.ts";
 import { requestRowsMax } from "./limits.ts";
 import type { BlocksArguments, TransactionsArguments } from "./plan.ts";
@@ -74,6 +74,7 @@ const faultsMax = 20;
 /** Creates the executor of one index. */
 export function createQueryExecutor(sources: QuerySources): QueryExecutor {
   const readDocument = createDocumentReader();
+  const beginAnswer = createAnswerTexts();
   return (request, checkpoint) => {
     const reading = readDocument(request.query);
     if (reading.kind === "errors") return refused(reading.errors);
@@ -88,7 +89,7 @@ export function createQueryExecutor(sources: QuerySources): QueryExecutor {
     if (variables.errors !== undefined) return refused(variables.errors);
     const scope = { fragments: fragmentsOf(reading.document), variables: variables.coerced };
     const context = { ...sources, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
-    return execute({ request, operation, scope, context });
+    return execute({ request, operation, scope, context, beginAnswer });
   };
 }
 
@@ -97,6 +98,7 @@ type Execution = Readonly<{
   operation: OperationDefinitionNode;
   scope: SelectionScope;
   context: RootContext;
+  beginAnswer: () => AnswerText;
 }>;
 
 function findOperation(
@@ -127,7 +129,7 @@ type Resolution = Readonly<{
 function execute(execution: Execution): QueryAnswer {
   // One state of the index for the whole answer: a page and its count, and every root field, agree.
   const { writers, errors, defects } = execution.context.index.snapshot(() => resolveAll(execution));
-  return { kind: "answered", body: writeBody(writers, errors), defects };
+  return { kind: "answered", body: writeBody(execution.beginAnswer(), writers, errors), defects };
 }
 
 function resolveAll(execution: Execution): Resolution {
@@ -188,10 +190,10 @@ function introspect(field: SelectedField, { operation, scope, request }: Executi
 }
 
 function writeBody(
+  answer: AnswerText,
   writers: Resolution["writers"],
   errors: readonly GraphQLFormattedError[],
 ): Uint8Array<ArrayBuffer> {
-  const answer = createAnswerText();
   answer.add(errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`);
   if (writers === undefined) answer.add("null");
   else {

@@ -41,6 +41,8 @@ const winstonDigits = 12;
  * @param winston - 0 or more.
  */
 export function writeAr(winston: bigint): string {
+  // Every amount of a data item.
+  if (winston === 0n) return "0.000000000000";
   const digits = winston.toString().padStart(winstonDigits + 1, "0");
   return `${digits.slice(0, -winstonDigits)}.${digits.slice(-winstonDigits)}`;
 }
