@@ -37,6 +37,8 @@ export type FollowerOptions = Readonly<{
   stop: number | undefined;
   /** How often the nodes are asked for a new block, milliseconds. */
   intervalMs: number;
+  /** The first wait after a failure; later ones double, milliseconds. */
+  retryMs: number;
   /** How long a node may stand below our tip, on the same chain, before our blocks above it are removed, milliseconds. */
   shrinkGraceMs: number;
   onBlock: (block: FollowedBlock) => void;
@@ -83,7 +85,7 @@ const blocksPerStepMax = 1_000;
 /** How long an answer that a node's block is still ours is good for, while nothing else has changed. Milliseconds. */
 const compareIntervalMs = 30_000;
 
-const backoff = { firstMs: 200, longestMs: 30_000 };
+const retryLongestMs = 30_000;
 const stepTimeoutMs = 30 * 60_000;
 
 /** Starts following. */
@@ -101,7 +103,7 @@ export function openFollower(options: FollowerOptions): Follower {
     name: "follow",
     step: (signal) => follow(options, state, signal),
     intervalMs,
-    backoff,
+    backoff: { firstMs: options.retryMs, longestMs: retryLongestMs },
     stepTimeoutMs,
     clock,
     random,

@@ -37,6 +37,8 @@ export type IndexingHooks = Readonly<{
 export type IndexingTimes = Readonly<{
   /** Between two looks at the nodes' tip. */
   followMs: number;
+  /** The first wait after a failure to follow; later ones double, up to half a minute. */
+  retryMs: number;
   /** Between two looks at the queue of bundles and at the list of missing transactions, when nobody wakes them. */
   queueMs: number;
   /** Between two looks at the mempool. */
@@ -49,6 +51,7 @@ export type IndexingTimes = Readonly<{
 
 export const indexingTimesDefault: IndexingTimes = {
   followMs: 2_000,
+  retryMs: 200,
   queueMs: 1_000,
   mempoolMs: 5_000,
   shrinkGraceMs: 60_000,
@@ -151,6 +154,7 @@ export function openIndexing(options: IndexingOptions): Indexing {
     fetch,
     chain: createChainQuestions(options.nodes),
     intervalMs: times.followMs,
+    retryMs: times.retryMs,
     shrinkGraceMs: times.shrinkGraceMs,
     onBlock: (block) => {
       hooks.onBlock(block);

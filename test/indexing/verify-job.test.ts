@@ -210,7 +210,8 @@ describe("checkTransactions", () => {
           valid += 1;
           expect({ ...spoiled.row, text: "", dataAt: 0 }).toEqual({ ...whole.row, text: "", dataAt: 0 });
         }
-        expect(valid).toBeLessThan(40);
+        // Old nodes wrote `data_size` of format 1 as they liked; it is read from the data.
+        expect(valid).toBeLessThanOrEqual(1);
       }
     },
   );

@@ -78,7 +78,8 @@ export function openSimulation(options: SimulationOptions) {
   const folder = openFolder();
   const clock = options.clock ?? (() => Date.now());
   const random = createRandom(options.seed);
-  const index = openDirectIndex(join(folder.path, "index.sqlite"), clock);
+  const openIndex = () => openDirectIndex(join(folder.path, "index.sqlite"), clock);
+  let index = openIndex();
   const data = createDataSource(folder.path);
   const nodes = createNodes(
     options.nodes.map(({ url }) => openNode(url, { firstByteMs: 1_000, stallMs: 1_000, totalMs: 2_000 })),
@@ -116,13 +117,17 @@ export function openSimulation(options: SimulationOptions) {
   let indexing = open();
 
   return {
-    index,
+    get index() {
+      return index;
+    },
     data,
     status: () => indexing.status(),
     wake: () => indexing.wake(),
-    /** Stops indexing and begins again on the same index. */
+    /** Stops indexing, closes the index, and begins again on the same file. */
     restart: async () => {
       await indexing.close();
+      index.close();
+      index = openIndex();
       indexing = open();
     },
     /** Data of every transaction of a chain becomes available. */
@@ -165,8 +170,8 @@ export async function until(
 
 /** Waits until the index stands at a block and has nothing left to do. */
 export function untilSettled(tip: ScriptedBlock, simulation: Simulation, ms?: number): Promise<void> {
-  const { reader } = simulation.index;
   const isSettled = () => {
+    const { reader } = simulation.index;
     if (reader.tip()?.hash !== tip.hash) return false;
     const { bundlesQueued, bundlesFailed, missingTransactions } = reader.counts();
     return bundlesQueued === 0 && bundlesFailed === 0 && missingTransactions === 0;

@@ -2,6 +2,7 @@
  * A node that serves a scripted chain over a real socket, and fails as the script says.
  * @module
  */
+import { createServer } from "node:http";
 import type { Id } from "../../src/arweave/id.ts";
 import { chainTo, type ScriptedBlock, type ScriptedTransaction } from "./scripted-chain.ts";
 
@@ -32,7 +33,7 @@ export type ScriptedNode = Readonly<{
 }>;
 
 /** Opens a node on a free port of this machine. */
-export function openScriptedNode(tip: ScriptedBlock): ScriptedNode {
+export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode> {
   let blocks: readonly ScriptedBlock[] = [];
   let byHash = new Map<string, ScriptedBlock>();
   let transactions = new Map<string, ScriptedTransaction>();
@@ -52,63 +53,57 @@ export function openScriptedNode(tip: ScriptedBlock): ScriptedNode {
   setTip(tip);
 
   const blockAnswer = (block: ScriptedBlock | undefined) =>
-    block === undefined ? new Response("Block not found.", { status: 404 }) : new Response(block.text);
+    block === undefined ? say("Block not found.", 404) : say(block.text);
 
   const transactionAnswer = (id: string, isMempoolShown: boolean) => {
     const waiting = mempool.get(id as Id);
-    if (waiting !== undefined)
-      return isMempoolShown ? new Response(waiting.text) : new Response("Pending", { status: 202 });
-    if (pendingOnly.has(id as Id)) return new Response("Pending", { status: 202 });
+    if (waiting !== undefined) return isMempoolShown ? say(waiting.text) : say("Pending", 202);
+    if (pendingOnly.has(id as Id)) return say("Pending", 202);
     const found = missing.has(id as Id) ? undefined : transactions.get(id);
-    return found === undefined ? new Response("Not Found.", { status: 404 }) : new Response(found.text);
+    return found === undefined ? say("Not Found.", 404) : say(found.text);
   };
 
-  const answer = (path: string): Response => {
+  const answer = (path: string): Said => {
     const [, first = "", second = "", third = ""] = path.split("/");
     const top = blocks.at(-1);
     switch (first) {
       case "info":
-        return Response.json({
+        return json({
           network: "scripted.1",
           height: top?.height ?? -1,
           current: top?.hash ?? "",
           blocks: blocks.length,
         });
       case "height":
-        return new Response(String(top?.height ?? -1));
+        return say(String(top?.height ?? -1));
       case "block":
         return blockAnswer(second === "height" ? blocks[Number(third)] : byHash.get(third));
       case "unconfirmed_tx":
         return transactionAnswer(second, true);
       case "tx":
-        return second === "pending" ? Response.json([...mempool.keys()]) : transactionAnswer(second, false);
+        return second === "pending" ? json([...mempool.keys()]) : transactionAnswer(second, false);
       default:
-        return new Response("Request type not found.", { status: 400 });
+        return say("Request type not found.", 400);
     }
   };
 
-  const server = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch: async (request) => {
-      const path = new URL(request.url).pathname;
-      counts.set(path, (counts.get(path) ?? 0) + 1);
-      const fault = faultOf(path);
-      if (fault === undefined) return answer(path);
-      switch (fault.kind) {
-        case "status":
-          return new Response(fault.body ?? "", { status: fault.status });
-        case "delay":
-          await Bun.sleep(fault.ms);
-          return answer(path);
-        default:
-          return spoiled(await answer(path).bytes(), fault);
-      }
-    },
+  const server = createServer(async (request, response) => {
+    const path = request.url ?? "/";
+    counts.set(path, (counts.get(path) ?? 0) + 1);
+    const fault = faultOf(path);
+    if (fault?.kind === "delay") await Bun.sleep(fault.ms);
+    const said =
+      fault?.kind === "status" ? say(fault.body ?? "", fault.status) : spoiled(answer(path), fault);
+    response.writeHead(said.status, { "content-length": said.body.length });
+    if (fault?.kind !== "cut") response.end(said.body);
+    else response.write(said.body.subarray(0, said.body.length / 2), () => response.destroy());
   });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the node has a port");
 
   return {
-    url: `http://127.0.0.1:${server.port}`,
+    url: `http://127.0.0.1:${address.port}`,
     setTip,
     missing,
     pendingOnly,
@@ -117,32 +112,28 @@ export function openScriptedNode(tip: ScriptedBlock): ScriptedNode {
       faultOf = fault;
     },
     requests: () => counts,
-    stop: () => server.stop(true),
+    stop: () =>
+      new Promise((resolve) => {
+        server.closeAllConnections();
+        server.close(() => resolve());
+      }),
   };
 }
 
-function spoiled(
-  body: Uint8Array,
-  fault: Readonly<{ kind: "truncate" | "cut" } | { kind: "spoil"; at: number }>,
-): Response {
-  const half = body.slice(0, Math.floor(body.length / 2));
-  switch (fault.kind) {
-    case "truncate":
-      return new Response(half);
-    case "cut":
-      return new Response(
-        new ReadableStream({
-          start(controller) {
-            controller.enqueue(half);
-            controller.error(new Error("cut by the script"));
-          },
-        }),
-      );
-    case "spoil": {
-      const changed = body.slice();
-      const at = fault.at % changed.length;
-      changed[at] = (changed[at] ?? 0) ^ 1;
-      return new Response(changed);
-    }
-  }
+type Said = Readonly<{ status: number; body: Uint8Array }>;
+
+function say(text: string, status = 200): Said {
+  return { status, body: new TextEncoder().encode(text) };
+}
+
+function json(value: unknown): Said {
+  return say(JSON.stringify(value));
+}
+
+function spoiled(said: Said, fault: Fault): Said {
+  const { status, body } = said;
+  if (fault?.kind === "truncate") return { status, body: body.subarray(0, body.length / 2) };
+  if (fault?.kind !== "spoil") return said;
+  const at = fault.at % body.length;
+  return { status, body: body.with(at, (body[at] ?? 0) ^ 1) };
 }
