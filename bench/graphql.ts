@@ -1,0 +1,298 @@
+/**
+ * GraphQL pages: rows of a real index written straight to bytes, against graphql-js over the same rows; latencies of
+ * filtered pages; and what the main thread feels of queries in threads.
+ * @module
+ */
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { graphqlSync } from "graphql";
+import { type Address, addressOf, blockHashFromBytes, idFromBytes } from "../src/arweave/id.ts";
+import { writeTransactionCursor } from "../src/gateway/query/cursor.ts";
+import { createQueryExecutor, type QueryExecutor } from "../src/gateway/query/execute.ts";
+import { schema } from "../src/gateway/query/schema.ts";
+import { writeAr } from "../src/gateway/query/shapes.ts";
+import { assert } from "../src/lib/assert.ts";
+import { type IndexReader, openIndexReader } from "../src/store/index-reader.ts";
+import { type IndexWriter, openIndexWriter } from "../src/store/index-writer.ts";
+import type { ItemRow, PageRow } from "../src/store/rows.ts";
+import {
+  type Bench,
+  type BenchRow,
+  type BenchSize,
+  inTurn,
+  type Outcome,
+  perSecond,
+  timed,
+} from "./harness.ts";
+import { runLoad } from "./http-client.ts";
+
+const sizes: Readonly<Record<BenchSize, { items: number; rounds: number; pages: number; queries: number }>> =
+  {
+    small: { items: 2_000, rounds: 1, pages: 3, queries: 20 },
+    large: { items: 200_000, rounds: 7, pages: 200, queries: 1_000 },
+  };
+
+const pageRows = 100;
+const itemsPerBundle = 1_000;
+const owners = Array.from({ length: 50 }, (_, seed) => new Uint8Array(512).fill(seed));
+const addresses: readonly Address[] = owners.map((owner) => addressOf(owner));
+
+const everyField = `query($after: String) { transactions(first: ${pageRows}, after: $after) { pageInfo { hasNextPage } edges { cursor node {
+  id anchor signature recipient owner { address key } fee { winston ar } quantity { winston ar } data { size type } tags { name value }
+  block { id timestamp height previous } bundledIn { id } } } } }`;
+const twoTags = `query($folder: String!) { transactions(first: ${pageRows}, tags: [{name: "App-Name", values: ["Bench"]}, {name: "Folder-Id", values: [$folder]}]) {
+  edges { cursor node { id tags { name value } } } } }`;
+
+/** Pages of 100 rows. */
+export const graphqlBench: Bench = {
+  name: "graphql",
+  measure: async (size) => {
+    const folder = mkdtempSync(join(tmpdir(), "cairn-bench-graphql-"));
+    try {
+      const indexPath = join(folder, "index.sqlite");
+      fill(indexPath, sizes[size].items);
+      const reader = openIndexReader(indexPath);
+      // Signatures are left out on both sides: they are no rows of the index.
+      const execute = createQueryExecutor({ index: reader, signatures: () => new Map() });
+      const rows = [
+        await measureEngines(reader, execute, size),
+        measureFilters(execute, size),
+        await measureThreads(indexPath, folder, execute, size),
+      ];
+      reader.close();
+      return rows;
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+async function measureEngines(reader: IndexReader, execute: QueryExecutor, size: BenchSize) {
+  const { pages, rounds } = sizes[size];
+  const cursors = cursorsOf(reader, pages);
+  const work = (page: (after: string) => string) => (): Outcome => {
+    const digest = createHash("sha256");
+    for (const after of cursors) digest.update(page(after));
+    return { amount: pages, digest: digest.digest("hex") };
+  };
+  const mine = work((after) => bodyOf(execute, everyField, { after }));
+  const theirs = work((after) =>
+    JSON.stringify(
+      graphqlSync({ schema, source: everyField, rootValue: objectsOf(reader), variableValues: { after } }),
+    ),
+  );
+  const check = await timed(theirs);
+  assert((await timed(mine)).digest === check.digest, "both engines answer the same bytes");
+  const { rate, against, ratio } = await inTurn(mine, theirs, rounds);
+  return {
+    name: "GraphQL page of 100, all fields, one thread",
+    figure: `${(1e3 / rate).toFixed(2)} ms (${perSecond(rate, "pages")})`,
+    reference: `graphql-js, parsing and validating each time, ${perSecond(against, "pages")}`,
+    ratio,
+    target: "≤ 1.5 ms",
+  };
+}
+
+function measureFilters(execute: QueryExecutor, size: BenchSize) {
+  const { queries, items } = sizes[size];
+  const times: number[] = [];
+  for (let query = 0; query < queries + 10; query += 1) {
+    const folder = `folder ${(query * 7) % Math.ceil(items / 20)}`;
+    const start = performance.now();
+    bodyOf(execute, twoTags, { folder });
+    if (query >= 10) times.push(performance.now() - start);
+  }
+  times.sort((a, b) => a - b);
+  const at = (part: number) => (times[Math.floor((times.length - 1) * part)] ?? 0).toFixed(2);
+  return {
+    name: `GraphQL page by two tags of ${items.toLocaleString("en")} items, p50 / p99`,
+    figure: `${at(0.5)} / ${at(0.99)} ms`,
+    target: "p99 ≤ 20 ms",
+  };
+}
+
+/** CPU of a server with one query thread, all of it and the main thread's part. */
+async function measureThreads(
+  indexPath: string,
+  contentFolder: string,
+  execute: QueryExecutor,
+  size: BenchSize,
+): Promise<BenchRow> {
+  const requests = sizes[size].queries;
+  const program = resolve(import.meta.dir, "graphql-served.ts");
+  const child = Bun.spawn([process.execPath, program, indexPath, contentFolder], { stdout: "pipe" });
+  try {
+    const { value } = await child.stdout.getReader().read();
+    const port = Number(Buffer.from(value ?? []).toString());
+    const query = everyField.replace("query($after: String) ", "").replace(", after: $after", "");
+    const paths = [`/graphql?query=${encodeURIComponent(query)}`];
+    const bodyBytes = Buffer.byteLength(bodyOf(execute, query, {}));
+    await runLoad({ port, paths, bodyBytes, connections: 4, requests: Math.ceil(requests / 4) });
+    const stat = (task: string) => cpuSeconds(`/proc/${child.pid}/${task}stat`);
+    const before = { all: stat(""), main: stat(`task/${child.pid}/`) };
+    await runLoad({ port, paths, bodyBytes, connections: 4, requests });
+    const perRequest = (seconds: number) => ((seconds * 1e3) / requests).toFixed(2);
+    const all = perRequest(stat("") - before.all);
+    const main = perRequest(stat(`task/${child.pid}/`) - before.main);
+    return {
+      name: "GraphQL page of 100, all fields, over HTTP",
+      figure: `${all} ms CPU, ${main} ms of it on the main thread`,
+      target: "≤ 1.5 ms, ≤ 0.4 ms",
+    };
+  } finally {
+    child.kill();
+    await child.exited;
+  }
+}
+
+/** Clock ticks a second, as /proc counts CPU time. */
+const ticksPerSecond = 100;
+
+/** User and system time that a file of /proc tells, in seconds. */
+function cpuSeconds(path: string): number {
+  const fields = readFileSync(path, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}
+
+function bodyOf(execute: QueryExecutor, query: string, variables: Record<string, unknown>): string {
+  const answer = execute({ query, variables }, () => undefined);
+  assert(answer.kind === "answered", "the query is valid");
+  return new TextDecoder().decode(answer.body);
+}
+
+/** Cursors spread over the whole index. */
+function cursorsOf(reader: IndexReader, count: number): string[] {
+  const tip = reader.tip()?.height ?? 0;
+  return Array.from({ length: count }, (_, index) =>
+    writeTransactionCursor({ height: 1 + Math.floor((index * tip) / count), txIndex: 0, offset: 1_500_000 }),
+  );
+}
+
+/** The rows as objects, as resolvers would make them. */
+function objectsOf(reader: IndexReader): object {
+  const amount = (winston: bigint) => ({ winston: winston.toString(), ar: writeAr(winston) });
+  const node = (row: PageRow) => ({
+    id: row.id,
+    anchor: row.anchor,
+    signature: null,
+    recipient: row.target,
+    owner: { address: row.ownerAddress, key: row.ownerKey },
+    fee: amount(row.reward),
+    quantity: amount(row.quantity),
+    data: {
+      size: String(row.size),
+      type: row.tags.find(({ name }) => name === "Content-Type")?.value ?? null,
+    },
+    tags: row.tags,
+    block: row.block === undefined ? null : { ...row.block, id: row.block.hash },
+    bundledIn: row.parentId === undefined ? null : { id: row.parentId },
+  });
+  return {
+    transactions: ({ after }: { after: string }) => {
+      const place = readPlace(after);
+      const columns = { tags: true, ownerKey: true, parent: true, block: true };
+      const { rows, hasNextPage } = reader.page({ after: place, order: "desc", limit: pageRows, columns });
+      return {
+        pageInfo: { hasNextPage },
+        edges: rows.map((row) => ({ cursor: writeTransactionCursor(row.place), node: node(row) })),
+      };
+    },
+  };
+}
+
+function readPlace(cursor: string) {
+  const bytes = Buffer.from(cursor, "base64url");
+  return {
+    height: bytes.readUInt32BE(1),
+    txIndex: bytes.readUInt32BE(5),
+    offset: bytes.readUIntBE(9, 6) - 1,
+  };
+}
+
+/** Fills an index with blocks of one bundle of a thousand items with eight tags each. */
+function fill(path: string, items: number): void {
+  const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000 });
+  for (let height = 1; height <= items / itemsPerBundle; height += 1) addBundle(writer, height);
+  writer.close();
+}
+
+function addBundle(writer: IndexWriter, height: number): void {
+  const id = idFromBytes(hash(`transaction ${height}`));
+  const place = { height, txIndex: 0, offset: -1 };
+  const blockHash = (at: number) => blockHashFromBytes(createHash("sha384").update(`block ${at}`).digest());
+  const owner = owners[0] ?? new Uint8Array(512);
+  const size = itemsPerBundle * 2_048;
+  writer.addBlock({
+    block: {
+      height,
+      hash: blockHash(height),
+      previous: blockHash(height - 1),
+      timestamp: 1_600_000_000 + height,
+      txCount: 1,
+      weaveSize: 0n,
+      blockSize: 0n,
+      text: "{}",
+      checked: [],
+      unchecked: [],
+    },
+    transactions: [
+      {
+        txIndex: 0,
+        format: 2,
+        id,
+        lastTx: "",
+        owner: Buffer.from(owner).toString("base64url"),
+        ownerAddress: addressOf(owner),
+        signatureType: "rsa",
+        tags: [],
+        target: "",
+        quantity: 0n,
+        reward: 1n,
+        dataSize: size,
+        dataRoot: id,
+        text: "{}",
+      },
+    ],
+    missing: [],
+    bundles: [{ id, place, parentOffset: null, headerSize: 0, size, depth: 0, bypassFilter: false }],
+  });
+  assert(writer.takeBundle() !== undefined, "the bundle is due");
+  const rows = Array.from({ length: itemsPerBundle }, (_, index) => item(height, index));
+  writer.addItems({ bundle: place, rows, nextEntry: rows.length, bundles: [] });
+  writer.finishBundle(place, { unbundleFilter: "{}", indexFilter: "{}", itemCount: rows.length });
+}
+
+function item(height: number, index: number): ItemRow {
+  const serial = height * itemsPerBundle + index;
+  const owner = serial % owners.length;
+  const digest = hash(`payload ${serial}`);
+  return {
+    place: { height, txIndex: 0, offset: 40_000 + index * 2_048 },
+    id: idFromBytes(hash(`item ${serial}`)),
+    parentOffset: null,
+    signatureType: 1,
+    owner: owners[owner] ?? new Uint8Array(512),
+    ownerAddress: addresses[owner] ?? addressOf(new Uint8Array(512)),
+    target: "",
+    anchor: "",
+    tags: [
+      { name: "App-Name", value: "Bench" },
+      { name: "App-Version", value: "1.0" },
+      { name: "Content-Type", value: serial % 3 === 0 ? "application/json" : "image/png" },
+      { name: "Entity-Type", value: serial % 2 === 0 ? "file" : "folder" },
+      { name: "Entity-Id", value: `entity ${serial}` },
+      { name: "Folder-Id", value: `folder ${Math.floor(serial / 20) - 50}` },
+      { name: "Unix-Time", value: String(1_600_000_000 + serial) },
+      { name: "Sha-256", value: digest.toHex() },
+    ],
+    headerSize: 1_500,
+    size: 500,
+    digest,
+  };
+}
+
+function hash(text: string): Uint8Array {
+  return new Uint8Array(createHash("sha256").update(text).digest());
+}
