@@ -11,7 +11,11 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { MultipartFrame } from "./multipart.ts";
 
 /** As much of content as an answer reads. */
-export type ReadableContent = Pick<OpenContent, "size" | "bytes" | "read" | "file">;
+export type ReadableContent = Pick<OpenContent, "size" | "bytes" | "read" | "file"> &
+  Readonly<{
+    /** A span that is in memory, without copying it. */
+    blob?: (span: ByteSpan) => Blob;
+  }>;
 
 /** A body, and whether it leaves with its length. */
 export type ContentBody = Readonly<{
@@ -37,6 +41,7 @@ export async function spanBody(
   signal: AbortSignal,
 ): Promise<ContentBody> {
   const size = span.end - span.start;
+  if (content.blob !== undefined) return { body: content.blob(span), sized: true };
   if (size >= fileBytesMin) {
     const file = await content.file(span, signal);
     if (file !== undefined)

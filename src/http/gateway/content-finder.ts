@@ -87,8 +87,9 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
   ): Promise<Found> => {
     const whole = { start: 0, end: content.size };
     const cached = content.cached(whole);
-    const body = ownedBytes(await content.bytes(whole, request.signal));
-    const digest = content.digest ?? sha256(body);
+    const bytes = await content.bytes(whole, request.signal);
+    const digest = content.digest ?? sha256(bytes);
+    const body = new Blob([new Uint8Array(bytes)]);
     const hit: Hit = {
       body,
       headers: headersOf(content, digest, true, about),
@@ -126,22 +127,15 @@ async function resolve({ resolver, content }: ContentFinderOptions, { address, s
   return { kind: "content", content: found, fallback: false, manifestId: undefined } as const;
 }
 
-function contentInMemory(body: Uint8Array<ArrayBuffer>): ReadableContent {
-  const part = ({ start, end }: ByteSpan) => body.subarray(start, end);
+function contentInMemory(body: Blob): ReadableContent {
+  const part = ({ start, end }: ByteSpan) => body.slice(start, end);
   return {
-    size: body.byteLength,
-    bytes: async (span) => part(span),
+    size: body.size,
+    blob: part,
+    bytes: (span) => part(span).bytes(),
     read: async function* (span) {
-      yield part(span);
+      yield await part(span).bytes();
     },
     file: async () => undefined,
   };
-}
-
-/** A body in memory owns its buffer: a view would keep all of a larger one. */
-function ownedBytes(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const { buffer } = bytes;
-  return buffer instanceof ArrayBuffer && buffer.byteLength === bytes.byteLength
-    ? new Uint8Array(buffer)
-    : new Uint8Array(bytes);
 }

@@ -12,7 +12,8 @@ import type { Clock } from "../../lib/clock.ts";
 
 /** An answer that is ready. */
 export type Hit = Readonly<{
-  body: Uint8Array<ArrayBuffer>;
+  /** A Blob, because the runtime shares its bytes among answers; it copies a Uint8Array for each (15 µs for 256 KiB). */
+  body: Blob;
   /** Of the whole answer, without its length. */
   headers: Headers;
   /** The content, and the manifest through which it was found. */
@@ -43,7 +44,7 @@ export function createHits(bytesMax: number, clock: Clock): Hits {
   const byId = new Map<Id, Set<string>>();
   const entries = new LRUCache<string, Hit>({
     maxSize: Math.max(1, bytesMax),
-    sizeCalculation: ({ body }, address) => body.byteLength + 2 * address.length + entryBytes,
+    sizeCalculation: ({ body }, address) => body.size + 2 * address.length + entryBytes,
     dispose: ({ dependsOn }, address) => {
       for (const id of dependsOn) unlink(byId, id, address);
     },
@@ -54,7 +55,7 @@ export function createHits(bytesMax: number, clock: Clock): Hits {
       return hit !== undefined && hit.goodUntil > clock() ? hit : undefined;
     },
     put: (address, hit) => {
-      if (hit.body.byteLength > hitBytesMax) return;
+      if (hit.body.size > hitBytesMax) return;
       entries.set(address, hit);
       if (entries.has(address)) for (const id of hit.dependsOn) link(byId, id, address);
     },
