@@ -1,0 +1,345 @@
+/**
+ * The queue of bundles: every bundle reaches its state, whatever is in it and whatever stands beside it.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { writeBundle, writeBundleHeader } from "../../src/arweave/bundle.ts";
+import { readFilter } from "../../src/arweave/filter.ts";
+import type { Id } from "../../src/arweave/id.ts";
+import { concatBytes } from "../../src/lib/bytes.ts";
+import { openPool } from "../../src/threads/pool.ts";
+import { expectIndexToEqual } from "../sim/expected.ts";
+import {
+  openSimulation,
+  openThreads,
+  type Simulation,
+  type SimulationOptions,
+  until,
+  untilSettled,
+} from "../sim/harness.ts";
+import {
+  createScript,
+  growBranch,
+  type ScriptedBlock,
+  type ScriptedTransaction,
+} from "../sim/scripted-chain.ts";
+import { openScriptedNode, type ScriptedNode } from "../sim/scripted-node.ts";
+import { bundleTags, makeItem, makeItems, makeNested, signers, spoil } from "./samples.ts";
+
+const threads = openThreads();
+afterAll(threads.close);
+
+const never = readFilter('{"never":true}');
+
+function bundle(items: readonly Uint8Array[], seed = 1): ScriptedTransaction {
+  return createScript(seed).carrying(writeBundle(items), bundleTags);
+}
+
+async function withBlock(
+  transactions: readonly ScriptedTransaction[],
+  options: Partial<SimulationOptions>,
+  body: (simulation: Simulation, tip: ScriptedBlock, node: ScriptedNode) => Promise<void>,
+): Promise<void> {
+  const tip = createScript(99).block(undefined, transactions);
+  const node = await openScriptedNode(tip);
+  const simulation = openSimulation({ seed: 1, nodes: [node], threads, ...options });
+  try {
+    await until("the block is followed", () => simulation.index.reader.tip()?.hash === tip.hash, simulation);
+    await body(simulation, tip, node);
+  } finally {
+    await simulation.close();
+    await node.stop();
+  }
+}
+
+function put(simulation: Simulation, ...transactions: readonly ScriptedTransaction[]): void {
+  for (const { transaction, data } of transactions) simulation.data.put(transaction.id, data);
+}
+
+function statusOf(simulation: Simulation, id: Id) {
+  const status = simulation.index.reader.bundleStatus(id);
+  if (status === undefined) throw new Error("the bundle has a status");
+  return status;
+}
+
+const counts = (simulation: Simulation) => simulation.index.reader.counts();
+
+describe("bundles", () => {
+  test("items of every signature type, nested to any depth, become rows with their counts", async () => {
+    const deep = [1, 2, 3, 4].reduce(
+      (inner) => makeNested([...makeItems(1, "deep"), inner]),
+      makeItem("the core"),
+    );
+    const items = [
+      ...signers.map((signer) => makeItem("signed", {}, signer)),
+      makeNested(signers.map((signer) => makeItem("signed within", {}, signer))),
+      deep,
+    ];
+    const root = bundle(items);
+    await withBlock([root], {}, async (simulation, tip) => {
+      put(simulation, root);
+      await untilSettled(tip, simulation);
+      const { reader } = simulation.index;
+      const status = statusOf(simulation, root.transaction.id);
+      expect(status).toMatchObject({ dataItemCount: 9, matchedDataItemCount: 9, duplicatedDataItemCount: 0 });
+      for (const time of [status.firstQueuedAt, status.firstUnbundledAt, status.lastFullyIndexedAt])
+        expect(time).toBeGreaterThan(1_600_000_000);
+      expect(status.firstSkippedAt).toBeNull();
+      // Items with the same words under the same key are the same item: four levels say "deep 0".
+      expect(counts(simulation)).toMatchObject({ items: 9 + 7 + 5, duplicates: 3 });
+      expect(reader.integrity()).toEqual([]);
+    });
+  });
+
+  test("a bundle whose data is not there yet is tried until it is", async () => {
+    const roots = [bundle(makeItems(3)), bundle(makeItems(4, "other"), 2)];
+    await withBlock(roots, {}, async (simulation, tip) => {
+      await until(
+        "both were tried",
+        () => roots.every(({ transaction }) => statusOf(simulation, transaction.id).importAttemptCount > 1),
+        simulation,
+      );
+      expect(counts(simulation)).toMatchObject({ items: 0, bundlesFailed: 2 });
+      put(simulation, roots[1]!);
+      await until("the second is done", () => counts(simulation).items === 4, simulation);
+      put(simulation, roots[0]!);
+      await untilSettled(tip, simulation);
+      expectIndexToEqual(simulation.index.reader, tip);
+      expect(statusOf(simulation, roots[0]!.transaction.id).retryAttemptCount).toBeGreaterThan(0);
+    });
+  });
+
+  test("a wrong item is recorded with its reason, its siblings are indexed", async () => {
+    const items = makeItems(5);
+    const bytes = writeBundle(items);
+    const end = (index: number) =>
+      32 + 64 * 5 + items.slice(0, index + 1).reduce((sum, { length }) => sum + length, 0);
+    const root = createScript(3).carrying(
+      spoil(spoil(bytes, end(1) - 1, 0xee), end(3) - 1, 0xee),
+      bundleTags,
+    );
+    await withBlock([root], {}, async (simulation, tip) => {
+      put(simulation, root);
+      await untilSettled(tip, simulation);
+      expectIndexToEqual(simulation.index.reader, tip);
+      const { id } = root.transaction;
+      expect(statusOf(simulation, id)).toMatchObject({ dataItemCount: 5, matchedDataItemCount: 3 });
+      const invalid = simulation.index.reader.invalidItems(id, 10);
+      expect(invalid.map(({ entry }) => entry)).toEqual([1, 3]);
+      expect(invalid.every(({ reason }) => /signature/.test(reason))).toBe(true);
+    });
+  });
+
+  test("an item that stands in several bundles is one row, and is counted as a duplicate", async () => {
+    const [shared, first, second] = makeItems(3);
+    const roots = [bundle([shared!, first!]), bundle([second!, shared!], 2)];
+    await withBlock(roots, { lanes: 1 }, async (simulation, tip) => {
+      put(simulation, ...roots);
+      await untilSettled(tip, simulation);
+      expect(counts(simulation)).toMatchObject({ items: 3, duplicates: 1 });
+      const duplicated = roots.map(
+        ({ transaction }) => statusOf(simulation, transaction.id).duplicatedDataItemCount ?? 0,
+      );
+      expect(duplicated.reduce((sum, count) => sum + count, 0)).toBe(1);
+    });
+  });
+
+  test("the unbundle filter skips bundles and the index filter items; the bundle says so", async () => {
+    const wanted = [{ name: "App", value: "wanted" }];
+    const nested = makeNested([makeItem("inner", { tags: wanted }), makeItem("inner other")], {
+      tags: wanted,
+    });
+    const skipped = makeNested([makeItem("skipped inner", { tags: wanted })]);
+    const root = createScript(4).carrying(
+      writeBundle([makeItem("a", { tags: wanted }), makeItem("b"), nested, skipped]),
+      [...bundleTags, ...wanted],
+    );
+    const other = bundle(makeItems(2), 5);
+    const filter = readFilter('{"tags":[{"name":"App","value":"wanted"}]}');
+    await withBlock(
+      [root, other],
+      { unbundleFilter: filter, indexFilter: filter },
+      async (simulation, tip) => {
+        put(simulation, root, other);
+        await untilSettled(tip, simulation);
+        expect(counts(simulation)).toMatchObject({ items: 3, bundles: 3 });
+        expect(statusOf(simulation, root.transaction.id)).toMatchObject({
+          dataItemCount: 4,
+          matchedDataItemCount: 2,
+        });
+        const status = statusOf(simulation, other.transaction.id);
+        expect(status.lastSkippedAt).toBeGreaterThan(0);
+        expect(status).toMatchObject({ firstUnbundledAt: null, dataItemCount: null });
+      },
+    );
+  });
+
+  test("filters that say no leave the bundle skipped, and ask nobody for its data", async () => {
+    const root = bundle(makeItems(3));
+    await withBlock([root], { unbundleFilter: never, indexFilter: never }, async (simulation, tip) => {
+      await untilSettled(tip, simulation);
+      expect(statusOf(simulation, root.transaction.id).importAttemptCount).toBe(1);
+      expect(counts(simulation).items).toBe(0);
+    });
+  });
+
+  test("data that is no bundle is set aside and not tried again", async () => {
+    const root = createScript(6).carrying(new Uint8Array(100).fill(0xff), bundleTags);
+    await withBlock([root, bundle(makeItems(2))], {}, async (simulation, tip) => {
+      put(simulation, root, ...tip.transactions);
+      await until(
+        "it failed",
+        () => counts(simulation).bundlesFailed === 1 && counts(simulation).items === 2,
+        simulation,
+      );
+      await Bun.sleep(50);
+      expect(statusOf(simulation, root.transaction.id).importAttemptCount).toBe(1);
+    });
+  });
+
+  test("bundles within bundles end at the tenth level, and everything above is indexed", async () => {
+    const levels = Array.from({ length: 14 }, (_, level) => level);
+    const deep = levels.reduce(
+      (inner, level) => makeNested([inner, makeItem(`level ${level}`)]),
+      makeItem("the core"),
+    );
+    const root = bundle([deep, makeItem("beside")]);
+    await withBlock([root], {}, async (simulation) => {
+      put(simulation, root);
+      // The transaction is level 0; ten more are opened, and the eleventh is an item that stays closed.
+      await until("the last is refused", () => counts(simulation).bundlesFailed === 1, simulation);
+      await until("the others are done", () => counts(simulation).bundlesQueued === 0, simulation);
+      expect(counts(simulation)).toMatchObject({ bundles: 12, items: 2 + 2 * 10, bundlesFailed: 1 });
+    });
+  });
+
+  test("a bundle that opens into thousands ends at the budget of its root, and others go on", async () => {
+    const fan = Array.from({ length: 40 }, (_, index) => makeNested(makeItems(40, `fan ${index}`)));
+    const bomb = bundle(fan);
+    const other = bundle(makeItems(5), 2);
+    await withBlock([bomb, other], { limits: { entriesPerRootMax: 400 } }, async (simulation) => {
+      put(simulation, bomb, other);
+      await until("all are settled", () => counts(simulation).bundlesQueued === 0, simulation);
+      await until(
+        "the other is done",
+        () => statusOf(simulation, other.transaction.id).dataItemCount === 5,
+        simulation,
+      );
+      expect(counts(simulation).items).toBeLessThanOrEqual(400 + 5);
+      expect(counts(simulation).items).toBeGreaterThan(300);
+      expect(counts(simulation).bundlesFailed).toBeGreaterThan(25);
+    });
+  });
+
+  test("an item that is named like the bundle around it is wrong, not a circle", async () => {
+    const inner = makeItems(2);
+    const nested = makeNested(inner);
+    const nestedId = writeBundle([nested]).subarray(64, 96);
+    const header = writeBundleHeader(
+      inner.map((item) => ({ id: createScript(8).transaction("data").transaction.id, size: item.length })),
+    );
+    header.set(nestedId, 64);
+    const circle = makeItem(concatBytes([header, ...inner]), { tags: [...bundleTags] });
+    const root = bundle([circle, nested]);
+    await withBlock([root], {}, async (simulation, tip) => {
+      put(simulation, root);
+      await untilSettled(tip, simulation);
+      expectIndexToEqual(simulation.index.reader, tip);
+    });
+  });
+
+  test("a bundle over which threads die is set aside after three; one over which they hang too; others are done", async () => {
+    const pool = openPool({
+      entry: new URL("./poison-unbundle.ts", import.meta.url),
+      threads: 1,
+      queueMax: 100,
+      timeoutMs: 60_000,
+      idleMs: 60_000,
+    });
+    const dies = bundle([makeItem("poison: die")], 11);
+    const hangs = bundle([makeItem("poison: hang")], 12);
+    const good = [1, 2, 3, 4].map((number) => bundle(makeItems(10, `good ${number}`), number));
+    let now = Date.now();
+    const options = {
+      threads: { ...threads, unbundle: pool },
+      unbundle: pool,
+      clock: () => now,
+      limits: { batchTimeoutMs: 300 },
+    };
+    await withBlock([dies, hangs, ...good], options, async (simulation) => {
+      put(simulation, dies, hangs, ...good);
+      const hours = setInterval(() => {
+        now += 3_600_000;
+      }, 20);
+      await until(
+        "all are settled",
+        () =>
+          counts(simulation).bundlesFailed === 2 &&
+          counts(simulation).items === 40 &&
+          simulation.index.reader.nextBundleAt() === undefined,
+        simulation,
+      );
+      clearInterval(hours);
+      expect(statusOf(simulation, dies.transaction.id).importAttemptCount).toBe(3);
+      expect(statusOf(simulation, hangs.transaction.id).importAttemptCount).toBe(3);
+      expect(simulation.status().reasons).toEqual([]);
+    });
+    await pool.close();
+  });
+
+  test("reading never runs ahead of writing by more than one batch", async () => {
+    const root = bundle(makeItems(60));
+    let reading = 0;
+    let written = 0;
+    let ahead = 0;
+    const counting = {
+      ...threads.unbundle,
+      run: async <Answer>(...parts: Parameters<typeof threads.unbundle.run>) => {
+        ahead = Math.max(ahead, reading - written);
+        reading += 1;
+        return threads.unbundle.run<Answer>(...parts);
+      },
+    };
+    const options = { unbundle: counting, limits: { entriesPerBatch: 5 }, lanes: 1 };
+    await withBlock([root], options, async (simulation, tip) => {
+      const { writer } = simulation.index;
+      const { addItems } = writer;
+      Object.assign(writer, {
+        addItems: (...parts: Parameters<typeof addItems>) => {
+          const added = addItems(...parts);
+          written += 1;
+          return Bun.sleep(10).then(() => added);
+        },
+      });
+      put(simulation, root);
+      await untilSettled(tip, simulation);
+      expectIndexToEqual(simulation.index.reader, tip);
+      expect(written).toBe(12);
+      expect(ahead).toBeLessThanOrEqual(1);
+    });
+  });
+
+  test("a block that is removed while its bundle is read leaves nothing behind", async () => {
+    const script = createScript(20);
+    const base = script.block(undefined, []);
+    const root = script.carrying(writeBundle(makeItems(200)), bundleTags);
+    const tip = growBranch(script, script.block(base, [root]), 2);
+    const node = await openScriptedNode(tip);
+    const simulation = openSimulation({
+      seed: 20,
+      nodes: [node],
+      threads,
+      limits: { entriesPerBatch: 5 },
+      lanes: 1,
+    });
+    simulation.putAll(tip);
+    await until("some items are there", () => counts(simulation).items > 5, simulation);
+    const other = growBranch(script, base, 2);
+    simulation.putAll(other);
+    node.setTip(other);
+    await untilSettled(other, simulation);
+    expectIndexToEqual(simulation.index.reader, other);
+    await simulation.close();
+    await node.stop();
+  });
+});
