@@ -191,8 +191,8 @@ function messageOf(error: unknown): string {
 function announcedLength(request: HttpRequest, response: Response): number | undefined {
   const text = response.headers.get("content-length");
   const encoding = response.headers.get("content-encoding") ?? "identity";
-  if (request.method === "HEAD" || text === null || !/^\d{1,15}$/.test(text) || encoding !== "identity")
-    return undefined;
+  const isBodiless = request.method === "HEAD" || response.status === 204 || response.status === 304;
+  if (isBodiless || text === null || !/^\d{1,15}$/.test(text) || encoding !== "identity") return undefined;
   return Number(text);
 }
 

@@ -1,0 +1,172 @@
+/**
+ * Several sources: the order in which they are asked, who helps out, and what their answers amount to.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { askInTurn, summarize } from "../../src/chain/ask.ts";
+import type { NodeAnswer } from "../../src/chain/node.ts";
+import { createRanking } from "../../src/chain/ranking.ts";
+import { seeded } from "../content/rig.ts";
+
+const none = new AbortController().signal;
+
+describe("ranking", () => {
+  function rankingAt(start: number) {
+    let now = start;
+    const ranking = createRanking(["a", "b", "c"], () => now, seeded(5));
+    const firsts = (rounds: number) => {
+      const counts = { a: 0, b: 0, c: 0 };
+      for (let round = 0; round < rounds; round++) {
+        const [first] = ranking.inOrder();
+        if (first === "a" || first === "b" || first === "c") counts[first] += 1;
+      }
+      return counts;
+    };
+    return { ranking, firsts, pass: (ms: number) => (now += ms) };
+  }
+
+  test("sources that are as good as each other take turns by chance, and each order has all of them", () => {
+    const { ranking, firsts } = rankingAt(1_000);
+    const { a, b, c } = firsts(3_000);
+    for (const count of [a, b, c]) expect(count).toBeWithin(850, 1_150);
+    expect(ranking.inOrder().sort()).toEqual(["a", "b", "c"]);
+  });
+
+  test("a faster source is asked first more often, a slower one still sometimes", () => {
+    const { ranking, firsts } = rankingAt(1_000);
+    for (let times = 0; times < 30; times++) {
+      ranking.noteAnswer("a", 20);
+      ranking.noteAnswer("b", 600);
+      ranking.noteAnswer("c", 600);
+    }
+    const { a, b, c } = firsts(1_000);
+    expect(a).toBeGreaterThan(700);
+    expect(Math.min(b, c)).toBeGreaterThan(20);
+  });
+
+  test("a source in trouble is asked last, for longer each time, and comes back", () => {
+    const { ranking, firsts, pass } = rankingAt(1_000);
+    ranking.noteTrouble("a");
+    expect(firsts(100).a).toBe(0);
+    expect(ranking.inOrder().at(-1)).toBe("a");
+    pass(600);
+    expect(firsts(300).a).toBeGreaterThan(20);
+    for (let times = 0; times < 20; times++) ranking.noteTrouble("a");
+    pass(59_000);
+    expect(firsts(100).a).toBe(0);
+    pass(1_100);
+    ranking.noteAnswer("a", 100);
+    expect(firsts(1_000).a).toBeGreaterThan(0);
+  });
+
+  test("a source that said what is not true is asked last for minutes", () => {
+    const { ranking, firsts, pass } = rankingAt(1_000);
+    ranking.noteWrong("b");
+    pass(299_000);
+    expect(firsts(100).b).toBe(0);
+    pass(2_000);
+    expect(firsts(1_000).b).toBeGreaterThan(0);
+    expect(ranking.standing("b").wrongs).toBe(1);
+  });
+});
+
+describe("askInTurn", () => {
+  type Script = Readonly<{ ms: number; answer: string }>;
+
+  function run(scripts: Readonly<Record<string, Script>>, hedgeAfterMs: number, signal = none) {
+    const asked: string[] = [];
+    const stopped: string[] = [];
+    const result = askInTurn(
+      {
+        sources: Object.keys(scripts),
+        ask: async (source, own) => {
+          asked.push(source);
+          own.addEventListener("abort", () => stopped.push(source));
+          const script = scripts[source] ?? { ms: 0, answer: "bad" };
+          if (script.ms === Number.POSITIVE_INFINITY) {
+            await new Promise((_, reject) => own.addEventListener("abort", () => reject(own.reason)));
+          }
+          await Bun.sleep(script.ms);
+          if (script.answer === "throw") throw new Error(`defect of ${source}`);
+          return `${script.answer} ${source}`;
+        },
+        isFinal: (answer: string) => answer.startsWith("good"),
+        hedgeAfterMs: () => hedgeAfterMs,
+      },
+      signal,
+    );
+    return { result, asked, stopped };
+  }
+
+  const never = Number.POSITIVE_INFINITY;
+  const long = 60_000;
+
+  test("the first good answer ends it; nobody else is asked", async () => {
+    const { result, asked } = run({ a: { ms: 0, answer: "good" }, b: { ms: 0, answer: "good" } }, long);
+    expect(await result).toEqual({ final: "good a", others: [] });
+    expect(asked).toEqual(["a"]);
+  });
+
+  test("after a bad answer the next is asked at once", async () => {
+    const { result } = run({ a: { ms: 0, answer: "bad" }, b: { ms: 0, answer: "good" } }, long);
+    expect(await result).toEqual({ final: "good b", others: ["bad a"] });
+  });
+
+  test("when one is slow the next is asked as well, and the slow one is stopped once it is not needed", async () => {
+    const { result, stopped } = run({ a: { ms: never, answer: "good" }, b: { ms: 0, answer: "good" } }, 5);
+    expect((await result).final).toBe("good b");
+    expect(stopped).toContain("a");
+  });
+
+  test("the slow one may still win", async () => {
+    const { result } = run({ a: { ms: 30, answer: "good" }, b: { ms: never, answer: "good" } }, 5);
+    expect((await result).final).toBe("good a");
+  });
+
+  test("when all are bad, all were asked, once", async () => {
+    const { result, asked } = run(
+      { a: { ms: 10, answer: "bad" }, b: { ms: 0, answer: "bad" }, c: { ms: 0, answer: "bad" } },
+      2,
+    );
+    const { final, others } = await result;
+    expect(final).toBeUndefined();
+    expect([...others].sort()).toEqual(["bad a", "bad b", "bad c"]);
+    expect(asked).toEqual(["a", "b", "c"]);
+  });
+
+  test("no sources, no answer", async () => {
+    expect(await run({}, 1).result).toEqual({ final: undefined, others: [] });
+  });
+
+  test("a defect is loud; a caller that leaves gets its own reason", async () => {
+    expect(run({ a: { ms: 0, answer: "throw" } }, long).result).rejects.toThrow("defect of a");
+    const leaving = new AbortController();
+    const { result, stopped } = run({ a: { ms: never, answer: "good" } }, long, leaving.signal);
+    leaving.abort("left");
+    expect(await result.catch(String)).toBe("left");
+    expect(stopped).toEqual(["a"]);
+  });
+});
+
+describe("summarize", () => {
+  const absent: NodeAnswer<number> = { kind: "absent" };
+  const pending: NodeAnswer<number> = { kind: "pending" };
+  const refused: NodeAnswer<number> = { kind: "refused", status: 400, text: "Invalid hash." };
+  const late: NodeAnswer<number> = { kind: "trouble", reason: "timeout", detail: "" };
+  const broken: NodeAnswer<number> = { kind: "trouble", reason: "status", status: 500, detail: "" };
+
+  test.each([
+    ["all say it is absent", [absent, absent], absent],
+    ["one is in trouble: it may be there", [absent, broken], broken],
+    ["a time-out among other trouble is not what is told", [late, broken], broken],
+    ["only time-outs", [late, absent, late], late],
+    ["one has it pending", [absent, broken, pending], pending],
+    ["one refuses, one does not have it", [absent, refused], refused],
+  ] as const)("%s", (_name, answers, summary) => {
+    expect(summarize([...answers])).toEqual(summary);
+  });
+
+  test("nobody was asked: trouble", () => {
+    expect(summarize([]).kind).toBe("trouble");
+  });
+});
