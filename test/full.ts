@@ -10,9 +10,7 @@ import { resolve } from "node:path";
 const root = resolve(import.meta.dir, "..");
 
 /** Folders of tests that need helpers; each test skips by name where its helper is missing. */
-const folders = ["test/clients", "test/browser", "test/full"].filter((folder) =>
-  existsSync(resolve(root, folder)),
-);
+const folders = ["test/clients", "test/full"].filter((folder) => existsSync(resolve(root, folder)));
 
 const steps: readonly (readonly [cwd: string, command: readonly string[]])[] = [
   [resolve(root, "test/clients"), [process.execPath, "install", "--frozen-lockfile"]],

@@ -28,8 +28,8 @@ export type DevOptions = Readonly<{ ephemeral: boolean; json: boolean }>;
 /** Under `dev` this machine's own name is a root host: every id has an origin of its own without any set-up. */
 const devRootHost = "localhost";
 
-/** Largest body that a node takes, and a little for what is around it. */
-const nodeBodyBytesMax = 16 * 2 ** 20;
+/** Far above what a node takes: its own check then refuses with its own text, before anything is read. */
+const nodeBodyBytesMax = 128 * 2 ** 20;
 
 /** Runs until told to stop. @returns The exit code. */
 export async function runDev(given: Config, options: DevOptions): Promise<number> {
@@ -81,7 +81,7 @@ async function openChain(
     port: config.DEVNET_PORT,
     maxRequestBodySize: nodeBodyBytesMax,
     development: false,
-    fetch: createDevnetRoutes(devnet).fetch,
+    fetch: createDevnetRoutes(devnet, log).fetch,
   });
   closers.add("development chain's listener", () => server.stop(true));
   return { devnet, url: `http://127.0.0.1:${server.port}` };

@@ -29,8 +29,7 @@ export function readFilters(config: Config): SetFilters {
     } catch (error) {
       // The fault becomes one line of the complaint.
       if (!(error instanceof Failure)) throw error;
-      const { path, reason } = error.facts;
-      complaints.push(`${name}${path === undefined || path === "" ? "" : ` at ${path}`}: ${reason}`);
+      complaints.push(`${name}: ${error.facts["reason"]}`);
       return { filter: { kind: "never" }, json: null };
     }
   };

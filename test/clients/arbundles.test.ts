@@ -16,17 +16,6 @@ import { encodeBase58 } from "../../src/lib/base58.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { rsaKey, signers, testKey } from "../support/signers.ts";
 
-/** A data item as the library holds it. */
-type LibraryItem = Readonly<{
-  sign(signer: unknown): Promise<unknown>;
-  getRaw(): Buffer;
-  id: string;
-  tags: readonly Readonly<{ name: string; value: string }>[];
-  target: string;
-  anchor: string;
-  rawData: Buffer;
-}>;
-
 /** The signer classes and functions of the library that are held against ours. */
 type Library = typeof import("@dha-team/arbundles");
 
@@ -91,15 +80,17 @@ describeWith(clientLibraries, "@dha-team/arbundles verifies what we sign", () =>
 describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => {
   test.each(Object.keys(librarySigners()))("by %s", async (name) => {
     const { createData } = need();
-    const [type, signer] = librarySigners()[name]?.() ?? [];
+    const made = librarySigners()[name]?.();
+    if (made === undefined) throw new Error(`no signer is called ${name}`);
+    const [type, signer] = made;
     for (const [, data] of payloads) {
       const options = { tags: fields.tags, target: fields.target, anchor: "a".repeat(32) };
-      const item: LibraryItem = createData(data, signer, options);
+      const item = createData(data, signer, options);
       await item.sign(signer);
       const checked = checkItem(item.getRaw(), "strict");
       if (checked.kind === "invalid") throw new Error(checked.reason);
       expect(checked.header.signatureType).toBe(type);
-      expect(checked.header.id).toBe(item.id);
+      expect<string>(checked.header.id).toBe(item.id);
       expect(checked.header.tags).toEqual(fields.tags);
       expect(checked.header.target).toBe(fields.target);
       expect(Buffer.from(checked.header.anchorBytes).toString()).toBe("a".repeat(32));
@@ -112,7 +103,7 @@ describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => 
     const made = Object.values(librarySigners()).map((make) => make()[1]);
     const items = await Promise.all(
       made.map(async (signer, index) => {
-        const item: LibraryItem = createData(`item ${index}`, signer, { tags: fields.tags });
+        const item = createData(`item ${index}`, signer, { tags: fields.tags });
         await item.sign(signer);
         return item;
       }),
@@ -123,7 +114,7 @@ describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => 
     const step = readBundleEntries(bytes.subarray(32), firstEntry(head.count), head.count, bytes.length);
     expect(step.fault).toBeUndefined();
     expect(step.next).toEqual({ index: made.length, offset: bytes.length });
-    expect(step.entries.map(({ id }) => id)).toEqual(items.map(({ id }) => id));
+    expect<string[]>(step.entries.map(({ id }) => id)).toEqual(items.map(({ id }) => id));
     for (const { offset, size } of step.entries) {
       expect(checkItem(bytes.subarray(offset, offset + size), "strict").kind).toBe("item");
     }

@@ -1,0 +1,82 @@
+/**
+ * The sample site in a real browser: it opens on an origin of its own, shows its picture, plays its sound by ranges, and
+ * its links lead on. GraphiQL runs a query without asking anybody else.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { describeWith } from "../support/helpers.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { browser as browserNeed, openBrowser } from "./browser.ts";
+
+describeWith(browserNeed, "in a browser", () => {
+  let program: RunningProgram;
+  let browser: Browser;
+  let page: Page;
+  /** Requests that left for another place than this machine. */
+  const strangers: string[] = [];
+  const faults: string[] = [];
+
+  beforeAll(async () => {
+    program = await startDev();
+    browser = await openBrowser();
+    page = await browser.newPage();
+    page.on("request", (request) => {
+      const { hostname } = new URL(request.url());
+      if (hostname !== "localhost" && !hostname.endsWith(".localhost")) strangers.push(request.url());
+    });
+    page.on("pageerror", (error) => faults.push(String(error)));
+  }, 120_000);
+
+  afterAll(async () => {
+    await browser?.close();
+    await program?.remove();
+  });
+
+  test("the site opens on an origin of its own", async () => {
+    await page.goto(`${program.line.gateway}/${program.line.sample.manifest}/`);
+    expect(new URL(page.url()).hostname).toMatch(/^[a-z2-7]{52}\.localhost$/);
+    expect(await page.title()).toBe("A cairn");
+  });
+
+  test("its picture and its style are there", async () => {
+    const picture = page.locator("img");
+    await picture.waitFor();
+    expect(await picture.evaluate((image: HTMLImageElement) => image.naturalWidth)).toBe(960);
+    const radius = await picture.evaluate((image) => getComputedStyle(image).borderRadius);
+    expect(radius).toBe("12px");
+  });
+
+  test("its sound can be moved to the middle: the browser asks for ranges and gets them", async () => {
+    const ranges = page.waitForResponse((answer) => answer.status() === 206);
+    const length = await page.locator("audio").evaluate(async (audio: HTMLAudioElement) => {
+      audio.preload = "auto";
+      if (audio.readyState < 1)
+        await new Promise((resolve) => audio.addEventListener("loadedmetadata", resolve));
+      audio.currentTime = audio.duration / 2;
+      if (audio.seeking) await new Promise((resolve) => audio.addEventListener("seeked", resolve));
+      return audio.duration;
+    });
+    expect(Math.round(length)).toBe(180);
+    expect((await ranges).headers()["content-range"]).toMatch(/^bytes \d+-\d+\/15876044$/);
+  });
+
+  test("its links lead to items of nested bundles, and a path that is no key to the fallback", async () => {
+    await page.getByText("Note 1").click();
+    expect(await page.textContent("body")).toContain("A note in a bundle within a bundle.");
+    await page.goto(
+      new URL("/no/such/path", page.url()).href.replace("/no/", `/${program.line.sample.manifest}/no/`),
+    );
+    expect(await page.title()).toBe("About this site");
+  });
+
+  test("GraphiQL runs a query", async () => {
+    await page.goto(`${program.line.gateway}/graphql`);
+    await page.getByRole("button", { name: /execute query/i }).click();
+    await page.locator(".result-window").getByText('"transactions"').first().waitFor();
+  });
+
+  test("nothing was asked of another machine, and no script failed", () => {
+    expect({ strangers, faults }).toEqual({ strangers: [], faults: [] });
+  });
+});
