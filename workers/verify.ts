@@ -15,6 +15,11 @@ import { readTransaction, type Transaction, treeRootOf } from "../src/arweave/tr
 import { verifyTransaction } from "../src/arweave/transaction-verify.ts";
 import type { BlockLayout, PlacedTransaction } from "../src/arweave/tx-root.ts";
 import { Failure } from "../src/failures.ts";
+import {
+  type LargeManifestAnswer,
+  type LargeManifestJob,
+  lookUpLargeManifest,
+} from "../src/gateway/large-manifests.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { cutData } from "../src/store/headers.ts";
 import type { BlockRows, BundleRow, TransactionRow } from "../src/store/rows.ts";
@@ -222,6 +227,11 @@ function attempt<Value extends object>(read: () => Value): Value | Reason {
     if (!(error instanceof Failure)) throw error;
     return { reason: String(error.facts["reason"] ?? error.message) };
   }
+}
+
+/** Looks up a path of a manifest that is too large for the main thread. */
+export function resolveLargeManifest(job: LargeManifestJob): LargeManifestAnswer {
+  return lookUpLargeManifest(job);
 }
 
 /** Answers, and so shows that the thread starts and works. */

@@ -1,37 +1,40 @@
 /**
  * Paths of manifests that are too large to be read between two requests: a thread reads them and keeps them.
  *
- * The thread's side is `resolveLargeManifest`, exported by a worker; the caller's side asks first and sends the bytes
- * only when the thread that answers does not have the manifest.
+ * This is the thread's side (workers/verify.ts, `resolveLargeManifest`); the caller's side (resolve.ts) asks first and
+ * sends the bytes only when the thread that answers does not have the manifest.
  * @module
  */
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { type Manifest, type ResolvedPath, readManifest, resolvePath } from "../arweave/manifest.ts";
+import { Failure } from "../failures.ts";
 
 /** One path to look up; `bytes` when the thread said that it needs them. */
 export type LargeManifestJob = Readonly<{ id: Id; path: string; bytes?: Uint8Array }>;
 
-/** What the thread found. */
+/** What the thread found. A manifest that cannot be read is an answer: errors lose their kind between threads. */
 export type LargeManifestAnswer =
   | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined }>
-  | Readonly<{ kind: "needs bytes" }>;
+  | Readonly<{ kind: "needs bytes" }>
+  | Readonly<{ kind: "unreadable"; reason: unknown }>;
 
 /** Bytes of manifests that a thread keeps; read, one takes about three times its size. */
 const keptBytesMax = 64 * 2 ** 20;
 
 const kept = new LRUCache<Id, Manifest>({ maxSize: keptBytesMax });
 
-/** Looks a path up, in a thread. Throws Failure `malformed_input` when the bytes are no manifest. */
-export function resolveLargeManifest({ id, path, bytes }: LargeManifestJob): LargeManifestAnswer {
+/** Looks a path up, in a thread. */
+export function lookUpLargeManifest({ id, path, bytes }: LargeManifestJob): LargeManifestAnswer {
   const known = kept.get(id);
-  if (known === undefined && bytes === undefined) return { kind: "needs bytes" };
-  const manifest = known ?? readAndKeep(id, bytes ?? new Uint8Array(0));
-  return { kind: "found", resolved: resolvePath(manifest, path) };
-}
-
-function readAndKeep(id: Id, bytes: Uint8Array): Manifest {
-  const manifest = readManifest(bytes);
-  kept.set(id, manifest, { size: Math.max(1, bytes.byteLength) });
-  return manifest;
+  if (known !== undefined) return { kind: "found", resolved: resolvePath(known, path) };
+  if (bytes === undefined) return { kind: "needs bytes" };
+  try {
+    const manifest = readManifest(bytes);
+    kept.set(id, manifest, { size: Math.max(1, bytes.byteLength) });
+    return { kind: "found", resolved: resolvePath(manifest, path) };
+  } catch (error) {
+    if (error instanceof Failure) return { kind: "unreadable", reason: error.facts["reason"] };
+    throw error;
+  }
 }

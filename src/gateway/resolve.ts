@@ -43,7 +43,7 @@ export type Resolver = Readonly<{
 /** What a resolver is made of. */
 export type ResolverOptions = Readonly<{
   content: Pick<Content, "open">;
-  /** Runs `resolveLargeManifest` in a thread. */
+  /** Runs `resolveLargeManifest` (workers/verify.ts) in a thread. */
   resolveLarge: (job: LargeManifestJob, signal: AbortSignal) => Promise<LargeManifestAnswer>;
 }>;
 
@@ -70,9 +70,9 @@ export function createResolver({ content, resolveLarge }: ResolverOptions): Reso
 
   const lookUpLarge = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
     const { id } = manifest;
-    const asked = await resolveLarge({ id, path }, signal);
-    if (asked.kind === "found") return asked.resolved;
-    const answer = await resolveLarge({ id, path, bytes: await wholeOf(manifest, signal) }, signal);
+    let answer = await resolveLarge({ id, path }, signal);
+    if (answer.kind === "needs bytes")
+      answer = await resolveLarge({ id, path, bytes: await wholeOf(manifest, signal) }, signal);
     return answer.kind === "found" ? answer.resolved : undefined;
   };
 

@@ -43,6 +43,10 @@ const inner = putManifest("outer", {
 });
 const bad = content.put("bad", { body: text("{not json"), contentType: manifestType });
 const many = Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`f/${at}`, { id: style }]));
+const badLarge = content.put("bad large", {
+  body: text(`{"manifest":"other"${" ".repeat(2 ** 20)}}`),
+  contentType: manifestType,
+});
 const large = putManifest("large", { version: "0.2.0", paths: { ...paths, ...many } });
 
 function putManifest(name: string, fields: Record<string, unknown>): string {
@@ -114,6 +118,7 @@ describe("a manifest", () => {
     `/${site}/gone.txt`, // its id cannot be found
     `/${bad}/`,
     `/${bad}/x`,
+    `/${badLarge}/x`,
   ])("answers %s with 404", async (path) => {
     const answer = await get(path);
     expect([answer.status, header(answer, "cache-control")]).toEqual([404, "no-store"]);

@@ -5,7 +5,7 @@
 import net from "node:net";
 import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
 import { createHealth, type Health } from "../../src/gateway/health.ts";
-import { resolveLargeManifest } from "../../src/gateway/large-manifests.ts";
+import { lookUpLargeManifest } from "../../src/gateway/large-manifests.ts";
 import {
   createGateway,
   type Gateway,
@@ -60,7 +60,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     nodes,
     chunkNodes: nodes,
     gatewayUrls: ["https://gateway.example"],
-    resolveLarge: async (job) => resolveLargeManifest(job),
+    resolveLarge: async (job) => lookUpLargeManifest(job),
     listeners: { onTransaction: () => undefined, onChunk: () => undefined },
     graphql: options.graphql,
     info: {

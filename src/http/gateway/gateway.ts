@@ -55,7 +55,7 @@ export type GatewayOptions = Readonly<{
   chunkNodes: Nodes;
   /** Origins of trusted gateways, for the peer record. */
   gatewayUrls: readonly string[];
-  /** Runs `resolveLargeManifest` (gateway/large-manifests.ts) in a thread. */
+  /** Runs `resolveLargeManifest` (workers/verify.ts) in a thread. */
   resolveLarge: ResolverOptions["resolveLarge"];
   listeners: BroadcastListeners;
   /** The routes of `/graphql`. */
