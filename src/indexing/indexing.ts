@@ -72,8 +72,8 @@ export type IndexingOptions = Readonly<{
   stop: number | undefined;
   unbundleFilter: Filter;
   indexFilter: Filter;
-  /** Bundles that are worked on at once, 1 or more. */
-  lanes: number;
+  /** Threads of the `unbundle` pool. */
+  unbundleThreads: number;
   isMempoolWatched: boolean;
   hooks: IndexingHooks;
   times?: Partial<IndexingTimes>;
@@ -109,6 +109,9 @@ const transactionsAtOnce = 32;
 /** Transactions that wait to be asked for: a window of blocks with a thousand each, twice. */
 const transactionsWaitingMax = 32_000;
 
+/** Bundles that wait for their bytes, beside those that threads read. */
+const lanesWaiting = 4;
+
 /** Blocks behind the nodes from which on it is a reason for concern. */
 const lagMax = 10;
 
@@ -132,6 +135,8 @@ export function openIndexing(options: IndexingOptions): Indexing {
   const bundles = openBundles({
     ...options,
     pool: options.unbundle,
+    threads: options.unbundleThreads,
+    lanes: options.unbundleThreads + lanesWaiting,
     limits: { ...bundleLimitsDefault, ...options.limits },
     onItems: hooks.onItems,
     intervalMs: times.queueMs,

@@ -13,6 +13,7 @@ import type { Id } from "../arweave/id.ts";
 import type { Content } from "../content/content.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
+import type { Turns } from "../lib/queue.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 import type { RootSpec } from "../store/extents.ts";
 import type { IndexReader } from "../store/index-reader.ts";
@@ -55,6 +56,8 @@ export type UnbundleParts = Readonly<{
   reader: FilterReader & Pick<IndexReader, "locate">;
   content: Pick<Content, "ensure">;
   pool: Pick<Pool, "run">;
+  /** One turn a thread of the pool: a batch that waits for a thread must not be taken for hung. */
+  turns: Turns;
   unbundleFilter: Filter;
   indexFilter: Filter;
   limits: BundleLimits;
@@ -182,6 +185,9 @@ async function readBatch(
 ): Promise<UnbundleAnswer> {
   const { batchTimeoutMs, slowestBytesPerMs } = parts.limits;
   const ms = batchTimeoutMs + Math.ceil(job.size / slowestBytesPerMs);
+  const turn = parts.turns.take(signal);
+  if (turn === undefined) throw new Failure("busy", { bundle: job.bundleId });
+  const endTurn = await turn;
   try {
     return await withDeadline(signal, ms, (deadline) =>
       parts.pool.run<UnbundleAnswer>("unbundle", job, { signal: deadline }),
@@ -190,6 +196,8 @@ async function readBatch(
     signal.throwIfAborted();
     if (isTimeout(error)) throw new Failure("worker_failed", { hungMs: ms, bundle: job.bundleId }, error);
     throw error;
+  } finally {
+    endTurn();
   }
 }
 

@@ -95,7 +95,7 @@ export function openSimulation(options: SimulationOptions) {
       stop: undefined,
       unbundleFilter: always,
       indexFilter: always,
-      lanes: 2,
+      unbundleThreads: 1,
       isMempoolWatched: false,
       hooks: { onBlock: () => undefined, onItems: () => undefined, onRollback: () => undefined },
       clock,
