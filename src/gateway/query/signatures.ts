@@ -13,6 +13,7 @@ import { isJsonObject, readJson } from "../../lib/json.ts";
 import { openExtentFiles } from "../../store/extent-files.ts";
 import { rootName } from "../../store/extent-roots.ts";
 import type { IndexReader } from "../../store/index-reader.ts";
+import { pendingHeight } from "../../store/place.ts";
 import type { PageRow } from "../../store/rows.ts";
 import type { Signatures } from "./shapes.ts";
 
@@ -40,9 +41,12 @@ export function createSignatureSource(index: SignatureIndex, contentFolder: stri
     const spots = new Map<string, Spot[]>();
     for (const row of rows) {
       if (row.kind === "transaction") readHeader(row.id, index, found);
-      else noteSpot(row, index, spots);
+      else noteSpot(row, spots);
     }
-    for (const [name, ofRoot] of spots) readSpots(path(name), ofRoot, found);
+    for (const ofRoot of spots.values()) {
+      const name = nameOfRoot(ofRoot, index);
+      if (name !== undefined) readSpots(path(name), ofRoot, found);
+    }
     return found;
   };
 }
@@ -53,15 +57,22 @@ function readHeader(id: Id, index: SignatureIndex, found: Map<Id, string>): void
   if (typeof signature === "string") found.set(id, signature);
 }
 
-function noteSpot({ id, signatureType }: PageRow, index: SignatureIndex, spots: Map<string, Spot[]>): void {
-  const located = index.locate(id);
+/** Items of one root are read together: finding where a root lies costs more than reading from it. */
+function noteSpot({ id, place, signatureType }: PageRow, spots: Map<string, Spot[]>): void {
   const size = signatureLayout(signatureType)?.signatureSize;
-  if (located === undefined || located.pending || size === undefined) return;
-  const name = rootName({ id: located.rootId, dataRoot: located.dataRoot, size: located.rootSize });
-  const spot = { id, start: located.itemOffset + signatureOffset, size };
-  const ofRoot = spots.get(name);
-  if (ofRoot === undefined) spots.set(name, [spot]);
+  if (size === undefined || place.height === pendingHeight) return;
+  const root = `${place.height}/${place.txIndex}`;
+  const spot = { id, start: place.offset + signatureOffset, size };
+  const ofRoot = spots.get(root);
+  if (ofRoot === undefined) spots.set(root, [spot]);
   else ofRoot.push(spot);
+}
+
+function nameOfRoot(spots: readonly Spot[], index: SignatureIndex): string | undefined {
+  const [first] = spots;
+  const located = first === undefined ? undefined : index.locate(first.id);
+  if (located === undefined) return undefined;
+  return rootName({ id: located.rootId, dataRoot: located.dataRoot, size: located.rootSize });
 }
 
 function readSpots(path: string, spots: readonly Spot[], found: Map<Id, string>): void {
