@@ -29,8 +29,8 @@ export type BundlesOptions = Omit<UnbundleParts, "countEntries" | "index" | "rea
     reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt">;
     /** Bundles that are worked on at once: one waits for bytes while another is verified. */
     lanes: number;
-    /** Threads of the pool. */
-    threads: number;
+    /** Threads of the pool; as many as lanes when it is not said. */
+    threads?: number;
     /** How often the queue is looked at when nothing says that there is something in it, milliseconds. */
     intervalMs: number;
     /** Waits before a bundle is tried again. */
@@ -139,7 +139,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
   };
   const entries = createCounts(countsMax);
   const workerFailures = createCounts(countsMax);
-  const turns = createTurns(options.threads, options.lanes);
+  const turns = createTurns(options.threads ?? options.lanes, options.lanes);
   const parts: UnbundleParts = { ...options, turns, countEntries: entries.add };
 
   const postpone = (job: BundleJob, error: unknown) => {
@@ -149,7 +149,9 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
       log.error("bundle set aside", facts);
       return () => index.failBundle(refOf(job), reason, null);
     }
-    const waitMs = retryWaitMs({ ...options.retry, attempts: 1 }, job.attempts + 1, random);
+    // Every wait comes twice: who uploads for a minute after the block is not made to wait for another minute.
+    const waits = Math.ceil((job.attempts + 1) / 2);
+    const waitMs = retryWaitMs({ ...options.retry, attempts: 1 }, waits, random);
     log.info("bundle postponed", { ...facts, waitMs });
     return () => index.failBundle(refOf(job), reason, clock() + waitMs);
   };

@@ -72,8 +72,10 @@ export type IndexingOptions = Readonly<{
   stop: number | undefined;
   unbundleFilter: Filter;
   indexFilter: Filter;
-  /** Threads of the `unbundle` pool. */
-  unbundleThreads: number;
+  /** Threads of the `unbundle` pool; 1 when it is not said. */
+  unbundleThreads?: number;
+  /** Bundles that are worked on at once; most of them wait for their bytes. */
+  lanes?: number;
   isMempoolWatched: boolean;
   hooks: IndexingHooks;
   times?: Partial<IndexingTimes>;
@@ -109,8 +111,8 @@ const transactionsAtOnce = 32;
 /** Transactions that wait to be asked for: a window of blocks with a thousand each, twice. */
 const transactionsWaitingMax = 32_000;
 
-/** Bundles that wait for their bytes, beside those that threads read. */
-const lanesWaiting = 4;
+/** Bundles that wait for bytes which nobody gives hold a lane until every source has been tried. */
+const lanesDefault = 8;
 
 /** Blocks behind the nodes from which on it is a reason for concern. */
 const lagMax = 10;
@@ -135,8 +137,8 @@ export function openIndexing(options: IndexingOptions): Indexing {
   const bundles = openBundles({
     ...options,
     pool: options.unbundle,
-    threads: options.unbundleThreads,
-    lanes: options.unbundleThreads + lanesWaiting,
+    threads: options.unbundleThreads ?? 1,
+    lanes: options.lanes ?? lanesDefault,
     limits: { ...bundleLimitsDefault, ...options.limits },
     onItems: hooks.onItems,
     intervalMs: times.queueMs,
