@@ -7,6 +7,7 @@ import { admitChunk } from "../arweave/chunk.ts";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
+import { retry } from "../lib/retry.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { failureOf, trouble } from "./http.ts";
 import type { ChunkAnswer, NodeAnswer } from "./node.ts";
@@ -34,6 +35,9 @@ export type Chunks = Readonly<{
 
 /** Places of transactions that the index does not know are asked for once. */
 const placesMax = 10_000;
+
+/** A reader of a large body meets thousands of chances to fail; a connection that breaks once must not end it. */
+const retryPlan = { attempts: 3, firstMs: 100, longestMs: 400 };
 
 /** Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here. */
 export function createChunks(nodes: Nodes): Chunks {
@@ -71,7 +75,13 @@ export function createChunks(nodes: Nodes): Chunks {
         proven = { start: verdict.start, end: verdict.end, bytes: chunk, dataPath };
         return undefined;
       };
-      const answer = await nodes.ask((node, own) => node.chunk(offset, own), signal, prove);
+      const answer = await retry(
+        retryPlan,
+        signal,
+        () => 1, // fetches are bounded: nobody needs to be kept from coming back together
+        () => nodes.ask((node, own) => node.chunk(offset, own), signal, prove),
+        isLasting,
+      );
       if (answer.kind !== "ok" || proven === undefined) {
         places.delete(data.id);
         throw failureFor(answer, { id: data.id, offset });
@@ -79,6 +89,11 @@ export function createChunks(nodes: Nodes): Chunks {
       return proven;
     },
   };
+}
+
+/** Whether asking again at once would be in vain: what broke on the way may go through, the rest is what it is. */
+function isLasting(answer: NodeAnswer<ChunkAnswer>): boolean {
+  return answer.kind !== "trouble" || !["connect", "cut", "status"].includes(answer.reason);
 }
 
 /** What nodes say of data that a block says exists: nobody having it is trouble, never absence. */

@@ -4,7 +4,6 @@
  * @module
  */
 import { Failure } from "../failures.ts";
-import { concatBytes } from "../lib/bytes.ts";
 import { createTurns, type EndTurn } from "../lib/queue.ts";
 import { isTimeout, timeout } from "../lib/stop.ts";
 
@@ -140,20 +139,43 @@ function beginCall(endTurn: EndTurn, caller: AbortSignal, life: AbortSignal): Ca
   life.addEventListener("abort", lifeStops, { once: true });
   if (caller.aborted) callerStops();
   if (life.aborted) lifeStops();
-  let timer: Timer | undefined;
+  const clock = createPhases((ms) => controller.abort(timeout(ms)));
   return {
     signal: controller.signal,
-    phase(ms) {
-      clearTimeout(timer);
-      timer = setTimeout(() => controller.abort(timeout(ms)), ms);
-    },
-    rest: () => clearTimeout(timer),
+    phase: clock.begin,
+    rest: clock.rest,
     stop: (reason) => controller.abort(reason),
     end() {
-      clearTimeout(timer);
+      clock.rest();
       caller.removeEventListener("abort", callerStops);
       life.removeEventListener("abort", lifeStops);
       endTurn();
+    },
+  };
+}
+
+/** One timer for many phases: a phase that begins before the last one's time is up only moves the hour. */
+function createPhases(onLate: (ms: number) => void) {
+  let timer: Timer | undefined;
+  let phaseMs = 0;
+  let endsAt = 0;
+  function look(): void {
+    const left = endsAt - performance.now();
+    if (left <= 0) onLate(phaseMs);
+    else timer = setTimeout(look, left);
+  }
+  return {
+    begin(ms: number) {
+      const isEarlier = performance.now() + ms < endsAt;
+      phaseMs = ms;
+      endsAt = performance.now() + ms;
+      if (timer !== undefined && !isEarlier) return;
+      clearTimeout(timer);
+      timer = setTimeout(look, ms);
+    },
+    rest() {
+      clearTimeout(timer);
+      timer = undefined;
     },
   };
 }
@@ -227,9 +249,20 @@ async function readWhole(
   if (call.signal.aborted) return troubleOf(call.signal.reason, call.signal, "cut");
   if (announced !== undefined && size !== announced)
     return trouble("cut", `${size} of ${announced} bytes came`);
+  return { kind: "answer", status: response.status, headers: response.headers, body: join(pieces, size) };
+}
+
+/** Joins pieces; the memory is not cleared before. */
+function join(pieces: readonly Uint8Array[], size: number): Uint8Array {
   const [first] = pieces;
-  const body = pieces.length === 1 && first !== undefined ? first : concatBytes(pieces);
-  return { kind: "answer", status: response.status, headers: response.headers, body };
+  if (pieces.length === 1 && first !== undefined) return first;
+  const body = Buffer.allocUnsafeSlow(size);
+  let at = 0;
+  for (const piece of pieces) {
+    body.set(piece, at);
+    at += piece.length;
+  }
+  return body;
 }
 
 function openStream(request: HttpRequest, response: Response, call: Call, stallMs: number): HttpStream {

