@@ -298,3 +298,24 @@ describe("a query made to hurt", () => {
     30_000,
   );
 });
+
+describe("a query without end", () => {
+  test("is ended between steps when its time is up, with an error that says so", async () => {
+    const late = openGraphqlServer({ pool, indexPath, contentFolder: folder, timeoutMs: -1 });
+    const body = JSON.stringify({ query: `{ transactions(first: 1000) { ${page} } }` });
+    const headers = { "Content-Type": "application/json" };
+    const response = await fetch(`${late.url}/graphql`, { method: "POST", body, headers });
+    expect(response.status).toBe(200);
+    expect(await response.json()).toMatchObject({
+      data: null,
+      errors: [
+        {
+          message: "The query took too long.",
+          path: ["transactions"],
+          extensions: { code: "QUERY_TIMEOUT" },
+        },
+      ],
+    });
+    await late.close(0);
+  });
+});
