@@ -39,11 +39,19 @@ const itemsPerBundle = 1_000;
 const owners = Array.from({ length: 50 }, (_, seed) => new Uint8Array(512).fill(seed));
 const addresses: readonly Address[] = owners.map((owner) => addressOf(owner));
 
-const everyField = `query($after: String) { transactions(first: ${pageRows}, after: $after) { pageInfo { hasNextPage } edges { cursor node {
-  id anchor signature recipient owner { address key } fee { winston ar } quantity { winston ar } data { size type } tags { name value }
-  block { id timestamp height previous } bundledIn { id } } } } }`;
-const twoTags = `query($folder: String!) { transactions(first: ${pageRows}, tags: [{name: "App-Name", values: ["Bench"]}, {name: "Folder-Id", values: [$folder]}]) {
-  edges { cursor node { id tags { name value } } } } }`;
+const everyField = `query($after: String) {
+  transactions(first: ${pageRows}, after: $after) {
+    pageInfo { hasNextPage }
+    edges { cursor node {
+      id anchor signature recipient owner { address key } fee { winston ar } quantity { winston ar } data { size type }
+      tags { name value } block { id timestamp height previous } bundledIn { id }
+    } }
+  }
+}`;
+const folderFilter = '[{name: "App-Name", values: ["Bench"]}, {name: "Folder-Id", values: [$folder]}]';
+const twoTags = `query($folder: String!) {
+  transactions(first: ${pageRows}, tags: ${folderFilter}) { edges { cursor node { id tags { name value } } } }
+}`;
 
 /** Pages of 100 rows. */
 export const graphqlBench: Bench = {

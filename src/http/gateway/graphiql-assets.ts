@@ -7,6 +7,8 @@
  */
 import { createHash } from "node:crypto";
 import { join, resolve } from "node:path";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
 import { assert } from "../../lib/assert.ts";
 
 /** Names of the files as they are embedded: compressed with gzip. */
@@ -21,6 +23,12 @@ export type GraphiqlAssets = Readonly<{
   /** Changes when any byte of the files does. */
   version: string;
 }>;
+
+/** What React reads at its build to know whether it is checked or fast. */
+const reactMode = ["process", "env", "NODE_ENV"].join(".");
+
+/** Off the main thread: the script has more than 1 MiB. */
+const compress = promisify(gzip);
 
 /** Gives the assets; the first call reads or makes them. */
 export type GraphiqlSource = () => Promise<GraphiqlAssets>;
@@ -48,7 +56,7 @@ export async function bundleGraphiql(): Promise<Readonly<Record<GraphiqlFile, Ui
     entrypoints: [join(folder, "graphiql.tsx"), join(folder, "graphiql.css")],
     target: "browser",
     minify: true,
-    define: { "process.env.NODE_ENV": '"production"' },
+    define: { [reactMode]: '"production"' },
     naming: { entry: "[name].[ext]" },
     throw: false,
   });
@@ -56,7 +64,7 @@ export async function bundleGraphiql(): Promise<Readonly<Record<GraphiqlFile, Ui
   const compressed = async (name: string) => {
     const output = result.outputs.find(({ path }) => path.endsWith(name));
     assert(output !== undefined, `the bundle has ${name}`);
-    return Bun.gzipSync(await output.arrayBuffer());
+    return new Uint8Array(await compress(await output.arrayBuffer()));
   };
   return {
     "graphiql.js.gz": await compressed("graphiql.js"),

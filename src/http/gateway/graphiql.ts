@@ -3,6 +3,8 @@
  * Source: contract.md §2 "Isolation" (our own pages), §4; reference/graphql.md §4D.
  * @module
  */
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
 import { Elysia } from "elysia";
 import { pageAnswer } from "../answers.ts";
 import type { GraphiqlFile, GraphiqlSource } from "./graphiql-assets.ts";
@@ -25,6 +27,8 @@ const nonceBytes = 16;
 
 /** The address of a file carries its version, so that it may be kept for good. */
 const keptForGood = "public, max-age=31536000, immutable";
+
+const expand = promisify(gunzip);
 
 /** Whether a request is a browser's, that wants to look rather than to query. */
 export function wantsPage(request: Request): boolean {
@@ -78,7 +82,7 @@ async function fileAnswer(
 ): Promise<Response> {
   const compressed = (await source()).files[name];
   const isCompressed = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
-  return new Response(isCompressed ? compressed : Bun.gunzipSync(compressed), {
+  return new Response(isCompressed ? compressed : new Uint8Array(await expand(compressed)), {
     headers: {
       "Content-Type": type,
       "Cache-Control": keptForGood,
