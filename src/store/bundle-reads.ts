@@ -4,8 +4,10 @@
  */
 import type { Database } from "bun:sqlite";
 import { idBytes, idFromBytes } from "../arweave/id.ts";
+import { assert } from "../lib/assert.ts";
 import type { IndexReader } from "./index-reader.ts";
-import type { BundleStatus } from "./rows.ts";
+import { pendingHeight, placeHigh, placeLow } from "./place.ts";
+import type { BundleRow, BundleStatus, Located } from "./rows.ts";
 import { prepareQuery } from "./sqlite.ts";
 
 /** Columns of the status record, in the specification's spelling. */
@@ -34,10 +36,14 @@ const statusColumns = [
 
 type StatusRow = Omit<BundleStatus, "id" | "rootTransactionId"> & Readonly<{ root: Uint8Array | null }>;
 
+/** Bundles nest at most ten deep; a longer way up means that the index is damaged. */
+const parentsMax = 64;
+
 /** Opens these reads over a reader's connection. */
 export function createBundleReads(
   db: Database,
-): Pick<IndexReader, "bundleStatus" | "invalidItems" | "nextBundleAt"> {
+): Pick<IndexReader, "bundleStatus" | "invalidItems" | "nextBundleAt"> &
+  Readonly<{ bundleRowAt: (located: Located) => BundleRow | undefined }> {
   const columns = statusColumns.map((name) => `${snakeCase(name)} AS ${name}`).join(", ");
   const status = prepareQuery<StatusRow>(
     db,
@@ -67,6 +73,31 @@ export function createBundleReads(
       return { id, rootTransactionId: root === null ? null : idFromBytes(root), ...rest };
     },
     nextBundleAt: () => next.get()?.at ?? undefined,
+    bundleRowAt: createBundleRows(db),
+  };
+}
+
+/** What the queue needs of an id that stands in a block: how deep it lies is read from its parents. */
+function createBundleRows(db: Database): (located: Located) => BundleRow | undefined {
+  const tables = ["items", "duplicates", "bundles"];
+  const parentAt = prepareQuery<{ parent: number | null }>(
+    db,
+    tables.map((table) => `SELECT parent FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL "),
+  );
+  return ({ id, kind, place, headerSize, size }) => {
+    if (place.height === pendingHeight) return undefined;
+    const common = { id, place, headerSize, size, bypassFilter: false };
+    if (kind === "transaction") return { ...common, parentOffset: null, depth: 0 };
+    const high = placeHigh(place);
+    const parentOffset = parentAt.get(high, placeLow(place))?.parent ?? null;
+    let depth = 1;
+    let above = parentOffset;
+    while (above !== null) {
+      depth += 1;
+      assert(depth < parentsMax, "an item's parents end at its transaction");
+      above = parentAt.get(high, Math.floor(above / 64))?.parent ?? null;
+    }
+    return { ...common, parentOffset, depth };
   };
 }
 

@@ -42,8 +42,9 @@ const rowsPerRemoval = 5_000;
 const addBlockSql = `INSERT INTO blocks (height, hash, previous, timestamp, tx_count, stored_count, followed,
    weave_size, block_size, checked, unchecked)
  VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
- ON CONFLICT (height) DO UPDATE SET followed = max(followed, excluded.followed), checked = excluded.checked,
-   unchecked = excluded.unchecked`;
+ ON CONFLICT (height) DO UPDATE SET followed = max(followed, excluded.followed),
+   checked = CASE WHEN followed > excluded.followed THEN checked ELSE excluded.checked END,
+   unchecked = CASE WHEN followed > excluded.followed THEN unchecked ELSE excluded.unchecked END`;
 
 /** Opens the chain of one database. */
 export function createChainTables(db: Database, rows: RowTable, counts: Counts): ChainTables {

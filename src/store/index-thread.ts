@@ -42,6 +42,7 @@ export function createIndexWriterCalls(
     addPending: calling("addPending"),
     removePending: calling("removePending"),
     expirePending: calling("expirePending"),
+    expireAnnounced: calling("expireAnnounced"),
     queueBundles: calling("queueBundles"),
     takeBundle: calling("takeBundle"),
     takeBundles: calling("takeBundles"),

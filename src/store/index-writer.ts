@@ -11,6 +11,7 @@ import { deserialize } from "bun:jsc";
 import type { Database } from "bun:sqlite";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { type Bundles, createBundles } from "./bundles.ts";
 import { type ChainTables, createChainTables } from "./chain-tables.ts";
@@ -64,6 +65,15 @@ export type ItemBatch = Readonly<{
   invalid?: readonly InvalidItem[];
 }>;
 
+/** Which item rows go. Heights are inclusive. */
+export type PruneBounds = Readonly<{
+  ingestedBeforeSeconds: number;
+  startHeight: number;
+  endHeight: number;
+  /** Items that stay all the same: where they lie must be known to refuse them. Ids, and digests as base64url. */
+  kept?: Readonly<{ ids: readonly string[]; digests: readonly string[] }>;
+}>;
+
 /** What was checked of a block, and what could not be. */
 export type BlockChecks = Readonly<{ checked: readonly string[]; unchecked: readonly string[] }>;
 
@@ -98,6 +108,8 @@ export type IndexWriter = Readonly<{
   removePending: (ids: readonly Id[]) => number;
   /** Removes pending rows that were ingested before a time. Unix seconds. */
   expirePending: (beforeSeconds: number) => number;
+  /** Removes announced items that were ingested before a time and have not come. Unix seconds. */
+  expireAnnounced: (beforeSeconds: number) => number;
   /** Queues bundles, or queues them again; answers how many were not queued already. */
   queueBundles: (bundles: readonly BundleRow[]) => number;
   /** Takes the bundle that is due first, or undefined. It is taken again after a crash. */
@@ -110,10 +122,8 @@ export type IndexWriter = Readonly<{
   finishBundle: (bundle: BundleRef, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
   /** The bundle could not be done now; it is due again at that time. Null: never (the bundle itself is malformed). */
   failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
-  /** Removes item rows of stable heights by time of ingestion; transactions stay. Bounds inclusive. */
-  pruneItems: (
-    bounds: Readonly<{ ingestedBeforeSeconds: number; startHeight: number; endHeight: number }>,
-  ) => number;
+  /** Removes item rows of stable heights by time of ingestion; transactions stay. */
+  pruneItems: (bounds: PruneBounds) => number;
   /** Lets the write-ahead log shrink; called when there is nothing to do. */
   checkpoint: () => void;
   close: () => void;
@@ -193,6 +203,7 @@ type ChainSteps = Pick<
   | "addPending"
   | "removePending"
   | "expirePending"
+  | "expireAnnounced"
 >;
 
 function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainSteps {
@@ -253,6 +264,7 @@ function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainS
     addPending: (added) => step(() => pending.add(added, unixSeconds(clock))),
     removePending: (ids) => step(() => pending.remove(ids)),
     expirePending: (beforeSeconds) => step(() => pending.expire(beforeSeconds)),
+    expireAnnounced: (beforeSeconds) => step(() => pending.expireAnnounced(beforeSeconds)),
   };
 }
 
@@ -290,20 +302,32 @@ function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
     skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),
     finishBundle: (bundle, outcome) => step(() => bundles.finish(bundle, outcome, outcome.itemCount)),
     failBundle: (bundle, reason, nextTryAtMs) => step(() => bundles.fail(bundle, reason, nextTryAtMs)),
-    pruneItems: ({ ingestedBeforeSeconds, startHeight, endHeight }) => {
+    pruneItems: ({ ingestedBeforeSeconds, startHeight, endHeight, kept }) => {
+      const stays = [hexList(kept?.ids), hexList(kept?.digests)];
       let removed = 0;
       for (const { height } of heightsWithItems.all(startHeight, Math.min(endHeight, pendingHeight - 1))) {
         const range = [packHeight(height), packHeight(height + 1) - 1n];
-        const condition = "n BETWEEN ? AND ? AND sig > 0 AND ingested < ?";
+        const bounds = [...range, ingestedBeforeSeconds, ...stays];
         let count: number;
         do {
-          count = step(() => rows.remove(condition, [...range, ingestedBeforeSeconds], itemsPerPruneStep));
+          count = step(() => rows.remove(prunedSql, bounds, itemsPerPruneStep));
           removed += count;
         } while (count === itemsPerPruneStep);
       }
       return removed;
     },
   };
+}
+
+const prunedSql = `n BETWEEN ? AND ? AND sig > 0 AND ingested < ?
+  AND hex(id) NOT IN (SELECT value FROM json_each(?))
+  AND (digest IS NULL OR hex(digest) NOT IN (SELECT value FROM json_each(?)))`;
+
+/** Texts of bytes as JSON that SQL compares with its own `hex`. */
+function hexList(texts: readonly string[] = []): string {
+  return JSON.stringify(
+    texts.map((text) => (decodeBase64url(text) ?? new Uint8Array(0)).toHex().toUpperCase()),
+  );
 }
 
 /** Answers from which height the next step of a rollback removes; undefined when nothing is left. */

@@ -24,6 +24,9 @@ export type Blocked = Readonly<{
   blockedAt: number;
 }>;
 
+/** Where in the list a refusal stands. */
+export type BlockedPosition = Pick<Blocked, "blockedAt" | "kind" | "value">;
+
 /** What can be refused. */
 export type BlockedKind = "id" | "hash" | "name";
 
@@ -42,8 +45,10 @@ export type Moderation = Readonly<{
   has: (kind: BlockedKind) => boolean;
   /** Changes whenever a refusal is added or taken back, in any process: a key for what was derived from them. */
   version: () => number;
-  /** In order of time, newest first; at most `limit`. */
-  list: (limit: number) => readonly Blocked[];
+  /** In order of time, newest first; at most `limit`, those that come after one that was listed. */
+  list: (limit: number, after?: BlockedPosition) => readonly Blocked[];
+  /** The values of one kind, all of them. */
+  values: (kind: BlockedKind) => readonly string[];
   close: () => void;
 }>;
 
@@ -61,6 +66,8 @@ const migrations = [
    CREATE TRIGGER blocked_added AFTER INSERT ON blocked BEGIN UPDATE revision SET number = number + 1; END;
    CREATE TRIGGER blocked_removed AFTER DELETE ON blocked BEGIN UPDATE revision SET number = number + 1; END;`,
 ];
+
+const beforeAll = { blockedAt: Number.MAX_SAFE_INTEGER, kind: "", value: "" } as const;
 
 /** The file is small: refusals are typed in by people or come from lists of thousands. */
 const cacheBytes = 2 * 2 ** 20;
@@ -85,8 +92,10 @@ export function openModeration(path: string, clock: Clock): Moderation {
   const newest = prepareQuery<Blocked>(
     db,
     `SELECT kind, value, source, notes, blocked_at AS blockedAt FROM blocked
-     ORDER BY blocked_at DESC, kind, value LIMIT ?`,
+     WHERE blocked_at < ?1 OR (blocked_at = ?1 AND (kind, value) > (?2, ?3))
+     ORDER BY blocked_at DESC, kind, value LIMIT ?4`,
   );
+  const ofKind = prepareQuery<{ value: string }>(db, "SELECT value FROM blocked WHERE kind = ?");
   const isBlocked = (kind: BlockedKind, value: string): boolean => find.get(kind, value) !== undefined;
   const has = (kind: BlockedKind): boolean => findAny.get(kind) !== undefined;
 
@@ -101,7 +110,11 @@ export function openModeration(path: string, clock: Clock): Moderation {
     hasBlockedDigests: () => has("hash"),
     has,
     version: () => revision.get()?.number ?? 0,
-    list: (limit) => newest.all(limit),
+    list: (limit, after) => {
+      const { blockedAt, kind, value } = after ?? beforeAll;
+      return newest.all(blockedAt, kind, value, limit);
+    },
+    values: (kind) => ofKind.all(kind).map(({ value }) => value),
     close: () => db.close(),
   };
 }

@@ -22,6 +22,8 @@ export type Pending = Readonly<{
   add: (rows: readonly PendingRow[], ingested: number) => number;
   remove: (ids: readonly Id[]) => number;
   expire: (beforeSeconds: number) => number;
+  /** As `expire`, but only items that were announced: nobody has checked them, and they may never come. */
+  expireAnnounced: (beforeSeconds: number) => number;
 }>;
 
 /** What pending rows work with; all of one database. */
@@ -47,11 +49,21 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
   );
   const dropDuplicates = db.prepare("DELETE FROM duplicates WHERE id = ? AND n >= ?");
   const expired = "n >= ? AND ingested < ? AND (trusted = 1 OR sig < 0)";
+  const announced = "n >= ? AND ingested < ? AND trusted = 1 AND sig > 0";
   const expiredPlaces = prepareQuery<{ high: number; low: number }>(
     db,
     `SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM items WHERE ${expired} AND sig < 0 UNION ALL
      SELECT n >> 31, n & 0x7fffffff FROM duplicates WHERE ${expired} AND sig < 0`,
   );
+  const removeAll = (condition: string, beforeSeconds: number): number => {
+    let removed = 0;
+    let step: number;
+    do {
+      step = rows.remove(condition, [firstPending, beforeSeconds], rowsPerRemoval);
+      removed += step;
+    } while (step === rowsPerRemoval);
+    return removed;
+  };
   const dropPartsAt = ({ high, low }: Readonly<{ high: number; low: number }>): void => {
     for (const statement of dropParts) statement.run(high, low);
   };
@@ -92,14 +104,9 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
     expire: (beforeSeconds) => {
       for (const place of expiredPlaces.all(firstPending, beforeSeconds, firstPending, beforeSeconds))
         dropPartsAt(place);
-      let removed = 0;
-      let step: number;
-      do {
-        step = rows.remove(expired, [firstPending, beforeSeconds], rowsPerRemoval);
-        removed += step;
-      } while (step === rowsPerRemoval);
-      return removed;
+      return removeAll(expired, beforeSeconds);
     },
+    expireAnnounced: (beforeSeconds) => removeAll(announced, beforeSeconds),
   };
 }
 
