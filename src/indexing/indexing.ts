@@ -43,7 +43,7 @@ export type IndexingTimes = Readonly<{
   queueMs: number;
   /** Between two looks at the mempool. */
   mempoolMs: number;
-  /** How long a node may stand below our tip on our own chain before our blocks above it go. */
+  /** How long a node may stand below our tip on our own chain before our blocks above it go; less for a node of this machine. */
   shrinkGraceMs: number;
   /** How long a transaction may be in no mempool and in no block before its pending row goes. */
   goneGraceMs: number;
@@ -114,6 +114,9 @@ const transactionsWaitingMax = 32_000;
 /** Bundles that wait for bytes which nobody gives hold a lane until every source has been tried. */
 const lanesDefault = 8;
 
+/** A node of this machine has no others behind its address that lag: when it goes down, its chain was reset. */
+const shrinkGraceOwnMs = 300;
+
 /** Blocks behind the nodes from which on it is a reason for concern. */
 const lagMax = 10;
 
@@ -126,7 +129,10 @@ const stepMsMax = 10 * 60_000;
 /** Starts everything. */
 export function openIndexing(options: IndexingOptions): Indexing {
   const { hooks, clock } = options;
-  const times = { ...indexingTimesDefault, ...options.times };
+  const shrinkGraceMs = options.nodes.all.every(({ url }) => isOwnMachine(url))
+    ? shrinkGraceOwnMs
+    : indexingTimesDefault.shrinkGraceMs;
+  const times = { ...indexingTimesDefault, shrinkGraceMs, ...options.times };
   const fetch: FetchParts = {
     nodes: options.nodes,
     pool: options.verify,
@@ -175,6 +181,10 @@ export function openIndexing(options: IndexingOptions): Indexing {
     },
   });
   return together({ follower, bundles, missing, mempool }, clock);
+}
+
+function isOwnMachine(url: string): boolean {
+  return ["127.0.0.1", "localhost", "[::1]"].includes(new URL(url).hostname);
 }
 
 type Parts = Readonly<{ follower: Follower; bundles: Bundles; missing: Loop; mempool: Mempool | undefined }>;

@@ -170,7 +170,10 @@ function pendingRowOf(row: Extract<CheckedTransaction, { kind: "valid" }>["row"]
   };
 }
 
-/** A transaction leaves the mempool when a block takes it, and our index has that block a moment later. */
+/**
+ * Removes the pending rows of what has left the mempool, a while after it did: a block has taken it, and the row waited
+ * beside the block's own for a reorganisation; or it was given up.
+ */
 async function removeGone(
   listed: ReadonlySet<Id>,
   { index, reader, clock, goneGraceMs, log }: MempoolOptions,
@@ -183,15 +186,16 @@ async function removeGone(
       watch.goneSince = undefined;
       continue;
     }
-    if (reader.placeOf(id)?.height !== pendingHeight) {
-      held.delete(id);
-      continue;
-    }
     watch.goneSince ??= now;
     if (now - watch.goneSince >= goneGraceMs) gone.push(id);
   }
   if (gone.length === 0) return;
-  const removed = await index.removePending(gone);
-  log.info("pending transactions left the mempool without a block", { removed });
+  const given = gone.filter((id) => reader.placeOf(id)?.height === pendingHeight);
+  await index.removePending(gone);
   for (const id of gone) held.delete(id);
+  if (given.length > 0)
+    log.info("pending transactions left the mempool without a block", {
+      count: given.length,
+      first: given[0],
+    });
 }
