@@ -1,0 +1,302 @@
+/**
+ * Specification 4A, content and what the gateway says of itself: through the real server, on the real stores, with
+ * transactions, bundles, nested bundles and a manifest that were mined and unbundled.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { writeBundle } from "../../src/arweave/bundle.ts";
+import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { idFromBytes } from "../../src/arweave/id.ts";
+import type { Signer } from "../../src/arweave/signers/scheme.ts";
+import type { Transaction } from "../../src/arweave/transaction.ts";
+import { stableDepth } from "../../src/store/rows.ts";
+import { chunkPosts, post, rsa, statedOf, testBytes } from "../devnet/support.ts";
+import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { signers } from "../support/signers.ts";
+import { openStack, type Stack } from "../support/stack.ts";
+
+const signer = signers[1] as Signer;
+const video = testBytes(1_500_000, 3);
+const bundleTags = [
+  { name: "Bundle-Format", value: "binary" },
+  { name: "Bundle-Version", value: "2.0.0" },
+];
+
+/** An item that was made for this test. */
+type Item = Readonly<{ id: string; bytes: Uint8Array; body: Uint8Array; type: string }>;
+
+function item(body: string | Uint8Array, type: string, tags: typeof bundleTags = []): Item {
+  const data = typeof body === "string" ? new TextEncoder().encode(body) : body;
+  const bytes = createDataItem({ data, tags: [{ name: "Content-Type", value: type }, ...tags] }, signer);
+  // The signature stands behind its type, two bytes.
+  const id = idFromBytes(createHash("sha256").update(bytes.subarray(2, 66)).digest());
+  return { id, bytes, body: data, type };
+}
+
+const text = item("hello from a bundle", "text/plain; charset=utf-8");
+const page = item("<h1>page</h1>", "text/html");
+const film = item(video, "video/mp4");
+const bad = item("x", "text/html\r\nSet-Cookie: a=b");
+const empty = item("", "text/plain");
+const inner = item("deep inside", "text/plain");
+const nested = item(writeBundle([page.bytes, inner.bytes]), "application/octet-stream", bundleTags);
+const paths = { "index.html": { id: page.id }, "film.mp4": { id: film.id } };
+const site = item(
+  JSON.stringify({ manifest: "arweave/paths", version: "0.2.0", index: { path: "index.html" }, paths }),
+  "application/x.arweave-manifest+json",
+);
+const items = [text, film, nested, bad, empty, site];
+const bundle = writeBundle(items.map(({ bytes }) => bytes));
+
+let stack: Stack;
+let root: Transaction;
+let plain: Transaction;
+
+beforeAll(async () => {
+  stack = await openStack({ ARNS_ROOT_HOST: "gateway.test" });
+  const { devnet } = stack;
+  plain = await post(devnet, rsa, {
+    data: testBytes(5_000),
+    tags: [{ name: "Content-Type", value: "image/png" }],
+  });
+  root = await post(devnet, rsa, { stated: statedOf(bundle), tags: bundleTags });
+  for (const body of chunkPosts(bundle)) devnet.postChunk(body);
+  await devnet.mine(1);
+  await stack.settled();
+}, 60_000);
+afterAll(() => stack.close());
+
+const get = (path: string, more = "", method = "GET") =>
+  wire(stack.port, `${method} ${path} HTTP/1.1${more}`, 8_000);
+const header = (answer: WireAnswer, name: string) =>
+  answer.headers
+    .filter(([found]) => found === name.toLowerCase())
+    .map(([, value]) => value)
+    .join(" | ");
+
+describe("an item of a bundle", () => {
+  test.each([
+    ["text", text],
+    ["a film", film],
+    ["a nested bundle", nested],
+    ["a page in a nested bundle", page],
+    ["an item in a nested bundle", inner],
+    ["nothing at all", empty],
+  ])("%s is served with its bytes, digest and place", async (_name, { id, body, bytes }) => {
+    const answer = await get(`/raw/${id}`);
+    const digest = createHash("sha256").update(body).digest();
+    expect(answer.status).toBe(200);
+    expect(answer.body.equals(Buffer.from(body))).toBe(true);
+    expect(header(answer, "x-ar-io-digest")).toBe(digest.toString("base64url"));
+    expect(header(answer, "content-digest")).toBe(`sha-256=:${digest.toString("base64")}:`);
+    expect(header(answer, "etag")).toBe(`"${id}"`);
+    expect([header(answer, "x-ar-io-verified"), header(answer, "x-ar-io-trusted")]).toEqual(["true", "true"]);
+    expect(header(answer, "x-ar-io-root-transaction-id")).toBe(root.id);
+
+    // What the headers say can be read back from the transaction.
+    const start = Number(header(answer, "x-ar-io-root-data-item-offset"));
+    const dataStart = Number(header(answer, "x-ar-io-root-data-offset"));
+    const size = Number(header(answer, "x-ar-io-data-item-size"));
+    expect(size).toBe(bytes.length);
+    expect(Buffer.from(bundle.subarray(start, start + size)).equals(Buffer.from(bytes))).toBe(true);
+    expect(Buffer.from(bundle.subarray(dataStart, start + size)).equals(Buffer.from(body))).toBe(true);
+    const inParent = Number(header(answer, "x-ar-io-data-item-offset"));
+    const parent = [page, inner].some((child) => child.id === id) ? nested.body : bundle;
+    expect(Buffer.from(parent.subarray(inParent, inParent + size)).equals(Buffer.from(bytes))).toBe(true);
+    expect(Number(header(answer, "x-ar-io-data-item-data-offset")) - inParent).toBe(dataStart - start);
+
+    const head = await get(`/raw/${id}`, "", "HEAD");
+    const said = (found: WireAnswer) =>
+      new Map(found.headers.filter(([name]) => !["date", "x-request-id"].includes(name)));
+    expect(said(head)).toEqual(said(await get(`/raw/${id}`)));
+  });
+
+  test("is stable only when it is deep enough, and then for ever", async () => {
+    const before = await get(`/${text.id}`);
+    expect([header(before, "x-ar-io-stable"), header(before, "cache-control")]).toEqual([
+      "false",
+      "public, max-age=7200",
+    ]);
+    await stack.devnet.mine(stableDepth);
+    await stack.settled();
+    // Asked for at an address that is not in memory: memory may say for five seconds what was true.
+    const after = await get(`/${inner.id}`);
+    expect([header(after, "x-ar-io-stable"), header(after, "cache-control")]).toEqual([
+      "true",
+      "public, max-age=2592000, immutable",
+    ]);
+  });
+
+  test("gives ranges of its own bytes", async () => {
+    const answer = await get(`/${film.id}`, "\r\nRange: bytes=1000000-1000009,-5");
+    expect(answer.status).toBe(206);
+    expect(answer.body.includes(Buffer.from(video.subarray(1_000_000, 1_000_010)))).toBe(true);
+    expect(answer.body.includes(Buffer.from(video.subarray(-5)))).toBe(true);
+    expect(Number(header(answer, "content-length"))).toBe(answer.body.length);
+  });
+
+  test("with a type that is none is bytes", async () => {
+    const answer = await get(`/${bad.id}`);
+    expect([answer.status, header(answer, "content-type"), header(answer, "set-cookie")]).toEqual([
+      200,
+      "application/octet-stream",
+      "",
+    ]);
+  });
+
+  test("is no transaction", async () => {
+    const answer = await get(`/tx/${text.id}`);
+    expect([answer.status, answer.body.toString()]).toEqual([404, "Not Found."]);
+  });
+});
+
+describe("a transaction", () => {
+  test("is served with its bytes, and with a digest once it was read", async () => {
+    const answer = await get(`/${plain.id}`);
+    expect(answer.body.equals(Buffer.from(testBytes(5_000)))).toBe(true);
+    expect([header(answer, "content-type"), header(answer, "x-ar-io-verified")]).toEqual([
+      "image/png",
+      "true",
+    ]);
+    expect(header(answer, "x-ar-io-root-transaction-id")).toBe("");
+    const digest = createHash("sha256").update(testBytes(5_000)).digest("base64url");
+    expect(header(await get(`/${plain.id}`, "", "HEAD"), "x-ar-io-digest")).toBe(digest);
+  });
+
+  test("that is a bundle is served as it is", async () => {
+    const answer = await get(`/raw/${root.id}`);
+    expect(answer.body.equals(Buffer.from(bundle))).toBe(true);
+    expect(header(answer, "content-length")).toBe(String(bundle.length));
+  });
+});
+
+describe("a manifest", () => {
+  test.each([
+    ["", 301, ""],
+    ["/", 200, "<h1>page</h1>"],
+    ["/index.html", 200, "<h1>page</h1>"],
+    ["/nowhere", 404, '"Not Found"'],
+  ])("/{id}%s answers %d", async (path, status, body) => {
+    const answer = await get(`/${site.id}${path}`);
+    expect([answer.status, answer.body.toString()]).toEqual([status, body]);
+  });
+
+  test("leads to large files and their ranges", async () => {
+    const answer = await get(`/${site.id}/film.mp4`, "\r\nRange: bytes=5-9");
+    expect([answer.status, header(answer, "content-range")]).toEqual([206, `bytes 5-9/${video.length}`]);
+    expect(answer.body.equals(Buffer.from(video.subarray(5, 10)))).toBe(true);
+    const whole = await get(`/${site.id}/film.mp4`);
+    expect(whole.body.equals(Buffer.from(video))).toBe(true);
+  });
+});
+
+describe("what is refused", () => {
+  test("is refused with all that it lies in and all that lies in it", async () => {
+    const { moderation } = stack.gateway.sources;
+    moderation.block("id", film.id, {});
+    try {
+      for (const path of [`/${film.id}`, `/raw/${film.id}`, `/${site.id}/film.mp4`, `/raw/${root.id}`])
+        for (const more of ["", "\r\nRange: bytes=600000-600001", "\r\nIf-None-Match: *"]) {
+          const answer = await get(path, more);
+          // A bundle says no more of itself than that it is there; it is its bytes that are refused.
+          if (path.includes(root.id) && more.includes("None-Match")) continue;
+          expect([path, more, answer.status]).toEqual([path, more, 451]);
+        }
+      expect((await get(`/${text.id}`)).status).toBe(200);
+    } finally {
+      moderation.unblock("id", film.id);
+    }
+  });
+});
+
+describe("what the gateway says of itself", () => {
+  test.each(["/", "/svc/info", "/ar-io/info"])("GET %s", async (path) => {
+    expect(JSON.parse((await get(path)).body.toString())).toEqual({
+      wallet: "",
+      processId: "",
+      ans104UnbundleFilter: { always: true },
+      ans104IndexFilter: { always: true },
+      supportedManifestVersions: ["0.1.0", "0.2.0"],
+      release: expect.any(String),
+      services: expect.any(Object),
+    });
+  });
+
+  test.each(["/svc/healthcheck", "/ar-io/healthcheck", "/health", "/ready"])("GET %s", async (path) => {
+    const answer = await get(path);
+    expect([answer.status, header(answer, "cache-control")]).toEqual([200, "no-store"]);
+    const record = JSON.parse(answer.body.toString());
+    expect(record).toEqual({
+      status: "ok",
+      uptime: expect.any(Number),
+      date: expect.any(String),
+      reasons: expect.any(Array),
+    });
+    expect(new Date(record.date).toISOString()).toBe(record.date);
+  });
+
+  test.each(["/svc/peers", "/ar-io/peers"])("GET %s", async (path) => {
+    await get("/info");
+    const record = JSON.parse((await get(path)).body.toString());
+    const key = `127.0.0.1:${stack.node.port}`;
+    expect(record).toEqual({
+      gateways: expect.any(Object),
+      arweaveNodes: {
+        [key]: {
+          url: `http://${key}`,
+          blocks: expect.any(Number),
+          height: expect.any(Number),
+          lastSeen: expect.any(Number),
+        },
+      },
+    });
+  });
+
+  test.each(["/svc/__gateway_metrics", "/ar-io/__gateway_metrics", "/metrics"])("GET %s", async (path) => {
+    const answer = await get(path);
+    expect(header(answer, "content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    for (const name of [
+      "http_request_duration_seconds_bucket",
+      "http_memory_hits_total",
+      "process_cpu_seconds_total",
+    ])
+      expect(answer.body.toString()).toContain(name);
+  });
+
+  test.each([
+    "/",
+    "/svc/info",
+    "/svc/healthcheck",
+    "/svc/peers",
+    "/metrics",
+    "/health",
+    "/ready",
+    "/graphql",
+  ])("HEAD %s has the headers of GET", async (path) => {
+    const [got, head] = [
+      await get(path, "\r\nAccept: text/html"),
+      await get(path, "\r\nAccept: text/html", "HEAD"),
+    ];
+    // A page's nonce is new each time.
+    const said = (found: WireAnswer) =>
+      found.headers
+        .filter(([name]) => !["date", "x-request-id", "content-length"].includes(name))
+        .map(([name, value]) => `${name}: ${value.replace(/nonce-[^']+/, "nonce")}`)
+        .toSorted();
+    expect(head.status).toBe(got.status);
+    expect(said(head)).toEqual(said(got));
+    expect(header(head, "content-length")).not.toBe("");
+  });
+});
+
+describe("a page on its own host", () => {
+  test("is sent there, and answered there", async () => {
+    const opened = "\r\nHost: gateway.test\r\nSec-Fetch-Dest: document";
+    const answer = await get(`/${page.id}`, opened);
+    const location = new URL(header(answer, "location"));
+    expect([answer.status, location.pathname]).toEqual([302, `/${page.id}`]);
+    const there = await get(location.pathname, `\r\nHost: ${location.host}\r\nSec-Fetch-Dest: document`);
+    expect([there.status, there.body.toString()]).toEqual([200, "<h1>page</h1>"]);
+  });
+});

@@ -1,0 +1,100 @@
+/**
+ * The whole gateway on a real disk, following a development chain over a socket: every part is the program's own.
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { takeFolder } from "../../src/cli/folder-lock.ts";
+import { type OpenGateway, openGateway } from "../../src/cli/open-gateway.ts";
+import { readConfig } from "../../src/config.ts";
+import type { Devnet } from "../../src/devnet/devnet.ts";
+import { createClosers } from "../../src/lib/closers.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { openTestDevnet, serve, type TestNode } from "../devnet/support.ts";
+
+/** A gateway and the chain that it follows. */
+export type Stack = Readonly<{
+  devnet: Devnet;
+  node: TestNode;
+  gateway: OpenGateway;
+  port: number;
+  /** Log lines so far, parsed. */
+  lines: Record<string, unknown>[];
+  /** Waits until the gateway has followed the chain's tip and its bundles are unbundled. */
+  settled: () => Promise<void>;
+  close: () => Promise<void>;
+}>;
+
+/** Longest wait for the gateway to catch up. Milliseconds. */
+const settleMsMax = 20_000;
+
+/** Opens a chain, a node and a gateway on free ports. `environment` is added to the settings. */
+export async function openStack(environment: Readonly<Record<string, string>> = {}): Promise<Stack> {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog({
+    level: "debug",
+    format: "json",
+    clock: Date.now,
+    write: (line) => lines.push(JSON.parse(line)),
+  });
+  const devnet = await openTestDevnet();
+  const node = serve(devnet);
+  const folder = mkdtempSync(join(tmpdir(), "cairn-stack-"));
+  const nodeUrl = `http://127.0.0.1:${node.port}`;
+  const { config } = readConfig(
+    {
+      DATA_DIR: folder,
+      HOST: "127.0.0.1",
+      GATEWAY_PORT: "0",
+      TRUSTED_NODE_URL: nodeUrl,
+      FOLLOW_INTERVAL_MS: "50",
+      WORKER_THREADS: "1",
+      QUERY_THREADS: "1",
+      ...environment,
+    },
+    "dev",
+  );
+  const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
+  const gateway = await openGateway({
+    config,
+    folder: takeFolder(config, closers),
+    nodeUrls: [nodeUrl],
+    rootHosts: config.ARNS_ROOT_HOST,
+    log,
+    closers,
+  });
+
+  const isSettled = () =>
+    gateway.reader.tip()?.height === devnet.height() &&
+    gateway.reader.nextBundleAt() === undefined &&
+    gateway.indexing.status().bundles.working.length === 0 &&
+    gateway.reader.counts().bundlesQueued === 0;
+  return {
+    devnet,
+    node,
+    gateway,
+    port: Number(new URL(gateway.url).port),
+    lines,
+    settled: async () => {
+      gateway.indexing.wake();
+      const deadline = Date.now() + settleMsMax;
+      while (!isSettled()) {
+        if (Date.now() > deadline)
+          throw new Error(
+            `the gateway did not catch up: ${lines
+              .slice(-20)
+              .map((line) => JSON.stringify(line))
+              .join("\n")}`,
+          );
+        await Bun.sleep(20);
+      }
+    },
+    close: async () => {
+      await closers.closeAll();
+      await node.close();
+      devnet.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
