@@ -4,5 +4,7 @@
  */
 import type { Bench } from "./harness.ts";
 import { headerBench, verifyBench } from "./items.ts";
+import { startBench } from "./start.ts";
+import { unbundleBench } from "./unbundle.ts";
 
-export const benches: readonly Bench[] = [headerBench, verifyBench];
+export const benches: readonly Bench[] = [headerBench, verifyBench, unbundleBench, startBench];

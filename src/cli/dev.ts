@@ -39,7 +39,7 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
     const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
     const folder = takeFolder(config, closers);
     const chain = await openChain(config, folder.devnet, log, closers);
-    const gateway = await openGateway({
+    const gateway = openGateway({
       config,
       folder,
       nodeUrls: [chain.url],

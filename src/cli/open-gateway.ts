@@ -19,6 +19,7 @@ import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import type { Config } from "../settings.ts";
 import { type IndexReader, openIndexReader } from "../store/index-reader.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
+import { openIndexWriter } from "../store/index-writer.ts";
 import type { Pool } from "../threads/pool.ts";
 import { version } from "../version.ts";
 import type { DataFolder } from "./data-folder.ts";
@@ -64,7 +65,7 @@ const bodyBytesMax = 16 * 2 ** 20;
  *
  * @throws Misuse when a filter is no filter; Error when the port cannot be had.
  */
-export async function openGateway(parts: GatewayParts): Promise<OpenGateway> {
+export function openGateway(parts: GatewayParts): OpenGateway {
   const { config, folder, nodeUrls, log, closers } = parts;
   const filters = readFilters(config);
   log.info("signatures over secp256k1", { implementation: secp256k1Implementation });
@@ -72,7 +73,7 @@ export async function openGateway(parts: GatewayParts): Promise<OpenGateway> {
   addProcessFigures(metrics);
 
   const threads = openThreads(config, closers);
-  const reader = await openIndex(folder, threads.index, closers);
+  const reader = openIndex(folder, threads.index, closers);
   const sources = openSources({ config, folder, nodeUrls, reader, verify: threads.verify, log, closers });
 
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
@@ -89,8 +90,9 @@ export async function openGateway(parts: GatewayParts): Promise<OpenGateway> {
   return { url: server.url, reader, indexing, health, sources };
 }
 
-async function openIndex(folder: DataFolder, pool: Pool, closers: Closers): Promise<IndexReader> {
-  await pool.run("open", { path: folder.index });
+/** The file is made here, so that answers need not wait for the thread that will write it. */
+function openIndex(folder: DataFolder, pool: Pool, closers: Closers): IndexReader {
+  openIndexWriter(folder.index, { clock: systemClock }).close();
   closers.add("index", () => pool.run<void>("close", { path: folder.index }));
   const reader = openIndexReader(folder.index);
   closers.add("index reader", reader.close);

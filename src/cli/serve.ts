@@ -16,7 +16,7 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
   const log = openLog(config, closers);
   try {
     const adminKey = adminKeyOf(config);
-    const gateway = await openGateway({
+    const gateway = openGateway({
       config,
       folder: takeFolder(config, closers),
       nodeUrls: config.TRUSTED_NODE_URL,

@@ -1,0 +1,86 @@
+/**
+ * A load client that asks a fixed number of times and checks what it gets: a fixed count, because neighbours' load
+ * changes how much is done in a fixed time, and cold code with it.
+ * @module
+ */
+
+/** A load. */
+export type Load = Readonly<{
+  port: number;
+  /** Requests go round these paths. */
+  paths: readonly string[];
+  /** Bytes of each body. */
+  bodyBytes: number;
+  connections: number;
+  /** Requests over all connections. */
+  requests: number;
+}>;
+
+/** Runs a load; rejects when an answer is not 200 or not as long as it should be. */
+export async function runLoad(load: Load): Promise<void> {
+  let left = load.requests;
+  let next = 0;
+  const take = (): string | undefined => {
+    if (left === 0) return undefined;
+    left -= 1;
+    const path = load.paths[next % load.paths.length] ?? "/";
+    next += 1;
+    return path;
+  };
+  await Promise.all(Array.from({ length: load.connections }, () => runConnection(load, take)));
+}
+
+/** How far one answer has come: bytes that are still to be read, or none known while the head is incomplete. */
+type Progress = { head: Buffer; left: number | undefined };
+
+async function runConnection(load: Load, take: () => string | undefined): Promise<void> {
+  const done = Promise.withResolvers<void>();
+  const progress: Progress = { head: Buffer.alloc(0), left: undefined };
+  const ask = (socket: Bun.Socket) => {
+    const path = take();
+    if (path === undefined) {
+      done.resolve();
+      socket.end();
+      return;
+    }
+    progress.head = Buffer.alloc(0);
+    progress.left = undefined;
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1:${load.port}\r\nUser-Agent: bench\r\nAccept: */*\r\n\r\n`,
+    );
+  };
+  await Bun.connect({
+    hostname: "127.0.0.1",
+    port: load.port,
+    socket: {
+      open: ask,
+      data: (socket, bytes) => {
+        try {
+          if (readAnswer(progress, bytes, load.bodyBytes)) ask(socket);
+        } catch (error) {
+          done.reject(error);
+          socket.end();
+        }
+      },
+      error: (_socket, error) => done.reject(error),
+      close: () => done.reject(new Error("the connection was closed before the load was done")),
+    },
+  });
+  await done.promise;
+}
+
+/** Takes in what arrived; true when the answer is complete. */
+function readAnswer(progress: Progress, bytes: Buffer, bodyBytes: number): boolean {
+  if (progress.left !== undefined) progress.left -= bytes.length;
+  else {
+    progress.head = progress.head.length === 0 ? bytes : Buffer.concat([progress.head, bytes]);
+    const headEnd = progress.head.indexOf("\r\n\r\n");
+    if (headEnd === -1) return false;
+    const head = progress.head.subarray(0, headEnd).toString("latin1");
+    const length = Number(/content-length: (\d+)/i.exec(head)?.[1]);
+    if (!head.startsWith("HTTP/1.1 200") || length !== bodyBytes) throw new Error(`a wrong answer: ${head}`);
+    progress.left = length - (progress.head.length - headEnd - 4);
+  }
+  if (progress.left < 0) throw new Error("an answer was longer than it said");
+  return progress.left === 0;
+}

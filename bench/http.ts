@@ -1,0 +1,198 @@
+/**
+ * Cached bodies over HTTP against nginx, in turn on the same machine: CPU a request of the serving process, and
+ * throughput of large bodies.
+ *
+ * CPU is user and system time of all threads of the server (of nginx: its worker), over a fixed number of requests
+ * after a warm-up: under a neighbour's load it moves by a tenth where requests a second halve.
+ * Source: design.md §13; reference/http.md.
+ * @module
+ */
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { idFromBytes } from "../src/arweave/id.ts";
+import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
+import { runLoad } from "./http-client.ts";
+
+/** A size of body: how many there are, how often they are asked for, and what design.md asks for. */
+type Case = Readonly<{
+  name: string;
+  bytes: number;
+  bodies: number;
+  connections: number;
+  requests: Readonly<Record<BenchSize, number>>;
+  measure: "CPU a request" | "throughput";
+  target: string;
+}>;
+
+const cases: readonly Case[] = [
+  body("1 KiB", 2 ** 10, 1_000, 64, 60_000, "CPU a request", "≤ 1.2"),
+  body("64 KiB", 2 ** 16, 500, 64, 20_000, "CPU a request", "≤ 1.1"),
+  body("256 KiB", 2 ** 18, 200, 32, 8_000, "CPU a request", "≤ 0.7"),
+  body("1 MiB", 2 ** 20, 100, 8, 3_000, "throughput", "≥ 1.1"),
+  body("100 MiB", 100 * 2 ** 20, 2, 4, 40, "throughput", "≥ 1.1"),
+];
+
+const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 5 };
+
+/** A server under measurement. */
+type Served = Readonly<{ port: number; pid: number; pathOf: (id: string) => string }>;
+
+/** Clock ticks a second, as /proc counts CPU time. */
+const ticksPerSecond = 100;
+
+/** Bodies of each size, from Cairn and from nginx. */
+export const http: Bench = {
+  name: "http",
+  measure: async (size) => {
+    if (Bun.which("nginx") === null) return [{ name: "cached bodies", figure: "no nginx on this machine" }];
+    const folder = mkdtempSync(join(tmpdir(), "cairn-bench-"));
+    const bodies = writeBodies(folder, size);
+    const [cairn, nginx] = [await startCairn(folder, bodies), await startNginx(folder)];
+    try {
+      const rows: BenchRow[] = [];
+      for (const one of cases)
+        rows.push(await measureCase(one, size, bodies.get(one.name) ?? [], cairn, nginx));
+      return rows;
+    } finally {
+      cairn.stop();
+      nginx.stop();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+function body(
+  name: string,
+  bytes: number,
+  bodies: number,
+  connections: number,
+  large: number,
+  measure: Case["measure"],
+  target: string,
+): Case {
+  const small = Math.max(4, Math.round(large / 500));
+  return { name, bytes, bodies, connections, requests: { small, large }, measure, target };
+}
+
+async function measureCase(
+  { name, bytes, connections, requests, measure, target }: Case,
+  size: BenchSize,
+  ids: readonly string[],
+  cairn: Served,
+  nginx: Served,
+): Promise<BenchRow> {
+  const run = async ({ port, pid, pathOf }: Served) => {
+    const load = { port, paths: ids.map(pathOf), bodyBytes: bytes, connections, requests: requests[size] };
+    const [cpuBefore, startedAt] = [cpuSeconds(pid), performance.now()];
+    await runLoad(load);
+    const seconds = (performance.now() - startedAt) / 1_000;
+    const cpu = cpuSeconds(pid) - cpuBefore;
+    return { cpuMicros: (cpu * 1e6) / requests[size], rate: (bytes * requests[size]) / seconds };
+  };
+  await run(cairn);
+  await run(nginx);
+  const pairs: { ours: Awaited<ReturnType<typeof run>>; theirs: Awaited<ReturnType<typeof run>> }[] = [];
+  for (let round = 0; round < rounds[size]; round += 1)
+    pairs.push({ ours: await run(cairn), theirs: await run(nginx) });
+  const pick = measure === "throughput" ? "rate" : "cpuMicros";
+  const show = (value: number) =>
+    measure === "throughput" ? `${(value / 1e9).toFixed(2)} GB/s` : `${value.toFixed(1)} µs CPU`;
+  const ours = median(pairs.map((pair) => pair.ours[pick]));
+  const theirs = median(pairs.map((pair) => pair.theirs[pick]));
+  const cpuRatio = median(pairs.map((pair) => pair.ours.cpuMicros / pair.theirs.cpuMicros)).toFixed(2);
+  return {
+    name: `cached body ${name}, ${measure}`,
+    figure: measure === "throughput" ? `${show(ours)} (CPU ${cpuRatio} ×)` : show(ours),
+    reference: `nginx ${show(theirs)}`,
+    ratio: median(pairs.map((pair) => pair.ours[pick] / pair.theirs[pick])),
+    target,
+  };
+}
+
+/** Files named by ids, in one folder. */
+function writeBodies(folder: string, size: BenchSize): ReadonlyMap<string, readonly string[]> {
+  mkdirSync(join(folder, "bodies"));
+  return new Map(
+    cases.map(({ name, bytes, bodies }) => {
+      const count = size === "small" ? Math.min(2, bodies) : bodies;
+      const ids = Array.from({ length: count }, (_, index) => {
+        const id = idFromBytes(new Bun.CryptoHasher("sha256").update(`${name} ${index}`).digest());
+        writeFileSync(join(folder, "bodies", id), Buffer.alloc(bytes, index + 1));
+        return id;
+      });
+      return [name, ids] as const;
+    }),
+  );
+}
+
+async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly string[]>) {
+  const list = cases
+    .flatMap(({ name, bytes }) => (bodies.get(name) ?? []).map((id) => `${id}:${bytes}`))
+    .join(",");
+  const program = resolve(import.meta.dir, "http-served.ts");
+  const child = Bun.spawn([...pinned(0), process.execPath, program, join(folder, "bodies"), list], {
+    stdout: "pipe",
+  });
+  const { value } = await child.stdout.getReader().read();
+  const port = Number(Buffer.from(value ?? []).toString());
+  return { port, pid: child.pid, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
+}
+
+/** One worker, sendfile, open files kept, as many headers as ours. */
+async function startNginx(folder: string) {
+  const port = await freePort();
+  const headers = Array.from(
+    { length: 13 },
+    (_, index) => `add_header X-Header-${index} "value of header ${index}";`,
+  );
+  const config = `
+${process.getuid?.() === 0 ? "user root;" : ""} daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log; worker_processes 1;
+events { worker_connections 1024; }
+http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000; default_type image/png;
+  open_file_cache max=10000; open_file_cache_valid 3600s;
+  client_body_temp_path ${folder}/t1; proxy_temp_path ${folder}/t2; fastcgi_temp_path ${folder}/t3;
+  uwsgi_temp_path ${folder}/t4; scgi_temp_path ${folder}/t5;
+  server { listen 127.0.0.1:${port}; root ${folder}/bodies; ${headers.join(" ")} } }`;
+  writeFileSync(join(folder, "nginx.conf"), config);
+  const child = Bun.spawn([
+    ...pinned(0),
+    "nginx",
+    "-c",
+    join(folder, "nginx.conf"),
+    "-e",
+    join(folder, "error.log"),
+  ]);
+  const worker = await workerOf(child.pid);
+  return { port, pid: worker, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
+}
+
+/** Keeps a server to one core where that can be done, so that the client has another. */
+function pinned(core: number): string[] {
+  return Bun.which("taskset") === null || navigator.hardwareConcurrency < 2
+    ? []
+    : ["taskset", "-c", String(core)];
+}
+
+async function freePort(): Promise<number> {
+  const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
+  const { port } = server;
+  server.stop(true);
+  return port;
+}
+
+/** The process that serves: nginx's only child. */
+async function workerOf(pid: number): Promise<number> {
+  for (let round = 0; round < 100; round += 1) {
+    await Bun.sleep(20);
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim();
+    if (children !== "") return Number(children.split(" ")[0]);
+  }
+  throw new Error("nginx has no worker");
+}
+
+/** User and system time of a process and its threads, in seconds. */
+function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}

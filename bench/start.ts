@@ -1,0 +1,91 @@
+/**
+ * How long the program takes from nothing to its first answer, and how much memory it holds when it has nothing to do.
+ * @module
+ */
+import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
+
+const root = resolve(import.meta.dir, "..");
+const binary = resolve(root, "dist/cairn");
+const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 7 };
+
+/** How long it is left alone before its memory is read. Milliseconds. */
+const idleMs = 3_000;
+
+/** Start of `serve` on an empty folder, from source and as a binary where `bun run build` has made one. */
+export const startBench: Bench = {
+  name: "start",
+  measure: async (size) => {
+    const rows = await measureStarts(
+      "from source",
+      [process.execPath, resolve(root, "src/main.ts")],
+      rounds[size],
+    );
+    if (!existsSync(binary)) return rows;
+    return [...rows, ...(await measureStarts("binary", [binary], rounds[size], "≤ 50 ms"))];
+  },
+};
+
+async function measureStarts(
+  name: string,
+  command: readonly string[],
+  count: number,
+  target?: string,
+): Promise<BenchRow[]> {
+  const starts: { answerMs: number; idleMiB: number }[] = [];
+  for (let round = 0; round < count; round += 1) starts.push(await startOnce(command, round === 0));
+  const answerMs = median(starts.map((start) => start.answerMs));
+  return [
+    {
+      name: `start to first answer, ${name}`,
+      figure: `${answerMs.toFixed(0)} ms`,
+      ...(target ? { target } : {}),
+    },
+    {
+      name: `memory when idle, ${name}`,
+      figure: `${starts[0]?.idleMiB.toFixed(0)} MiB`,
+      target: "≤ 120 MiB",
+    },
+  ];
+}
+
+async function startOnce(command: readonly string[], readsMemory: boolean) {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-start-"));
+  const startedAt = performance.now();
+  const child = Bun.spawn([...command, "serve", "--port", "0", "--json"], {
+    // Nobody listens there: the start must not wait for the chain.
+    env: { ...process.env, DATA_DIR: folder, TRUSTED_NODE_URL: "http://127.0.0.1:9", LOG_LEVEL: "error" },
+    stdout: "pipe",
+    stderr: "ignore",
+  });
+  try {
+    const { gateway } = JSON.parse(await firstLine(child.stdout));
+    const answer = await fetch(`${gateway}/svc/healthcheck`);
+    if (answer.status !== 200) throw new Error(`the healthcheck answered ${answer.status}`);
+    const answerMs = performance.now() - startedAt;
+    if (readsMemory) await Bun.sleep(idleMs);
+    return { answerMs, idleMiB: residentMiB(child.pid) };
+  } finally {
+    child.kill("SIGKILL");
+    await child.exited;
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+async function firstLine(stream: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const piece of stream) {
+    text += decoder.decode(piece, { stream: true });
+    const end = text.indexOf("\n");
+    if (end >= 0) return text.slice(0, end);
+  }
+  throw new Error("the program ended before it said where it listens");
+}
+
+function residentMiB(pid: number): number {
+  const kibibytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Number(kibibytes) / 1_024;
+}
