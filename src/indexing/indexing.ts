@@ -23,6 +23,7 @@ import { type Mempool, openMempool } from "./mempool.ts";
 import { openMissing } from "./missing.ts";
 import type { Loop, LoopStatus } from "./supervise.ts";
 import { type BundleLimits, bundleLimitsDefault } from "./unbundle.ts";
+import { openUpkeep } from "./upkeep.ts";
 
 /** Who is told what the index gained or lost; called in order, and must not throw. */
 export type IndexingHooks = Readonly<{
@@ -43,6 +44,8 @@ export type IndexingTimes = Readonly<{
   queueMs: number;
   /** Between two looks at the mempool. */
   mempoolMs: number;
+  /** Between two rounds of upkeep. */
+  upkeepMs: number;
   /** How long a node may stand below our tip on our own chain before our blocks above it go; less for a node of this machine. */
   shrinkGraceMs: number;
   /** How long a transaction may be in no mempool and in no block before its pending row goes. */
@@ -54,6 +57,7 @@ export const indexingTimesDefault: IndexingTimes = {
   retryMs: 200,
   queueMs: 1_000,
   mempoolMs: 5_000,
+  upkeepMs: 5 * 60_000,
   shrinkGraceMs: 60_000,
   goneGraceMs: 60_000,
 };
@@ -91,6 +95,7 @@ export type IndexingStatus = Readonly<{
   bundles: BundlesStatus;
   missing: LoopStatus;
   mempool: LoopStatus | undefined;
+  upkeep: LoopStatus;
   /** What is wrong, in sentences for people; empty when all is well. */
   reasons: readonly string[];
 }>;
@@ -180,16 +185,27 @@ export function openIndexing(options: IndexingOptions): Indexing {
       mempool?.reload();
     },
   });
-  return together({ follower, bundles, missing, mempool }, clock);
+  const upkeep = openUpkeep({
+    ...options,
+    intervalMs: times.upkeepMs,
+    onExpired: () => mempool?.reload(),
+  });
+  return together({ follower, bundles, missing, mempool, upkeep }, clock);
 }
 
 function isOwnMachine(url: string): boolean {
   return ["127.0.0.1", "localhost", "[::1]"].includes(new URL(url).hostname);
 }
 
-type Parts = Readonly<{ follower: Follower; bundles: Bundles; missing: Loop; mempool: Mempool | undefined }>;
+type Parts = Readonly<{
+  follower: Follower;
+  bundles: Bundles;
+  missing: Loop;
+  mempool: Mempool | undefined;
+  upkeep: Loop;
+}>;
 
-function together({ follower, bundles, missing, mempool }: Parts, clock: Clock): Indexing {
+function together({ follower, bundles, missing, mempool, upkeep }: Parts, clock: Clock): Indexing {
   return {
     wake: () => {
       follower.wake();
@@ -202,22 +218,24 @@ function together({ follower, bundles, missing, mempool }: Parts, clock: Clock):
         bundles: bundles.status(),
         missing: missing.status(),
         mempool: mempool?.status(),
+        upkeep: upkeep.status(),
       };
       return { ...status, reasons: reasonsOf(status, clock()) };
     },
     close: async () => {
       await follower.close();
-      await Promise.all([bundles.close(), missing.close(), mempool?.close()]);
+      await Promise.all([bundles.close(), missing.close(), mempool?.close(), upkeep.close()]);
     },
   };
 }
 
 function reasonsOf(status: Omit<IndexingStatus, "reasons">, now: number): string[] {
-  const { follow, bundles, missing, mempool } = status;
+  const { follow, bundles, missing, mempool, upkeep } = status;
   const loops: readonly (readonly [string, LoopStatus | undefined])[] = [
     ["following the chain", follow],
     ["missing transactions", missing],
     ["the mempool", mempool],
+    ["upkeep of the index", upkeep],
     ...bundles.lanes.map((lane, index) => [`bundles (${index + 1})`, lane] as const),
   ];
   const { lag } = follow;

@@ -3,8 +3,11 @@
  * @module
  */
 import { createServer } from "node:http";
+import { chunkSpans, dataTreeOf } from "../../src/arweave/data-root.ts";
 import type { Id } from "../../src/arweave/id.ts";
-import { chainTo, type ScriptedBlock, type ScriptedTransaction } from "./scripted-chain.ts";
+import { buildTxTree } from "../../src/arweave/tx-root.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { chainTo, rootOf, type ScriptedBlock, type ScriptedTransaction } from "./scripted-chain.ts";
 
 /** What a request meets instead of its answer; undefined: its answer. */
 export type Fault =
@@ -82,6 +85,8 @@ export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode
         return transactionAnswer(second, true);
       case "tx":
         return second === "pending" ? json([...mempool.keys()]) : transactionAnswer(second, false);
+      case "chunk":
+        return chunkAnswer(blocks, second);
       default:
         return say("Request type not found.", 400);
     }
@@ -118,6 +123,37 @@ export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode
         server.close(() => resolve());
       }),
   };
+}
+
+/** The chunk that covers a byte of the weave, asked for by its 1-based offset, with both of its proofs. */
+function chunkAnswer(blocks: readonly ScriptedBlock[], offset: string): Said {
+  const at = BigInt(offset) - 1n;
+  const block = blocks.find(({ weaveSize }) => at < weaveSize);
+  if (block === undefined) return say("", 404);
+  const start = block.weaveSize - block.blockSize;
+  const placed = block.transactions.map(({ transaction: { id, format, dataSize, ...rest } }, index) => {
+    return {
+      id,
+      format,
+      dataSize,
+      dataRoot: format === 1 ? rootOf(block.transactions[index]!.data) : rest.dataRoot,
+    };
+  });
+  const place = buildTxTree(placed, "padded").places.find(
+    (one) => start + one.start <= at && at < start + one.end,
+  );
+  const data = block.transactions.find(({ transaction }) => transaction.id === place?.id)?.data;
+  if (place === undefined || data === undefined) return say("", 404);
+  const byte = Number(at - start - place.start);
+  const spans = chunkSpans(data.length, "plain");
+  const index = spans.findIndex((span) => span.start <= byte && byte < span.end);
+  const span = spans[index]!;
+  return json({
+    chunk: encodeBase64url(data.subarray(span.start, span.end)),
+    data_path: encodeBase64url(dataTreeOf(data, "plain").path(index)),
+    tx_path: encodeBase64url(place.path()),
+    packing: "unpacked",
+  });
 }
 
 type Said = Readonly<{ status: number; body: Uint8Array }>;

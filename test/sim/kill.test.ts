@@ -1,0 +1,74 @@
+/**
+ * A process that is killed at any moment, again and again, while the chain goes on: the next one goes on without a hand
+ * being laid on it, and in the end no row is lost and none is there twice.
+ *
+ * CAIRN_SEED runs one seed alone.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { resolve } from "node:path";
+import { createRandom, openFolder } from "../indexing/samples.ts";
+import { openWhole, untilWhole } from "../indexing/whole.ts";
+import { expectIndexToEqual } from "./expected.ts";
+import { ancestorAt, chainTo, createScript, growBranch, type ScriptedBlock } from "./scripted-chain.ts";
+import { openScriptedNode } from "./scripted-node.ts";
+
+const { CAIRN_SEED } = process.env;
+const seeds = CAIRN_SEED === undefined ? [1, 2] : [Number(CAIRN_SEED)];
+const kills = 8;
+const none = new AbortController().signal;
+
+async function begin(folder: string, url: string) {
+  const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "kill-child.ts"), folder, url], {
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const { done } = await child.stdout.getReader().read();
+  if (done) throw new Error(`the process ended by itself: ${await child.exited}`);
+  return child;
+}
+
+async function run(seed: number): Promise<void> {
+  const script = createScript(seed);
+  const random = createRandom(seed * 31);
+  const folder = openFolder();
+  let tip: ScriptedBlock = growBranch(script, undefined, 30);
+  const node = await openScriptedNode(tip);
+  for (let killed = 0; killed < kills; killed += 1) {
+    const child = await begin(folder.path, node.url);
+    await Bun.sleep(random() * 250);
+    const depth = random() < 0.5 ? Math.floor(random() * 12) : 0;
+    tip = growBranch(script, ancestorAt(tip, Math.max(0, tip.height - depth)), 3 + Math.floor(random() * 10));
+    node.setTip(tip);
+    await Bun.sleep(random() * 250);
+    child.kill("SIGKILL");
+    await child.exited;
+  }
+  const whole = await openWhole({ folder: folder.path, nodeUrls: [node.url] });
+  const isSettled = () => {
+    const { bundlesQueued, bundlesFailed, missingTransactions } = whole.reader.counts();
+    const isDone = bundlesQueued === 0 && bundlesFailed === 0 && missingTransactions === 0;
+    return isDone && whole.reader.tip()?.hash === tip.hash;
+  };
+  await untilWhole(`seed ${seed} settles`, isSettled, whole);
+  expectIndexToEqual(whole.reader, tip);
+  for (const { transactions } of chainTo(tip).slice(-10))
+    for (const { transaction, data } of transactions) {
+      const open = await whole.content.open(transaction.id, none);
+      if (data.length > 0)
+        expect(Buffer.compare(await open.bytes({ start: 0, end: data.length }, none), data)).toBe(0);
+    }
+  await whole.close();
+  await node.stop();
+  folder.remove();
+}
+
+describe("kill -9", () => {
+  test.each(seeds)(
+    "loses nothing and doubles nothing (seed %p)",
+    async (seed) => {
+      console.log(`test/sim/kill.test.ts: seed ${seed}`);
+      await run(seed);
+    },
+    60_000,
+  );
+});
