@@ -4,7 +4,17 @@
  * have it open.
  * @module
  */
-import { close, constants, fdatasync, fstat, ftruncate, lstatSync, open, read, write } from "node:fs";
+import {
+  close,
+  constants,
+  fdatasync,
+  fstat,
+  ftruncate,
+  lstatSync,
+  open as openFile,
+  read,
+  write,
+} from "node:fs";
 import { mkdir, readdir, rm, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -50,7 +60,7 @@ export type ExtentFiles = Readonly<{
 const handlesMax = 128;
 
 const system = {
-  open: promisify(open),
+  open: promisify(openFile),
   close: promisify(close),
   fdatasync: promisify(fdatasync),
   ftruncate: promisify(ftruncate),
@@ -70,6 +80,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
     max: handlesMax,
     dispose: (handle) => void handle.then(retire, () => undefined), // one that failed to open has nothing to close
   });
+  const open = new Set<Promise<void>>(); // until each is closed
   const pathOf = (name: string) => join(folder, name.slice(0, 2), name);
 
   /** Uses the handle of a file; opens it when it is not. */
@@ -98,9 +109,14 @@ export function openExtentFiles(folder: string): ExtentFiles {
     if (known !== undefined) return known;
     const opening = openHandle(pathOf(name), size);
     handles.set(name, opening);
-    opening.catch(() => {
-      if (handles.peek(name) === opening) handles.delete(name);
-    });
+    const ended = opening.then(
+      (handle) => handle.closed.promise,
+      () => {
+        if (handles.peek(name) === opening) handles.delete(name);
+      },
+    );
+    open.add(ended);
+    void ended.finally(() => open.delete(ended));
     return opening;
   }
 
@@ -139,9 +155,8 @@ export function openExtentFiles(folder: string): ExtentFiles {
     },
     walk: () => walkFolders(folder),
     async close() {
-      const open = [...handles.values()];
       handles.clear();
-      await Promise.allSettled(open.map(async (handle) => (await handle).closed.promise));
+      await Promise.all(open);
     },
   };
 }

@@ -218,7 +218,11 @@ function createWrites(parts: { roots: Roots; files: ExtentFiles; room: Room; log
 
   async function storeInRoom(root: Root, start: number, bytes: Uint8Array): Promise<Stored> {
     const result = await files.write(root.name, root.size, start, bytes);
-    if (result.kind === "full") room.noteFull();
+    if (result.kind === "full") {
+      room.noteFull();
+      // What was written before the disk was full is of no use, and would take room that nobody counts.
+      if (root.bytes === 0 && root.users === 1) await files.remove(root.name);
+    }
     if (result.kind === "trouble") log.error("content could not be written", { code: result.code });
     if (result.kind === "lost") return "lost";
     if (result.kind !== "written" || root.isGone) return "refused";
