@@ -21,6 +21,8 @@ export type Gate = Readonly<{
   checkSpan: (place: Place, span: ByteSpan) => Promise<void>;
   /** Whether content whose hash is not known must be hashed before any of it leaves. */
   mustHash: (size: number) => boolean;
+  /** Whether any id or hash is refused: while none is, nothing has to be asked. */
+  refuses: () => boolean;
 }>;
 
 /** Items looked at in one query: a slice of about 2 ms. */
@@ -46,13 +48,16 @@ export function createGate(reader: Pick<IndexReader, "itemsWithin">, refusals: R
     );
   }
 
+  const refuses = () => refusals.has("id") || refusals.has("hash");
+
   return {
+    refuses,
     checkId(id, rootId, digest) {
       if (isRefused({ id, digest })) throw new Failure("blocked", { id });
       if (rootId !== id && refusals.isBlockedId(rootId)) throw new Failure("blocked", { id, rootId });
     },
     async checkSpan(place, span) {
-      if (span.start >= span.end || !(refusals.has("id") || refusals.has("hash"))) return;
+      if (span.start >= span.end || !refuses()) return;
       const found = await findRefused(rootPlace(place), span);
       if (found !== undefined) throw new Failure("blocked", { id: found.id });
     },

@@ -7,6 +7,7 @@
  * Source: design.md §5; contract.md §2.
  * @module
  */
+import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { createChunks } from "../chain/chunks.ts";
 import type { Gateways } from "../chain/gateways.ts";
@@ -44,6 +45,11 @@ export type OpenContent = Readonly<{
   stable: boolean;
   /** From a source that the operator trusts, or verified. */
   trusted: boolean;
+  /**
+   * Rejects with Failure `blocked` unless a span may leave. The three below ask for themselves; this is for answers that
+   * carry no bytes, and for all spans of an answer before the first of them leaves.
+   */
+  check: (span: ByteSpan, signal: AbortSignal) => Promise<void>;
   /** Whether a span can be answered from this disk. */
   cached: (span: ByteSpan) => boolean;
   /**
@@ -113,6 +119,10 @@ export type ContentParts = Readonly<{
 /** Longest that an id which the index does not have is looked for elsewhere. Milliseconds. */
 const findMsMax = 30_000;
 
+/** Hashes of what gateways gave, which is not kept, are remembered for as long as its description is. Milliseconds. */
+const digestKeptMs = 60_000;
+const digestsMax = 10_000;
+
 /** Puts content together. Its parts are closed by who opened them. */
 export function openContent(parts: ContentParts): GatewayContentStore {
   const { reader, extents, nodes, gateways } = parts;
@@ -122,7 +132,8 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   const fill = createFill({ extents, chunks, bodies, life: life.signal });
   const elsewhere = createElsewhere({ bodies, gateways, fill });
   const gate = createGate(reader, parts.refusals);
-  const openParts = { extents, fill, gate, gateways };
+  const digests = new LRUCache<Id, Uint8Array>({ max: digestsMax, ttl: digestKeptMs });
+  const openParts = { extents, fill, gate, gateways, digests };
 
   function openHere(id: Id): OpenContent | undefined {
     const located = reader.locate(id);

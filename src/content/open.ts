@@ -16,7 +16,13 @@ import type { Found } from "./elsewhere.ts";
 import { type ReadParts, readSpan, readWhole } from "./read.ts";
 
 /** What opening needs. */
-export type OpenParts = ReadParts & Readonly<{ gate: Gate; gateways: Gateways }>;
+export type OpenParts = ReadParts &
+  Readonly<{
+    gate: Gate;
+    gateways: Gateways;
+    /** SHA-256 of what gateways gave. */
+    digests: Pick<Map<Id, Uint8Array>, "get"> & Readonly<{ set: (id: Id, digest: Uint8Array) => unknown }>;
+  }>;
 
 /** `bytes` gives no more: a caller that wants more reads it as it comes. */
 export const contentBufferBytesMax = 256 * 2 ** 20;
@@ -28,7 +34,7 @@ const hashedAtOnceMax = 2 ** 20;
 const learntBytesMax = 64 * 2 ** 20;
 
 /** A slice of a root's data, and what is known of it. */
-type Slice = Omit<OpenContent, "cached" | "read" | "bytes" | "file" | "root"> &
+type Slice = Omit<OpenContent, "check" | "cached" | "read" | "bytes" | "file" | "root"> &
   Readonly<{
     root: RootSpec;
     place: Place | undefined; // where the index has it
@@ -65,7 +71,7 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
 
 /** Opens what was found elsewhere. */
 export function openFound(parts: OpenParts, id: Id, found: Found): OpenContent {
-  if (found.kind === "gateway") return openAtGateway(parts.gateways, id, found.content);
+  if (found.kind === "gateway") return openAtGateway(parts, id, found.content);
   const { root, contentType, contentEncoding } = found;
   return openSlice(parts, {
     id,
@@ -94,20 +100,30 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
 
   /** Hashes the content, all of it. */
   async function learnDigest(signal: AbortSignal): Promise<Uint8Array> {
-    const hasher = new Bun.CryptoHasher("sha256");
     const span = rootSpan({ start: 0, end: size });
-    for await (const piece of readSpan(parts, root, span, signal)) hasher.update(piece);
-    const digest = new Uint8Array(hasher.digest());
+    const digest = await digestOf(readSpan(parts, root, span, signal));
     if (isWholeRoot) extents.setDigest(root, digest);
+    return digest;
+  }
+
+  /** The hash of the data in which an item lies, where it is known or all of that data is here. */
+  async function rootDigest(signal: AbortSignal): Promise<Uint8Array | undefined> {
+    const known = extents.digest(root);
+    const whole = { start: 0, end: root.size };
+    if (known !== undefined || !gate.mustHash(root.size) || !extents.present(root, whole)) return known;
+    const digest = await digestOf(readSpan(parts, root, whole, signal));
+    extents.setDigest(root, digest);
     return digest;
   }
 
   /** Rejects with Failure `blocked` unless the span may leave. */
   async function mayLeave(span: ByteSpan, signal: AbortSignal): Promise<void> {
+    if (!gate.refuses()) return;
+    gate.checkId(slice.id, root.id, digestNow());
     if (place !== undefined) await gate.checkSpan(place, rootSpan(span));
-    if (digestNow() === undefined && gate.mustHash(size)) {
+    if (digestNow() === undefined && gate.mustHash(size))
       gate.checkId(slice.id, root.id, await learnDigest(signal));
-    }
+    if (!isWholeRoot) gate.checkId(slice.id, root.id, await rootDigest(signal));
   }
 
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
@@ -126,6 +142,7 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
     root,
     dataOffset,
     size,
+    check: mayLeave,
     cached: (span) => extents.present(root, rootSpan(span)),
     read,
     async bytes(span, signal) {
@@ -149,8 +166,28 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
 }
 
 /** Content on a gateway's word: passed through, never kept, never verified. */
-function openAtGateway(gateways: Gateways, id: Id, content: GatewayContent): OpenContent {
+function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenContent {
+  const { gateways, gate, digests } = parts;
   const { size, contentType, contentEncoding } = content;
+
+  async function learnDigest(signal: AbortSignal): Promise<Uint8Array> {
+    const digest = await digestOf(gateways.read(id, content, { start: 0, end: size }, signal));
+    digests.set(id, digest);
+    return digest;
+  }
+
+  /** Rejects with Failure `blocked` unless the content may leave. */
+  async function mayLeave(signal: AbortSignal): Promise<void> {
+    if (!gate.refuses()) return;
+    gate.checkId(id, id, undefined);
+    if (size > 0 && gate.mustHash(size)) gate.checkId(id, id, digests.get(id) ?? (await learnDigest(signal)));
+  }
+
+  async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
+    await mayLeave(signal);
+    if (span.start < span.end) yield* gateways.read(id, content, span, signal);
+  }
+
   return {
     id,
     root: undefined,
@@ -162,14 +199,14 @@ function openAtGateway(gateways: Gateways, id: Id, content: GatewayContent): Ope
     verified: false,
     stable: false,
     trusted: true,
+    check: (_span, signal) => mayLeave(signal),
     cached: ({ start, end }) => start === end,
-    read: (span, signal) => gateways.read(id, content, span, signal),
+    read,
     async bytes(span, signal) {
       assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
       const bytes = new Uint8Array(span.end - span.start);
       let at = 0;
-      if (bytes.length === 0) return bytes;
-      for await (const piece of gateways.read(id, content, span, signal)) {
+      for await (const piece of read(span, signal)) {
         bytes.set(piece, at);
         at += piece.length;
       }
@@ -177,4 +214,10 @@ function openAtGateway(gateways: Gateways, id: Id, content: GatewayContent): Ope
     },
     file: async () => undefined,
   };
+}
+
+async function digestOf(pieces: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  for await (const piece of pieces) hasher.update(piece);
+  return new Uint8Array(hasher.digest());
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import { failures } from "../failures.ts";
-import { type ByteSpan, contentRange, readRange } from "../lib/range.ts";
+import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import { jsonAnswer } from "./answers.ts";
 import { namesTag, rangeThatCounts } from "./conditional.ts";
 import { type ContentBody, type ReadableContent, spanBody, spansBody } from "./content-body.ts";
@@ -47,10 +47,12 @@ export async function contentAnswer(
   bufferBytesMax: number,
 ): Promise<Response> {
   const tag = whole.get("ETag") ?? "";
-  if (namesTag(wish.ifNoneMatch, tag))
-    return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
   const { size } = content;
   const meaning = readRange(rangeThatCounts(wish.range, wish.ifRange, tag), size);
+  // An answer without a body tells no more than the one with it, and the second of two spans no more than both.
+  for (const span of spansOf(meaning, size)) await content.check(span, wish.signal);
+  if (namesTag(wish.ifNoneMatch, tag))
+    return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
   if (meaning.kind === "unsatisfiable") return unsatisfiable(size, whole);
   if (meaning.kind === "whole") {
     const headers = new Headers(whole);
@@ -66,6 +68,12 @@ export async function contentAnswer(
     return await send(206, headers, only.end - only.start, wish.headOnly, read);
   }
   return await sendSpans(content, headers, tag, meaning.spans, wish, bufferBytesMax);
+}
+
+/** What a request asks to see. */
+function spansOf(meaning: RangeMeaning, size: number): readonly ByteSpan[] {
+  if (meaning.kind === "spans") return meaning.spans;
+  return meaning.kind === "whole" ? [{ start: 0, end: size }] : [];
 }
 
 /**

@@ -11,7 +11,7 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { MultipartFrame } from "./multipart.ts";
 
 /** As much of content as an answer reads. */
-export type ReadableContent = Pick<OpenContent, "size" | "bytes" | "read" | "file"> &
+export type ReadableContent = Pick<OpenContent, "size" | "check" | "bytes" | "read" | "file"> &
   Readonly<{
     /** A span that is in memory, without copying it. */
     blob?: (span: ByteSpan) => Blob;

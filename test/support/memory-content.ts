@@ -94,6 +94,9 @@ export function createMemoryContent(): MemoryContent {
       verified: item.verified ?? true,
       stable: item.stable ?? true,
       trusted: true,
+      check: async () => {
+        if (blocked.has(id)) throw new Failure("blocked", { id });
+      },
       cached: () => from !== "source",
       read,
       bytes: async (span) => {

@@ -86,6 +86,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     request: FindRequest,
   ): Promise<Found> => {
     const whole = { start: 0, end: content.size };
+    const era = hits.era();
     const cached = content.cached(whole);
     const bytes = await content.bytes(whole, request.signal);
     const digest = content.digest ?? sha256(bytes);
@@ -96,7 +97,8 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       dependsOn: about.manifestId === undefined ? [content.id] : [content.id, about.manifestId],
       goodUntil: content.stable && content.verified ? Number.POSITIVE_INFINITY : clock() + changeableKeptMs,
     };
-    hits.put(request.key, hit);
+    // What was refused meanwhile must not come back into memory.
+    if (hits.era() === era) hits.put(request.key, hit);
     const headers = cached ? hit.headers : headersOf(content, digest, false, about);
     return { kind: "content", content: contentInMemory(body), headers };
   };
@@ -131,6 +133,8 @@ function contentInMemory(body: Blob): ReadableContent {
   const part = ({ start, end }: ByteSpan) => body.slice(start, end);
   return {
     size: body.size,
+    // What is in memory was asked about when it came, and leaves memory with every new refusal.
+    check: async () => undefined,
     blob: part,
     bytes: (span) => part(span).bytes(),
     read: async function* (span) {

@@ -29,6 +29,8 @@ export type Hits = Readonly<{
   /** Leaves behind what depends on an id. */
   forget: (id: Id) => void;
   clear: () => void;
+  /** Changes with every `clear`: what was read before one may not be put after it. */
+  era: () => number;
   bytes: () => number;
   count: () => number;
 }>;
@@ -42,6 +44,7 @@ const entryBytes = 2_048;
 /** Creates an empty memory of at most `bytesMax` bytes; 0 keeps nothing. */
 export function createHits(bytesMax: number, clock: Clock): Hits {
   const byId = new Map<Id, Set<string>>();
+  let era = 0;
   const entries = new LRUCache<string, Hit>({
     maxSize: Math.max(1, bytesMax),
     sizeCalculation: ({ body }, address) => body.size + 2 * address.length + entryBytes,
@@ -62,7 +65,11 @@ export function createHits(bytesMax: number, clock: Clock): Hits {
     forget: (id) => {
       for (const address of [...(byId.get(id) ?? [])]) entries.delete(address);
     },
-    clear: () => entries.clear(),
+    clear: () => {
+      era += 1;
+      entries.clear();
+    },
+    era: () => era,
     bytes: () => entries.calculatedSize,
     count: () => entries.size,
   };
