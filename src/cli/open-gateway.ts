@@ -125,6 +125,7 @@ function surfaceOf(parts: SurfaceParts, onPosted: () => void): Gateway {
   return createGateway({
     reader,
     content: sources.content,
+    refusals: sources.moderation,
     nodes: sources.nodes,
     chunkNodes: sources.chunkNodes,
     gatewayUrls: config.TRUSTED_GATEWAYS_URLS,

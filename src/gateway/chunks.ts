@@ -12,6 +12,7 @@ import { Failure } from "../failures.ts";
 import type { IndexReader, WeaveSpan } from "../store/index-reader.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
+import type { RelayedData } from "./relayed-data.ts";
 
 /** A chunk with its proofs. */
 export type FoundChunk = Readonly<{
@@ -43,6 +44,7 @@ export type ChunksOptions = Readonly<{
   provenChunks: ProvenChunks;
   relay: Relay;
   proofs: ChunkProofs;
+  relayedData: RelayedData;
 }>;
 
 /** How long a node's chunk that cannot be checked is given again. Milliseconds. */
@@ -50,7 +52,7 @@ const keptMs = 10_000;
 
 /** Creates the finder of chunks. */
 export function createChunks(options: ChunksOptions): Chunks {
-  const { reader, content, provenChunks, relay, proofs } = options;
+  const { reader, content, provenChunks, relay, proofs, relayedData } = options;
 
   const followed = async (
     transaction: WeaveSpan,
@@ -88,7 +90,9 @@ export function createChunks(options: ChunksOptions): Chunks {
     const answer = await relay.get(`/chunk/${offset}`, keptMs, signal);
     if (answer.status !== 200) throw new Failure("not_found", { offset, status: answer.status });
     const text = new TextDecoder().decode(answer.body);
-    return { ...readUnfollowed(text, offset), verified: false, transaction: undefined, dataStart: 0 };
+    const read = readUnfollowed(text, offset);
+    relayedData.checkBytes(read.served.chunk);
+    return { ...read, verified: false, transaction: undefined, dataStart: 0 };
   };
 
   return {

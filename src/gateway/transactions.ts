@@ -13,6 +13,7 @@ import type { IndexReader } from "../store/index-reader.ts";
 import { type ChainAnswer, jsonOf, nodeTexts, relayed, textAnswerOf } from "./chain-answer.ts";
 import { encodedBody } from "./encoded-data.ts";
 import type { Relay } from "./relay.ts";
+import type { RelayedData } from "./relayed-data.ts";
 
 /** Transactions in a node's words. */
 export type Transactions = Readonly<{
@@ -30,6 +31,7 @@ export type TransactionsOptions = Readonly<{
   reader: Pick<IndexReader, "transactionStatus" | "transactionText" | "weaveSpan">;
   content: Pick<Content, "open">;
   relay: Relay;
+  relayedData: RelayedData;
 }>;
 
 /** Largest data that `/tx/{id}/data` gives, as a node does. Bytes. */
@@ -41,8 +43,24 @@ const keptMs = 500;
 const fieldPattern = /^[a-z_]{1,32}$/;
 
 /** Creates the reader of transactions. */
-export function createTransactions({ reader, content, relay }: TransactionsOptions): Transactions {
+export function createTransactions(options: TransactionsOptions): Transactions {
+  const { reader, content, relay, relayedData } = options;
   const ask = async (path: string, signal: AbortSignal) => relayed(await relay.get(path, keptMs, signal));
+
+  /** A transaction as a node has it, unless it would carry what is refused. */
+  const askRecord = async (route: string, id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
+    relayedData.checkId(id);
+    const answer = await relay.get(`/${route}/${id}`, keptMs, signal);
+    relayedData.checkRecord(answer);
+    return relayed(answer);
+  };
+
+  const askData = async (id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
+    relayedData.checkId(id);
+    const answer = await relay.get(`/tx/${id}/data`, keptMs, signal);
+    relayedData.checkData(answer);
+    return relayed(answer);
+  };
 
   /** The JSON as the node wrote it, its data put back; `undefined` for what is in no block that was followed. */
   const indexed = async (id: Id, signal: AbortSignal): Promise<ChainAnswer | undefined> => {
@@ -58,7 +76,7 @@ export function createTransactions({ reader, content, relay }: TransactionsOptio
   const data = async (text: string, signal: AbortSignal): Promise<ChainAnswer> => {
     const id = readId(text);
     if (id === undefined) return nodeTexts.invalidHash;
-    if (reader.transactionStatus(id) === undefined) return await ask(`/tx/${id}/data`, signal);
+    if (reader.transactionStatus(id) === undefined) return await askData(id, signal);
     const found = await content.open(id, signal);
     if (found.size > dataSizeMax) return nodeTexts.dataTooBig;
     return textAnswerOf(200, await encodedBody("", found, "", signal));
@@ -68,12 +86,12 @@ export function createTransactions({ reader, content, relay }: TransactionsOptio
     record: async (text, signal) => {
       const id = readId(text);
       if (id === undefined) return nodeTexts.invalidHash;
-      return (await indexed(id, signal)) ?? (await ask(`/tx/${id}`, signal));
+      return (await indexed(id, signal)) ?? (await askRecord("tx", id, signal));
     },
     unconfirmed: async (text, signal) => {
       const id = readId(text);
       if (id === undefined) return nodeTexts.invalidHash;
-      return (await indexed(id, signal)) ?? (await ask(`/unconfirmed_tx/${id}`, signal));
+      return (await indexed(id, signal)) ?? (await askRecord("unconfirmed_tx", id, signal));
     },
     status: async (text, signal) => {
       const id = readId(text);

@@ -57,6 +57,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
   const gateway = createGateway({
     reader: options.reader ?? emptyReader,
     content: options.content,
+    refusals: { isBlockedId: () => false, isBlockedDigest: () => false, hasBlockedDigests: () => false },
     nodes,
     chunkNodes: nodes,
     gatewayUrls: ["https://gateway.example"],

@@ -19,6 +19,7 @@ import { itemPlaceOf } from "../../gateway/item-place.ts";
 import { createNetwork } from "../../gateway/network.ts";
 import { peerRecord } from "../../gateway/peers.ts";
 import { createRelay } from "../../gateway/relay.ts";
+import { createRelayedData, type RelayRefusals } from "../../gateway/relayed-data.ts";
 import { createResolver, type ResolverOptions } from "../../gateway/resolve.ts";
 import { createTransactions } from "../../gateway/transactions.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -50,6 +51,8 @@ export type GatewayReader = Pick<
 export type GatewayOptions = Readonly<{
   reader: GatewayReader;
   content: Pick<Content, "open">;
+  /** Of what nodes give; content asks for itself. */
+  refusals: RelayRefusals;
   nodes: Nodes;
   /** Asked for chunks; gateways that serve `/chunk` may be among them. */
   chunkNodes: Nodes;
@@ -100,6 +103,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const hits = createHits(settings.hitsBytesMax, clock);
   const relay = createRelay(nodes);
   const network = createNetwork(nodes, reader, clock);
+  const relayedData = createRelayedData(options.refusals);
   const proofs = createChunkProofs(reader);
   const provenChunks = createProvenChunks(options.chunkNodes);
   const infoText = writeJson(gatewayInfo(options.info));
@@ -135,12 +139,12 @@ export function createGateway(options: GatewayOptions): Gateway {
       createChainRoutes({
         network,
         blocks: createBlocks(reader, network, relay),
-        transactions: createTransactions({ reader, content, relay }),
+        transactions: createTransactions({ reader, content, relay, relayedData }),
         broadcast: createBroadcast(relay, options.listeners),
         relay,
       }),
     )
-    .use(createChunkRoutes(createChunks({ reader, content, provenChunks, relay, proofs })));
+    .use(createChunkRoutes(createChunks({ reader, content, provenChunks, relay, proofs, relayedData })));
   if (options.graphql !== undefined) app.use(options.graphql);
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
   app.use(contentRoutes.routes);

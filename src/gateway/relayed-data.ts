@@ -1,0 +1,52 @@
+/**
+ * Data that this gateway has not and a node would give: refused by id before it is asked for, and by hash before it is
+ * passed on.
+ * Source: contract.md §3 "block-data".
+ * @module
+ */
+import type { Id } from "../arweave/id.ts";
+import { Failure } from "../failures.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
+import { sha256 } from "../lib/hash.ts";
+import { cutData } from "../store/headers.ts";
+import type { Moderation } from "../store/moderation.ts";
+import type { RelayAnswer } from "./relay.ts";
+
+/** What of the refusals is asked. */
+export type RelayRefusals = Pick<Moderation, "isBlockedId" | "isBlockedDigest" | "hasBlockedDigests">;
+
+/** Stands between a node's data and a reader. Each throws Failure `blocked`. */
+export type RelayedData = Readonly<{
+  checkId: (id: Id) => void;
+  /** @param answer - The data as base64url. */
+  checkData: (answer: RelayAnswer) => void;
+  /** @param answer - A transaction's JSON, which may carry its data. */
+  checkRecord: (answer: RelayAnswer) => void;
+  /** @param bytes - Bytes that may be all of the data. */
+  checkBytes: (bytes: Uint8Array) => void;
+}>;
+
+/** Makes the gate. */
+export function createRelayedData(refusals: RelayRefusals): RelayedData {
+  const checkBytes = (bytes: Uint8Array): void => {
+    if (bytes.byteLength > 0 && refusals.hasBlockedDigests() && refusals.isBlockedDigest(sha256(bytes)))
+      throw new Failure("blocked", { size: bytes.byteLength });
+  };
+  return {
+    checkId: (id) => {
+      if (refusals.isBlockedId(id)) throw new Failure("blocked", { id });
+    },
+    checkData: ({ status, body }) => {
+      if (status !== 200 || !refusals.hasBlockedDigests()) return;
+      checkBytes(decodeBase64url(textOf(body).trim()) ?? body);
+    },
+    checkRecord: ({ status, body }) => {
+      if (status === 200 && refusals.hasBlockedDigests()) checkBytes(cutData(textOf(body)).data);
+    },
+    checkBytes,
+  };
+}
+
+function textOf(body: Uint8Array): string {
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString("latin1");
+}
