@@ -1,0 +1,278 @@
+/**
+ * Asking several nodes in a reader's name, over real sockets: who is asked, who is believed, what trouble becomes.
+ * @module
+ */
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { openNode } from "../../src/chain/node.ts";
+import { createNodes } from "../../src/chain/nodes.ts";
+import { Failure } from "../../src/failures.ts";
+import { createBroadcast } from "../../src/gateway/broadcast.ts";
+import { createNetwork } from "../../src/gateway/network.ts";
+import { createRelay } from "../../src/gateway/relay.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import type { Tip } from "../../src/store/index-reader.ts";
+import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { chunkPosts, testBytes } from "../devnet/support.ts";
+
+const timeouts = { firstByteMs: 300, stallMs: 300, totalMs: 1_000 };
+const never = new AbortController().signal;
+const servers: FaultServer[] = [];
+const opened: ReturnType<typeof openNode>[] = [];
+
+/** Answers by path, for each of three nodes. */
+const answers: Record<string, Answer>[] = [{}, {}, {}];
+for (const index of [0, 1, 2])
+  servers.push(
+    await openFaultServer(({ method, path }) => {
+      const table = answers[index] ?? {};
+      return table[`${method} ${path}`] ?? table[path] ?? { status: 404, body: "Not Found." };
+    }),
+  );
+const [one, two, three] = servers as [FaultServer, FaultServer, FaultServer];
+
+afterEach(() => {
+  for (const table of answers) for (const key of Object.keys(table)) delete table[key];
+  for (const server of servers) {
+    server.setFault(() => undefined);
+    server.requests.length = 0;
+  }
+});
+afterAll(async () => {
+  for (const node of opened) node.close();
+  for (const server of servers) await server.stop();
+});
+
+/** Nodes whose standing is fresh, so that they are asked in their order. */
+function nodesOf(...urls: string[]) {
+  const nodes = urls.map((url) => openNode(url, timeouts));
+  opened.push(...nodes);
+  return createNodes(nodes, { clock: Date.now, random: () => 0, log: silentLog });
+}
+
+function answer(index: number, path: string, status: number, body: string): void {
+  const table = answers[index];
+  if (table !== undefined) table[path] = { status, body };
+}
+
+const textOf = (body: Uint8Array) => new TextDecoder().decode(body);
+const codeOf = async (work: Promise<unknown>) =>
+  await work.then(
+    () => "no failure",
+    (error: unknown) => (error instanceof Failure ? error.code : String(error)),
+  );
+
+describe("a question to nodes", () => {
+  test("is answered by one of them", async () => {
+    for (const index of [0, 1, 2]) answer(index, "/x", 200, "yes");
+    const found = await createRelay(nodesOf(one.url, two.url, three.url)).get("/x", 0, never);
+    expect([found.status, textOf(found.body)]).toEqual([200, "yes"]);
+    expect(servers.flatMap(({ requests }) => requests)).toHaveLength(1);
+  });
+
+  test("goes on to the next when one is in trouble, does not have it, or has too much to do", async () => {
+    answer(0, "/x", 503, "later");
+    answer(1, "/x", 429, "too many");
+    answer(2, "/x", 200, "yes");
+    const relay = createRelay(nodesOf(one.url, two.url, three.url));
+    expect(textOf((await relay.get("/x", 0, never)).body)).toBe("yes");
+    answer(0, "/y", 404, "Not Found.");
+    answer(1, "/y", 200, "here");
+    expect(textOf((await relay.get("/y", 0, never)).body)).toBe("here");
+  });
+
+  test("is passed on as it was answered: pending, refused, absent", async () => {
+    const relay = createRelay(nodesOf(one.url));
+    for (const [path, status, body] of [
+      ["/pending", 202, "Pending"],
+      ["/bad", 400, "Invalid hash."],
+      ["/gone", 410, "tx_too_cheap"],
+      ["/none", 404, "Not Found."],
+    ] as const) {
+      answer(0, path, status, body);
+      const found = await relay.get(path, 1_000, never);
+      expect([found.status, textOf(found.body)]).toEqual([status, body]);
+    }
+  });
+
+  test("is absent when one says so, though the others are in trouble", async () => {
+    answer(0, "/x", 404, "Not Found.");
+    answer(1, "/x", 500, "");
+    expect((await createRelay(nodesOf(one.url, two.url)).get("/x", 0, never)).status).toBe(404);
+  });
+
+  test("that nobody answers says why", async () => {
+    const relay = createRelay(nodesOf(one.url, two.url));
+    answer(0, "/x", 500, "");
+    two.setFault(() => ({ kind: "reset" }));
+    expect(await codeOf(relay.get("/x", 0, never))).toBe("source_failed");
+    for (const server of servers) server.setFault(() => ({ kind: "hang", at: "headers" }));
+    expect(await codeOf(relay.get("/y", 0, never))).toBe("source_timeout");
+    expect(await codeOf(createRelay(nodesOf()).get("/z", 0, never))).toBe("source_failed");
+  });
+
+  test("is asked once for all who ask at the same time, and its answer kept as long as it was told", async () => {
+    answer(0, "/x", 200, "yes");
+    one.setFault(() => ({ kind: "delay", ms: 50 }));
+    const relay = createRelay(nodesOf(one.url));
+    await Promise.all(Array.from({ length: 20 }, () => relay.get("/x", 0, never)));
+    expect(one.requests).toEqual(["GET /x"]);
+    await relay.get("/x", 60_000, never);
+    await relay.get("/x", 60_000, never);
+    expect(one.requests).toEqual(["GET /x", "GET /x"]);
+  });
+
+  test("is not kept when it was anything but an answer", async () => {
+    answer(0, "/x", 404, "Not Found.");
+    const relay = createRelay(nodesOf(one.url));
+    await relay.get("/x", 60_000, never);
+    answer(0, "/x", 200, "now");
+    expect(textOf((await relay.get("/x", 60_000, never)).body)).toBe("now");
+  });
+
+  test("ends for a caller who leaves, and for nobody else", async () => {
+    answer(0, "/x", 200, "yes");
+    one.setFault(() => ({ kind: "delay", ms: 100 }));
+    const relay = createRelay(nodesOf(one.url));
+    const leaving = new AbortController();
+    const left = relay.get("/x", 0, leaving.signal).then(
+      () => "answered",
+      () => "left",
+    );
+    const stayed = relay.get("/x", 0, never);
+    leaving.abort();
+    expect(await left).toBe("left");
+    expect(textOf((await stayed).body)).toBe("yes");
+  });
+});
+
+describe("the network", () => {
+  const info = (height: number) =>
+    JSON.stringify({ network: "n", version: 5, height, current: `h${height}`, blocks: height + 1 });
+  const noTip = { tip: () => undefined };
+  const tipAt = (height: number) => ({ tip: () => ({ height, hash: "t", timestamp: 0 }) as Tip });
+
+  test("is as the node says that is furthest, word for word", async () => {
+    answer(0, "/info", 200, info(7));
+    answer(1, "/info", 200, ` ${info(9)} `);
+    answer(2, "/info", 500, "");
+    const network = createNetwork(nodesOf(one.url, two.url, three.url), tipAt(8), Date.now);
+    expect(await network.infoText(never)).toBe(` ${info(9)} `);
+    expect(await network.height(never)).toBe(9);
+    expect(network.nodes().map(({ url, height, blocks }) => [url, height, blocks])).toEqual([
+      [one.url, 7, 8],
+      [two.url, 9, 10],
+    ]);
+  });
+
+  test("is as high as the index when that is further", async () => {
+    answer(0, "/info", 200, info(7));
+    expect(await createNetwork(nodesOf(one.url), tipAt(12), Date.now).height(never)).toBe(12);
+  });
+
+  test("is what the index knows when no node says anything fit", async () => {
+    answer(0, "/info", 200, "[]");
+    answer(1, "/info", 200, '{"height":"7"}');
+    const network = createNetwork(nodesOf(one.url, two.url), tipAt(3), Date.now);
+    expect(JSON.parse(await network.infoText(never))).toMatchObject({ height: 3, current: "t", blocks: 4 });
+    expect(await network.height(never)).toBe(3);
+  });
+
+  test("is unknown when nothing was ever followed and no node answers", async () => {
+    const network = createNetwork(nodesOf(one.url), noTip, Date.now);
+    expect([await codeOf(network.infoText(never)), await codeOf(network.height(never))]).toEqual([
+      "not_synced",
+      "not_synced",
+    ]);
+  });
+
+  test("is asked once a second, however many want to know", async () => {
+    answer(0, "/info", 200, info(7));
+    let now = 0;
+    const network = createNetwork(nodesOf(one.url), noTip, () => now);
+    await Promise.all(Array.from({ length: 10 }, () => network.height(never)));
+    now = 999;
+    await network.height(never);
+    expect(one.requests).toHaveLength(1);
+    now = 1_000;
+    await network.height(never);
+    expect(one.requests).toHaveLength(2);
+  });
+});
+
+describe("a post to all nodes", () => {
+  const post = (urls: readonly string[]) => {
+    const seen: string[] = [];
+    const broadcast = createBroadcast(createRelay(nodesOf(...urls)), {
+      onTransaction: (text) => seen.push(text),
+      onChunk: ({ dataSize }, start) => seen.push(`${dataSize}@${start}`),
+    });
+    return { broadcast, seen };
+  };
+  const bytes = (text: string) => new Uint8Array(Buffer.from(text));
+  const [chunk = ""] = chunkPosts(testBytes(300_000));
+
+  test("reaches every one, and is taken when one takes it", async () => {
+    answer(0, "POST /tx", 400, "Transaction verification failed.");
+    answer(1, "POST /tx", 200, "OK");
+    answer(2, "POST /tx", 503, "");
+    const { broadcast } = post(servers.map(({ url }) => url));
+    const { status, body } = await broadcast.transaction(bytes("{}"), never);
+    expect([status, textOf(body as Uint8Array)]).toEqual([200, "OK"]);
+    expect(servers.map(({ requests }) => requests)).toEqual([["POST /tx"], ["POST /tx"], ["POST /tx"]]);
+  });
+
+  test("that is refused is refused in the words of most", async () => {
+    answer(0, "POST /tx", 410, "a");
+    answer(1, "POST /tx", 400, "Invalid anchor (last_tx).");
+    answer(2, "POST /tx", 400, "Invalid anchor (last_tx).");
+    const { broadcast, seen } = post(servers.map(({ url }) => url));
+    const { status, body } = await broadcast.transaction(bytes("{}"), never);
+    expect([status, textOf(body as Uint8Array)]).toEqual([400, "Invalid anchor (last_tx)."]);
+    expect(seen).toEqual([]);
+  });
+
+  test("that is known already says so", async () => {
+    answer(0, "POST /tx", 208, "Transaction already processed.");
+    const { status, body } = await post([one.url]).broadcast.transaction(bytes("{}"), never);
+    expect([status, textOf(body as Uint8Array)]).toEqual([208, "Transaction already processed."]);
+  });
+
+  test("that no node answers is trouble of ours", async () => {
+    for (const server of servers) server.setFault(() => ({ kind: "reset" }));
+    const { broadcast } = post(servers.map(({ url }) => url));
+    expect(await codeOf(broadcast.transaction(bytes("{}"), never))).toBe("source_failed");
+    expect(await codeOf(broadcast.chunk(bytes(chunk), never))).toBe("source_failed");
+  });
+
+  test("of a chunk tells how each node took it", async () => {
+    answer(0, "POST /chunk", 200, "");
+    answer(1, "POST /chunk", 400, '{"error":"data_root_not_found"}');
+    three.setFault(() => ({ kind: "hang", at: "headers" }));
+    const { broadcast, seen } = post(servers.map(({ url }) => url));
+    const { status, body } = await broadcast.chunk(bytes(chunk), never);
+    expect(status).toBe(200);
+    expect(JSON.parse(String(body))).toEqual({
+      successCount: 1,
+      preferredSuccessCount: 1,
+      failureCount: 2,
+      results: [
+        { peer: one.url, success: true, statusCode: 200, canceled: false, timedOut: false },
+        { peer: two.url, success: false, statusCode: 400, canceled: false, timedOut: false },
+        { peer: three.url, success: false, statusCode: 0, canceled: false, timedOut: true },
+      ],
+    });
+    expect(seen).toEqual(["300000@0"]);
+  });
+
+  test("of a chunk that proves nothing reaches no node", async () => {
+    const wrong = JSON.stringify({ ...JSON.parse(chunk), offset: "299999" });
+    const { status, body } = await post([one.url]).broadcast.chunk(bytes(wrong), never);
+    expect([status, JSON.parse(String(body))]).toEqual([400, { error: "invalid_proof" }]);
+    expect(one.requests).toEqual([]);
+  });
+
+  test("of a chunk that a node keeps for a time is taken", async () => {
+    answer(0, "POST /chunk", 303, "");
+    expect((await post([one.url]).broadcast.chunk(bytes(chunk), never)).status).toBe(200);
+  });
+});
