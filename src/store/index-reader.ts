@@ -14,8 +14,10 @@ import { createSums } from "./index-sums.ts";
 import { createItemsWithin } from "./items-within.ts";
 import { createLocating } from "./locate.ts";
 import { createPages } from "./page.ts";
+import { type WindowSizes, windowSizesDefault } from "./page-walk.ts";
 import type { Place } from "./place.ts";
 import type {
+  BundleRow,
   BundleStatus,
   InvalidItem,
   Located,
@@ -157,6 +159,8 @@ export type IndexReader = Readonly<{
   /** Missing transactions that are due, oldest attempt first. */
   dueMissing: (nowMs: number, limit: number) => readonly MissingRow[];
   bundleStatus: (id: Id) => BundleStatus | undefined;
+  /** An id as the queue of bundles would have it, whether or not it is one; undefined for what is in no block. */
+  bundleRow: (id: Id) => BundleRow | undefined;
   /** Entries of a bundle that are no valid items, in order; at most `limit`. */
   invalidItems: (id: Id, limit: number) => readonly InvalidItem[];
   /** When the next bundle is due. Unix milliseconds; undefined when none is queued. */
@@ -172,6 +176,8 @@ export type IndexReader = Readonly<{
 export type IndexReaderOptions = Readonly<{
   /** Page cache, bytes; the operating system caches the rest. */
   cacheBytes?: number;
+  /** Size of the steps of `page` and `count`. */
+  windows?: WindowSizes;
 }>;
 
 const cacheBytesDefault = 32 * 2 ** 20;
@@ -187,8 +193,9 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
   const keys = createFilterKeys(filterSecretOf(db, path));
   const chain = createChainReads(db);
   const locating = createLocating(db, keys);
-  const pages = createPages(db, keys);
+  const pages = createPages(db, keys, options.windows ?? windowSizesDefault);
   const itemsWithin = createItemsWithin(db);
+  const { bundleRowAt, ...bundleReads } = createBundleReads(db);
 
   return {
     tip: chain.tip,
@@ -200,7 +207,8 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
         const place = locating.placeOf(id);
         const tip = chain.tip();
         const block = place?.offset === -1 ? chain.block(place.height) : undefined;
-        if (block === undefined || tip === undefined) return undefined;
+        // A block above the tip stands there for single transactions that an operator asked for.
+        if (block === undefined || tip === undefined || block.height > tip.height) return undefined;
         return { height: block.height, hash: block.hash, confirmations: tip.height - block.height + 1 };
       }),
     transactionText: (id) => {
@@ -222,7 +230,12 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     },
     transactionsOfBlock: chain.transactionsOfBlock,
     dueMissing: chain.dueMissing,
-    ...createBundleReads(db),
+    ...bundleReads,
+    bundleRow: (id) =>
+      inSnapshot(db, () => {
+        const located = locating.locate(id);
+        return located === undefined ? undefined : bundleRowAt(located);
+      }),
     ...sumsInSnapshot(db),
     integrity: () => checkIntegrity(db, integrityFaultsMax),
     close: () => db.close(),

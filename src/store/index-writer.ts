@@ -303,11 +303,18 @@ function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
     finishBundle: (bundle, outcome) => step(() => bundles.finish(bundle, outcome, outcome.itemCount)),
     failBundle: (bundle, reason, nextTryAtMs) => step(() => bundles.fail(bundle, reason, nextTryAtMs)),
     pruneItems: ({ ingestedBeforeSeconds, startHeight, endHeight, kept }) => {
-      const stays = [hexList(kept?.ids), hexList(kept?.digests)];
+      const lastHeight = Math.min(endHeight, pendingHeight - 1);
+      if (startHeight > lastHeight) return 0;
+      const conditions = [ingestedBeforeSeconds, hexList(kept?.ids), hexList(kept?.digests)];
+      const rangeOf = (first: number, last: number): bigint[] => [
+        packHeight(first),
+        packHeight(last + 1) - 1n,
+      ];
+      const whole = rangeOf(startHeight, lastHeight);
+      step(() => rows.removeDuplicates(prunedSql, [...whole, ...conditions]));
       let removed = 0;
-      for (const { height } of heightsWithItems.all(startHeight, Math.min(endHeight, pendingHeight - 1))) {
-        const range = [packHeight(height), packHeight(height + 1) - 1n];
-        const bounds = [...range, ingestedBeforeSeconds, ...stays];
+      for (const { height } of heightsWithItems.all(startHeight, lastHeight)) {
+        const bounds = [...rangeOf(height, height), ...conditions];
         let count: number;
         do {
           count = step(() => rows.remove(prunedSql, bounds, itemsPerPruneStep));

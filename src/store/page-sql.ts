@@ -69,18 +69,19 @@ const parentId = `CASE WHEN i.sig < 0 OR i.n >= 0x7ffffe0000000000 THEN NULL ELS
     (SELECT id FROM duplicates p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
     (SELECT id FROM bundles p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0))) END`;
 
-/** Writes the SQL of a step. */
+/**
+ * Writes the SQL of a step: first the places, at most `limit`, then their rows.
+ *
+ * The rows come in no order that SQL promises; the caller sorts them.
+ */
 export function stepSql(step: PageStep): BoundSql {
-  const source = sourceOf(step);
-  const conditions = conditionsOf(step);
+  const places = placesSql(step);
   const sql = `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.id, o.address, i.target, i.anchor, i.head,
       i.size, i.sig, i.ingested, t.quantity, t.reward, t.format, ${selected(step.columns)}
-    FROM ${source.sql} CROSS JOIN owners o ON o.owner = i.owner LEFT JOIN transactions t ON i.sig < 0 AND t.n = i.n
-      ${step.columns.block ? "LEFT JOIN blocks b ON b.height = i.n >> 41" : ""}
-    WHERE ${["true", ...conditions.map((piece) => piece.sql)].join(" AND ")}
-    ORDER BY ${placeOf(step.source)} ${step.order === "asc" ? "ASC" : "DESC"} LIMIT ?`;
-  const parameters = [...source.parameters, ...conditions.flatMap((piece) => piece.parameters), step.limit];
-  return { sql, parameters };
+    FROM (${places.sql}) w CROSS JOIN items i ON i.n = w.n CROSS JOIN owners o ON o.owner = i.owner
+      LEFT JOIN transactions t ON i.sig < 0 AND t.n = i.n
+      ${step.columns.block ? "LEFT JOIN blocks b ON b.height = i.n >> 41" : ""}`;
+  return { sql, parameters: [...places.parameters] };
 }
 
 function selected({ tags, ownerKey, parent, block }: PageColumns): string {
@@ -94,60 +95,66 @@ function selected({ tags, ownerKey, parent, block }: PageColumns): string {
   ].join(", ");
 }
 
-/** The column of the place, as far out as possible: what is tested on it is tested before the row is read. */
-function placeOf(source: Source): string {
-  return source.kind === "items" ? "i.n" : "d.n";
-}
-
-function sourceOf({ source, first, last }: PageStep): Piece {
-  const range = `BETWEEN ? AND ?`;
-  const joined = "CROSS JOIN items i ON i.n = d.n";
-  switch (source.kind) {
-    case "items":
-      return {
-        sql: `(SELECT * FROM items WHERE n ${range}) i`,
-        parameters: [first, last],
-      };
-    case "transactions":
-      return {
-        sql: `(SELECT n FROM transactions WHERE n ${range}) d ${joined}`,
-        parameters: [first, last],
-      };
-    case "keys": {
-      const keys = keyTest(source.keys);
-      const distinct = source.keys.length > 1 ? "DISTINCT" : "";
-      return {
-        sql: `(SELECT ${distinct} n FROM postings WHERE key ${keys.sql} AND n ${range}) d ${joined}`,
-        parameters: [...keys.parameters, first, last],
-      };
-    }
-  }
-}
-
-function conditionsOf(step: PageStep): Piece[] {
-  const place = placeOf(step.source);
-  const pieces: Piece[] = [];
-  if (step.onlyTransactions && step.source.kind !== "transactions")
-    // The lower half tells before the row is read; only pending rows must be asked.
-    pieces.push(plain(`(${place} & 0x7fffffff = 0 OR ${place} >= 0x7ffffe0000000000) AND i.sig < 0`));
-  for (const keys of step.groups) pieces.push(exists("EXISTS", place, keys));
-  for (const keys of step.excluded) pieces.push(exists("NOT EXISTS", place, keys));
-  if (step.parents !== undefined)
-    pieces.push({
-      sql: "i.sig > 0 AND coalesce(i.parent, -1) IN (SELECT value FROM json_each(?))",
-      parameters: [JSON.stringify(step.parents)],
-    });
-  if (step.ingested !== undefined)
-    pieces.push({ sql: "i.ingested BETWEEN ? AND ?", parameters: [step.ingested.min, step.ingested.max] });
-  return pieces;
-}
-
-function exists(word: "EXISTS" | "NOT EXISTS", place: string, keys: readonly number[]): Piece {
-  const test = keyTest(keys);
+function placesSql(step: PageStep): Piece {
+  const source = sourceOf(step.source);
+  const rowTests = rowTestsOf(step);
+  // What is asked of the row is asked last: the row is read only when every posting is there.
+  const row = rowTests.length === 0 ? "" : "CROSS JOIN items r ON r.n = d.n";
+  const tests = [source.test, range(step), ...placeTestsOf(step), ...rowTests];
   return {
-    sql: `${word} (SELECT 1 FROM postings e WHERE e.key ${test.sql} AND e.n = ${place})`,
-    parameters: test.parameters,
+    sql: `SELECT ${source.distinct} d.n FROM ${source.table} d ${row}
+      WHERE ${tests.map(({ sql }) => sql).join(" AND ")}
+      ORDER BY d.n ${step.order === "asc" ? "ASC" : "DESC"} LIMIT ?`,
+    parameters: [...tests.flatMap(({ parameters }) => parameters), step.limit],
   };
+}
+
+function range({ first, last }: PageStep): Piece {
+  return { sql: "d.n BETWEEN ? AND ?", parameters: [first, last] };
+}
+
+function sourceOf(source: Source): Readonly<{ table: string; distinct: string; test: Piece }> {
+  if (source.kind !== "keys") return { table: source.kind, distinct: "", test: plain("true") };
+  const { sql, parameters } = keyTest(source.keys);
+  return {
+    table: "postings",
+    // A row may have several of the keys.
+    distinct: source.keys.length === 1 ? "" : "DISTINCT",
+    test: { sql: `d.key ${sql}`, parameters },
+  };
+}
+
+/** Tests that the place alone answers. */
+function placeTestsOf({ source, groups, excluded, onlyTransactions }: PageStep): Piece[] {
+  return [
+    // The lower half tells a transaction of a block; a pending row is asked itself.
+    ...(onlyTransactions && source.kind !== "transactions"
+      ? [plain("(d.n & 0x7fffffff = 0 OR d.n >= 0x7ffffe0000000000)")]
+      : []),
+    ...groups.map((keys) => posting(keys, "IS NOT NULL")),
+    ...excluded.map((keys) => posting(keys, "IS NULL")),
+  ];
+}
+
+/** Tests that need the row. */
+function rowTestsOf({ source, onlyTransactions, parents, ingested }: PageStep): Piece[] {
+  const tests: Piece[] = [];
+  // A transaction at a place that is not its canonical one has no row.
+  if (onlyTransactions || source.kind === "transactions") tests.push(plain("r.sig < 0"));
+  if (parents !== undefined)
+    tests.push({
+      sql: "r.sig > 0 AND coalesce(r.parent, -1) IN (SELECT value FROM json_each(?))",
+      parameters: [JSON.stringify(parents)],
+    });
+  if (ingested !== undefined)
+    tests.push({ sql: "r.ingested BETWEEN ? AND ?", parameters: [ingested.min, ingested.max] });
+  return tests;
+}
+
+/** As a scalar, not as EXISTS: SQLite would join that one last, after the row was read (seen in its plan). */
+function posting(keys: readonly number[], verdict: "IS NOT NULL" | "IS NULL"): Piece {
+  const { sql, parameters } = keyTest(keys);
+  return { sql: `(SELECT 1 FROM postings e WHERE e.key ${sql} AND e.n = d.n) ${verdict}`, parameters };
 }
 
 function keyTest(keys: readonly number[]): Piece {

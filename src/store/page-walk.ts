@@ -22,10 +22,16 @@ export type Walker = (
   take: (row: StepRow) => "more" | "enough",
 ) => void;
 
-/** Candidates of a source in the first window: about what a page of common filters needs. */
-const windowCandidatesMin = 256;
-/** Candidates of a source in one window at most: a few milliseconds of work between two checkpoints. */
-const windowCandidatesMax = 16_384;
+/** How many candidates of its source a step looks at. */
+export type WindowSizes = Readonly<{
+  /** In the first step, unless two pages are more. */
+  min: number;
+  /** In any later one: a query can be ended between two steps only. */
+  max: number;
+}>;
+
+/** About what a page of common filters needs; and a few milliseconds of work. */
+export const windowSizesDefault: WindowSizes = { min: 256, max: 16_384 };
 const windowGrowth = 4;
 /** Shapes of steps that are kept prepared; beyond it all are forgotten, for they cost 50 µs each to make. */
 const preparedMax = 256;
@@ -42,7 +48,7 @@ type Sample = Readonly<{
 }>;
 
 /** Opens the walker over a reader's connection. */
-export function createWalker(db: Database): Walker {
+export function createWalker(db: Database, windows: WindowSizes): Walker {
   const prepared = new Map<string, Query<StepRow>>();
   const run = (step: PageStep): StepRow[] => {
     const { sql, parameters } = stepSql(step);
@@ -57,7 +63,7 @@ export function createWalker(db: Database): Walker {
 
   return (walk, plan, columns, wanted, take) => {
     for (const range of walk.ranges) {
-      const outcome = walkRange({ walk, range, plan, columns, wanted, take, run, sample });
+      const outcome = walkRange({ walk, range, plan, columns, wanted, take, run, sample, windows });
       if (outcome === "enough") return;
     }
   };
@@ -72,42 +78,53 @@ type RangeWalk = Readonly<{
   take: (row: StepRow) => "more" | "enough";
   run: (step: PageStep) => StepRow[];
   sample: Sampler;
+  windows: WindowSizes;
 }>;
 
 function walkRange(parts: RangeWalk): "more" | "enough" {
-  const { walk, range, plan, columns, wanted, take, run, sample } = parts;
+  const { walk, range, plan, wanted, take, sample, windows } = parts;
   const sources = sourcesOf(walk);
   const isSingle = isSingleList(walk, range, sources);
   let rest: Span = range;
-  let size = Math.max(windowCandidatesMin, wanted * 2);
+  let size = Math.max(windows.min, Math.min(wanted * 2, windows.max));
   while (rest.first <= rest.last) {
     plan.checkpoint?.();
     const samples = isSingle ? [] : sources.map((source) => sample(source, rest, size, plan.order));
-    const rarest = rarestOf(samples, plan.order);
-    const source = rarest?.source ?? sources[0];
-    assert(source !== undefined, "a walk has a source");
-    const window = windowOf(rest, rarest?.edge, plan.order);
-    const rows = run({
-      ...window,
-      order: plan.order,
-      source,
-      groups: sources.flatMap((other) => (other === source || other.kind !== "keys" ? [] : [other.keys])),
-      excluded: walk.excluded,
-      onlyTransactions: walk.onlyTransactions,
-      parents: range.parents,
-      ingested: walk.ingested,
-      columns: { ...columns, tags: columns.tags || walk.checksTags },
-      limit: wanted,
-    });
+    const window = windowOf(rest, rarestOf(samples, plan.order)?.edge, plan.order);
+    const rows = rowsOf(parts, sources, samples, window);
     for (const row of rows) if (take(row) === "enough") return "enough";
     const lastRow = rows.at(-1);
     // A full answer may have left candidates in its window: go on after its last row, not after the window.
     const end =
       rows.length === wanted && lastRow !== undefined ? placeOfRow(lastRow) : edgeOf(window, plan.order);
     rest = plan.order === "asc" ? { ...rest, first: end + 1n } : { ...rest, last: end - 1n };
-    size = Math.min(size * windowGrowth, windowCandidatesMax);
+    size = Math.min(size * windowGrowth, windows.max);
   }
   return "more";
+}
+
+/** The rows of one window in order, from its rarest source. */
+function rowsOf(
+  { walk, range, plan, columns, wanted, run }: RangeWalk,
+  sources: readonly Source[],
+  samples: readonly Sample[],
+  window: Span,
+): StepRow[] {
+  const source = rarestOf(samples, plan.order)?.source ?? sources[0];
+  assert(source !== undefined, "a walk has a source");
+  const rows = run({
+    ...window,
+    order: plan.order,
+    source,
+    groups: sources.flatMap((other) => (other === source || other.kind !== "keys" ? [] : [other.keys])),
+    excluded: walk.excluded,
+    onlyTransactions: walk.onlyTransactions,
+    parents: range.parents,
+    ingested: walk.ingested,
+    columns: { ...columns, tags: columns.tags || walk.checksTags },
+    limit: wanted,
+  });
+  return rows.sort(plan.order === "asc" ? compareRows : (a, b) => compareRows(b, a));
 }
 
 /** Every list in which a row must be; the whole index where there is none. */
@@ -140,6 +157,10 @@ function windowOf(rest: Span, edge: bigint | undefined, order: Order): Span {
 
 function edgeOf(window: Span, order: Order): bigint {
   return order === "asc" ? window.last : window.first;
+}
+
+function compareRows(a: StepRow, b: StepRow): number {
+  return a.high - b.high || a.low - b.low;
 }
 
 function placeOfRow({ high, low }: StepRow): bigint {

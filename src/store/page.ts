@@ -13,7 +13,7 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import { createPlanner } from "./page-plan.ts";
 import type { StepRow } from "./page-sql.ts";
-import { createWalker } from "./page-walk.ts";
+import { createWalker, type WindowSizes } from "./page-walk.ts";
 import { placeOfHalves } from "./place.ts";
 import type { Page, PageBlock, PagePlan, PageRow } from "./rows.ts";
 import { inSnapshot } from "./sqlite.ts";
@@ -31,9 +31,9 @@ const noColumns = { tags: false, ownerKey: false, parent: false, block: false } 
 const allColumns = { tags: true, ownerKey: true, parent: true, block: true } as const;
 
 /** Opens pages over a reader's connection. */
-export function createPages(db: Database, keys: FilterKeys): Pages {
+export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes): Pages {
   const planOf = createPlanner(db, keys);
-  const walkRows = createWalker(db);
+  const walkRows = createWalker(db, windows);
 
   const page = (plan: PagePlan): Page =>
     inSnapshot(db, () => {

@@ -33,6 +33,8 @@ export type RowTable = Readonly<{
    * @returns Canonical rows that went.
    */
   remove: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
+  /** Removes the duplicates that meet a condition, so that none of them takes over when `remove` goes step by step. */
+  removeDuplicates: (condition: string, parameters: readonly SQLQueryBindings[]) => void;
 }>;
 
 /** What the table works with; all of one database. */
@@ -70,6 +72,14 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
     return "added";
   };
 
+  const removeDuplicates = (
+    condition: string,
+    parameters: readonly SQLQueryBindings[],
+    tally: RowTally,
+  ): void => {
+    tally.duplicates(-db.run(`DELETE FROM duplicates WHERE ${condition}`, [...parameters]).changes);
+  };
+
   return {
     add: (rows, ingested) => {
       const ordered = rows.toSorted(compareHalves);
@@ -92,7 +102,7 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
     remove: (condition, parameters, limit) => {
       const tally = beginTally();
       // Duplicates first: what meets the condition must not take over.
-      tally.duplicates(-db.run(`DELETE FROM duplicates WHERE ${condition}`, [...parameters]).changes);
+      removeDuplicates(condition, parameters, tally);
       const rows = prepareKept(db, "items", `${condition} ORDER BY r.n LIMIT ?`).all(...parameters, limit);
       postings.remove(rows.map(places.postingsOf));
       for (const row of rows) {
@@ -102,6 +112,11 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
       for (const row of rows) places.promote(row.id, tally);
       tally.flush();
       return rows.length;
+    },
+    removeDuplicates: (condition, parameters) => {
+      const tally = beginTally();
+      removeDuplicates(condition, parameters, tally);
+      tally.flush();
     },
   };
 }

@@ -5,7 +5,7 @@
 import { afterAll, expect, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openExtents } from "../../src/store/extents.ts";
@@ -60,7 +60,7 @@ test("after each of 12 kills the last roots written down are whole, nothing pres
 /** Runs the writer; kills it a while after it first wrote something down. @returns the last root it wrote down. */
 async function writeUntilKilled(first: number, waitMs: number): Promise<number> {
   const writer = Bun.spawn(
-    [process.execPath, resolve(import.meta.dir, "extents-writer.ts"), folder, String(first)],
+    [process.execPath, new URL("./extents-writer.ts", import.meta.url).pathname, folder, String(first)],
     {
       stdout: "pipe",
       stderr: "inherit",

@@ -3,7 +3,6 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
-import { execFileSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -50,11 +49,17 @@ async function fillUp(file: FileHandle): Promise<void> {
   }
 }
 
+/** Runs one of the system's programs, and throws when it fails. */
+function system(...command: string[]): void {
+  const { exitCode, stderr } = Bun.spawnSync(command);
+  if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
+}
+
 function canMount(): boolean {
   const folder = mkdtempSync(join(tmpdir(), "cairn-mount-"));
   try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], { stdio: "ignore" });
-    execFileSync("umount", [folder]);
+    system("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder);
+    system("umount", folder);
     return true;
   } catch {
     return false; // not root, or no such right: the test that needs it says so
@@ -472,7 +477,7 @@ describe("room", () => {
     "a full disk refuses writes, keeps what it has, and takes writes again once there is space",
     async () => {
       const folder = newFolder();
-      execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]);
+      system("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder);
       try {
         const extents = openIn(folder);
         const kept = rootOf(100, mebibyte);
@@ -508,7 +513,7 @@ describe("room", () => {
       } finally {
         for (const extents of opened.splice(0)) await extents.close();
         // Lazily: a statement that failed for lack of space keeps SQLite's file open beyond its close.
-        execFileSync("umount", ["-l", folder]);
+        system("umount", "-l", folder);
       }
     },
   );

@@ -41,13 +41,31 @@ export function canonicalRows(rows: readonly ModelRow[]): ModelRow[] {
   return ordered.filter(({ id }) => !seen.has(id) && seen.add(id));
 }
 
+const remembered = new WeakMap<readonly ModelRow[], { length: number; rows: ModelRow[] }>();
+
+/** `canonicalRows` of a list that only grows, kept until it does. */
+function currentRows(rows: readonly ModelRow[]): ModelRow[] {
+  const known = remembered.get(rows);
+  if (known?.length === rows.length) return known.rows;
+  const canonical = canonicalRows(rows);
+  remembered.set(rows, { length: rows.length, rows: canonical });
+  return canonical;
+}
+
 /** Every canonical row that a plan asks for, in its order; the cursor and the limit are left out. */
 export function fullScan(rows: readonly ModelRow[], plan: PagePlan): ModelRow[] {
-  const found = canonicalRows(rows).filter((row) => meets(row, plan, rows));
+  const parents = new Set(
+    rows.filter(({ id }) => plan.bundledIn?.includes(id)).map(({ place }) => placeText(place, place.offset)),
+  );
+  const found = currentRows(rows).filter((row) => meets(row, plan, parents));
   return plan.order === "asc" ? found : found.toReversed();
 }
 
-function meets(row: ModelRow, plan: PagePlan, all: readonly ModelRow[]): boolean {
+function placeText({ height, txIndex }: Place, offset: number): string {
+  return `${height}/${txIndex}/${offset}`;
+}
+
+function meets(row: ModelRow, plan: PagePlan, parents: ReadonlySet<string>): boolean {
   const { ids, owners, recipients, tags = [], bundledIn, block, ingestedAt } = plan;
   const isBounded = block?.min !== undefined || block?.max !== undefined;
   return (
@@ -55,7 +73,7 @@ function meets(row: ModelRow, plan: PagePlan, all: readonly ModelRow[]): boolean
     oneOf(owners, row.ownerAddress) &&
     oneOf(recipients, row.target) &&
     (bundledIn !== null || row.kind === "transaction") &&
-    (!bundledIn || bundledIn.length === 0 || isChild(row, bundledIn, all)) &&
+    (!bundledIn || bundledIn.length === 0 || isChild(row, parents)) &&
     !(isBounded && isPendingPlace(row.place)) &&
     row.place.height >= (block?.min ?? 0) &&
     row.place.height <= (block?.max ?? Number.POSITIVE_INFINITY) &&
@@ -69,16 +87,9 @@ function meets(row: ModelRow, plan: PagePlan, all: readonly ModelRow[]): boolean
 }
 
 /** Whether the row lies directly in one of the bundles, at any of their places. */
-function isChild(row: ModelRow, bundles: readonly string[], all: readonly ModelRow[]): boolean {
+function isChild(row: ModelRow, parents: ReadonlySet<string>): boolean {
   if (row.kind === "transaction" || isPendingPlace(row.place)) return false;
-  const parentOffset = row.parentOffset ?? -1;
-  const parent = all.find(
-    ({ place }) =>
-      place.height === row.place.height &&
-      place.txIndex === row.place.txIndex &&
-      place.offset === parentOffset,
-  );
-  return parent !== undefined && bundles.includes(parent.id);
+  return parents.has(placeText(row.place, row.parentOffset ?? -1));
 }
 
 function oneOf(list: readonly string[] | undefined, value: string): boolean {

@@ -70,7 +70,7 @@ export function createWorld(
       if (dice < 40) addBlock(random.below(12));
       else if (dice < 75) unbundle(parts);
       else if (dice < 85) addPending(parts);
-      else if (dice < 92) rollback(parts);
+      else if (dice < 88) rollback(parts);
       else if (dice < 98) removePending(parts);
       else prune(parts);
     },
@@ -158,7 +158,7 @@ function itemsOf(random: Random, owners: readonly Owner[], root: Place, state: S
     }
     return offset;
   };
-  fill(0, 1 + random.below(60), null);
+  fill(0, 1 + random.below(150), null);
   return items;
 }
 
@@ -167,7 +167,7 @@ function unbundle({ random, state, writer }: Parts): void {
   if (state.bundles.length === 0) return;
   const bundle = random.pick(state.bundles);
   const start = random.chance(0.1) ? 0 : bundle.entry;
-  const end = Math.min(bundle.items.length, bundle.entry + 1 + random.below(40));
+  const end = Math.min(bundle.items.length, bundle.entry + 1 + random.below(150));
   const rows = bundle.items.slice(start, end);
   writer.addItems({ bundle: bundle.place, rows, nextEntry: end, bundles: [] });
   bundle.entry = end;
