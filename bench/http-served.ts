@@ -1,43 +1,59 @@
 /**
- * The server that bench/http.ts measures: the gateway's surface over bodies on disk, in a process of its own.
+ * The server that bench/http.ts measures: the gateway's surface over content that lies in the cache on disk, checked
+ * and mapped as the program does it, in a process of its own.
  * @module
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { idFromBytes } from "../src/arweave/id.ts";
-import { createNodes } from "../src/chain/nodes.ts";
-import type { OpenContent } from "../src/content/content.ts";
-import { Failure } from "../src/failures.ts";
+import { readId } from "../src/arweave/id.ts";
 import { createHealth } from "../src/gateway/health.ts";
 import { createGateway } from "../src/http/gateway/gateway.ts";
 import { createRequestFigures } from "../src/http/request-figures.ts";
 import { openServer } from "../src/http/server.ts";
+import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import { sha256 } from "../src/lib/hash.ts";
-import { silentLog } from "../src/lib/log.ts";
+import { createLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
+import type { Located } from "../src/store/rows.ts";
+import { locatedOf, openRig } from "../test/content/rig.ts";
 
-const [folder = "", list = ""] = process.argv.slice(2);
+/** Folder of the bodies, whose names are ids; folder of the cache; the ids. */
+const [bodies = "", cache = "", ids = ""] = process.argv.slice(2);
 
-/** Bodies by id: the files of the folder, whose names are ids. */
-const sizes = new Map(
-  list.split(",").map((entry) => [entry.split(":")[0] ?? "", Number(entry.split(":")[1])]),
-);
+/** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
+const log = createLog({
+  level: "warn",
+  format: "json",
+  clock: systemClock,
+  write: (line) => process.stderr.write(line),
+});
+const rig = openRig({ nodeUrls: [], folder: cache, bytesMax: 2 ** 34 });
+for (const name of ids.split(",")) {
+  const id = readId(name);
+  assert(id !== undefined, "bodies are named by ids");
+  const body = new Uint8Array(readFileSync(join(bodies, name)));
+  const root = { id, dataRoot: "", size: body.byteLength };
+  const row: Located = { ...locatedOf(id, root), contentType: "image/png" };
+  rig.index.set(id, row);
+  assert(await rig.content.keep(root, body), "there is room for every body");
+}
 
-const nothing = { tip: () => undefined, blockText: () => undefined, locate: () => undefined };
 const metrics = createMetrics();
 const gateway = createGateway({
   reader: {
-    ...nothing,
+    tip: () => undefined,
+    blockText: () => undefined,
+    locate: (id) => rig.index.get(id),
     transactionAt: () => undefined,
     transactionStatus: () => undefined,
     transactionText: () => undefined,
     transactionsOfBlock: () => [],
     weaveSpan: () => undefined,
   },
-  content: { open: async (id) => openFile(id) },
-  nodes: createNodes([], { clock: systemClock, random: () => 0.5, log: silentLog }),
-  chunkNodes: createNodes([], { clock: systemClock, random: () => 0.5, log: silentLog }),
+  content: rig.content,
+  refusals: { isBlockedId: () => false, isBlockedDigest: () => false, hasBlockedDigests: () => false },
+  nodes: rig.nodes,
+  chunkNodes: rig.nodes,
   gatewayUrls: [],
   resolveLarge: () => Promise.reject(new Error("the bench has no manifests")),
   listeners: { onTransaction: () => undefined, onChunk: () => undefined },
@@ -54,7 +70,7 @@ const gateway = createGateway({
   metrics,
   clock: systemClock,
   settings: {
-    rootHosts: process.argv[4] === "isolating" ? ["localhost"] : [],
+    rootHosts: [],
     isolation: "auto",
     redirectAll: false,
     sandboxScheme: undefined,
@@ -69,35 +85,7 @@ const server = openServer({
   app: gateway.app,
   hit: gateway.hit,
   bodyBytesMax: 2 ** 20,
-  log: silentLog,
-  figures: createRequestFigures(metrics, silentLog, () => "/"),
+  log,
+  figures: createRequestFigures(metrics, log, () => "/"),
 });
 process.stdout.write(`${server.port}\n`);
-
-const digest = sha256(new Uint8Array(1));
-
-function openFile(id: ReturnType<typeof idFromBytes>): OpenContent {
-  const size = sizes.get(id);
-  if (size === undefined) throw new Failure("not_found", { id });
-  const path = join(folder, id);
-  const bytes = async ({ start, end }: { start: number; end: number }) =>
-    new Uint8Array(readFileSync(path)).subarray(start, end);
-  return {
-    id,
-    root: undefined,
-    dataOffset: 0,
-    size,
-    contentType: "image/png",
-    contentEncoding: undefined,
-    digest,
-    verified: true,
-    stable: true,
-    trusted: true,
-    cached: () => true,
-    bytes,
-    read: async function* (span) {
-      yield await bytes(span);
-    },
-    file: async ({ start }) => ({ path, start }),
-  };
-}

@@ -127,13 +127,14 @@ function writeBodies(folder: string, size: BenchSize): ReadonlyMap<string, reado
 }
 
 async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly string[]>) {
-  const list = cases
-    .flatMap(({ name, bytes }) => (bodies.get(name) ?? []).map((id) => `${id}:${bytes}`))
-    .join(",");
   const program = resolve(import.meta.dir, "http-served.ts");
-  const child = Bun.spawn([...pinned(0), process.execPath, program, join(folder, "bodies"), list], {
-    stdout: "pipe",
-  });
+  const list = [...bodies.values()].flat().join(",");
+  const child = Bun.spawn(
+    [...pinned(0), process.execPath, program, join(folder, "bodies"), join(folder, "cache"), list],
+    {
+      stdout: "pipe",
+    },
+  );
   const { value } = await child.stdout.getReader().read();
   const port = Number(Buffer.from(value ?? []).toString());
   return { port, pid: child.pid, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
