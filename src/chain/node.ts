@@ -60,7 +60,7 @@ export type ChainCalls = Readonly<{
   /** A block's JSON text, by height or by hash. */
   blockText: (at: number | string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
   currentBlockText: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  /** The chunk that covers an absolute offset; 1-based as on the wire: the byte at `b` (0-based) is asked for as `b + 1`. */
+  /** The chunk that covers an absolute offset, 1-based as on the wire: byte `b` of the weave is asked for as `b + 1`. */
   chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeAnswer<ChunkAnswer>>;
   /** An anchor for new transactions. */
   anchor: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
@@ -76,7 +76,7 @@ export type ChainCalls = Readonly<{
 
 /** Questions about transactions. */
 export type TransactionCalls = Readonly<{
-  /** A mined transaction's JSON as its bytes, up to 16 MiB; of format 1 with its data. Reading it is a thread's work. */
+  /** A mined transaction's JSON as bytes, up to 16 MiB; of format 1 with its data. Reading it is a thread's work. */
   txJson: (id: string, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
   /** Ids in the mempool, at most {@link pendingIdsMax}. */
   pendingIds: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
@@ -109,7 +109,7 @@ export type Node = ChainCalls &
 
 const mebibyte = 2 ** 20;
 
-/** What a body may have. A block has up to 1,000 ids and a chunk; a transaction's JSON up to 15 MiB, as a node takes it. */
+/** What a body may have. A block has up to 1,000 ids and a chunk; a transaction's JSON what a node takes, 15 MiB. */
 const bodyBytesMax = {
   small: 64 * 1024,
   list: 8 * mebibyte,

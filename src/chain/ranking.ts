@@ -72,7 +72,7 @@ export function createRanking<Source>(
     return record;
   };
 
-  /** Chance to a power that falls with weight: the greatest of them is a source drawn by its weight (Efraimidis and Spirakis). */
+  /** Chance to a power that falls with weight; the greatest is a source drawn by its weight (Efraimidis, Spirakis). */
   function draw({ successShare, latencyMs }: Record): number {
     const weight = Math.max(successShareMin, successShare) ** 2 / (latencyMs + latencyGrainMs);
     return Math.log(Math.max(random(), Number.MIN_VALUE)) / weight;

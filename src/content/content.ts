@@ -46,8 +46,8 @@ export type OpenContent = Readonly<{
   /** From a source that the operator trusts, or verified. */
   trusted: boolean;
   /**
-   * Rejects with Failure `blocked` unless a span may leave. The three below ask for themselves; this is for answers that
-   * carry no bytes, and for all spans of an answer before the first of them leaves.
+   * Rejects with Failure `blocked` unless a span may leave. The three below ask for themselves; this is for answers
+   * that carry no bytes, and for all spans of an answer before the first of them leaves.
    */
   check: (span: ByteSpan, signal: AbortSignal) => Promise<void>;
   /** Whether a span can be answered from this disk. */
@@ -61,7 +61,8 @@ export type OpenContent = Readonly<{
   bytes: (span: ByteSpan, signal: AbortSignal) => Promise<Uint8Array>;
   /**
    * Gives a file and the byte in it at which a span begins, when the span lies wholly on this disk and every byte of
-   * it was checked. The file is to be opened within 5 s. Undefined: use `read` or `bytes`. Rejects with Failure `blocked`.
+   * it was checked. The file is to be opened within 5 s. Undefined: use `read` or `bytes`.
+   * Rejects with Failure `blocked`.
    */
   file: (
     span: ByteSpan,
@@ -85,7 +86,10 @@ export type Content = Readonly<{
    * Rejects with Failure `source_failed`, `source_timeout`, `busy` when there is no room; the signal's reason.
    */
   ensure: (root: RootSpec, span: ByteSpan, signal: AbortSignal) => Promise<EnsuredData>;
-  /** Stores the whole data of a root that the caller has verified otherwise (format 1). Answers false when it could not be kept. */
+  /**
+   * Stores the whole data of a root that the caller has verified otherwise (format 1).
+   * Answers false when it could not be kept.
+   */
   keep: (root: RootSpec, bytes: Uint8Array) => Promise<boolean>;
   /** Forgets that an id was unknown: to be called when it is announced or uploaded. What is indexed is found anyway. */
   forget: (id: Id) => void;

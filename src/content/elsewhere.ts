@@ -16,7 +16,7 @@ import type { Fill } from "./fill.ts";
 
 /** Something found elsewhere. */
 export type Found =
-  /** A transaction whose id was checked; its data is proven as any root's is, but its block was not accepted here. */
+  /** A transaction whose id was checked; its data is proven as every root's is, but its block was not accepted here. */
   | Readonly<{
       kind: "transaction";
       root: RootSpec;

@@ -65,7 +65,7 @@ export function createFill(parts: FillParts): Fill {
   const flights = createSingleFlight<FilledPiece>();
 
   async function at(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
-    // Most data is cut as client libraries cut it: then all who want a chunk ask under its first byte and share the flight.
+    // Most data is cut as client libraries do it: then all who want a chunk ask under its first byte and share a flight.
     for (const key of [likelyChunk(root.size, position).start, position]) {
       const piece = await flights.run(`${keyOf(root)}:${key}`, signal, (own) =>
         fetches.fetch(root, position, own),
@@ -186,7 +186,10 @@ async function keepBody(extents: Extents, root: RootSpec, body: Uint8Array): Pro
   return isKept;
 }
 
-/** Where a byte's chunk lies if the data was cut as client libraries do it: by 256 KiB, the last two even when the last were small. */
+/**
+ * Where a byte's chunk lies if the data was cut as client libraries do it: by 256 KiB, the last two even when the last
+ * one were small.
+ */
 export function likelyChunk(size: number, position: number): ByteSpan {
   const rest = size % chunkSize;
   const tail = rest > 0 && rest < lastChunkSizeMin && size > chunkSize ? size - rest - chunkSize : size;

@@ -4,7 +4,7 @@
  */
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { linkedController } from "../lib/stop.ts";
+import { linkedController, unheard } from "../lib/stop.ts";
 import { extentCallBytesMax } from "../store/extent-read.ts";
 import type { Extents, RootSpec } from "../store/extents.ts";
 import { type Fill, type FilledPiece, likelyChunk } from "./fill.ts";
@@ -101,8 +101,7 @@ function fetchAhead({ extents, fill }: ReadParts, root: RootSpec, span: ByteSpan
   for (let count = 0; count < chunksAhead && next < span.end; count++) {
     const chunk = likelyChunk(root.size, next);
     if (!extents.present(root, { start: next, end: Math.min(chunk.end, span.end) })) {
-      // Its failure shows when the reader comes to it.
-      fill.at(root, next, signal).catch(() => undefined);
+      unheard(fill.at(root, next, signal)); // its failure shows when the reader comes to it
     }
     next = chunk.end;
   }

@@ -38,7 +38,8 @@ export function readRange(header: string | null, size: number): RangeMeaning {
   if (list === undefined) return { kind: "whole" };
 
   const parts = list.split(",").map((part) => part.trim());
-  if (parts.some(isUnreadable)) return { kind: "whole" }; // "-" and "5-2" are syntax errors: ignored (RFC 9110 §14.1.1)
+  // "-" and "5-2" are syntax errors, and those are ignored (RFC 9110 §14.1.1).
+  if (parts.some(isUnreadable)) return { kind: "whole" };
   if (parts.length > rangesPerRequestMax) return { kind: "unsatisfiable" };
 
   const spans = parts.map((part) => readSpan(part, size)).filter((span) => span !== undefined);

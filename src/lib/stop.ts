@@ -1,5 +1,6 @@
 /**
- * Waiting that ends: by a signal, by a deadline, whichever is first. Nothing here keeps a timer or a listener after it ends.
+ * Waiting that ends: by a signal, by a deadline, whichever is first. Nothing here keeps a timer or a listener after
+ * it ends.
  * @module
  */
 
@@ -83,12 +84,17 @@ export function untilStopped<Value>(promise: Promise<Value>, signal: AbortSignal
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason);
     if (signal.aborted) {
-      promise.catch(() => undefined); // nobody waits for it any more
+      unheard(promise);
       return stop();
     }
     signal.addEventListener("abort", stop, { once: true });
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", stop));
   });
+}
+
+/** Lets a promise fail without being an unhandled failure: nobody waits for it, or who does hears of it there. */
+export function unheard(promise: Promise<unknown>): void {
+  promise.then(undefined, () => undefined);
 }
 
 /** The error with which a deadline ends a wait. */

@@ -4,7 +4,7 @@
  * It never learns where bytes come from; it stores only what its caller has checked, and gives back only what still
  * has the checksum that it had then. Every reading compares; a path is given away only while every step of the span
  * was compared since the file last changed, which its inode and change time tell.
- * Source: design.md §5, docs/decisions.
+ * Source: design.md §5, docs/decisions/020-content-checksums.md.
  * @module
  */
 import { mkdirSync } from "node:fs";
@@ -48,7 +48,10 @@ export type Extents = Readonly<{
   missing: (root: RootSpec, span: ByteSpan) => ByteSpan[];
   /** Whether a span is wholly present. */
   present: (root: RootSpec, span: ByteSpan) => boolean;
-  /** Stores checked bytes that begin at `start`, at most 1 MiB. Answers false when they could not be stored (no room, disk trouble). */
+  /**
+   * Stores checked bytes that begin at `start`, at most 1 MiB.
+   * Answers false when they could not be stored (no room, disk trouble).
+   */
   write: (root: RootSpec, start: number, bytes: Uint8Array) => Promise<boolean>;
   /**
    * Reads a span of 1 byte to 1 MiB and compares it with its checksums.
@@ -190,7 +193,7 @@ function setPinned(roots: Roots, spec: RootSpec, pinned: boolean): void {
   roots.change(root);
 }
 
-/** Unlinks files that no row names: what a crash left between the file and the row, or between the row and the unlink. */
+/** Unlinks files that no row names: a crash came between the file and the row, or between the row and the unlink. */
 async function sweep(files: ExtentFiles, roots: Roots, map: ExtentMap): Promise<void> {
   for await (const names of files.walk()) {
     for (const name of names) {

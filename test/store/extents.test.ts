@@ -3,6 +3,7 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { execFileSync } from "node:child_process";
 import {
   existsSync,
   mkdirSync,
@@ -49,17 +50,11 @@ async function fillUp(file: FileHandle): Promise<void> {
   }
 }
 
-/** Runs one of the system's programs, and throws when it fails. */
-function system(...command: string[]): void {
-  const { exitCode, stderr } = Bun.spawnSync(command);
-  if (exitCode !== 0) throw new Error(`${command.join(" ")}: ${stderr.toString()}`);
-}
-
 function canMount(): boolean {
   const folder = mkdtempSync(join(tmpdir(), "cairn-mount-"));
   try {
-    system("mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", folder);
-    system("umount", folder);
+    execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], { stdio: "ignore" });
+    execFileSync("umount", [folder]);
     return true;
   } catch {
     return false; // not root, or no such right: the test that needs it says so
@@ -477,7 +472,7 @@ describe("room", () => {
     "a full disk refuses writes, keeps what it has, and takes writes again once there is space",
     async () => {
       const folder = newFolder();
-      system("mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder);
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]);
       try {
         const extents = openIn(folder);
         const kept = rootOf(100, mebibyte);
@@ -513,7 +508,7 @@ describe("room", () => {
       } finally {
         for (const extents of opened.splice(0)) await extents.close();
         // Lazily: a statement that failed for lack of space keeps SQLite's file open beyond its close.
-        system("umount", "-l", folder);
+        execFileSync("umount", ["-l", folder]);
       }
     },
   );
