@@ -60,7 +60,7 @@ export type ChainCalls = Readonly<{
   /** A block's JSON text, by height or by hash. */
   blockText: (at: number | string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
   currentBlockText: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  /** The chunk that covers an absolute offset, 1-based as on the wire: byte `b` of the weave is asked for as `b + 1`. */
+  /** The chunk that covers an absolute offset, 1-based as on the wire: byte `b` of the weave is asked as `b + 1`. */
   chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeAnswer<ChunkAnswer>>;
   /** An anchor for new transactions. */
   anchor: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
