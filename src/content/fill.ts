@@ -65,7 +65,7 @@ export function createFill(parts: FillParts): Fill {
   const flights = createSingleFlight<FilledPiece>();
 
   async function at(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
-    // Most data is cut as client libraries do it: all who want a chunk then ask under its first byte and share a flight.
+    // Most data is cut as client libraries do it: all who want a chunk ask under its first byte and share a flight.
     for (const key of [likelyChunk(root.size, position).start, position]) {
       const piece = await flights.run(`${keyOf(root)}:${key}`, signal, (own) =>
         fetches.fetch(root, position, own),
