@@ -160,6 +160,18 @@ export const settings = {
     effect: "Longest a GraphQL query may run.",
   }),
 
+  GRAPHQL_HOST: setting({
+    read: text,
+    unit: "host, host:port or origin",
+    effect: "When set, GraphQL queries are sent there instead of being answered here.",
+  }),
+  GRAPHQL_PORT: setting({
+    read: port,
+    fallback: 4000,
+    unit: "port",
+    effect: "Port of GRAPHQL_HOST where that names none.",
+  }),
+
   AR_IO_WALLET: setting({
     read: address,
     aliases: ["SVC_WALLET"],

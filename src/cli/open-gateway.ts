@@ -4,9 +4,12 @@
  * @module
  */
 
+import type { AnyElysia } from "elysia";
+import { openHttp } from "../chain/http.ts";
 import { createHealth, type Health } from "../gateway/health.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphql } from "../http/gateway/graphql.ts";
+import { graphqlForward, graphqlOrigin } from "../http/gateway/graphql-forward.ts";
 import { createRequestFigures } from "../http/request-figures.ts";
 import { reservedSegments } from "../http/reserved.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
@@ -22,6 +25,7 @@ import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts"
 import { openIndexWriter } from "../store/index-writer.ts";
 import type { Pool } from "../threads/pool.ts";
 import { version } from "../version.ts";
+import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./filters.ts";
 import { openSources, type Sources } from "./open-sources.ts";
@@ -56,6 +60,9 @@ const drainMsMax = 10_000;
 
 /** Bundles worked on at once: one waits for its bytes while another is verified. */
 const bundleLanes = 2;
+
+/** Longest that another host may take for a query. Milliseconds. */
+const forwardMsMax = 60_000;
 
 /** Largest body of any route; each has a smaller limit of its own. */
 const bodyBytesMax = 16 * 2 ** 20;
@@ -121,7 +128,7 @@ type SurfaceParts = GatewayParts &
   }>;
 
 function surfaceOf(parts: SurfaceParts, onPosted: () => void): Gateway {
-  const { config, folder, filters, threads, reader, sources, metrics, health, log } = parts;
+  const { config, filters, threads, reader, sources, metrics, health } = parts;
   return createGateway({
     reader,
     content: sources.content,
@@ -131,14 +138,7 @@ function surfaceOf(parts: SurfaceParts, onPosted: () => void): Gateway {
     gatewayUrls: config.TRUSTED_GATEWAYS_URLS,
     resolveLarge: (job, signal) => threads.verify.run("resolveLargeManifest", job, { signal }),
     listeners: { onTransaction: onPosted, onChunk: onPosted },
-    graphql: graphql({
-      pool: threads.query,
-      indexPath: folder.index,
-      contentFolder: folder.content,
-      timeoutMs: config.QUERY_TIMEOUT_MS,
-      clock: systemClock,
-      log,
-    }),
+    graphql: queriesOf(parts),
     info: {
       wallet: config.AR_IO_WALLET,
       processId: config.IO_PROCESS_ID,
@@ -160,6 +160,30 @@ function surfaceOf(parts: SurfaceParts, onPosted: () => void): Gateway {
       hitsBytesMax: config.HOT_BYTES_MAX,
     },
   });
+}
+
+/** Queries are answered here, or by the host that an operator names. */
+function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): AnyElysia {
+  if (config.GRAPHQL_HOST === undefined) {
+    return graphql({
+      pool: threads.query,
+      indexPath: folder.index,
+      contentFolder: folder.content,
+      timeoutMs: config.QUERY_TIMEOUT_MS,
+      clock: systemClock,
+      log,
+    });
+  }
+  const origin = graphqlOrigin(config.GRAPHQL_HOST, config.GRAPHQL_PORT);
+  if (origin === undefined)
+    throw badSettings([`GRAPHQL_HOST must be a host or an origin, got "${config.GRAPHQL_HOST}"`]);
+  const http = openHttp({
+    firstByteMs: config.QUERY_TIMEOUT_MS,
+    stallMs: config.QUERY_TIMEOUT_MS,
+    totalMs: forwardMsMax,
+  });
+  closers.add("client of GRAPHQL_HOST", http.close);
+  return graphqlForward({ origin, http, name: crypto.randomUUID(), log });
 }
 
 function listen(
