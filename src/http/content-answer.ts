@@ -110,8 +110,7 @@ async function send(
     headers.set("Content-Length", String(size));
     return new Response(null, { status, headers });
   }
-  const { body } = await read();
-  return new Response(body, { status, headers });
+  return new Response(await read(), { status, headers });
 }
 
 /** 416 says how large the body is and what it is, so that a player can ask again. */

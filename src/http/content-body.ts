@@ -11,20 +11,26 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { MultipartFrame } from "./multipart.ts";
 
 /** As much of content as an answer reads. */
-export type ReadableContent = Pick<OpenContent, "size" | "check" | "bytes" | "read" | "file"> &
+export type ReadableContent = Pick<OpenContent, "size" | "check" | "cached" | "bytes" | "read" | "file"> &
   Readonly<{
     /** A span that is in memory, without copying it. */
     blob?: (span: ByteSpan) => Blob;
   }>;
 
-/** A body, and whether it leaves with its length. */
-export type ContentBody = Readonly<{
-  body: Uint8Array<ArrayBuffer> | Blob | ReadableStream<Uint8Array>;
-  sized: boolean;
-}>;
+/** Bytes as the body of an answer; only a stream leaves without its length. */
+export type ContentBody = Uint8Array<ArrayBuffer> | Blob | ReadableStream<Uint8Array>;
 
 /** From here on a file's slice costs less than its bytes do: sendfile is used from 1 MiB. */
 export const fileBytesMin = 2 ** 20;
+
+/**
+ * What lies on disk unread since the start is compared with its checksums before it leaves as a file. Up to this size
+ * a reader waits for that, 0.7 s at most; a larger body is compared while it is streamed. Bytes.
+ */
+const comparedAheadMax = 2 ** 30;
+
+/** Bytes that are compared in one call of `OpenContent.file`, which refuses much more than this. */
+const comparedAtOnce = 32 * 2 ** 20;
 
 /**
  * Gives one span of content.
@@ -41,14 +47,13 @@ export async function spanBody(
   signal: AbortSignal,
 ): Promise<ContentBody> {
   const size = span.end - span.start;
-  if (content.blob !== undefined) return { body: content.blob(span), sized: true };
+  if (content.blob !== undefined) return content.blob(span);
   if (size >= fileBytesMin) {
-    const file = await content.file(span, signal);
-    if (file !== undefined)
-      return { body: Bun.file(file.path).slice(file.start, file.start + size), sized: true };
+    const file = await fileOf(content, span, signal);
+    if (file !== undefined) return Bun.file(file.path).slice(file.start, file.start + size);
   }
-  if (size <= bufferBytesMax) return { body: owned(await content.bytes(span, signal)), sized: true };
-  return { body: await streamOf(content.read(span, signal)), sized: false };
+  if (size <= bufferBytesMax) return viewOf(await content.bytes(span, signal));
+  return await streamOf(content.read(span, signal));
 }
 
 /** Gives several spans in their frame, whole when they fit in the buffer. Throws as {@link spanBody}. */
@@ -59,15 +64,25 @@ export async function spansBody(
   bufferBytesMax: number,
   signal: AbortSignal,
 ): Promise<ContentBody> {
-  if (frame.size > bufferBytesMax)
-    return { body: await streamOf(framedPieces(content, spans, frame, signal)), sized: false };
+  if (frame.size > bufferBytesMax) return await streamOf(framedPieces(content, spans, frame, signal));
   const body = new Uint8Array(frame.size);
   let at = 0;
   for await (const piece of framedPieces(content, spans, frame, signal)) {
     body.set(piece, at);
     at += piece.byteLength;
   }
-  return { body, sized: true };
+  return body;
+}
+
+/** The file that holds a span, if all of the span is there and as it should be. */
+async function fileOf(content: ReadableContent, span: ByteSpan, signal: AbortSignal) {
+  const file = await content.file(span, signal);
+  if (file !== undefined || span.end - span.start > comparedAheadMax || !content.cached(span)) return file;
+  for (let start = span.start; start < span.end; start += comparedAtOnce) {
+    const part = { start, end: Math.min(span.end, start + comparedAtOnce) };
+    if ((await content.file(part, signal)) === undefined) return undefined;
+  }
+  return await content.file(span, signal);
 }
 
 async function* framedPieces(
@@ -108,10 +123,10 @@ async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ReadableStre
   );
 }
 
-/** A view of a larger buffer keeps all of it alive while a slow reader reads; such a piece is copied. */
-function owned(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
-  const whole = bytes.buffer instanceof ArrayBuffer && bytes.byteLength * 2 >= bytes.buffer.byteLength;
-  return whole
-    ? new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)
+/** The same bytes under the type that a body has; the runtime copies them into the answer. */
+function viewOf(bytes: Uint8Array): Uint8Array<ArrayBuffer> {
+  const { buffer, byteOffset, byteLength } = bytes;
+  return buffer instanceof ArrayBuffer
+    ? new Uint8Array(buffer, byteOffset, byteLength)
     : new Uint8Array(bytes);
 }

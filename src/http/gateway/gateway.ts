@@ -37,7 +37,9 @@ import { createServiceRoutes } from "./service-routes.ts";
 /** What of the index is read here; queries have connections of their own. */
 export type GatewayReader = Pick<
   IndexReader,
+  | "block"
   | "blockText"
+  | "itemsWithin"
   | "locate"
   | "tip"
   | "transactionAt"
@@ -104,7 +106,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const relay = createRelay(nodes);
   const network = createNetwork(nodes, reader, clock);
   const relayedData = createRelayedData(options.refusals);
-  const proofs = createChunkProofs(reader);
+  const proofs = createChunkProofs(reader, content);
   const provenChunks = createProvenChunks(options.chunkNodes);
   const infoText = writeJson(gatewayInfo(options.info));
 
