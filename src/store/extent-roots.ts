@@ -204,7 +204,9 @@ function load(map: ExtentMap, row: RootRow | undefined, name: string, size: numb
   return {
     name,
     size,
-    steps: createSteps(size, (page) => (number === undefined ? undefined : map.page(number, page))),
+    steps: createSteps(size, new Set(number === undefined ? [] : map.pages(number)), (page) =>
+      number === undefined ? undefined : map.page(number, page),
+    ),
     bytes: row?.bytes ?? 0,
     used: row?.used ?? now,
     pinned: row?.pinned ?? false,

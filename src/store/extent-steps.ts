@@ -73,17 +73,27 @@ export function stepCost(step: number, size: number): number {
  * Makes the steps of one root.
  *
  * @param size - Bytes of the root's data, 1 or more.
- * @param load - Gives a page's checksums as they were last written, or undefined when none of its steps is present.
+ * @param written - The pages that were ever written; no other has a step that is present.
+ * @param load - Gives a page's checksums as they were last written.
  */
-export function createSteps(size: number, load: (page: number) => Uint8Array | undefined): Steps {
+export function createSteps(
+  size: number,
+  written: ReadonlySet<number>,
+  load: (page: number) => Uint8Array | undefined,
+): Steps {
   assert(size > 0, "a root with steps has data");
   const pages = new Map<number, Page>();
   const dirty = new Set<number>();
 
+  /** A page to look at; one that nothing is known of is not made for that. */
+  function lookAt(number: number): Page {
+    return pages.get(number) ?? (written.has(number) ? pageAt(number) : absentPage);
+  }
+
   function pageAt(number: number): Page {
     const known = pages.get(number);
     if (known !== undefined) return known;
-    const page = readPage(load(number));
+    const page = readPage(written.has(number) ? load(number) : undefined);
     pages.set(number, page);
     return page;
   }
@@ -105,7 +115,7 @@ export function createSteps(size: number, load: (page: number) => Uint8Array | u
   return {
     missing: (span) =>
       gather(
-        pageAt,
+        lookAt,
         size,
         span,
         (page) => page.present,
@@ -113,14 +123,14 @@ export function createSteps(size: number, load: (page: number) => Uint8Array | u
       ),
     unchecked: (span) =>
       gather(
-        pageAt,
+        lookAt,
         size,
         span,
         (page) => page.checkedCount,
         (page, index) => page.checked[index] === 1,
       ),
     matches: (step, bytes) =>
-      pageAt(Math.floor(step / stepsPerPage)).sums[step % stepsPerPage] === checksumOf(bytes),
+      lookAt(Math.floor(step / stepsPerPage)).sums[step % stepsPerPage] === checksumOf(bytes),
     add: (step, checksum) => (put(step, checksum) ? 0 : stepCost(step, size)),
     drop: (step) => (put(step, 0n) ? stepCost(step, size) : 0),
     setChecked(step) {
@@ -152,8 +162,8 @@ export function createSteps(size: number, load: (page: number) => Uint8Array | u
 }
 
 /**
- * Walks the steps of a span and gathers those for which `isDone` does not hold; a page whose steps all are done, by
- * `doneCount`, is passed over, so that a wholly present root of 10 GiB costs 640 looks.
+ * Walks the steps of a span and gathers those for which `isDone` does not hold. Pages whose steps all are done, or none,
+ * by `doneCount`, are taken whole, so that a root of 10 GiB costs 640 looks.
  */
 function gather(
   pageAt: (number: number) => Page,
@@ -171,10 +181,13 @@ function gather(
     const number = Math.floor(step / stepsPerPage);
     const pageEnd = Math.min(stepCount, (number + 1) * stepsPerPage);
     const page = pageAt(number);
-    const isWholeDone = doneCount(page) === pageEnd - number * stepsPerPage;
-    const end = isWholeDone ? step : Math.min(last, pageEnd);
-    for (let at = step; at < end; at++) {
-      if (!isDone(page, at % stepsPerPage)) append(found, stepSpan(at, size));
+    const done = doneCount(page);
+    const end = Math.min(last, pageEnd);
+    if (done === 0) append(found, { start: stepSpan(step, size).start, end: stepSpan(end - 1, size).end });
+    else if (done < pageEnd - number * stepsPerPage) {
+      for (let at = step; at < end; at++) {
+        if (!isDone(page, at % stepsPerPage)) append(found, stepSpan(at, size));
+      }
     }
     step = pageEnd;
   }
@@ -186,6 +199,9 @@ export function presentSteps(stored: Uint8Array): number[] {
   const { sums } = readPage(stored);
   return [...sums.keys()].filter((index) => sums[index] !== 0n);
 }
+
+/** Looked at, never changed. */
+const absentPage: Page = readPage(undefined);
 
 function readPage(stored: Uint8Array | undefined): Page {
   const sums = new BigUint64Array(stepsPerPage);
