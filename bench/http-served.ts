@@ -42,7 +42,9 @@ const metrics = createMetrics();
 const gateway = createGateway({
   reader: {
     tip: () => undefined,
+    block: () => undefined,
     blockText: () => undefined,
+    itemsWithin: () => [],
     locate: (id) => rig.index.get(id),
     transactionAt: () => undefined,
     transactionStatus: () => undefined,

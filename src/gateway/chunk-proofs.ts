@@ -1,25 +1,44 @@
 /**
  * Proofs of chunks made from what was followed: the path from a block's root to a transaction, and from a transaction's
  * data root to a chunk.
+ *
+ * Format 1 states no data root; where a block holds such a transaction, its root is made from its data.
  * @module
  */
 import { LRUCache } from "lru-cache";
 import { readBlock } from "../arweave/block.ts";
-import { type ChunkSpan, chunkSpans, createDataRoot, type TailRule } from "../arweave/data-root.ts";
-import type { Id } from "../arweave/id.ts";
+import {
+  type ChunkSpan,
+  chunkSpans,
+  createDataRoot,
+  dataRootOf,
+  type TailRule,
+} from "../arweave/data-root.ts";
+import type { BlockHash, Id } from "../arweave/id.ts";
 import type { MerkleTree } from "../arweave/merkle.ts";
-import { buildTxTree, layoutTransactions, type TxTree } from "../arweave/tx-root.ts";
-import type { OpenContent } from "../content/content.ts";
+import { buildTxTree, layoutTransactions, type PlacedTransaction, type TxTree } from "../arweave/tx-root.ts";
+import type { Content, OpenContent } from "../content/content.ts";
+import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import type { IndexReader, WeaveSpan } from "../store/index-reader.ts";
+
+/** A transaction's proof under its block's root. */
+export type TxProof = Readonly<{
+  path: Uint8Array;
+  /** What it leads to: the root over the transaction's chunks, base64url. */
+  dataRoot: string;
+}>;
 
 /** A chunk's proof under its data root. */
 export type DataProof = Readonly<{ span: ChunkSpan; path: Uint8Array }>;
 
 /** Makes proofs. */
 export type ChunkProofs = Readonly<{
-  /** The path to a transaction in its block's tree; `undefined` where the block's transactions are not all known. */
-  txPath: (transaction: WeaveSpan) => Uint8Array | undefined;
+  /**
+   * Proves a transaction in its block's tree; `undefined` where the block has none (before 2.0), or its transactions or
+   * their data are not all at hand.
+   */
+  txProof: (transaction: WeaveSpan, signal: AbortSignal) => Promise<TxProof | undefined>;
   /**
    * The path to the chunk that holds a byte, from data that lies on this disk; `undefined` when it does not, or is split
    * in a way of its own.
@@ -45,52 +64,106 @@ const hashedBytesMax = 64 * 2 ** 20;
 
 type DataTree = Readonly<{ spans: readonly ChunkSpan[]; tree: MerkleTree }>;
 
+/** A block's tree, and the data roots in it. */
+type BlockTree = Readonly<{ tree: TxTree; roots: ReadonlyMap<Id, string> }>;
+
+/** The root of a data tree without data, which a format 1 transaction still has. */
+const emptyRoot = encodeBase64url(dataRootOf(new Uint8Array(0), "plain"));
+
 /** Creates the maker of proofs. */
 export function createChunkProofs(
-  reader: Pick<IndexReader, "blockText" | "transactionsOfBlock">,
+  reader: Pick<IndexReader, "block" | "blockText" | "transactionsOfBlock">,
+  content: Pick<Content, "open">,
 ): ChunkProofs {
-  const blockTrees = new LRUCache<number, TxTree>({ max: blockTreesMax });
+  const blockTrees = new LRUCache<BlockHash, BlockTree>({ max: blockTreesMax });
   const dataTrees = new LRUCache<Id, DataTree>({ maxSize: leavesKeptMax });
 
-  const blockTree = (height: number): TxTree | undefined => {
-    const known = blockTrees.get(height);
-    if (known !== undefined) return known;
-    const text = reader.blockText(height)?.text;
-    if (text === undefined) return undefined;
-    const transactions = reader.transactionsOfBlock(height);
-    const layout = layoutTransactions(readBlock(text), transactions);
-    if (layout.kind !== "placed" || !layout.isProven) return undefined;
-    const tree = buildTxTree(transactions, layout.layout);
-    blockTrees.set(height, tree);
-    return tree;
+  const blockTree = async (height: number, signal: AbortSignal): Promise<BlockTree | undefined> => {
+    // By hash: after a reorganisation another block stands at this height.
+    const hash = reader.block(height)?.hash;
+    if (hash === undefined) return undefined;
+    const known = blockTrees.get(hash) ?? (await makeBlockTree(hash, height, signal));
+    if (known !== undefined) blockTrees.set(hash, known);
+    return known;
   };
 
-  const dataTree = async (transaction: WeaveSpan, content: OpenContent, signal: AbortSignal) => {
+  const makeBlockTree = async (hash: BlockHash, height: number, signal: AbortSignal) => {
+    const text = reader.blockText(hash)?.text;
+    const block = text === undefined ? undefined : readBlock(text);
+    if (block === undefined || block.shape === "1.0") return undefined;
+    const transactions = await withRoots(reader.transactionsOfBlock(height), content, signal);
+    const layout = transactions === undefined ? undefined : layoutTransactions(block, transactions);
+    if (transactions === undefined || layout?.kind !== "placed" || !layout.isProven) return undefined;
+    const roots = new Map(transactions.map(({ id, dataRoot }) => [id, dataRoot]));
+    return { tree: buildTxTree(transactions, layout.layout), roots };
+  };
+
+  const dataTree = async (transaction: WeaveSpan, data: OpenContent, signal: AbortSignal) => {
     const known = dataTrees.get(transaction.id);
     if (known !== undefined) return known;
-    const whole = { start: 0, end: content.size };
-    if (content.size > hashedBytesMax || !content.cached(whole)) return undefined;
+    const whole = { start: 0, end: data.size };
+    if (data.size > hashedBytesMax || !data.cached(whole)) return undefined;
+    const { id, dataRoot, place } = transaction;
+    const expected = dataRoot === "" ? (await blockTree(place.height, signal))?.roots.get(id) : dataRoot;
     for (const rule of ["halved", "plain"] as const) {
-      const made = await hashTree(content, rule, signal);
-      if (encodeBase64url(made.tree.root) !== transaction.dataRoot) continue;
-      dataTrees.set(transaction.id, made, { size: made.spans.length });
+      const made = await hashTree(data, rule, signal);
+      if (encodeBase64url(made.tree.root) !== expected) continue;
+      dataTrees.set(id, made, { size: made.spans.length });
       return made;
     }
     return undefined;
   };
 
   return {
-    txPath: ({ id, place }) =>
-      blockTree(place.height)
-        ?.places.find((found) => found.id === id)
-        ?.path(),
-    dataProof: async (transaction, content, at, signal) => {
-      const found = await dataTree(transaction, content, signal);
+    txProof: async ({ id, place }, signal) => {
+      const block = await blockTree(place.height, signal);
+      const path = block?.tree.places.find((found) => found.id === id)?.path();
+      return path === undefined ? undefined : { path, dataRoot: block?.roots.get(id) ?? "" };
+    },
+    dataProof: async (transaction, data, at, signal) => {
+      const found = await dataTree(transaction, data, signal);
       const index = found?.spans.findIndex(({ start, end }) => start <= at && at < end) ?? -1;
       const span = found?.spans[index];
       return found === undefined || span === undefined ? undefined : { span, path: found.tree.path(index) };
     },
   };
+}
+
+/** The transactions with the roots that format 1 does not state; `undefined` when data for one cannot be had. */
+async function withRoots(
+  transactions: readonly PlacedTransaction[],
+  content: Pick<Content, "open">,
+  signal: AbortSignal,
+): Promise<readonly PlacedTransaction[] | undefined> {
+  const found: PlacedTransaction[] = [];
+  let hashed = 0;
+  for (const transaction of transactions) {
+    const { id, format, dataSize } = transaction;
+    if (format === 2) found.push(transaction);
+    else if (dataSize === 0) found.push({ ...transaction, dataRoot: emptyRoot });
+    else {
+      hashed += dataSize;
+      const dataRoot = hashed > hashedBytesMax ? undefined : await rootOfData(id, content, signal);
+      if (dataRoot === undefined) return undefined;
+      found.push({ ...transaction, dataRoot });
+    }
+  }
+  return found;
+}
+
+async function rootOfData(
+  id: Id,
+  content: Pick<Content, "open">,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const { tree } = await hashTree(await content.open(id, signal), "plain", signal);
+    return encodeBase64url(tree.root);
+  } catch (error) {
+    // Refused by an operator, or no source has it: the block's tree cannot be made, as the caller is told.
+    if (error instanceof Failure) return undefined;
+    throw error;
+  }
 }
 
 async function hashTree(content: OpenContent, rule: TailRule, signal: AbortSignal): Promise<DataTree> {

@@ -65,7 +65,8 @@ export function createChunks(options: ChunksOptions): Chunks {
     const made = await proofs.dataProof(transaction, data, at, signal);
     if (made !== undefined) {
       const chunk = await data.bytes(made.span, signal);
-      return found(transaction, { chunk, dataPath: made.path, txPath: new Uint8Array(0) }, made.span.start);
+      const served = { chunk, dataPath: made.path, txPath: new Uint8Array(0) };
+      return await found(transaction, served, made.span.start, signal);
     }
     const { id, dataRoot, start, end } = transaction;
     // Data of format 1 before 2.0 has no root to prove it by: whoever serves it could serve anything.
@@ -75,16 +76,24 @@ export function createChunks(options: ChunksOptions): Chunks {
     // Asking for the span's file refuses what is blocked within it.
     await data.file({ start: chunk.start, end: chunk.end }, signal);
     const served = { chunk: chunk.bytes, dataPath: chunk.dataPath, txPath: new Uint8Array(0) };
-    return found(transaction, served, chunk.start);
+    return await found(transaction, served, chunk.start, signal);
   };
 
-  const found = (transaction: WeaveSpan, served: ServedChunk, dataStart: number): FoundChunk => ({
-    served: { ...served, txPath: proofs.txPath(transaction) ?? served.txPath },
-    end: transaction.start + BigInt(dataStart + served.chunk.byteLength),
-    verified: true,
-    transaction,
-    dataStart,
-  });
+  const found = async (
+    transaction: WeaveSpan,
+    served: ServedChunk,
+    dataStart: number,
+    signal: AbortSignal,
+  ): Promise<FoundChunk> => {
+    const proof = await proofs.txProof(transaction, signal);
+    return {
+      served: { ...served, txPath: proof?.path ?? served.txPath },
+      end: transaction.start + BigInt(dataStart + served.chunk.byteLength),
+      verified: true,
+      transaction: { ...transaction, dataRoot: proof?.dataRoot ?? transaction.dataRoot },
+      dataStart,
+    };
+  };
 
   const relayed = async (offset: bigint, signal: AbortSignal): Promise<FoundChunk> => {
     const answer = await relay.get(`/chunk/${offset}`, keptMs, signal);

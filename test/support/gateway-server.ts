@@ -173,7 +173,9 @@ function readAnswer(bytes: Buffer): Omit<WireAnswer, "end"> {
 /** An index in which nothing was followed. */
 export const emptyReader: GatewayReader = {
   tip: () => undefined,
+  block: () => undefined,
   blockText: () => undefined,
+  itemsWithin: () => [],
   locate: () => undefined,
   transactionAt: () => undefined,
   transactionStatus: () => undefined,
