@@ -1,0 +1,28 @@
+/**
+ * The third tier: the sizes that docs/evidence.md records. `bun run test:slow`.
+ *
+ * The same tests as in the first tier, with larger numbers; a seed that fails is printed by the test and can be given
+ * again as SEED.
+ * @module
+ */
+import { resolve } from "node:path";
+
+const root = resolve(import.meta.dir, "..");
+
+/** Folders, and the sizes that their tests read from the environment. */
+const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, string>>])[] = [
+  ["test/arweave", { MUTATIONS: "1000000" }],
+];
+
+/** Three hours: far above what a step takes. */
+const stepTimeoutMs = "10800000";
+
+for (const [folder, sizes] of steps) {
+  console.log(`== ${folder} ${JSON.stringify(sizes)}`);
+  const { exitCode } = Bun.spawnSync([process.execPath, "test", "--timeout", stepTimeoutMs, folder], {
+    cwd: root,
+    env: { ...process.env, ...sizes },
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  if (exitCode !== 0) process.exit(exitCode);
+}
