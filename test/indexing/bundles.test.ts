@@ -4,6 +4,7 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { writeBundle, writeBundleHeader } from "../../src/arweave/bundle.ts";
+import { checkItem } from "../../src/arweave/data-item.ts";
 import { readFilter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
@@ -24,6 +25,8 @@ import {
   type ScriptedTransaction,
 } from "../sim/scripted-chain.ts";
 import { openScriptedNode, type ScriptedNode } from "../sim/scripted-node.ts";
+import { testWith } from "../support/helpers.ts";
+import { vectorBytes, vectors, vectorsOf } from "../support/vectors.ts";
 import { bundleTags, makeItem, makeItems, makeNested, signers, spoil } from "./samples.ts";
 
 const threads = openThreads();
@@ -63,6 +66,12 @@ function statusOf(simulation: Simulation, id: Id) {
   return status;
 }
 
+function checkedId(item: Uint8Array): Id {
+  const checked = checkItem(item, "lenient");
+  if (checked.kind !== "item") throw new Error(checked.reason);
+  return checked.header.id;
+}
+
 const counts = (simulation: Simulation) => simulation.index.reader.counts();
 
 describe("bundles", () => {
@@ -90,6 +99,52 @@ describe("bundles", () => {
       expect(reader.integrity()).toEqual([]);
     });
   });
+
+  testWith(
+    vectors,
+    "real bundles and real items, nested ones too, become exactly their valid items",
+    async () => {
+      const files = vectorsOf("bundle").filter(({ file }) => file.startsWith("bundles/"));
+      const bundles = files.map(({ file }, number) =>
+        createScript(300 + number).carrying(vectorBytes(file), bundleTags),
+      );
+      const items = vectorsOf("data-item").filter(({ file }) => file.startsWith("data-items/"));
+      const ids = items.map(({ checks }) => Object(checks["arbundles"])["id"]);
+      const header = writeBundleHeader(
+        items.map(({ file }, number) => {
+          const bytes = vectorBytes(file);
+          return { id: ids[number] ?? checkedId(bytes), size: bytes.length };
+        }),
+      );
+      const root = createScript(400).carrying(
+        concatBytes([header, ...items.map(({ file }) => vectorBytes(file))]),
+        bundleTags,
+      );
+      await withBlock([root, ...bundles], {}, async (simulation, tip) => {
+        await untilSettled(tip, simulation);
+        const { reader } = simulation.index;
+        for (const [number, { file, checks }] of files.entries()) {
+          const { items: named, n, valid } = { ...Object(checks), ...Object(checks["arbundles"]) };
+          const { matchedDataItemCount, dataItemCount } = statusOf(
+            simulation,
+            bundles[number]!.transaction.id,
+          );
+          expect(`${file} ${matchedDataItemCount} of ${dataItemCount}`).toBe(
+            `${file} ${valid} of ${named ?? n}`,
+          );
+        }
+        const wrong = items.filter(({ result }) => result === "expected-invalid");
+        expect(wrong.length).toBe(1);
+        expect(reader.invalidItems(root.transaction.id, 10).map(({ id }) => id)).toEqual(
+          wrong.map(({ checks }) => Object(checks["arbundles"])["id"]),
+        );
+        const nested = items.flatMap(({ checks }) => Object(checks["nested"])["ids"] ?? []);
+        expect(nested.length).toBeGreaterThan(0);
+        for (const id of nested)
+          expect(reader.locate(id)).toMatchObject({ verified: true, rootId: root.transaction.id });
+      });
+    },
+  );
 
   test("a bundle whose data is not there yet is tried until it is", async () => {
     const roots = [bundle(makeItems(3)), bundle(makeItems(4, "other"), 2)];
@@ -297,10 +352,11 @@ describe("bundles", () => {
       const { writer } = simulation.index;
       const { addItems } = writer;
       Object.assign(writer, {
-        addItems: (...parts: Parameters<typeof addItems>) => {
+        addItems: async (...parts: Parameters<typeof addItems>) => {
           const added = addItems(...parts);
+          await Bun.sleep(10);
           written += 1;
-          return Bun.sleep(10).then(() => added);
+          return added;
         },
       });
       put(simulation, root);
@@ -308,6 +364,31 @@ describe("bundles", () => {
       expectIndexToEqual(simulation.index.reader, tip);
       expect(written).toBe(12);
       expect(ahead).toBeLessThanOrEqual(1);
+    });
+  });
+
+  test("a write that fails is made again: no row is lost, none is there twice", async () => {
+    const root = bundle(makeItems(60));
+    await withBlock([root], { limits: { entriesPerBatch: 5 }, isDataLate: true }, async (simulation, tip) => {
+      const { writer } = simulation.index;
+      const { addItems, finishBundle } = writer;
+      let calls = 0;
+      const failing =
+        <Parts extends readonly unknown[], Answer>(call: (...parts: Parts) => Answer) =>
+        (...parts: Parts): Answer => {
+          calls += 1;
+          if (calls % 3 === 0) throw new Error("database or disk is full");
+          return call(...parts);
+        };
+      Object.assign(writer, { addItems: failing(addItems), finishBundle: failing(finishBundle) });
+      put(simulation, root);
+      await untilSettled(tip, simulation);
+      expectIndexToEqual(simulation.index.reader, tip);
+      expect(statusOf(simulation, root.transaction.id)).toMatchObject({
+        dataItemCount: 60,
+        matchedDataItemCount: 60,
+      });
+      expect(calls).toBeGreaterThan(13);
     });
   });
 
