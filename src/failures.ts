@@ -9,10 +9,12 @@
 /** How an expected failure leaves the program. */
 export type FailureRow = Readonly<{
   status: number;
-  /** The body, as a JSON string; fixed by the specification. */
+  /** The body, as a JSON string; fixed by the specification. "" is an empty body. */
   message: string;
   /** Present when the caller may try again: `Retry-After` seconds. */
   retryAfterSeconds?: number;
+  /** How the caller may make itself known: `WWW-Authenticate`. */
+  challenge?: string;
 }>;
 
 export const failures = {
@@ -22,8 +24,27 @@ export const failures = {
   malformed_path: { status: 400, message: "Malformed path" },
   malformed_host: { status: 400, message: "Malformed Host" },
   malformed_input: { status: 400, message: "Malformed input" },
+  missing_id: { status: 400, message: "Must provide 'id'" },
+  missing_id_or_hash: { status: 400, message: "Must provide 'id' or 'hash'" },
+  missing_name: { status: 400, message: "Must provide 'name'" },
+  missing_item_headers: { status: 400, message: "Must provide array of data item headers" },
+  invalid_bypass_filter: { status: 400, message: "'bypassFilter' must be a boolean" },
+  invalid_bundle_id: { status: 400, message: "Must provide a valid bundle id" },
+  invalid_threshold: {
+    status: 400,
+    message: "Invalid indexedAtThreshold - must be a positive integer",
+  },
+  invalid_start_height: { status: 400, message: "Invalid startHeight - must be a positive integer" },
+  invalid_end_height: {
+    status: 400,
+    message: "Invalid endHeight - must be a positive integer greater than or equal to startHeight",
+  },
+  export_refused: { status: 400, message: "" },
+  unauthorized: { status: 401, message: "Unauthorized", challenge: "Bearer" },
   not_found: { status: 404, message: "Not Found" },
+  bundle_not_found: { status: 404, message: "Bundle not found" },
   method_not_allowed: { status: 405, message: "Method Not Allowed" },
+  export_running: { status: 409, message: "Export already running" },
   too_large: { status: 413, message: "Payload too large" },
   range_not_satisfiable: { status: 416, message: "Range not satisfiable" },
   too_many_requests: { status: 429, message: "Too Many Requests", retryAfterSeconds: 1 },

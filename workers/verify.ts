@@ -16,6 +16,11 @@ import { verifyTransaction } from "../src/arweave/transaction-verify.ts";
 import type { BlockLayout, PlacedTransaction } from "../src/arweave/tx-root.ts";
 import { Failure } from "../src/failures.ts";
 import {
+  type AnnouncementsAnswer,
+  type AnnouncementsJob,
+  readAnnouncements,
+} from "../src/gateway/administration/announcements.ts";
+import {
   type LargeManifestAnswer,
   type LargeManifestJob,
   lookUpLargeManifest,
@@ -227,6 +232,11 @@ function attempt<Value extends object>(read: () => Value): Value | Reason {
     if (!(error instanceof Failure)) throw error;
     return { reason: String(error.facts["reason"] ?? error.message) };
   }
+}
+
+/** Reads headers of data items that an operator announces. */
+export function checkAnnouncements(job: AnnouncementsJob): AnnouncementsAnswer {
+  return readAnnouncements(job);
 }
 
 /** Looks up a path of a manifest that is too large for the main thread. */

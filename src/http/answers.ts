@@ -49,7 +49,9 @@ export function failureAnswer(failure: Failure, headers: HeaderRecord = {}): Res
 /** The answer of one row of the failures table. */
 export function codeAnswer(code: FailureCode, headers: HeaderRecord = {}): Response {
   const row: FailureRow = failures[code];
-  return jsonAnswer(row.message, row.status, { ...failureHeaders(row), ...headers });
+  const all = { ...failureHeaders(row), ...headers };
+  if (row.message === "") return new Response(null, { status: row.status, headers: all });
+  return jsonAnswer(row.message, row.status, all);
 }
 
 /** Whether an error is of one of these rows. */
@@ -62,5 +64,6 @@ function failureHeaders(row: FailureRow): HeaderRecord {
   return {
     ...(row.status === 404 || row.status >= 500 ? { "Cache-Control": "no-store" } : {}),
     ...(row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) }),
+    ...(row.challenge === undefined ? {} : { "WWW-Authenticate": row.challenge }),
   };
 }

@@ -15,7 +15,14 @@ import { textOfStored } from "./stored-row.ts";
 /** The part of the reader that is about the chain. */
 export type ChainReads = Pick<
   IndexReader,
-  "tip" | "block" | "blockText" | "blocks" | "transactionAt" | "transactionsOfBlock" | "dueMissing"
+  | "tip"
+  | "block"
+  | "blockText"
+  | "blocks"
+  | "heightsWithItems"
+  | "transactionAt"
+  | "transactionsOfBlock"
+  | "dueMissing"
 > &
   Readonly<{
     textAt: (place: Place) => TransactionText | undefined;
@@ -55,6 +62,11 @@ export function createChainReads(db: Database): ChainReads {
     db,
     "SELECT body, checked, unchecked FROM block_texts JOIN blocks USING (height) WHERE height = ?",
   );
+  const withItems = prepareQuery<{ height: number; itemCount: number }>(
+    db,
+    `SELECT height, item_count AS itemCount FROM blocks WHERE item_count > 0 AND height BETWEEN ? AND ?
+     ORDER BY height LIMIT ?`,
+  );
   const block = (wanted: number | BlockHash): BlockColumns | undefined =>
     typeof wanted === "number" ? byHeight.get(wanted) : byHash.get(blockHashBytes(wanted));
 
@@ -79,6 +91,7 @@ export function createChainReads(db: Database): ChainReads {
       };
     },
     blocks: createBlocksPage(db, block),
+    heightsWithItems: (first, last, limit) => withItems.all(first, last, limit),
     ...createTransactionReads(db),
   };
 }

@@ -8,8 +8,10 @@ import { prepareQuery } from "./sqlite.ts";
 
 /** What is exported, and where to. */
 export type ExportRequest = Readonly<{
-  /** Absolute path of a folder. */
+  /** As the operator wrote it. */
   outputDir: string;
+  /** Its real path. */
+  folder: string;
   /** Heights, both inclusive. */
   startHeight: number;
   endHeight: number;

@@ -125,6 +125,12 @@ export type IndexReader = Readonly<{
   blockText: (block: number | BlockHash) => BlockText | undefined;
   /** Blocks, with one row of look-ahead. */
   blocks: (plan: BlocksPlan) => Readonly<{ rows: readonly PageBlock[]; hasNextPage: boolean }>;
+  /** Blocks that hold data items, in order; heights inclusive, at most `limit`. */
+  heightsWithItems: (
+    first: number,
+    last: number,
+    limit: number,
+  ) => readonly Readonly<{ height: number; itemCount: number }>[];
   /** Height, block hash and number of confirmations are those of a transaction in a followed block. */
   transactionStatus: (
     id: Id,
@@ -202,6 +208,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     block: chain.block,
     blockText: chain.blockText,
     blocks: chain.blocks,
+    heightsWithItems: chain.heightsWithItems,
     transactionStatus: (id) =>
       inSnapshot(db, () => {
         const place = locating.placeOf(id);

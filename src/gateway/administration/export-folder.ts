@@ -1,0 +1,74 @@
+/**
+ * Where an export may write: folders under one root, by their real path, so that neither `..` nor a link leads out.
+ * Source: reference/trust.md F1.
+ * @module
+ */
+import { lstat, mkdir, realpath, stat } from "node:fs/promises";
+import { dirname, join, relative, resolve, sep } from "node:path";
+
+/** Longer paths are refused by some systems, and wanted by nobody. Bytes. */
+const pathBytesMax = 1_024;
+
+/** Longest name of one folder on the usual file systems. Bytes. */
+const nameBytesMax = 255;
+
+/**
+ * Finds the real path of a folder to export to; makes the root when it is absent, and nothing else.
+ *
+ * @param root - Absolute.
+ * @param outputDir - As an operator wrote it: under the root when relative.
+ * @returns Undefined when it is no path, leads out of the root, or runs into something that is no folder.
+ */
+export async function findExportFolder(root: string, outputDir: string): Promise<string | undefined> {
+  if (!isPath(outputDir)) return undefined;
+  await mkdir(root, { recursive: true, mode: 0o700 });
+  const wanted = resolve(root, outputDir);
+  if (!isPath(wanted)) return undefined;
+  const real = await realPathOf(wanted);
+  return real !== undefined && isWithin(await realpath(root), real) ? real : undefined;
+}
+
+/** A tilde is a shell's word for a home, which nobody means to have as a folder's name. */
+function isPath(text: string): boolean {
+  const isNamed = text !== "" && !text.includes("\0") && !text.startsWith("~");
+  const isShort = Buffer.byteLength(text) <= pathBytesMax;
+  return isNamed && isShort && text.split(sep).every((name) => Buffer.byteLength(name) <= nameBytesMax);
+}
+
+/** The real path of the part that is there, with the rest as it is; undefined when that part is no folder. */
+async function realPathOf(path: string): Promise<string | undefined> {
+  let there = path;
+  while (!(await isThere(there))) {
+    const above = dirname(there);
+    if (above === there) return undefined;
+    there = above;
+  }
+  try {
+    const real = await realpath(there);
+    return (await stat(real)).isDirectory() ? join(real, relative(there, path)) : undefined;
+  } catch (error) {
+    if (isMissing(error)) return undefined; // a link to nothing: whoever makes its target chooses where it leads
+    throw error;
+  }
+}
+
+/** Whether something has the name, be it a link to nothing. */
+async function isThere(path: string): Promise<boolean> {
+  try {
+    await lstat(path);
+    return true;
+  } catch (error) {
+    if (isMissing(error)) return false;
+    throw error;
+  }
+}
+
+const missingCodes: readonly unknown[] = ["ENOENT", "ENOTDIR", "ELOOP"];
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && missingCodes.includes(error.code);
+}
+
+function isWithin(root: string, path: string): boolean {
+  return path === root || path.startsWith(root.endsWith(sep) ? root : `${root}${sep}`);
+}

@@ -1,0 +1,107 @@
+/**
+ * Exports to Parquet: one at a time, in the background, with a status that survives a restart.
+ * Source: specification parts 2 and 3; contract.md §3 "export status".
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import type { Log } from "../../lib/log.ts";
+import type { ExportRecord, ExportRecords, ExportRequest } from "../../store/export-records.ts";
+import { findExportFolder } from "./export-folder.ts";
+
+/** What an operator asks for. */
+export type ExportWish = Omit<ExportRequest, "folder">;
+
+/** Writes an export. Rejects with an Error whose message says to the operator why it could not. */
+export type ExportWriter = (request: ExportRequest, signal: AbortSignal) => Promise<void>;
+
+/** How the last export stands; what is not known of it is left out. */
+export type ExportStatus = Readonly<{
+  status: ExportRecord["state"] | "not_started";
+  outputDir?: string;
+  startHeight?: number;
+  endHeight?: number;
+  maxFileRows?: number;
+  heightPartitionSize?: number;
+  skipL1Transactions?: boolean;
+  skipL1Tags?: boolean;
+  durationInSeconds?: number;
+  /** ISO 8601. */
+  endTime?: string;
+  /** Unix milliseconds. */
+  endTimestamp?: number;
+  error?: string;
+}>;
+
+/** Exports. */
+export type Exports = Readonly<{
+  /**
+   * Starts one; it runs on after the promise is fulfilled.
+   * Rejects with Failure `export_refused` when the folder may not be written to, `export_running`.
+   */
+  start: (wish: ExportWish) => Promise<void>;
+  status: () => ExportStatus;
+  /** Ends the one that runs, which is interrupted. */
+  close: () => Promise<void>;
+}>;
+
+/** What exports are made of. */
+export type ExportsOptions = Readonly<{
+  records: ExportRecords;
+  /** Absolute path under which exports are written. */
+  root: string;
+  write: ExportWriter;
+  log: Log;
+}>;
+
+/** Opens exports. */
+export function openExports({ records, root, write, log }: ExportsOptions): Exports {
+  const closing = new AbortController();
+  let running: Promise<void> | undefined;
+
+  const run = async (request: ExportRequest): Promise<void> => {
+    try {
+      await write(request, closing.signal);
+      records.end("completed", null);
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      records.end(closing.signal.aborted ? "interrupted" : "errored", reason);
+      log.warn("export ended early", { ...request, error });
+    }
+  };
+
+  return {
+    start: async (wish) => {
+      const folder = await findExportFolder(root, wish.outputDir);
+      if (folder === undefined) throw new Failure("export_refused", { outputDir: wish.outputDir, root });
+      if (running !== undefined) throw new Failure("export_running");
+      const request = { ...wish, folder };
+      records.begin(request);
+      running = run(request).finally(() => {
+        running = undefined;
+      });
+    },
+    status: () => statusOf(records.last()),
+    close: async () => {
+      closing.abort(new DOMException("the gateway stops", "AbortError"));
+      await running;
+    },
+  };
+}
+
+function statusOf(record: ExportRecord | undefined): ExportStatus {
+  if (record === undefined) return { status: "not_started" };
+  const { state, request, startedAt, endedAt, error } = record;
+  const { folder: _folder, ...wish } = request;
+  return {
+    status: state,
+    ...wish,
+    ...(endedAt === null
+      ? {}
+      : {
+          durationInSeconds: (endedAt - startedAt) / 1_000,
+          endTime: new Date(endedAt).toISOString(),
+          endTimestamp: endedAt,
+        }),
+    ...(error === null ? {} : { error }),
+  };
+}

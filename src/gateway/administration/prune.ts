@@ -1,0 +1,70 @@
+/**
+ * Removing the index rows of stable data items that were indexed long ago. Transactions stay, and so do items that are
+ * refused: where they lie must be known.
+ *
+ * It is done by a few blocks at a time, so that indexing goes on in between.
+ * Source: specification 4A; contract.md §3 "prune".
+ * @module
+ */
+import type { IndexReader } from "../../store/index-reader.ts";
+import type { IndexWriterCalls } from "../../store/index-thread.ts";
+import type { Moderation } from "../../store/moderation.ts";
+import { stableDepth } from "../../store/rows.ts";
+
+/** Which items go: those that were indexed before a time, of a range of heights, both ends included. */
+export type PruneWish = Readonly<{
+  /** Unix seconds. */
+  indexedBefore: number;
+  startHeight: number;
+  endHeight: number;
+}>;
+
+/** What pruning works with. */
+export type PruneOptions = Readonly<{
+  reader: Pick<IndexReader, "tip" | "heightsWithItems">;
+  index: Pick<IndexWriterCalls, "pruneItems">;
+  refusals: Pick<Moderation, "values">;
+}>;
+
+/** Removes items; answers how many went. Rejects with Failure `busy`, or the signal's reason between two steps. */
+export type Prune = (wish: PruneWish, signal: AbortSignal) => Promise<number>;
+
+/** Items that one call of the writer looks at, but for a block that has more: about 100 ms of its time. */
+const itemsPerStep = 10_000;
+
+/** Blocks of one step: bounds the list of their heights. */
+const blocksPerStep = 1_000;
+
+/** Creates the pruning. */
+export function createPrune({ reader, index, refusals }: PruneOptions): Prune {
+  return async ({ indexedBefore, startHeight, endHeight }, signal) => {
+    const tip = reader.tip();
+    if (tip === undefined) return 0;
+    const last = Math.min(endHeight, tip.height - stableDepth);
+    const kept = { ids: refusals.values("id"), digests: refusals.values("hash") };
+    let removed = 0;
+    let next = startHeight;
+    while (next <= last) {
+      signal.throwIfAborted();
+      const step = reader.heightsWithItems(next, last, blocksPerStep);
+      const end = lastOfStep(step);
+      if (end === undefined) break;
+      const bounds = { ingestedBeforeSeconds: indexedBefore, startHeight: next, endHeight: end, kept };
+      removed += await index.pruneItems(bounds);
+      next = end + 1;
+    }
+    return removed;
+  };
+}
+
+/** The last height of as many blocks as one step takes; undefined when there is none. */
+function lastOfStep(blocks: readonly Readonly<{ height: number; itemCount: number }>[]): number | undefined {
+  let items = 0;
+  let last: number | undefined;
+  for (const { height, itemCount } of blocks) {
+    if (last !== undefined && items + itemCount > itemsPerStep) break;
+    items += itemCount;
+    last = height;
+  }
+  return last;
+}
