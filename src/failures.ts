@@ -46,6 +46,7 @@ export const failures = {
   method_not_allowed: { status: 405, message: "Method Not Allowed" },
   export_running: { status: 409, message: "Export already running" },
   too_large: { status: 413, message: "Payload too large" },
+  proof_too_large: { status: 413, message: "Proof too large: ask for a Range of at most 16777216 bytes" },
   range_not_satisfiable: { status: 416, message: "Range not satisfiable" },
   too_many_requests: { status: 429, message: "Too Many Requests", retryAfterSeconds: 1 },
   blocked: { status: 451, message: "Blocked by this gateway's content policy" },

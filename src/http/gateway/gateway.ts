@@ -18,6 +18,7 @@ import type { IsolationRules } from "../../gateway/isolation.ts";
 import { itemPlaceOf } from "../../gateway/item-place.ts";
 import { createNetwork } from "../../gateway/network.ts";
 import { peerRecord } from "../../gateway/peers.ts";
+import { createProofs } from "../../gateway/proofs.ts";
 import { createRelay } from "../../gateway/relay.ts";
 import { createRelayedData, type RelayRefusals } from "../../gateway/relayed-data.ts";
 import { createResolver, type ResolverOptions } from "../../gateway/resolve.ts";
@@ -32,6 +33,7 @@ import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
 import { createContentRoutes } from "./content-routes.ts";
 import { createHits } from "./hits.ts";
+import { createProofRoutes } from "./proof-routes.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 
 /** What of the index is read here; queries have connections of their own. */
@@ -146,6 +148,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         relay,
       }),
     )
+    .use(createProofRoutes(createProofs({ reader, content, chunkProofs: proofs, provenChunks })))
     .use(createChunkRoutes(createChunks({ reader, content, provenChunks, relay, proofs, relayedData })));
   if (options.graphql !== undefined) app.use(options.graphql);
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));

@@ -1,0 +1,370 @@
+/**
+ * Whether a proof shows what it claims: step by step from a block down to the bytes, the first fault ends it.
+ *
+ * Two things are shown. Content is *signed* when its id follows from an owner's signature over it, and *placed* when a
+ * block's `tx_root` commits to it at its place in the weave. It is proven when it is both. Nothing is asked of anyone;
+ * what had to be believed is named.
+ * Source: reference/chain.md §0, §2; ANS-104; docs/proof.md.
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+import { equalBytes } from "../lib/bytes.ts";
+import { type Block, readBlock } from "./block.ts";
+import { verifyBlock } from "./block-check.ts";
+import { verifyItem } from "./data-item.ts";
+import { dataRootOf } from "./data-root.ts";
+import type { BlockHash, Id } from "./id.ts";
+import { hashItem } from "./item-hash.ts";
+import { rulesetAt, validatePath } from "./merkle.ts";
+import type { Proof, ProofPlace, ProofTransaction } from "./proof.ts";
+import {
+  checkChunks,
+  type KnownBytes,
+  nothingKnown,
+  type PlacedBytes,
+  placedBytes,
+  walkItems,
+} from "./proof-walk.ts";
+import { readTransaction, treeRootOf } from "./transaction.ts";
+import { verifyTransaction } from "./transaction-verify.ts";
+import { malformed, readFields } from "./wire.ts";
+
+/** What the asker believes: a block, given by hand; or nothing but that the block shown is the chain's. */
+export type Anchor = Readonly<
+  | { kind: "none" }
+  | { kind: "hash"; hash: BlockHash }
+  /** The JSON of a block, instead of the one shown. */
+  | { kind: "block"; text: string }
+  /** 32 bytes. */
+  | { kind: "tx root"; txRoot: Uint8Array }
+>;
+
+/** All of the content where only a part was asked for: itself, or of an item the 48 bytes that are signed. */
+export type WholeContent = Readonly<
+  { kind: "bytes"; bytes: Uint8Array } | { kind: "message"; message: Uint8Array }
+>;
+
+/** A proof, and what it is to be checked with. */
+export type ProofQuestion = Readonly<{
+  id: Id;
+  proof: Proof;
+  anchor: Anchor;
+  /** The bytes of `proof.range`. */
+  bytes: Uint8Array;
+  /**
+   * Needed beside a part of an item, or of a transaction of format 1, whose signatures are over all of it. A message
+   * is the deep hash over the very header that the proof shows (`provenHeader`, `createItemHash`).
+   */
+  whole?: WholeContent;
+}>;
+
+/** What a step is about. */
+export type ProofStepName =
+  | "subject"
+  | "block"
+  | "transaction"
+  | "place"
+  | "chunks"
+  | "bundles"
+  | "signature";
+
+/** What was shown, in a sentence. */
+export type ProofStep = Readonly<{ step: ProofStepName; says: string }>;
+
+/** What came of it. */
+export type ProofVerdict = Readonly<{
+  /** "signed" and "placed" show one half only; `open` says what is missing to the other. */
+  outcome: "proven" | "signed" | "placed" | "refused";
+  steps: readonly ProofStep[];
+  /** The first step that fails. Present when refused. */
+  fault: Readonly<{ step: ProofStepName; reason: string }> | undefined;
+  /** What had to be believed. */
+  trusted: readonly string[];
+  /** What was not shown. */
+  open: readonly string[];
+}>;
+
+const noBytes = new Uint8Array(0);
+
+type Notes = Readonly<{ steps: ProofStep[]; trusted: string[]; open: string[] }> & { step: ProofStepName };
+
+/**
+ * Checks a proof.
+ *
+ * Takes time in proportion to the proof and the bytes: about 10 ms for each MiB.
+ */
+export function verifyProof(question: ProofQuestion): ProofVerdict {
+  const notes: Notes = { steps: [], trusted: [], open: [], step: "subject" };
+  try {
+    const { isSigned, isPlaced } = check(question, notes);
+    if (isSigned && isPlaced) return verdict("proven", notes);
+    if (isSigned || isPlaced) return verdict(isSigned ? "signed" : "placed", notes);
+    return verdict("refused", notes, notes.open[0] ?? "nothing is shown");
+  } catch (error) {
+    if (!(error instanceof Failure && error.code === "malformed_input")) throw error;
+    return verdict("refused", notes, String(error.facts["reason"] ?? error.message));
+  }
+}
+
+function verdict(outcome: ProofVerdict["outcome"], notes: Notes, reason?: string): ProofVerdict {
+  const { steps, trusted, open, step } = notes;
+  return { outcome, steps, trusted, open, fault: reason === undefined ? undefined : { step, reason } };
+}
+
+type Halves = Readonly<{ isSigned: boolean; isPlaced: boolean }>;
+
+function check(question: ProofQuestion, notes: Notes): Halves {
+  const { proof } = question;
+  checkSubject(question);
+  notes.step = "block";
+  const block = checkBlock(question, notes);
+  notes.step = "transaction";
+  const { transaction } = proof;
+  if (transaction === undefined) {
+    notes.open.push("neither a block nor a transaction is shown");
+    return { isSigned: false, isPlaced: false };
+  }
+  const signedRoot = checkTransaction(question, transaction, block, notes);
+  notes.step = "place";
+  const isDataPlaced = block !== undefined && checkPlace(question, transaction, block, notes);
+  notes.step = "chunks";
+  const content = placedBytes(proof, question.bytes);
+  const known = checkData(question, transaction, block, content, notes);
+  const isCovered = known.has({ start: content.start, end: content.start + content.bytes.length });
+  if (proof.kind === "transaction") {
+    const isSigned = signedRoot !== undefined && (isCovered || isUnderRoot(question, signedRoot, notes));
+    return { isSigned, isPlaced: isDataPlaced && isCovered };
+  }
+  notes.step = "bundles";
+  const walked = walkItems(proof, transaction, known);
+  for (const says of walked.says) notes.steps.push({ step: "bundles", says });
+  notes.open.push(...walked.open);
+  notes.step = "signature";
+  const isSigned = checkItemSignature(question, walked.header, notes);
+  return { isSigned, isPlaced: isDataPlaced && isCovered && walked.isPlaced };
+}
+
+/** Whether the proof is about what was asked, and the bytes are as many as it is about. */
+function checkSubject({ id, proof, bytes, whole }: ProofQuestion): void {
+  if (proof.id !== id) throw malformed(`the proof is about ${proof.id}`);
+  const { start, end } = proof.range;
+  if (bytes.length !== end - start)
+    throw malformed(`the proof is about bytes ${start} to ${end}, and ${bytes.length} bytes were given`);
+  if (start === end && proof.size > 0) throw malformed("the proof is about no bytes");
+  const isItem = proof.kind === "data_item";
+  if (!isItem && (proof.items.length > 0 || proof.signature !== undefined))
+    throw malformed("a proof of a transaction shows a data item");
+  if (whole?.kind !== "bytes") return;
+  if (whole.bytes.length !== proof.size)
+    throw malformed(`the content has ${proof.size} bytes, and ${whole.bytes.length} were given`);
+  if (!equalBytes(whole.bytes.subarray(start, end), bytes))
+    throw malformed("the part and the whole that were given are not the same");
+}
+
+/** The block, when its fields are those that its hash covers; `undefined` when nothing can be placed by it. */
+function checkBlock({ proof, anchor }: ProofQuestion, notes: Notes): Block | undefined {
+  const shown = proof.block;
+  if (shown === undefined) {
+    notes.open.push("it is in no block yet");
+    return undefined;
+  }
+  const block = readBlock(anchor.kind === "block" ? anchor.text : shown.text);
+  if (block.hash !== shown.hash || block.height !== shown.height)
+    throw malformed(`the header is that of block ${block.height} (${block.hash}), not of ${shown.hash}`);
+  if (anchor.kind === "hash" && block.hash !== anchor.hash)
+    throw malformed(`the block's hash is ${block.hash}, not the one that was given`);
+  if (anchor.kind === "tx root" && block.txRoot !== encodeBase64url(anchor.txRoot))
+    throw malformed(`the block's tx_root is ${block.txRoot}, not the one that was given`);
+  const result = verifyBlock(block, undefined, undefined);
+  if (result.kind === "refused") throw malformed(result.reason);
+  if (!result.checked.includes("hash")) {
+    notes.open.push(
+      `block ${block.height} is from before 2.0: its hash cannot be made again, and it commits to no data`,
+    );
+    return undefined;
+  }
+  notes.steps.push({
+    step: "block",
+    says: `the fields of block ${block.height} make its hash ${block.hash}`,
+  });
+  notes.trusted.push(...beliefs(anchor, block));
+  return block;
+}
+
+/** What has to be believed of a block. */
+function beliefs(anchor: Anchor, { height, hash, txRoot }: Block): string[] {
+  switch (anchor.kind) {
+    case "hash":
+      return [`the block hash that was given: ${hash}`];
+    case "block":
+      return [`the block header that was given: block ${height}, hash ${hash}`];
+    case "tx root":
+      return [
+        `the tx_root that was given: ${txRoot}`,
+        `what block ${hash} says of where its data begins in the weave and by which rules it is split`,
+      ];
+    case "none":
+      return [`that block ${height} of the chain has the hash ${hash}: nobody but the gateway says so`];
+  }
+}
+
+/**
+ * Checks the header and its signature.
+ *
+ * @returns The data root that is signed; of format 1, which signs its data itself, only with all of the data at hand.
+ */
+function checkTransaction(
+  question: ProofQuestion,
+  shown: ProofTransaction,
+  block: Block | undefined,
+  notes: Notes,
+): Uint8Array | undefined {
+  const { proof } = question;
+  if (proof.kind === "transaction" && shown.id !== proof.id) throw malformed("another transaction is shown");
+  if (proof.kind === "transaction" && shown.dataSize !== proof.size)
+    throw malformed(`the transaction has ${shown.dataSize} bytes of data, not ${proof.size}`);
+  if (block !== undefined && !block.txs.includes(shown.id))
+    throw malformed(`block ${block.height} does not name transaction ${shown.id}`);
+  const text = signedText(question, shown);
+  if (text === undefined) {
+    notes.open.push(
+      `transaction ${shown.id} is of format 1: its signature is over all of its data, which is not at hand`,
+    );
+    return undefined;
+  }
+  const transaction = readTransaction(text);
+  if (transaction.id !== shown.id) throw malformed(`the header is that of transaction ${transaction.id}`);
+  const result = verifyTransaction(transaction);
+  if (!result.valid) throw malformed(result.reason);
+  if (transaction.dataSize !== shown.dataSize)
+    throw malformed(`the header states ${transaction.dataSize} bytes of data, not ${shown.dataSize}`);
+  const signedRoot = decodeBase64url(treeRootOf(transaction)) ?? noBytes;
+  const isRootKnown = transaction.format === 2 || shown.dataRoot.length > 0;
+  if (isRootKnown && !equalBytes(signedRoot, shown.dataRoot))
+    throw malformed("the data root is not that of the transaction");
+  const over = transaction.format === 1 ? "its data" : `its data root, ${shown.dataSize} bytes`;
+  notes.steps.push({
+    step: "transaction",
+    says: `transaction ${shown.id} is signed by ${transaction.ownerAddress} over ${over}`,
+  });
+  return signedRoot;
+}
+
+/** The text that the signature can be checked on; `undefined` when it lacks signed data that is not at hand. */
+function signedText(question: ProofQuestion, { text, dataAt }: ProofTransaction): string | undefined {
+  const { format } = readFields(text, text.length);
+  if (dataAt === null || format === 2 || format === "2") return text;
+  const data = question.proof.kind === "transaction" ? wholeOf(question) : undefined;
+  if (data === undefined) return undefined;
+  return text.slice(0, dataAt) + encodeBase64url(data) + text.slice(dataAt);
+}
+
+/** All of the content, when it is at hand. */
+function wholeOf({ proof, bytes, whole }: ProofQuestion): Uint8Array | undefined {
+  if (whole?.kind === "bytes") return whole.bytes;
+  return bytes.length === proof.size ? bytes : undefined;
+}
+
+/** Follows the path from the block's root to the transaction's data. @returns Whether it is shown. */
+function checkPlace(
+  { anchor }: ProofQuestion,
+  { id, dataSize, dataRoot, place }: ProofTransaction,
+  block: Block,
+  notes: Notes,
+): boolean {
+  if (dataSize === 0) {
+    if (anchor.kind !== "tx root") return true; // the block's hash covers the list of its transactions
+    notes.open.push("a transaction without data has no place under a tx_root: give the block's hash");
+    return false;
+  }
+  if (place === undefined) {
+    notes.open.push("no path from the block's tx_root to the transaction is shown");
+    return false;
+  }
+  const blockStart = startOf(block);
+  const leaf = validatePath({
+    root: decodeBase64url(block.txRoot) ?? noBytes,
+    path: place.txPath,
+    target: place.start - blockStart,
+    size: block.blockSize,
+    ruleset: "basic",
+  });
+  if (leaf === undefined) throw malformed("tx_path does not lead from the block's tx_root to this offset");
+  if (!equalBytes(leaf.hash, dataRoot)) throw malformed("tx_path leads to another data root");
+  checkLeaf(blockStart + leaf.start, blockStart + leaf.end, place, dataSize);
+  notes.steps.push({
+    step: "place",
+    says: `tx_root of block ${block.height} commits to the data root of ${id} at bytes ${place.start} to ${place.end} of the weave`,
+  });
+  return true;
+}
+
+function checkLeaf(start: bigint, end: bigint, place: ProofPlace, dataSize: number): void {
+  if (start !== place.start || end !== place.end)
+    throw malformed(`tx_path leads to bytes ${start} to ${end} of the weave`);
+  if (end - start !== BigInt(dataSize)) throw malformed("the place is not as large as the data");
+}
+
+function startOf({ weaveSize, blockSize }: Block): bigint {
+  if (blockSize > weaveSize) throw malformed("block_size is above weave_size");
+  return weaveSize - blockSize;
+}
+
+function checkData(
+  { proof }: ProofQuestion,
+  transaction: ProofTransaction,
+  block: Block | undefined,
+  content: PlacedBytes,
+  notes: Notes,
+): KnownBytes {
+  // Which rules hold for a tree of chunks follows from where its block begins.
+  if (block === undefined || transaction.dataRoot.length === 0) return nothingKnown;
+  const known = checkChunks(proof.chunks, transaction, content, rulesetAt(startOf(block), block));
+  if (known.count > 0) {
+    const chunks = known.count === 1 ? "1 chunk is" : `${known.count} chunks are`;
+    notes.steps.push({ step: "chunks", says: `${chunks} what the data root commits to` });
+  }
+  for (const { start, end } of known.withheld) {
+    notes.open.push(`the chunk at bytes ${start} to ${end} of the data is not shown whole`);
+  }
+  if (
+    !known.has({ start: content.start, end: content.start + content.bytes.length }) &&
+    known.withheld.length === 0
+  )
+    notes.open.push("no chunks are shown for a part of the bytes");
+  return known;
+}
+
+/** Whether all of the data, at hand, makes the root that was signed; its chunks are then not needed for that. */
+function isUnderRoot(question: ProofQuestion, signedRoot: Uint8Array, notes: Notes): boolean {
+  const whole = wholeOf(question);
+  if (whole === undefined) return false;
+  const isRoot = (["halved", "plain"] as const).some((rule) =>
+    equalBytes(dataRootOf(whole, rule), signedRoot),
+  );
+  if (!isRoot) throw malformed("the data does not make the data root, however it is split");
+  notes.steps.push({ step: "chunks", says: "the whole data makes the data root" });
+  return true;
+}
+
+function checkItemSignature(
+  question: ProofQuestion,
+  header: Parameters<typeof verifyItem>[0],
+  notes: Notes,
+): boolean {
+  const whole = wholeOf(question);
+  const given = question.whole?.kind === "message" ? question.whole.message : undefined;
+  const message = whole === undefined ? given : hashItem(header, whole).message;
+  if (message === undefined) {
+    notes.open.push(
+      `the item's signature is over all ${question.proof.size} bytes of it, which are not at hand`,
+    );
+    return false;
+  }
+  const result = verifyItem(header, message);
+  if (!result.valid) throw malformed(result.reason);
+  const says = `item ${header.id} is signed by ${header.ownerAddress} over all ${question.proof.size} bytes of it`;
+  notes.steps.push({ step: "signature", says });
+  return true;
+}

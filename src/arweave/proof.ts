@@ -1,0 +1,320 @@
+/**
+ * Proofs: everything by which a reader can check content alone, as the JSON of `GET /svc/proof/{id}`.
+ *
+ * A proof holds no content but whole chunks that the asked range covers in part, and headers of data items. What it
+ * says is worth nothing before it is checked (`verifyProof`). The page docs/proof.md describes the fields.
+ * @module
+ */
+import { encodeBase64url } from "../lib/base64url.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
+import type { ByteSpan } from "../lib/range.ts";
+import { blockTextSizeMax } from "./block.ts";
+import { type BlockHash, type Id, isBlockHash, isId } from "./id.ts";
+import { chunkSize, pathSizeMax } from "./merkle.ts";
+import {
+  bytesField,
+  countField,
+  integerField,
+  listField,
+  malformed,
+  objectField,
+  readFields,
+  textField,
+} from "./wire.ts";
+
+/** A proof, read but not checked. Sizes and offsets are bytes; "of the data" counts in the root transaction's data. */
+export type Proof = Readonly<{
+  id: Id;
+  kind: "transaction" | "data_item";
+  /** Whether the gateway takes the block for final. */
+  stable: boolean;
+  /** Bytes of the whole content. */
+  size: number;
+  /** Of the content, what the proof is about. */
+  range: ByteSpan;
+  /** Absent for what is in no block yet. */
+  block: ProofBlock | undefined;
+  /** The root transaction: the content's own, or the one in whose data the item lies. */
+  transaction: ProofTransaction | undefined;
+  /** From the item directly in the transaction down to the one that is proven; empty for a transaction. */
+  items: readonly ProofItem[];
+  /** Of the item that is proven. */
+  signature: ProofSignature | undefined;
+  /** Ascending. */
+  chunks: readonly ProofChunk[];
+}>;
+
+/** The block that holds the root transaction. */
+export type ProofBlock = Readonly<{ height: number; hash: BlockHash; text: string }>;
+
+/** The root transaction. */
+export type ProofTransaction = Readonly<{
+  id: Id;
+  /** The JSON as a node wrote it. */
+  text: string;
+  /** Where in the text the base64url of the data was cut out; null: nothing was. */
+  dataAt: number | null;
+  dataSize: number;
+  /** The root over the data's chunks, also where the header does not state it (format 1); 32 bytes, or none. */
+  dataRoot: Uint8Array;
+  place: ProofPlace | undefined;
+}>;
+
+/** Where the root transaction's data lies in the weave: absolute, half-open; the path shows it under the block's root. */
+export type ProofPlace = Readonly<{ start: bigint; end: bigint; txPath: Uint8Array }>;
+
+/** One step of the walk from the transaction to the item. */
+export type ProofItem = Readonly<{
+  id: Id;
+  /** The bundle that holds it: the transaction, or the item before. */
+  parent: Id;
+  /** First byte of that bundle, of the data. */
+  bundleStart: number;
+  /** Number in the bundle's index, and of entries there; absent where the index is too large to be shown. */
+  entry: Readonly<{ index: number; count: number }> | undefined;
+  /** Of the data: first byte of the header, first of the payload, one past the last. */
+  start: number;
+  dataStart: number;
+  end: number;
+  /** All bytes before the payload. */
+  header: Uint8Array;
+}>;
+
+/** What a header says, taken apart for readers that know no ANS-104. Absent references are empty. */
+export type ProofSignature = Readonly<{
+  type: number;
+  signature: Uint8Array;
+  owner: Uint8Array;
+  target: Uint8Array;
+  anchor: Uint8Array;
+  /** The section as it is signed. */
+  tags: Uint8Array;
+}>;
+
+/** A chunk of the root transaction's data. */
+export type ProofChunk = Readonly<{
+  /** Of the data, half-open. */
+  start: number;
+  end: number;
+  /** As `GET /chunk/{offset}` knows it: its last byte, absolute, counted from one. */
+  absoluteEnd: bigint;
+  dataPath: Uint8Array;
+  /** Absent where the asked range covers all of it, or the gateway withholds what else lies in it. */
+  bytes: Uint8Array | undefined;
+}>;
+
+/** Most characters of a proof. */
+export const proofTextSizeMax = 32 * 2 ** 20;
+
+/** Most chunks of a proof: those of 16 MiB, and as many again for odd splits and the indices of bundles. */
+export const proofChunksMax = 128;
+
+/** Most content that one proof is about: 64 full chunks. Bytes. */
+export const proofRangeSizeMax = 64 * chunkSize;
+
+/** Most steps of a walk. No bundle is unbundled that deep. */
+export const proofItemsMax = 32;
+
+/** The tags of an item have at most 1 MiB; the rest of a header is below 16 KiB. */
+const headerSizeMax = 2 ** 20 + 2 ** 14;
+
+const version = 1;
+const txPathSizeMax = 2_176;
+const partSizeMax = 4_096;
+const offsetDigitsMax = 19;
+const transactionTextSizeMax = 2 ** 20;
+
+/** Writes a proof as JSON. */
+export function proofFields(proof: Proof): JsonObject {
+  const { block, transaction, items, signature, chunks, range } = proof;
+  return {
+    version,
+    id: proof.id,
+    kind: proof.kind,
+    stable: proof.stable,
+    size: proof.size,
+    range: { start: range.start, end: range.end },
+    block: block === undefined ? null : { height: block.height, hash: block.hash, text: block.text },
+    transaction: transaction === undefined ? null : transactionFields(transaction),
+    items: items.map(itemFields),
+    signature: signature === undefined ? null : signatureFields(signature),
+    chunks: chunks.map(chunkFields),
+  };
+}
+
+/**
+ * Reads a proof's JSON.
+ *
+ * @param text - At most `proofTextSizeMax` characters.
+ * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ */
+export function readProof(text: string): Proof {
+  const fields = readFields(text, proofTextSizeMax);
+  if (fields["version"] !== version) throw malformed(`version is not ${version}`);
+  const kind = textField(fields, "kind");
+  if (kind !== "transaction" && kind !== "data_item") throw malformed("kind is not one of the two");
+  const size = countField(fields, "size");
+  return {
+    id: idField(fields, "id"),
+    kind,
+    stable: fields["stable"] === true,
+    size,
+    range: readRange(objectField(fields, "range"), size),
+    block: optional(fields["block"], "block", readBlockFields),
+    transaction: optional(fields["transaction"], "transaction", readTransactionFields),
+    items: listField(fields, "items", proofItemsMax).map((item) => readItem(objectOf(item, "an item"))),
+    signature: optional(fields["signature"], "signature", readSignature),
+    chunks: listField(fields, "chunks", proofChunksMax).map((chunk) => readChunk(objectOf(chunk, "a chunk"))),
+  };
+}
+
+function transactionFields({ place, ...transaction }: ProofTransaction): JsonObject {
+  return {
+    id: transaction.id,
+    text: transaction.text,
+    data_at: transaction.dataAt,
+    data_size: transaction.dataSize,
+    data_root: encodeBase64url(transaction.dataRoot),
+    place:
+      place === undefined
+        ? null
+        : {
+            weave_start: place.start.toString(),
+            weave_end: place.end.toString(),
+            tx_path: encodeBase64url(place.txPath),
+          },
+  };
+}
+
+function itemFields(item: ProofItem): JsonObject {
+  return {
+    id: item.id,
+    parent: item.parent,
+    bundle_start: item.bundleStart,
+    entry: item.entry === undefined ? null : { index: item.entry.index, count: item.entry.count },
+    start: item.start,
+    data_start: item.dataStart,
+    end: item.end,
+    header: encodeBase64url(item.header),
+  };
+}
+
+function signatureFields(signature: ProofSignature): JsonObject {
+  return {
+    type: signature.type,
+    signature: encodeBase64url(signature.signature),
+    owner: encodeBase64url(signature.owner),
+    target: encodeBase64url(signature.target),
+    anchor: encodeBase64url(signature.anchor),
+    tags: encodeBase64url(signature.tags),
+  };
+}
+
+function chunkFields({ start, end, absoluteEnd, dataPath, bytes }: ProofChunk): JsonObject {
+  return {
+    start,
+    end,
+    absolute_end_offset: absoluteEnd.toString(),
+    data_path: encodeBase64url(dataPath),
+    chunk: bytes === undefined ? null : encodeBase64url(bytes),
+  };
+}
+
+function readRange(fields: JsonObject, size: number): ByteSpan {
+  const span = readSpan(fields);
+  if (span.end > size) throw malformed("range reaches beyond the content");
+  return span;
+}
+
+function readSpan(fields: JsonObject): ByteSpan {
+  const start = countField(fields, "start");
+  const end = countField(fields, "end");
+  if (start > end) throw malformed("start lies behind end");
+  return { start, end };
+}
+
+function readBlockFields(fields: JsonObject): ProofBlock {
+  const hash = textField(fields, "hash");
+  if (!isBlockHash(hash)) throw malformed("the block's hash is none");
+  const text = boundedText(fields, blockTextSizeMax);
+  return { height: countField(fields, "height"), hash, text };
+}
+
+function readTransactionFields(fields: JsonObject): ProofTransaction {
+  const text = boundedText(fields, transactionTextSizeMax);
+  const dataAt = fields["data_at"] === null ? null : countField(fields, "data_at");
+  if (dataAt !== null && dataAt > text.length) throw malformed("data_at lies behind the text");
+  return {
+    id: idField(fields, "id"),
+    text,
+    dataAt,
+    dataSize: countField(fields, "data_size"),
+    dataRoot: bytesField(fields, "data_root", 32),
+    place: optional(fields["place"], "place", (place) => ({
+      start: integerField(place, "weave_start", offsetDigitsMax),
+      end: integerField(place, "weave_end", offsetDigitsMax),
+      txPath: bytesField(place, "tx_path", txPathSizeMax),
+    })),
+  };
+}
+
+function readItem(fields: JsonObject): ProofItem {
+  return {
+    id: idField(fields, "id"),
+    parent: idField(fields, "parent"),
+    bundleStart: countField(fields, "bundle_start"),
+    entry: optional(fields["entry"], "entry", (entry) => ({
+      index: countField(entry, "index"),
+      count: countField(entry, "count"),
+    })),
+    ...readSpan(fields),
+    dataStart: countField(fields, "data_start"),
+    header: bytesField(fields, "header", headerSizeMax),
+  };
+}
+
+function readSignature(fields: JsonObject): ProofSignature {
+  return {
+    type: countField(fields, "type"),
+    signature: bytesField(fields, "signature", partSizeMax),
+    owner: bytesField(fields, "owner", partSizeMax),
+    target: bytesField(fields, "target", 32),
+    anchor: bytesField(fields, "anchor", 32),
+    tags: bytesField(fields, "tags", headerSizeMax),
+  };
+}
+
+function readChunk(fields: JsonObject): ProofChunk {
+  return {
+    ...readSpan(fields),
+    absoluteEnd: integerField(fields, "absolute_end_offset", offsetDigitsMax),
+    dataPath: bytesField(fields, "data_path", pathSizeMax),
+    bytes: fields["chunk"] === null ? undefined : bytesField(fields, "chunk", chunkSize),
+  };
+}
+
+function boundedText(fields: JsonObject, sizeMax: number): string {
+  const text = textField(fields, "text");
+  if (text.length > sizeMax) throw malformed(`text has more than ${sizeMax} characters`);
+  return text;
+}
+
+function idField(fields: JsonObject, key: string): Id {
+  const id = textField(fields, key);
+  if (!isId(id)) throw malformed(`${key} is no id`);
+  return id;
+}
+
+/** A part that may be null. */
+function optional<Part>(
+  value: JsonValue | undefined,
+  name: string,
+  read: (fields: JsonObject) => Part,
+): Part | undefined {
+  return value === null ? undefined : read(objectOf(value, name));
+}
+
+function objectOf(value: JsonValue | undefined, name: string): JsonObject {
+  if (!isJsonObject(value)) throw malformed(`${name} is no object`);
+  return value;
+}

@@ -1,0 +1,277 @@
+/**
+ * Proofs of content made from what was followed: the block, the paths, the chunks in part, the walk to an item.
+ *
+ * Bytes get into a proof through `content` alone, which refuses those that are blocked; a chunk in which something else
+ * is blocked is shown without its bytes.
+ * Source: contract.md §2 "Proof".
+ * @module
+ */
+import { readBlock } from "../arweave/block.ts";
+import {
+  bundleCountSize,
+  bundleEntrySize,
+  firstEntry,
+  readBundleCount,
+  readBundleEntries,
+} from "../arweave/bundle.ts";
+import { type ItemHeader, itemSizeMin, readItemHeader } from "../arweave/data-item.ts";
+import type { Id } from "../arweave/id.ts";
+import type {
+  Proof,
+  ProofBlock,
+  ProofItem,
+  ProofPlace,
+  ProofSignature,
+  ProofTransaction,
+} from "../arweave/proof.ts";
+import { proofItemsMax, proofRangeSizeMax } from "../arweave/proof.ts";
+import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
+import type { Content, OpenContent } from "../content/content.ts";
+import { Failure } from "../failures.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
+import { type ByteSpan, readRange } from "../lib/range.ts";
+import type { IndexReader, ItemSpan } from "../store/index-reader.ts";
+import type { Located } from "../store/rows.ts";
+import type { ChunkProofs } from "./chunk-proofs.ts";
+import { collectChunks } from "./proof-chunks.ts";
+
+/** Makes proofs. */
+export type Proofs = Readonly<{
+  /**
+   * @param range - As a Range header has it; null for all of the content.
+   * @throws Failure `blocked`, `not_found`, `range_not_satisfiable` also for more than one range, `proof_too_large`,
+   *   `source_failed`, `source_timeout`, `busy`.
+   */
+  of: (id: Id, range: string | null, signal: AbortSignal) => Promise<Proof>;
+}>;
+
+/** What proofs are made with. */
+export type ProofsOptions = Readonly<{
+  reader: Pick<
+    IndexReader,
+    "block" | "blockText" | "itemsWithin" | "locate" | "transactionText" | "weaveSpan"
+  >;
+  content: Pick<Content, "open">;
+  chunkProofs: ChunkProofs;
+  provenChunks: ProvenChunks;
+}>;
+
+/** Of all bundles' indices together, what a proof shows. Bytes: 65,000 entries. */
+const indexSizeMax = 4 * 2 ** 20;
+
+/** Entries read in one go. */
+const entriesAtOnce = 1_024;
+
+const noBytes = new Uint8Array(0);
+
+/** Creates the maker of proofs. */
+export function createProofs(options: ProofsOptions): Proofs {
+  const { reader, content, chunkProofs } = options;
+
+  const mined = async (
+    located: Located,
+    opened: OpenContent,
+    span: ByteSpan,
+    signal: AbortSignal,
+  ): Promise<Proof> => {
+    // Asking for the span's file refuses what is blocked within it.
+    await opened.file(span, signal);
+    const isItem = located.kind === "item";
+    const root = isItem ? await content.open(located.rootId, signal) : opened;
+    const walk = isItem ? await walkTo(reader, located, root, signal) : { items: [], shown: [] };
+    const weaveSpan = reader.weaveSpan(located.rootId);
+    const txProof = weaveSpan === undefined ? undefined : await chunkProofs.txProof(weaveSpan, signal);
+    const place =
+      weaveSpan === undefined || txProof === undefined
+        ? undefined
+        : { start: weaveSpan.start, end: weaveSpan.end, txPath: txProof.path };
+    const { dataOffset } = located;
+    const asked = { start: dataOffset + span.start, end: dataOffset + span.end };
+    const chunks =
+      weaveSpan === undefined
+        ? []
+        : await collectChunks(options, { weaveSpan, root, asked, shown: walk.shown }, signal);
+    return {
+      ...subject(located, span),
+      block: blockOf(located.place.height),
+      transaction: transactionOf(reader, located, place, txProof?.dataRoot),
+      items: walk.items,
+      signature: walk.header === undefined ? undefined : signatureOf(walk.header),
+      chunks,
+    };
+  };
+
+  /** What is in no block yet is shown by its header alone, and an item, whose header is not here, not at all. */
+  const pending = (located: Located, span: ByteSpan): Proof => ({
+    ...subject(located, span),
+    block: undefined,
+    transaction: located.kind === "item" ? undefined : transactionOf(reader, located, undefined, undefined),
+    items: [],
+    signature: undefined,
+    chunks: [],
+  });
+
+  const blockOf = (height: number): ProofBlock => {
+    const text = reader.blockText(height)?.text;
+    // It went with a reorganisation since the item was looked up.
+    if (text === undefined) throw new Failure("busy", { height });
+    return { height, hash: readBlock(text).hash, text };
+  };
+
+  return {
+    of: async (id, range, signal) => {
+      const located = reader.locate(id);
+      // Opening refuses what is blocked; what is found elsewhere is in no block that was followed.
+      const opened = await openUnlessAnnounced(content, located, id, signal);
+      if (located === undefined) throw new Failure("not_found", { id });
+      const span = spanOf(range, located.size);
+      if (span.end - span.start > proofRangeSizeMax) throw new Failure("proof_too_large", { id, span });
+      return opened === undefined || located.pending
+        ? pending(located, span)
+        : await mined(located, opened, span, signal);
+    },
+  };
+}
+
+/** Opens an id; `undefined` for an item that was announced and whose bytes nobody has yet. */
+async function openUnlessAnnounced(
+  content: Pick<Content, "open">,
+  located: Located | undefined,
+  id: Id,
+  signal: AbortSignal,
+): Promise<OpenContent | undefined> {
+  try {
+    return await content.open(id, signal);
+  } catch (error) {
+    const isAnnounced = located?.pending === true && located.kind === "item";
+    // That no source has it is no trouble here: there is nothing to prove, and the answer says so.
+    if (isAnnounced && error instanceof Failure && error.code !== "blocked") return undefined;
+    throw error;
+  }
+}
+
+function subject({ id, kind, size, stable }: Located, range: ByteSpan) {
+  return { id, kind: kind === "item" ? "data_item" : "transaction", size, stable, range } as const;
+}
+
+function transactionOf(
+  reader: Pick<IndexReader, "transactionText">,
+  located: Located,
+  place: ProofPlace | undefined,
+  treeRoot: string | undefined,
+): ProofTransaction {
+  const stored = reader.transactionText(located.rootId);
+  if (stored === undefined) throw new Failure("busy", { id: located.rootId });
+  return {
+    id: located.rootId,
+    text: stored.text,
+    dataAt: stored.dataAt,
+    dataSize: located.rootSize,
+    dataRoot: decodeBase64url(treeRoot ?? located.dataRoot) ?? noBytes,
+    place,
+  };
+}
+
+function spanOf(range: string | null, size: number): ByteSpan {
+  const meaning = readRange(range, size);
+  if (meaning.kind === "whole" || size === 0) return { start: 0, end: size };
+  const [only, ...others] = meaning.kind === "spans" ? meaning.spans : [];
+  if (only === undefined || others.length > 0) throw new Failure("range_not_satisfiable", { range, size });
+  return only;
+}
+
+type Walk = Readonly<{ items: readonly ProofItem[]; shown: readonly ByteSpan[]; header?: ItemHeader }>;
+
+/** From the transaction down to an item; `shown` are the spans of the data that the steps can be checked in. */
+async function walkTo(
+  reader: Pick<IndexReader, "itemsWithin">,
+  located: Located,
+  root: OpenContent,
+  signal: AbortSignal,
+): Promise<Walk> {
+  const { itemOffset, place, rootId, rootSize } = located;
+  // Every item that holds the first byte of this one, outermost first, and this one at last.
+  const spans = reader.itemsWithin(place, itemOffset, itemOffset + 1, proofItemsMax + 1);
+  const last = spans.at(-1);
+  if (last?.start !== itemOffset || last.id !== located.id || spans.length > proofItemsMax)
+    throw new Failure("busy", { id: located.id });
+  let bundle: Bundle = { id: rootId, start: 0, end: rootSize };
+  let indexSizeLeft = indexSizeMax;
+  let header: ItemHeader | undefined;
+  const items: ProofItem[] = [];
+  const shown: ByteSpan[] = [];
+  for (const span of spans) {
+    const entry = await findEntry(root, bundle, span, indexSizeLeft, signal);
+    if (entry !== undefined) {
+      const index = { start: bundle.start, end: bundle.start + indexSizeTo(entry.index) };
+      indexSizeLeft -= index.end - index.start;
+      shown.push(index);
+    }
+    const read = await readHeader(root, span, signal);
+    header = read.header;
+    const { start, end } = span;
+    const dataStart = start + read.bytes.length;
+    const parts = { id: span.id, parent: bundle.id, bundleStart: bundle.start, entry };
+    items.push({ ...parts, start, dataStart, end, header: read.bytes });
+    shown.push({ start, end: dataStart });
+    bundle = { id: span.id, start: dataStart, end };
+  }
+  return { items, shown, ...(header === undefined ? {} : { header }) };
+}
+
+type Bundle = Readonly<{ id: Id; start: number; end: number }>;
+
+/** Finds an item in its bundle's index; `undefined` beyond `sizeMax` bytes of it. */
+async function findEntry(
+  root: OpenContent,
+  bundle: Bundle,
+  item: ItemSpan,
+  sizeMax: number,
+  signal: AbortSignal,
+): Promise<ProofItem["entry"]> {
+  const size = bundle.end - bundle.start;
+  const read = (from: number, to: number) =>
+    root.bytes({ start: bundle.start + from, end: bundle.start + to }, signal);
+  const head = readBundleCount(await read(0, Math.min(size, bundleCountSize)), size);
+  if (head.kind === "invalid") return undefined;
+  const { count, headerSize } = head;
+  let at = firstEntry(count);
+  while (at.index < count && indexSizeTo(at.index) <= sizeMax) {
+    const from = indexSizeTo(at.index - 1);
+    const bytes = await read(from, Math.min(headerSize, from + entriesAtOnce * bundleEntrySize));
+    const { entries, next, fault } = readBundleEntries(bytes, at, count, size);
+    const found = entries.find(({ id, offset }) => id === item.id && bundle.start + offset === item.start);
+    if (found !== undefined)
+      return indexSizeTo(found.index) <= sizeMax ? { index: found.index, count } : undefined;
+    if (fault !== undefined) return undefined;
+    at = next;
+  }
+  return undefined;
+}
+
+/** Bytes of an index up to and with an entry. */
+function indexSizeTo(entry: number): number {
+  return bundleCountSize + (entry + 1) * bundleEntrySize;
+}
+
+/** Reads a header, and not a byte beyond it: what follows may be blocked. */
+async function readHeader(root: OpenContent, { id, start, end }: ItemSpan, signal: AbortSignal) {
+  for (let size = Math.min(itemSizeMin, end - start); ; ) {
+    const bytes = await root.bytes({ start, end: start + size }, signal);
+    const read = readItemHeader(bytes, "lenient", end - start);
+    if (read.kind === "invalid") throw new Failure("source_failed", { id, reason: read.reason });
+    if (read.kind === "need") size = read.bytes;
+    else return { header: read.header, bytes: bytes.subarray(0, read.header.headerSize) };
+  }
+}
+
+function signatureOf(header: ItemHeader): ProofSignature {
+  return {
+    type: header.signatureType,
+    signature: header.signature,
+    owner: header.owner,
+    target: header.targetBytes,
+    anchor: header.anchorBytes,
+    tags: header.rawTags,
+  };
+}

@@ -1,0 +1,64 @@
+/**
+ * `GET` and `HEAD` of `/svc/proof/{id}`: everything by which a reader can check content alone.
+ * Source: contract.md §2 "Proof"; docs/proof.md.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { isId } from "../../arweave/id.ts";
+import { proofFields, proofTextSizeMax } from "../../arweave/proof.ts";
+import { Failure } from "../../failures.ts";
+import type { Proofs } from "../../gateway/proofs.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { sha256 } from "../../lib/hash.ts";
+import { writeJson } from "../../lib/json.ts";
+import { jsonTextAnswer } from "../answers.ts";
+import { namesTag } from "../conditional.ts";
+import { contextOf } from "../context.ts";
+import { servicePrefixes } from "../reserved.ts";
+
+/** How long sources may keep a reader waiting, in seconds. */
+const sourceSilenceSeconds = 120;
+
+/** A block that may be forked away takes its proof with it; what is stable may still be refused one day. */
+const cacheControl = { stable: "public, max-age=7200", other: "public, max-age=10" } as const;
+
+const idShape = /^[A-Za-z0-9_-]{43}$/;
+
+/** One range, as in a header but without its unit, which may be there. */
+const rangeShape = /^(?:bytes=)?(\d{1,16}-\d{0,16}|-\d{1,16})$/;
+
+/** Creates the routes, under both spellings of the service prefix. */
+export function createProofRoutes(proofs: Proofs): AnyElysia {
+  const answer = async (text: string, request: Request): Promise<Response> => {
+    if (!idShape.test(text)) throw new Failure("invalid_id", { text });
+    if (!isId(text)) throw new Failure("not_found", { text });
+    const context = contextOf(request);
+    context.allowSilence(sourceSilenceSeconds);
+    const proof = await proofs.of(text, rangeOf(request, context.target.query), request.signal);
+    const body = new TextEncoder().encode(writeJson(proofFields(proof)));
+    if (body.length > proofTextSizeMax) throw new Failure("proof_too_large", { id: text, size: body.length });
+    const headers = {
+      ETag: `"${encodeBase64url(sha256(body))}"`,
+      "Cache-Control": proof.stable ? cacheControl.stable : cacheControl.other,
+      Vary: "Range",
+    };
+    if (namesTag(request.headers.get("if-none-match"), headers.ETag))
+      return new Response(null, { status: 304, headers });
+    return jsonTextAnswer(body, 200, headers);
+  };
+
+  const routes = new Elysia({ strictPath: true });
+  for (const prefix of servicePrefixes) {
+    routes.get(`${prefix}/proof/:id`, ({ params, request }) => answer(params.id, request));
+  }
+  return routes;
+}
+
+/** The bytes of the content that are to be proven: `?range=` first, because not every client may set Range. */
+function rangeOf(request: Request, query: string): string | null {
+  const asked = new URLSearchParams(query).get("range");
+  if (asked === null) return request.headers.get("range");
+  const range = rangeShape.exec(asked)?.[1];
+  if (range === undefined) throw new Failure("malformed_input", { range: asked });
+  return `bytes=${range}`;
+}
