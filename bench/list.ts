@@ -5,8 +5,16 @@
 
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
+import { httpBench } from "./http.ts";
 import { headerBench, verifyBench } from "./items.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
 
-export const benches: readonly Bench[] = [headerBench, verifyBench, graphqlBench, unbundleBench, startBench];
+export const benches: readonly Bench[] = [
+  headerBench,
+  verifyBench,
+  httpBench,
+  graphqlBench,
+  unbundleBench,
+  startBench,
+];

@@ -7,9 +7,6 @@
 /** What content is when its tag is absent or is no media type. */
 export const unknownType = "application/octet-stream";
 
-/** Type of a path manifest. */
-export const manifestType = "application/x.arweave-manifest+json";
-
 /** Longer values are not media types that anyone means. Characters. */
 const mediaTypeLengthMax = 255;
 

@@ -58,6 +58,3 @@ export function createRequestFigures(
     },
   };
 }
-
-/** Figures that nobody reads, for parts that are used alone. */
-export const noFigures: RequestFigures = { answered: () => undefined, hit: () => undefined };
