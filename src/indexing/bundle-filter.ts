@@ -9,6 +9,9 @@ import { readTransaction } from "../arweave/transaction.ts";
 import type { IndexReader } from "../store/index-reader.ts";
 import type { BundleJob, PageRow } from "../store/rows.ts";
 
+/** What is asked of a bundle. */
+export type FilteredBundle = Pick<BundleJob, "id" | "rootId" | "size" | "depth" | "bypassFilter">;
+
 /** What is asked of the index. */
 export type FilterReader = Pick<IndexReader, "row" | "transactionText">;
 
@@ -18,28 +21,28 @@ export type FilterReader = Pick<IndexReader, "row" | "transactionText">;
  * @returns True too for a nested bundle whose item is not in the index: it was chosen when it was found, or it would not
  *   be in the queue.
  */
-export function isWanted(filter: Filter, job: BundleJob, reader: FilterReader): boolean {
+export function isWanted(filter: Filter, job: FilteredBundle, reader: FilterReader): boolean {
   if (job.bypassFilter || filter.kind === "always") return true;
   if (filter.kind === "never") return false;
   const subject = job.depth === 0 ? transactionOf(job, reader) : itemOf(job, reader);
   return subject === undefined || matches(filter, subject);
 }
 
-function transactionOf(job: BundleJob, reader: FilterReader): FilterSubject | undefined {
+function transactionOf(job: FilteredBundle, reader: FilterReader): FilterSubject | undefined {
   const kept = reader.transactionText(job.id);
   if (kept === undefined) return undefined;
   // Where the data was cut out of the text, its size is known only to the index.
   return transactionSubject({ ...readTransaction(kept.text), dataSize: job.size });
 }
 
-function itemOf(job: BundleJob, reader: FilterReader): FilterSubject | undefined {
+function itemOf(job: FilteredBundle, reader: FilterReader): FilterSubject | undefined {
   const row = reader.row(job.id);
   return row === undefined
     ? undefined
     : { tags: row.tags, hasParent: true, attribute: (name) => attributeOf(row, job, name) };
 }
 
-function attributeOf(row: PageRow, job: BundleJob, name: string): unknown {
+function attributeOf(row: PageRow, job: FilteredBundle, name: string): unknown {
   switch (name) {
     case "id":
       return row.id;

@@ -1,0 +1,82 @@
+/**
+ * What an operator asks of indexing: a transaction, or a bundle, before its turn. What the index has is queued at once; what
+ * it has not is staged, to be found on the chain (staged.ts).
+ * Source: specification 4A "queue-tx", "queue-bundle"; contract.md §3.
+ * @module
+ */
+
+import { isBundleTags } from "../arweave/bundle.ts";
+import type { Filter } from "../arweave/filter.ts";
+import type { Id } from "../arweave/id.ts";
+import { Failure } from "../failures.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexWriterCalls } from "../store/index-thread.ts";
+import type { BundleRow } from "../store/rows.ts";
+import type { Staged, StagedWish } from "../store/staged.ts";
+import { isWanted } from "./bundle-filter.ts";
+
+/** What became of a bundle. */
+export type BundleWish = "queued" | "skipped";
+
+/** An operator's wishes. What they ask for is written down when their promise is fulfilled. */
+export type Wishes = Readonly<{
+  /** Rejects with Failure `too_many_requests` when too many wait. */
+  queueTransaction: (id: Id) => Promise<void>;
+  /**
+   * @param bypassFilter - Whether the bundle and what is bundled in it are indexed whatever the filters say.
+   * @returns `skipped` when the unbundle filter does not want it. Rejects as `queueTransaction` does.
+   */
+  queueBundle: (id: Id, bypassFilter: boolean) => Promise<BundleWish>;
+}>;
+
+/** What wishes are made of. */
+export type WishesOptions = Readonly<{
+  reader: Pick<IndexReader, "bundleRow" | "bundleStatus" | "locate" | "row" | "transactionText">;
+  index: Pick<IndexWriterCalls, "queueBundles">;
+  staged: Pick<Staged, "add">;
+  unbundleFilter: Filter;
+  /** Called when there is something new in the queue of bundles, and in the list of staged ids. */
+  onBundle: () => void;
+  onStaged: () => void;
+}>;
+
+/** Takes wishes. */
+export function createWishes(options: WishesOptions): Wishes {
+  const { reader, index, staged, unbundleFilter, onBundle, onStaged } = options;
+
+  const stage = (wish: StagedWish): void => {
+    if (!staged.add(wish)) throw new Failure("too_many_requests", { staged: wish.id });
+    onStaged();
+  };
+
+  const queue = async (bundle: BundleRow): Promise<void> => {
+    await index.queueBundles([bundle]);
+    onBundle();
+  };
+
+  return {
+    queueTransaction: async (id) => {
+      const known = reader.bundleRow(id);
+      if (known === undefined) stage({ id, isBundle: false, bypassFilter: false });
+      else if (isUnfinishedBundle(id, reader)) await queue(known);
+    },
+    queueBundle: async (id, bypassFilter) => {
+      const known = reader.bundleRow(id);
+      if (known === undefined) {
+        stage({ id, isBundle: true, bypassFilter });
+        return "queued";
+      }
+      const bundle = { ...known, bypassFilter };
+      await queue(bundle);
+      const rootId = reader.locate(id)?.rootId ?? id;
+      return isWanted(unbundleFilter, { ...bundle, rootId }, reader) ? "queued" : "skipped";
+    },
+  };
+}
+
+/** Whether an id of the index says that it is a bundle, and was not unbundled to its end yet. */
+export function isUnfinishedBundle(id: Id, reader: Pick<IndexReader, "bundleStatus" | "row">): boolean {
+  const tags = reader.row(id)?.tags ?? [];
+  const finishedAt = reader.bundleStatus(id)?.lastFullyIndexedAt ?? null;
+  return isBundleTags(tags) && finishedAt === null;
+}
