@@ -50,6 +50,7 @@ export const gatewayTimeoutsDefault: HttpTimeouts = {
 
 /** Says that we ask for someone else, so that gateways that trust each other do not ask in circles. */
 const hopHeaders = { "x-ar-io-hops": "1" } as const;
+const keepsCoding = true;
 
 /** Opens gateways by their URLs. @param random - in [0, 1). */
 export function openGateways(
@@ -103,7 +104,7 @@ export function openGateways(
     const isWhole = span.start === 0 && span.end === of.size;
     const range = isWhole ? {} : { range: `bytes=${span.start}-${span.end - 1}` };
     const url = `${client.url}/raw/${encodeURIComponent(id)}`;
-    const asked = { method: "GET", url, headers: { ...hopHeaders, ...range } } as const;
+    const asked = { method: "GET", url, headers: { ...hopHeaders, ...range }, keepsCoding } as const;
     const answer = await client.http.stream(asked, signal);
     if (answer.kind === "trouble") {
       ranking.noteTrouble(client);
@@ -131,7 +132,11 @@ async function head(
   signal: AbortSignal,
 ): Promise<NodeAnswer<GatewayContent>> {
   const url = `${client.url}/raw/${encodeURIComponent(id)}`;
-  const answer = await client.http.whole({ method: "HEAD", url, headers: hopHeaders }, 0, signal);
+  const answer = await client.http.whole(
+    { method: "HEAD", url, headers: hopHeaders, keepsCoding },
+    0,
+    signal,
+  );
   if (answer.kind === "trouble") return answer;
   if (answer.status !== 200) return otherStatus(answer.status);
   const size = Number(answer.headers.get("content-length") ?? "none");
@@ -154,7 +159,8 @@ async function whole(
   signal: AbortSignal,
 ): Promise<NodeAnswer<Uint8Array>> {
   const url = `${client.url}/raw/${encodeURIComponent(id)}`;
-  const answer = await client.http.whole({ method: "GET", url, headers: hopHeaders }, size, signal);
+  const asked = { method: "GET", url, headers: hopHeaders, keepsCoding } as const;
+  const answer = await client.http.whole(asked, size, signal);
   if (answer.kind === "trouble") return answer;
   if (answer.status !== 200) return otherStatus(answer.status);
   if (answer.body.length !== size)

@@ -34,6 +34,8 @@ export type HttpRequest = Readonly<{
   url: string;
   headers?: Readonly<Record<string, string>>;
   body?: Uint8Array<ArrayBuffer>;
+  /** Gives a body with a Content-Encoding as it is: content of an id has its tag's coding, and ranges of it. */
+  keepsCoding?: true;
 }>;
 
 /** A whole answer, whatever its status. */
@@ -191,6 +193,7 @@ async function ask(request: HttpRequest, call: Call, firstByteMs: number): Promi
       headers: { "accept-encoding": "identity", ...request.headers },
       ...(request.body === undefined ? {} : { body: request.body }),
       redirect: "manual",
+      decompress: request.keepsCoding !== true,
       signal: call.signal,
     });
     return { kind: "response", response };
@@ -209,12 +212,13 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The announced length of a body; undefined when none is, or when the body is encoded and the length another. */
+/** The announced length of a body; undefined when none is, or when the body is decoded and the length another. */
 function announcedLength(request: HttpRequest, response: Response): number | undefined {
   const text = response.headers.get("content-length");
   const encoding = response.headers.get("content-encoding") ?? "identity";
   const isBodiless = request.method === "HEAD" || response.status === 204 || response.status === 304;
-  if (isBodiless || text === null || !/^\d{1,15}$/.test(text) || encoding !== "identity") return undefined;
+  const isDecoded = encoding !== "identity" && request.keepsCoding !== true;
+  if (isBodiless || text === null || !/^\d{1,15}$/.test(text) || isDecoded) return undefined;
   return Number(text);
 }
 
