@@ -1,6 +1,6 @@
 /**
- * A load client that asks a fixed number of times and checks what it gets: a fixed count, because neighbours' load
- * changes how much is done in a fixed time, and cold code with it.
+ * A load client that asks a fixed number of times and checks what it gets: a fixed count, because neighbours'
+ * load changes how much is done in a fixed time, and cold code with it.
  * @module
  */
 
@@ -30,7 +30,9 @@ export async function runLoad(load: Load): Promise<void> {
   await Promise.all(Array.from({ length: load.connections }, () => runConnection(load, take)));
 }
 
-/** How far one answer has come: bytes that are still to be read, or none known while the head is incomplete. */
+/**
+ * How far one answer has come: bytes that are still to be read, or none known while the head is incomplete.
+ */
 type Progress = { head: Buffer; left: number | undefined };
 
 async function runConnection(load: Load, take: () => string | undefined): Promise<void> {

@@ -1,6 +1,6 @@
 /**
- * The server that bench/http.ts measures: the gateway's surface over content that lies in the cache on disk, checked
- * and mapped as the program does it, in a process of its own.
+ * The server that bench/http.ts measures: the gateway's surface over content that lies in the cache on disk,
+ * checked and mapped as the program does it, in a process of its own.
  * @module
  */
 import { readFileSync } from "node:fs";

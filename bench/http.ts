@@ -1,9 +1,9 @@
 /**
- * Cached bodies over HTTP against nginx, in turn on the same machine: CPU a request of the serving process, and
- * throughput of large bodies.
+ * Cached bodies over HTTP against nginx, in turn on the same machine: CPU a request of the serving process,
+ * and throughput of large bodies.
  *
- * CPU is user and system time of all threads of the server (of nginx: its worker), over a fixed number of requests
- * after a warm-up: under a neighbour's load it moves by a tenth where requests a second halve.
+ * CPU is user and system time of all threads of the server (of nginx: its worker), over a fixed number of
+ * requests after a warm-up: under a neighbour's load it moves by a tenth where requests a second halve.
  * Source: design.md §13; reference/http.md.
  * @module
  */
@@ -151,7 +151,8 @@ async function startNginx(folder: string) {
     (_, index) => `add_header X-Header-${index} "value of header ${index}";`,
   );
   const config = `
-${process.getuid?.() === 0 ? "user root;" : ""} daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log; worker_processes 1;
+${process.getuid?.() === 0 ? "user root;" : ""}
+daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log; worker_processes 1;
 events { worker_connections 1024; }
 http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000; default_type image/png;
   open_file_cache max=10000; open_file_cache_valid 3600s;

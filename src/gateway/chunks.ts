@@ -1,7 +1,9 @@
 /**
- * Chunks of the weave by absolute offset, each checked against the data root of a transaction that was followed.
+ * Chunks of the weave by absolute offset, each checked against the data root of a transaction that was
+ * followed.
  *
- * Both proofs are made from what is here where that is possible; then a chunk is served also with every node stopped.
+ * Both proofs are made from what is here where that is possible; then a chunk is served also with every node
+ * stopped.
  * Source: reference/chain.md §1 (`GET /chunk`); contract.md §3.
  * @module
  */
@@ -19,7 +21,9 @@ export type FoundChunk = Readonly<{
   served: ServedChunk;
   /** Weave offset after the chunk's last byte. */
   end: bigint;
-  /** Whether the chunk was proven against a transaction that was followed; else only a node vouches for it. */
+  /**
+   * Whether the chunk was proven against a transaction that was followed; else only a node vouches for it.
+   */
   verified: boolean;
   /** The transaction in whose data it lies, when it was followed. */
   transaction: WeaveSpan | undefined;
@@ -30,7 +34,7 @@ export type FoundChunk = Readonly<{
 /** Finds chunks. */
 export type Chunks = Readonly<{
   /**
-   * @param offset - Absolute, counted from 1 as on the wire: any byte of the chunk.
+   * @param offset - Absolute, counted from 1 as on the wire; of whichever byte of the chunk.
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
   at: (offset: bigint, signal: AbortSignal) => Promise<FoundChunk>;

@@ -1,9 +1,9 @@
 /**
- * How pages of different ids are kept apart in a browser: whether a request is answered where it was asked or sent to
- * the id's own host.
+ * How pages of different ids are kept apart in a browser: whether a request is answered where it was asked or
+ * sent to the id's own host.
  *
- * A script at `/{id}` shares its origin with every other id on the same host: it could read their storage, and a
- * service worker could answer in their place.
+ * A script at `/{id}` shares its origin with every other id on the same host: it could read their storage,
+ * and a service worker could answer in their place.
  * Source: contract.md §2 "Isolation".
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Where a data item lies, in its root transaction and in the bundle that holds it: what a client needs to read and
- * check it alone.
+ * Where a data item lies, in its root transaction and in the bundle that holds it: what a client needs to
+ * read and check it alone.
  * @module
  */
 import type { Id } from "../arweave/id.ts";
@@ -16,7 +16,10 @@ export type ItemPlace = Readonly<{
   itemDataOffset: number; // of the item's payload, in its parent's payload
 }>;
 
-/** Looks an item up; `undefined` for transactions, for what is in no block yet, and for what the index does not have. */
+/**
+ * Looks an item up; `undefined` for transactions, for what is in no block yet, and for what the index does
+ * not have.
+ */
 export function itemPlaceOf(locate: (id: Id) => Located | undefined, id: Id): ItemPlace | undefined {
   const item = locate(id);
   if (item === undefined || item.kind !== "item" || item.pending) return undefined;

@@ -1,8 +1,8 @@
 /**
  * Paths of manifests that are too large to be read between two requests: a thread reads them and keeps them.
  *
- * This is the thread's side (workers/verify.ts, `resolveLargeManifest`); the caller's side (resolve.ts) asks first and
- * sends the bytes only when the thread that answers does not have the manifest.
+ * This is the thread's side (workers/verify.ts, `resolveLargeManifest`); the caller's side (resolve.ts) asks
+ * first and sends the bytes only when the thread that answers does not have the manifest.
  * @module
  */
 import { LRUCache } from "lru-cache";
@@ -13,7 +13,9 @@ import { Failure } from "../failures.ts";
 /** One path to look up; `bytes` when the thread said that it needs them. */
 export type LargeManifestJob = Readonly<{ id: Id; path: string; bytes?: Uint8Array }>;
 
-/** What the thread found. A manifest that cannot be read is an answer: errors lose their kind between threads. */
+/**
+ * What the thread found. A manifest that cannot be read is an answer: errors lose their kind between threads.
+ */
 export type LargeManifestAnswer =
   | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined }>
   | Readonly<{ kind: "needs bytes" }>

@@ -41,7 +41,10 @@ export type Network = Readonly<{
 /** What nodes say is believed for this long. Milliseconds. */
 const keptMs = 1_000;
 
-/** The longest wait for a node's word on itself; a slow node must not hold up the others' answer. Milliseconds. */
+/**
+ * The longest wait for a node's word on itself; a slow node must not hold up the others' answer.
+ * Milliseconds.
+ */
 const waitMsMax = 3_000;
 
 /** Creates the view; the index is asked when no node answers, and when it is ahead of them. */

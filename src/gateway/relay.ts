@@ -1,8 +1,9 @@
 /**
- * Asking chain nodes in a reader's name: one after the other until one answers, many askers with one question, answers
- * kept for a moment.
+ * Asking chain nodes in a reader's name: one after the other until one answers, many askers with one
+ * question, answers kept for a moment.
  *
- * An answer that a node gave is passed on with its status and text; only when no node answers is it trouble of ours.
+ * An answer that a node gave is passed on with its status and text; only when no node answers is it trouble
+ * of ours.
  * @module
  */
 import { LRUCache } from "lru-cache";

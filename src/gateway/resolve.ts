@@ -34,7 +34,8 @@ export type Resolution =
 /** Finds content by id and path. */
 export type Resolver = Readonly<{
   /**
-   * @param path - Below the id, decoded, without its leading slash; "" after a slash, `undefined` without one.
+   * @param path - Below the id, decoded, without its leading slash; "" after a slash, `undefined` without
+   * one.
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
   resolve: (id: Id, path: string | undefined, signal: AbortSignal) => Promise<Resolution>;

@@ -1,8 +1,8 @@
 /**
  * Transactions, their status, place, fields and data: from the index where it has them, else from nodes.
  *
- * Only transactions of blocks are here: a data item is none on a node either, and what waits in the mempool is a
- * node's to tell.
+ * Only transactions of blocks are here: a data item is none on a node either, and what waits in the mempool
+ * is a node's to tell.
  * Source: reference/chain.md §1; contract.md §3.
  * @module
  */
@@ -62,7 +62,9 @@ export function createTransactions(options: TransactionsOptions): Transactions {
     return relayed(answer);
   };
 
-  /** The JSON as the node wrote it, its data put back; `undefined` for what is in no block that was followed. */
+  /**
+   * The JSON as the node wrote it, its data put back; `undefined` for what is in no block that was followed.
+   */
   const indexed = async (id: Id, signal: AbortSignal): Promise<ChainAnswer | undefined> => {
     if (reader.transactionStatus(id) === undefined) return undefined;
     const stored = reader.transactionText(id);

@@ -9,13 +9,16 @@ const tagsPerHeaderMax = 64;
 
 const listedTag = /[ \t]*(?:W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*(?:,|$)|[ \t]*,/y;
 
-/** The entity tag of content: its id, which never names other bytes; marked while the bytes are unverified. */
+/**
+ * The entity tag of content: its id, which never names other bytes; marked while the bytes are unverified.
+ */
 export function contentTag(id: string, verified: boolean): string {
   return verified ? `"${id}"` : `"${id}.u"`;
 }
 
 /**
- * Whether If-None-Match names what would be sent, so that 304 is the answer. Tags are compared weakly; `*` is any.
+ * Whether If-None-Match names what would be sent, so that 304 is the answer. Tags are compared weakly; `*` is
+ * any.
  *
  * @param header - The header's value; `null` when absent. A list that cannot be read matches up to its fault.
  */

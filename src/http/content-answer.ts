@@ -49,7 +49,8 @@ export async function contentAnswer(
   const tag = whole.get("ETag") ?? "";
   const { size } = content;
   const meaning = readRange(rangeThatCounts(wish.range, wish.ifRange, tag), size);
-  // An answer without a body tells no more than the one with it, and the second of two spans no more than both.
+  // An answer without a body tells no more than the one with it, and the second of two spans no more than
+  // both.
   for (const span of spansOf(meaning, size)) await content.check(span, wish.signal);
   if (namesTag(wish.ifNoneMatch, tag))
     return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
@@ -77,8 +78,8 @@ function spansOf(meaning: RangeMeaning, size: number): readonly ByteSpan[] {
 }
 
 /**
- * Content whose Range was not heeded must not leave as a file: Bun applies to a file's 200 what it takes for a Range,
- * and it reads some that are none, such as "bytes = 0-9".
+ * Content whose Range was not heeded must not leave as a file: Bun applies to a file's 200 what it takes for
+ * a Range, and it reads some that are none, such as "bytes = 0-9".
  */
 function rangeIgnored(content: ReadableContent, wish: ContentWish): ReadableContent {
   return wish.range === null ? content : { ...content, file: async () => undefined };

@@ -1,8 +1,9 @@
 /**
  * The bytes of content as bodies of answers, by the way that costs least for their size and place.
  *
- * Bun drops Content-Length from streams made in JavaScript (oven-sh/bun#10507), so a stream is the last resort: a large
- * body that is not on this disk. A large body on disk is a slice of its file, which the kernel sends.
+ * Bun drops Content-Length from streams made in JavaScript (oven-sh/bun#10507), so a stream is the last
+ * resort: a large body that is not on this disk. A large body on disk is a slice of its file, which the
+ * kernel sends.
  * Source: design.md §5; measured figures: docs/evidence.md.
  * @module
  */
@@ -24,8 +25,8 @@ export type ContentBody = Uint8Array<ArrayBuffer> | Blob | ReadableStream<Uint8A
 export const fileBytesMin = 2 ** 20;
 
 /**
- * What lies on disk unread since the start is compared with its checksums before it leaves as a file. Up to this size
- * a reader waits for that, 0.7 s at most; a larger body is compared while it is streamed. Bytes.
+ * What lies on disk unread since the start is compared with its checksums before it leaves as a file. Up to
+ * this size a reader waits for that, 0.7 s at most; a larger body is compared while it is streamed. Bytes.
  */
 const comparedAheadMax = 2 ** 30;
 
@@ -35,10 +36,10 @@ const comparedAtOnce = 32 * 2 ** 20;
 /**
  * Gives one span of content.
  *
- * @param bufferBytesMax - A span up to this size that is not on disk is answered when it is complete, a larger one
- * while it arrives.
- * @throws Failure `source_failed`, `source_timeout`, `busy`, `blocked` before the first byte; later trouble errors the
- * stream, which cuts the connection.
+ * @param bufferBytesMax - A span up to this size that is not on disk is answered when it is complete, a
+ * larger one while it arrives.
+ * @throws Failure `source_failed`, `source_timeout`, `busy`, `blocked` before the first byte; later trouble
+ * errors the stream, which cuts the connection.
  */
 export async function spanBody(
   content: ReadableContent,
@@ -102,7 +103,8 @@ async function* framedPieces(
 /**
  * A stream that takes a piece when its reader wants one.
  *
- * The first piece is taken before the stream is given: while nothing was sent, trouble can still be an answer.
+ * The first piece is taken before the stream is given: while nothing was sent, trouble can still be an
+ * answer.
  */
 async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ReadableStream<Uint8Array>> {
   const iterator = pieces[Symbol.asyncIterator]();

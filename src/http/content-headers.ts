@@ -27,7 +27,10 @@ export type ContentFacts = Readonly<{
   policy: ContentPolicy;
 }>;
 
-/** How long others may keep an answer: by what is known of the bytes, or for a time because the address may change its mind. */
+/**
+ * How long others may keep an answer: by what is known of the bytes, or for a time because the address may
+ * change its mind.
+ */
 export type Keep = Readonly<{ kind: "by content" }> | Readonly<{ kind: "for a time"; seconds: number }>;
 
 /** What a browser may do with content. */
@@ -45,7 +48,9 @@ export const sandboxClosed = "sandbox";
 export const sandboxWithScripts =
   "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
 
-/** Seconds that answers from an address that may change its mind are kept: apex, names without TTL, fallbacks. */
+/**
+ * Seconds that answers from an address that may change its mind are kept: apex, names without TTL, fallbacks.
+ */
 export const changingAgeSeconds = 300;
 
 const immutableAge = "public, max-age=2592000, immutable";

@@ -1,6 +1,6 @@
 /**
- * What is known of a request beside the request itself: its id for the logs, whether only headers are wanted, and how
- * long the connection may wait.
+ * What is known of a request beside the request itself: its id for the logs, whether only headers are wanted,
+ * and how long the connection may wait.
  * @module
  */
 import { requestIdOf } from "./request-id.ts";
@@ -17,7 +17,9 @@ export type RequestContext = Readonly<{
   headOnly: boolean;
   /** Scheme under which the caller sees us, also behind a proxy. */
   scheme: string;
-  /** Lets the connection be silent for this many seconds, 0 to 255; sources take longer than the usual limit. */
+  /**
+   * Lets the connection be silent for this many seconds, 0 to 255; sources take longer than the usual limit.
+   */
   allowSilence: (seconds: number) => void;
 }>;
 

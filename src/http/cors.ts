@@ -1,5 +1,6 @@
 /**
- * Which browsers' pages may read answers: all of them, everywhere but in administration, never with credentials.
+ * Which browsers' pages may read answers: all of them, everywhere but in administration, never with
+ * credentials.
  * Source: contract.md §1; Fetch standard, "CORS protocol".
  * @module
  */

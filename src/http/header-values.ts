@@ -1,6 +1,8 @@
 /**
- * Header values that are made from what strangers wrote into tags and queries: checked, or replaced, never an error.
- * Source: RFC 9110 §5.6, §8.3.1 (media types), §8.4 (codings); RFC 6266 and RFC 8187 (file names); RFC 9530 (digests).
+ * Header values that are made from what strangers wrote into tags and queries: checked, or replaced, never an
+ * error.
+ * Source: RFC 9110 §5.6, §8.3.1 (media types), §8.4 (codings); RFC 6266 and RFC 8187 (file names); RFC 9530
+ * (digests).
  * @module
  */
 
@@ -16,7 +18,10 @@ const mediaTypePattern = new RegExp(
   `^(${token})/(${token})(?:[ \\t]*;[ \\t]*(?:${token}=(?:${token}|${quoted}))?)*$`,
 );
 
-/** Codings that a reader may know; a tag with any other is not sent on. Source: IANA registry of content codings. */
+/**
+ * Codings that a reader may know; a tag with any other is not sent on. Source: IANA registry of content
+ * codings.
+ */
 const codings: ReadonlySet<string> = new Set([
   "aes128gcm",
   "br",
@@ -46,8 +51,8 @@ const activeTypes: ReadonlySet<string> = new Set([
 /**
  * Reads a Content-Type tag.
  *
- * @returns The value unchanged when it is one media type that describes one body; else {@link unknownType}. Multipart
- * types are refused: they would change what the bytes of an answer mean.
+ * @returns The value unchanged when it is one media type that describes one body; else {@link unknownType}.
+ * Multipart types are refused: they would change what the bytes of an answer mean.
  */
 export function mediaTypeOf(tag: string | undefined): string {
   if (tag === undefined || tag.length > mediaTypeLengthMax) return unknownType;
@@ -80,8 +85,8 @@ const fileNameLengthMax = 128;
 /**
  * Writes a Content-Disposition value.
  *
- * @param fileName - Any text; control characters and path separators become "_". The ASCII form is for old readers, the
- * RFC 8187 form for all others.
+ * @param fileName - Any text; control characters and path separators become "_". The ASCII form is for old
+ * readers, the RFC 8187 form for all others.
  */
 export function contentDisposition(kind: "inline" | "attachment", fileName: string | undefined): string {
   const name = [...(fileName ?? "").toWellFormed()]
@@ -100,7 +105,8 @@ export function digestField(sha256: Uint8Array): string {
   return `sha-256=:${sha256.toBase64()}:`;
 }
 
-// Control characters, separators of paths, and the marks that turn text around (a name could pretend another ending).
+// Control characters, separators of paths, and the marks that turn text around (a name could pretend another
+// ending).
 const unsafeInName = /[\p{Cc}\p{Zl}\p{Zp}\u200e\u200f\u202a-\u202e\u2066-\u2069/\\]/gu;
 
 /** Percent-encodes what RFC 8187's attr-char leaves out; encodeURIComponent leaves four of those bare. */

@@ -16,7 +16,10 @@ export type MultipartFrame = Readonly<{
   size: number;
 }>;
 
-/** What the boundary is made from besides the answer's own facts, so that no content can contain it on purpose. */
+/**
+ * What the boundary is made from besides the answer's own facts, so that no content can contain it on
+ * purpose.
+ */
 const boundarySecret = crypto.getRandomValues(new Uint8Array(32));
 
 const encoder = new TextEncoder();
@@ -41,11 +44,11 @@ export function frameSpans(
     .update(ranges.join())
     .digest("hex")
     .slice(0, 40);
-  const heads = ranges.map((range, index) =>
-    encoder.encode(
-      `${index === 0 ? "" : "\r\n"}--${boundary}\r\nContent-Type: ${partType}\r\nContent-Range: ${range}\r\n\r\n`,
-    ),
-  );
+  const heads = ranges.map((range, index) => {
+    const gap = index === 0 ? "" : "\r\n";
+    const fields = `Content-Type: ${partType}\r\nContent-Range: ${range}`;
+    return encoder.encode(`${gap}--${boundary}\r\n${fields}\r\n\r\n`);
+  });
   const tail = encoder.encode(`\r\n--${boundary}--\r\n`);
   const framing = heads.reduce((sum, head) => sum + head.byteLength, tail.byteLength);
   const bodies = spans.reduce((sum, span) => sum + span.end - span.start, 0);

@@ -18,7 +18,10 @@ export type Connection = Readonly<{
 /** A request with its facts; `refused` when no route may see it. */
 export type Received = Readonly<{ request: Request; context: RequestContext; refused?: Failure }>;
 
-/** Elysia looks for the path behind the shortest host that is usual on the Internet; a shorter one is replaced. */
+/**
+ * Elysia looks for the path behind the shortest host that is usual on the Internet; a shorter one is
+ * replaced.
+ */
 const hostLengthMin = 4;
 const standIn = "localhost";
 
@@ -59,7 +62,9 @@ function schemeOf(request: Request, target: Target, connection: Connection): str
   return named !== undefined && connection.isTrustedProxy() ? named : target.scheme;
 }
 
-/** The request itself where it will do, else one with GET for HEAD, a host, and the path in its one spelling. */
+/**
+ * The request itself where it will do, else one with GET for HEAD, a host, and the path in its one spelling.
+ */
 function routable(arrived: Request, raw: Target, target: Target): Request {
   const short = raw.host.length < hostLengthMin;
   if (arrived.method !== "HEAD" && !short && raw.path === target.path) return arrived;

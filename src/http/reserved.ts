@@ -4,7 +4,10 @@
  * @module
  */
 
-/** On a host that is no content's own, these win over every id, name and apex. A test compares them with all routes. */
+/**
+ * On a host that is no content's own, these win over every id, name and apex. A test compares them with all
+ * routes.
+ */
 export const reservedSegments: ReadonlySet<string> = new Set([
   "svc",
   "ar-io",

@@ -11,8 +11,8 @@ export type RegisteredRoute = Readonly<{ method: string; path: string }>;
 /** Looks up methods by path. */
 export type RouteTable = Readonly<{
   /**
-   * Methods of a path, HEAD where GET is answered, OPTIONS last (but in administration, which answers no preflight);
-   * empty when no route has the path.
+   * Methods of a path, HEAD where GET is answered, OPTIONS last (but in administration, which answers no
+   * preflight); empty when no route has the path.
    */
   methodsOf: (path: string) => readonly string[];
 }>;

@@ -1,9 +1,9 @@
 /**
  * A listener: from a socket's request to an answer, the same for every surface.
  *
- * Here, and nowhere else, a Failure becomes an answer, and an unknown path is told from a wrong method. Answers from
- * memory pass by all of it: a header that is set per request costs more than such an answer takes (8 µs against 5 µs,
- * measured; bench/http.ts).
+ * Here, and nowhere else, a Failure becomes an answer, and an unknown path is told from a wrong method.
+ * Answers from memory pass by all of it: a header that is set per request costs more than such an answer
+ * takes (8 µs against 5 µs, measured; bench/http.ts).
  * Source: contract.md §0a, §1.
  * @module
  */
@@ -45,7 +45,10 @@ export type HttpServer = Readonly<{
   close: (graceMs: number) => Promise<void>;
 }>;
 
-/** Silence after which a connection is closed, in seconds: a paused reader reconnects, a stuck one must not stay. */
+/**
+ * Silence after which a connection is closed, in seconds: a paused reader reconnects, a stuck one must not
+ * stay.
+ */
 const silenceSecondsMax = 60;
 
 type BunServer = ReturnType<typeof Bun.serve>;

@@ -156,7 +156,9 @@ function prettyValue(value: unknown): string {
   return Bun.inspect(value, { depth: 2, compact: true });
 }
 
-/** JSON.stringify's replacer: integers beyond 2^53 as decimal text, errors as objects, bytes by their count. */
+/**
+ * JSON.stringify's replacer: integers beyond 2^53 as decimal text, errors as objects, bytes by their count.
+ */
 function writable(_name: string, value: unknown): unknown {
   if (typeof value === "bigint") return value.toString();
   if (value instanceof Error) return writableError(value, causesMax);

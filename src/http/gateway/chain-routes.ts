@@ -1,7 +1,8 @@
 /**
  * What a chain node answers, at the gateway: network, blocks, transactions, wallets, prices, posting.
  *
- * Failures of ours become answers in server.ts; what a node would say of a wrong request is said here in its words.
+ * Failures of ours become answers in server.ts; what a node would say of a wrong request is said here in its
+ * words.
  * Source: specification 4A; contract.md §1, §3; reference/chain.md §1.
  * @module
  */
@@ -109,7 +110,8 @@ function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
   };
   const price = async (size: string, target: string, signal: AbortSignal) => {
     if (!sizePattern.test(size)) return chainAnswer(nodeTexts.sizeNotInteger);
-    // The specification writes the parameter's name where the address stands; the word itself asks for no address.
+    // The specification writes the parameter's name where the address stands; the word itself asks for no
+    // address.
     const to = target === "target" ? "" : target;
     if (to !== "" && !addressPattern.test(to)) return chainAnswer(nodeTexts.invalidAddress);
     const path = `/price/${size}${to === "" ? "" : `/${to}`}`;

@@ -80,7 +80,8 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const root = host.kind === "shared" ? hosts.roots[0] : host.root;
     const scheme = options.sandboxScheme ?? context.scheme;
     const { path, query, host: asked } = context.target;
-    const home = `${scheme}://${sandboxLabel(address.id)}.${root}${hostPort(asked)}${path}${queryPart(query)}`;
+    const origin = `${scheme}://${sandboxLabel(address.id)}.${root}${hostPort(asked)}`;
+    const home = `${origin}${path}${queryPart(query)}`;
     return new Response(null, { status: 302, headers: { Location: home, Vary: "Sec-Fetch-Dest, Accept" } });
   };
 

@@ -1,5 +1,6 @@
 /**
- * The gateway's surface: content, the chain, queries and what the gateway says of itself, as one Elysia plugin.
+ * The gateway's surface: content, the chain, queries and what the gateway says of itself, as one Elysia
+ * plugin.
  * Source: specification 4A; contract.md §0a.
  * @module
  */

@@ -1,8 +1,9 @@
 /**
- * Small bodies in memory, with headers that were built once: what makes an often-read answer as cheap as a static file.
+ * Small bodies in memory, with headers that were built once: what makes an often-read answer as cheap as a
+ * static file.
  *
- * An entry is found by the address as it is asked for, so that a hit is one look-up. It holds what it depends on, so
- * that a refusal or a reorganisation takes it away at once.
+ * An entry is found by the address as it is asked for, so that a hit is one look-up. It holds what it depends
+ * on, so that a refusal or a reorganisation takes it away at once.
  * Source: design.md §5 "Small and hot".
  * @module
  */
@@ -12,7 +13,10 @@ import type { Clock } from "../../lib/clock.ts";
 
 /** An answer that is ready. */
 export type Hit = Readonly<{
-  /** A Blob, because the runtime shares its bytes among answers; it copies a Uint8Array for each (15 µs for 256 KiB). */
+  /**
+   * A Blob, because the runtime shares its bytes among answers; it copies a Uint8Array for each (15 µs for
+   * 256 KiB).
+   */
   body: Blob;
   /** Of the whole answer, without its length. */
   headers: Headers;
@@ -38,7 +42,9 @@ export type Hits = Readonly<{
 /** Largest body that is kept; a larger one gains less from memory than it takes from others. Bytes. */
 export const hitBytesMax = 256 * 2 ** 10;
 
-/** What an entry takes beside its body: headers, keys, the cache's own tables. Bytes, estimated generously. */
+/**
+ * What an entry takes beside its body: headers, keys, the cache's own tables. Bytes, estimated generously.
+ */
 const entryBytes = 2_048;
 
 /** Creates an empty memory of at most `bytesMax` bytes; 0 keeps nothing. */
