@@ -19,7 +19,7 @@ export type ChainQuestions = Readonly<{
   tip: (signal: AbortSignal) => Promise<NodeTip>;
   /** Undefined when the nodes have no block at that height. */
   hashAt: (height: number, signal: AbortSignal) => Promise<BlockHash | undefined>;
-  /** Whether the first block is the main network's; false while no node gives it. */
+  /** Whether the first block is the main network's; false while no node gives it. Rejects with the signal's reason only. */
   isMainNet: (signal: AbortSignal) => Promise<boolean>;
 }>;
 
@@ -58,7 +58,12 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
     },
     hashAt,
     isMainNet: async (signal) => {
-      if (firstHash === undefined) firstHash = await hashAt(0, signal);
+      try {
+        firstHash ??= await hashAt(0, signal);
+      } catch (error) {
+        // A node in trouble with its first block alone must not keep the others from being followed.
+        if (!(error instanceof Failure)) throw error;
+      }
       return firstHash === mainNetGenesis;
     },
   };

@@ -86,6 +86,8 @@ export function openBundles(options: BundlesOptions): Bundles {
   const step = async (signal: AbortSignal): Promise<StepOutcome> => {
     const job = await index.takeBundle();
     if (job === undefined) return { restMs: restOf(reader.nextBundleAt(), clock(), intervalMs) };
+    // The index's thread, begun anew after a failure, gives out again what another lane still works on: that one ends it.
+    if ([...working].some((work) => keyOf(work.job.place) === keyOf(job.place))) return "again";
     const { controller: stop, unlink } = linkedController(signal);
     const { promise: ended, resolve } = Promise.withResolvers<void>();
     const work = { job, stop, ended };
@@ -152,7 +154,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
     // Every wait comes twice: who uploads for a minute after the block is not made to wait for another minute.
     const waits = Math.ceil((job.attempts + 1) / 2);
     const waitMs = retryWaitMs({ ...options.retry, attempts: 1 }, waits, random);
-    log.info("bundle postponed", { ...facts, waitMs });
+    log.debug("bundle postponed", { ...facts, waitMs });
     return () => index.failBundle(refOf(job), reason, clock() + waitMs);
   };
 
@@ -170,6 +172,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
   };
 
   const outcomeOf = async (job: BundleJob, signal: AbortSignal) => {
+    if (job.depth === 0 && job.nextEntry === 0) entries.forget(job.rootId);
     try {
       return settle(job, await unbundleOne(job, parts, signal));
     } catch (error) {

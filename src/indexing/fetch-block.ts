@@ -13,21 +13,19 @@ import type { Node, NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
-import type { Turns } from "../lib/queue.ts";
+import { untilStopped } from "../lib/stop.ts";
 import type { SerialisedRows } from "../store/rows.ts";
 import type { CarriedData, CheckBlockAnswer, CheckBlockJob } from "../store/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
-import { type AskedTransaction, askTransaction, describeAnswer } from "./fetch-transaction.ts";
+import { type AskedTransaction, type AskParts, askTransaction, describeAnswer } from "./fetch-transaction.ts";
 
 /** What is needed to fetch blocks. */
-export type FetchParts = Readonly<{
-  nodes: Pick<Nodes, "all" | "ask" | "distrust">;
-  pool: Pick<Pool, "run">;
-  /** Bounds how many transactions are asked for at once. */
-  turns: Turns;
-  random: () => number;
-  log: Log;
-}>;
+export type FetchParts = AskParts &
+  Readonly<{
+    nodes: Pick<Nodes, "all" | "ask" | "distrust">;
+    pool: Pick<Pool, "run">;
+    log: Log;
+  }>;
 
 /** One question. */
 export type BlockQuestion = Readonly<{
@@ -162,15 +160,8 @@ async function fetchSlots(
   );
   await Promise.all(
     lacking.map(async (slot) => {
-      const turn = parts.turns.take(signal);
-      if (turn === undefined) throw new Failure("busy", { height: question.height });
-      const endTurn = await turn;
-      try {
-        const asked = { id: slot.id, route: "tx", wrong: slot.wrong } as const;
-        slot.asked = await askTransaction(asked, parts.nodes, parts.random, signal);
-      } finally {
-        endTurn();
-      }
+      const asked = { id: slot.id, route: "tx", wrong: slot.wrong } as const;
+      slot.asked = await askTransaction(asked, parts, signal);
     }),
   );
   const troubled = slots.find(({ asked }) => asked?.kind === "trouble");
@@ -197,7 +188,8 @@ async function check(
     isMainNet: question.isMainNet,
   };
   const transfer = transactions.flatMap((bytes) => (bytes === null ? [] : largeBuffer(bytes)));
-  return parts.pool.run<CheckBlockAnswer>("checkBlock", job, { signal, transfer });
+  // The job is short: ending its thread would cost more than letting it finish.
+  return untilStopped(parts.pool.run<CheckBlockAnswer>("checkBlock", job, { transfer }), signal);
 }
 
 /** Above this a buffer is moved to the thread; below, copying it costs less. */

@@ -8,7 +8,12 @@ import type { Id } from "../arweave/id.ts";
 import { trouble } from "../chain/http.ts";
 import type { Node, NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
+import { Failure } from "../failures.ts";
+import type { Turns } from "../lib/queue.ts";
 import { type RetryPlan, retry } from "../lib/retry.ts";
+import { untilStopped } from "../lib/stop.ts";
+import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
+import type { Pool } from "../threads/pool.ts";
 
 /** What came of asking. */
 export type AskedTransaction =
@@ -30,25 +35,39 @@ export type TransactionQuestion = Readonly<{
 /** Three attempts within about a second ride out a node that is busy; longer troubles are the caller's to wait out. */
 const attempts: RetryPlan = { attempts: 3, firstMs: 150, longestMs: 600 };
 
+/** What is needed to ask. */
+export type AskParts = Readonly<{
+  nodes: Pick<Nodes, "ask">;
+  /** Bounds how many transactions are asked for at once. */
+  turns: Turns;
+  random: () => number;
+}>;
+
 /**
- * Asks nodes for a transaction until one gives it; again for a while when one is in trouble.
+ * Asks nodes for a transaction, in its turn, until one gives it; again for a while when one is in trouble.
  *
  * @returns Bytes that begin and end as a JSON object does.
- * @throws The signal's reason.
+ * @throws Failure `busy` when too many wait for a turn; the signal's reason.
  */
-export function askTransaction(
+export async function askTransaction(
   question: TransactionQuestion,
-  nodes: Pick<Nodes, "ask">,
-  random: () => number,
+  { nodes, turns, random }: AskParts,
   signal: AbortSignal,
 ): Promise<AskedTransaction> {
-  return retry(
-    attempts,
-    signal,
-    random,
-    () => askOnce(question, nodes, signal),
-    ({ kind }) => kind !== "trouble",
-  );
+  const turn = turns.take(signal);
+  if (turn === undefined) throw new Failure("busy", { transaction: question.id });
+  const endTurn = await turn;
+  try {
+    return await retry(
+      attempts,
+      signal,
+      random,
+      () => askOnce(question, nodes, signal),
+      ({ kind }) => kind !== "trouble",
+    );
+  } finally {
+    endTurn();
+  }
 }
 
 async function askOnce(
@@ -61,6 +80,22 @@ async function askOnce(
   return answer.kind === "trouble"
     ? { kind: "trouble", reason: answer.detail }
     : { kind: "absent", reason: describeAnswer(answer) };
+}
+
+/**
+ * Verifies transactions in a thread.
+ *
+ * @returns One outcome a transaction, in order.
+ * @throws Failure `busy`, `worker_failed`; the signal's reason. The thread finishes its job all the same.
+ */
+export function checkTransactions(
+  transactions: CheckTransactionsJob["transactions"],
+  pool: Pick<Pool, "run">,
+  signal: AbortSignal,
+): Promise<readonly CheckedTransaction[]> {
+  const job: CheckTransactionsJob = { transactions };
+  if (transactions.length === 0) return Promise.resolve([]);
+  return untilStopped(pool.run<readonly CheckedTransaction[]>("checkTransactions", job), signal);
 }
 
 type Given = Readonly<{ bytes: Uint8Array; node: Node }>;

@@ -12,7 +12,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { IndexReader } from "../store/index-reader.ts";
 import type { IndexWriterCalls } from "../store/index-thread.ts";
-import type { ChainQuestions } from "./ask-chain.ts";
+import type { ChainQuestions, NodeTip } from "./ask-chain.ts";
 import { openWindow } from "./block-window.ts";
 import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { planFollow, type StartHeight, type Tip } from "./follow-plan.ts";
@@ -39,7 +39,7 @@ export type FollowerOptions = Readonly<{
   intervalMs: number;
   /** The first wait after a failure; later ones double, milliseconds. */
   retryMs: number;
-  /** How long a node may stand below our tip, on the same chain, before our blocks above it are removed, milliseconds. */
+  /** How long the nodes' tip may stand at or below ours without being ours before their chain is followed, milliseconds. */
   shrinkGraceMs: number;
   onBlock: (block: FollowedBlock) => void;
   /** Called before blocks from a height on are removed; what works on them must have ended when it resolves. */
@@ -96,7 +96,7 @@ export function openFollower(options: FollowerOptions): Follower {
     lastBlockAt: undefined,
     failedHeight: -1,
     failures: 0,
-    belowSince: undefined,
+    asideSince: undefined,
     compared: undefined,
   };
   const loop: Loop = openLoop({
@@ -127,10 +127,10 @@ type FollowState = {
   /** The height at which following failed last, and how often in a row. */
   failedHeight: number;
   failures: number;
-  /** Since when the nodes stand below us on our own chain. */
-  belowSince: number | undefined;
-  /** The last comparison that found our chain in theirs. */
-  compared: Readonly<{ ours: string; theirs: string; at: number }> | undefined;
+  /** Since when the nodes' tip is neither ours nor above it. */
+  asideSince: number | undefined;
+  /** The last comparison, good while both tips stay as they are. */
+  compared: Readonly<{ ours: string; theirs: string; differs: boolean; at: number }> | undefined;
 };
 
 async function follow(
@@ -142,74 +142,59 @@ async function follow(
   state.theirHeight = theirs.height;
   const ours = options.reader.tip();
   const plan = planFollow({ ours, theirs, start: options.start, stop: options.stop });
-  if (ours === undefined || theirs.height >= ours.height) state.belowSince = undefined;
-  switch (plan.kind) {
-    case "wait":
-      return "rest";
-    case "compare":
-      return ours === undefined ? "rest" : compare(plan.height, ours, theirs, options, state, signal);
-    case "follow":
-      await followRange(
-        plan.from,
-        Math.min(plan.to, plan.from + blocksPerStepMax - 1),
-        options,
-        state,
-        signal,
-      );
-      return "again";
-  }
+  if (ours !== undefined && plan.kind === "compare")
+    return compare(plan.height, ours, theirs, options, state, signal);
+  state.asideSince = undefined;
+  if (plan.kind !== "follow") return "rest";
+  await followRange(plan.from, Math.min(plan.to, plan.from + blocksPerStepMax - 1), options, state, signal);
+  return "again";
 }
 
-/** Asks whether the nodes' block at a height is ours, and turns to their chain when it is not. */
+/**
+ * The nodes' tip does not stand above ours, and is not ours. Either a node lags behind, perhaps on a block that was given up,
+ * or the chain has turned or lost blocks. Only time tells: what has turned goes on, and a block that does not follow ours is
+ * seen at once; what stays aside for long is followed.
+ */
 async function compare(
   height: number,
   ours: Tip,
-  theirs: Readonly<{ height: number; hash: string | undefined }>,
+  theirs: NodeTip,
   options: FollowerOptions,
   state: FollowState,
   signal: AbortSignal,
 ): Promise<StepOutcome> {
-  const { chain, reader, clock } = options;
-  const asked = { ours: ours.hash, theirs: `${theirs.height} ${theirs.hash}`, at: clock() };
-  if (isKnownSame(asked, state.compared)) return await shrinkWhenDue(height, ours, options, state);
-  const hash = await chain.hashAt(height, signal);
-  const held = reader.block(height);
-  if (hash === undefined) return "rest"; // Between two answers the node's tip went down; the next step sees it.
-  if (held !== undefined && held.hash !== hash) {
-    await turn(height, options, state, signal);
-    return "again";
-  }
-  // A hash that the node did not name, or a tip above our last height, is asked for again after a while.
-  state.compared = asked;
-  return await shrinkWhenDue(height, ours, options, state);
+  const differs = await isTurned(height, ours, theirs, options, state, signal);
+  // Above our last height they go on without us: whether ours is in their chain is certain.
+  const isAbove = theirs.height > ours.height;
+  if (differs === undefined || (isAbove && !differs)) return "rest";
+  const now = options.clock();
+  state.asideSince ??= now;
+  if (!isAbove && now - state.asideSince < options.shrinkGraceMs) return "rest";
+  state.asideSince = undefined;
+  state.compared = undefined;
+  if (differs) await turn(height, options, state, signal);
+  else await removeFrom(height + 1, options);
+  return "again";
 }
 
-function isKnownSame(asked: NonNullable<FollowState["compared"]>, known: FollowState["compared"]): boolean {
-  return (
-    known !== undefined &&
-    known.ours === asked.ours &&
-    known.theirs === asked.theirs &&
-    asked.at - known.at < compareIntervalMs
-  );
-}
-
-/**
- * The nodes stand below us on our own chain: one that lags behind, or a chain from which blocks were taken. Only time tells;
- * blocks that are replaced are seen at once, because the new ones do not follow ours.
- */
-async function shrinkWhenDue(
+/** Whether the nodes' block at a height is another than ours; undefined when they have none there any more. */
+async function isTurned(
   height: number,
   ours: Tip,
-  options: FollowerOptions,
+  theirs: NodeTip,
+  { chain, reader, clock }: FollowerOptions,
   state: FollowState,
-): Promise<StepOutcome> {
-  if (state.theirHeight === undefined || state.theirHeight >= ours.height) return "rest";
-  const now = options.clock();
-  state.belowSince ??= now;
-  if (now - state.belowSince < options.shrinkGraceMs) return "rest";
-  state.belowSince = undefined;
-  await removeFrom(height + 1, options);
-  return "again";
+  signal: AbortSignal,
+): Promise<boolean | undefined> {
+  const tips = { ours: ours.hash, theirs: `${theirs.height} ${theirs.hash}` };
+  const { compared } = state;
+  const isKnown = compared?.ours === tips.ours && compared.theirs === tips.theirs;
+  if (isKnown && clock() - compared.at < compareIntervalMs) return compared.differs;
+  const hash = await chain.hashAt(height, signal);
+  if (hash === undefined) return undefined;
+  const differs = hash !== reader.block(height)?.hash;
+  state.compared = { ...tips, differs, at: clock() };
+  return differs;
 }
 
 async function followRange(

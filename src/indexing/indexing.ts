@@ -46,7 +46,7 @@ export type IndexingTimes = Readonly<{
   mempoolMs: number;
   /** Between two rounds of upkeep. */
   upkeepMs: number;
-  /** How long a node may stand below our tip on our own chain before our blocks above it go; less for a node of this machine. */
+  /** How long the nodes' tip may stand at or below ours without being ours before it is followed; less for own nodes. */
   shrinkGraceMs: number;
   /** How long a transaction may be in no mempool and in no block before its pending row goes. */
   goneGraceMs: number;
@@ -119,7 +119,7 @@ const transactionsWaitingMax = 32_000;
 /** Bundles that wait for bytes which nobody gives hold a lane until every source has been tried. */
 const lanesDefault = 8;
 
-/** A node of this machine has no others behind its address that lag: when it goes down, its chain was reset. */
+/** A node of this machine has no others behind its address that lag: when its tip goes aside, its chain has turned. */
 const shrinkGraceOwnMs = 300;
 
 /** Blocks behind the nodes from which on it is a reason for concern. */

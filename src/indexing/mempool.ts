@@ -14,9 +14,9 @@ import type { IndexReader } from "../store/index-reader.ts";
 import type { IndexWriterCalls } from "../store/index-thread.ts";
 import { pendingHeight } from "../store/place.ts";
 import { type PendingRow, transactionSignatureTypes } from "../store/rows.ts";
-import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
+import type { CheckedTransaction } from "../store/thread-jobs.ts";
 import type { FetchParts } from "./fetch-block.ts";
-import { askTransaction, describeAnswer } from "./fetch-transaction.ts";
+import { askTransaction, checkTransactions, describeAnswer } from "./fetch-transaction.ts";
 import { type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** What the watcher is made of. */
@@ -121,19 +121,16 @@ async function addFresh(
   watched: Watched,
   signal: AbortSignal,
 ): Promise<void> {
-  const { fetch, index, content, random, log } = options;
+  const { fetch, index, content, log } = options;
   const asked = await Promise.all(
-    ids.map((id) =>
-      askTransaction({ id, route: "unconfirmed_tx", wrong: nobody }, fetch.nodes, random, signal),
-    ),
+    ids.map((id) => askTransaction({ id, route: "unconfirmed_tx", wrong: nobody }, fetch, signal)),
   );
   const transactions = ids.flatMap((id, at) => {
     const answer = asked[at];
     return answer?.kind === "ok" ? [{ id, text: answer.bytes }] : [];
   });
   if (transactions.length === 0) return;
-  const job: CheckTransactionsJob = { transactions };
-  const outcomes = await fetch.pool.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
+  const outcomes = await checkTransactions(transactions, fetch.pool, signal);
   const rows: PendingRow[] = [];
   for (const [at, { id }] of transactions.entries()) {
     const outcome = outcomes[at];

@@ -5,7 +5,7 @@
  * @module
  */
 import { deserialize } from "bun:jsc";
-import { readBlock } from "../arweave/block.ts";
+import { type Block, readBlock } from "../arweave/block.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Node } from "../chain/node.ts";
 import type { Content } from "../content/content.ts";
@@ -15,9 +15,9 @@ import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import type { IndexReader } from "../store/index-reader.ts";
 import type { IndexWriterCalls } from "../store/index-thread.ts";
 import type { BlockRows, BundleRow, MissingRow, TransactionRow, WeaveLayout } from "../store/rows.ts";
-import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
+import type { CheckedTransaction } from "../store/thread-jobs.ts";
 import { type FetchParts, fetchBlock } from "./fetch-block.ts";
-import { type AskedTransaction, askTransaction } from "./fetch-transaction.ts";
+import { type AskedTransaction, askTransaction, checkTransactions } from "./fetch-transaction.ts";
 import { type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** What the search is made of. */
@@ -38,6 +38,9 @@ export type MissingOptions = Readonly<{
 /** Asked for at once, so that a block whose thousand transactions are missing does not take the node for itself. */
 const askedAtOnce = 32;
 
+/** A block that cannot be had whole for so long gets its last transaction without knowing where its data lies. */
+const layoutAttemptsMax = 10;
+
 /** A node that has just joined the fork may lack a transaction for seconds; one that was never seeded, for ever. */
 const waits: Omit<RetryPlan, "attempts"> = { firstMs: 1_000, longestMs: 60 * 60_000 };
 
@@ -56,44 +59,80 @@ export function openMissing(options: MissingOptions): Loop {
   });
 }
 
+type ValidTransaction = Extract<CheckedTransaction, { kind: "valid" }>;
+
+/** A missing transaction that is there and valid, not yet in the index. */
+type Found = Readonly<{ missing: MissingRow; valid: ValidTransaction }>;
+
 async function search(options: MissingOptions, signal: AbortSignal): Promise<StepOutcome> {
   const due = options.reader.dueMissing(options.clock(), askedAtOnce);
   if (due.length === 0) return "rest";
-  const asked = await Promise.all(due.map((row) => ask(row, options, signal)));
-  const found = due.flatMap((row, index) => {
-    const answer = asked[index];
-    return answer?.kind === "ok" ? [{ row, answer }] : [];
-  });
-  const outcomes = await check(
-    found.map(({ row, answer }) => ({ id: row.id, text: answer.bytes })),
-    options,
-    signal,
-  );
-  const added: CheckedTransaction[] = [];
-  for (const [index, { row, answer }] of found.entries()) {
-    const outcome = outcomes[index];
-    if (outcome?.kind === "valid" && (await add(row, outcome, options))) added.push(outcome);
-    if (outcome?.kind === "invalid") {
-      options.log.error("transaction refused", { id: row.id, node: answer.node.url, reason: outcome.reason });
-      options.fetch.nodes.distrust(answer.node, `transaction ${row.id}: ${outcome.reason}`);
-      await postpone(row, options);
-    }
-  }
-  for (const [index, row] of due.entries()) if (asked[index]?.kind !== "ok") await postpone(row, options);
-  tell(added, options);
-  const heights = new Set(found.map(({ row }) => row.place.height));
-  for (const height of heights) await layOut(height, options, signal);
+  const found = await find(due, options, signal);
+  const isFound = new Set(found.map(({ missing }) => missing));
+  for (const row of due) if (!isFound.has(row)) await postpone(row, options);
+  for (const [height, ofBlock] of Map.groupBy(found, ({ missing }) => missing.place.height))
+    await addToBlock(height, ofBlock, options, signal);
   return "again";
 }
 
+/** Asks for transactions and verifies what came. */
+async function find(
+  due: readonly MissingRow[],
+  options: MissingOptions,
+  signal: AbortSignal,
+): Promise<readonly Found[]> {
+  const { fetch, log } = options;
+  const asked = await Promise.all(due.map((row) => ask(row, options, signal)));
+  const given = due.flatMap((missing, index) => {
+    const answer = asked[index];
+    return answer?.kind === "ok" ? [{ missing, answer }] : [];
+  });
+  const transactions = given.map(({ missing, answer }) => ({ id: missing.id, text: answer.bytes }));
+  const outcomes = await checkTransactions(transactions, fetch.pool, signal);
+  return given.flatMap(({ missing, answer }, index) => {
+    const outcome = outcomes[index];
+    if (outcome?.kind === "valid") return [{ missing, valid: outcome }];
+    const reason = outcome?.reason ?? "it was not checked";
+    log.error("transaction refused", { id: missing.id, node: answer.node.url, reason });
+    fetch.nodes.distrust(answer.node, `transaction ${missing.id}: ${reason}`);
+    return [];
+  });
+}
+
 /**
- * Where a block's data lies in the weave follows from all of its transactions: once the last is there, the block is fetched
- * and verified again as a whole. When that fails the rows are right all the same; where the data lies is then asked of nodes.
+ * Adds transactions to their block. Where a block's data lies in the weave follows from all of its transactions, so with the
+ * last of them the block is fetched and verified again as a whole; what that says is written before the last is, so that a
+ * crash in between leaves it missing and the step is made again.
  */
-async function layOut(height: number, options: MissingOptions, signal: AbortSignal): Promise<void> {
-  const { reader, index, fetch, log } = options;
-  const text = reader.blockText(height)?.text;
-  if (text === undefined || reader.transactionsOfBlock(height).length < readBlock(text).txs.length) return;
+async function addToBlock(
+  height: number,
+  found: readonly Found[],
+  options: MissingOptions,
+  signal: AbortSignal,
+): Promise<void> {
+  const text = options.reader.blockText(height)?.text;
+  if (text === undefined) return; // Removed meanwhile, and its missing transactions with it.
+  const block = readBlock(text);
+  const isLast = options.reader.transactionsOfBlock(height).length + found.length >= block.txs.length;
+  const layout = isLast ? await layOut(block, options, signal) : undefined;
+  const isPatient = found.some(({ missing }) => missing.attempts < layoutAttemptsMax);
+  if (isLast && layout === undefined && isPatient) {
+    for (const { missing } of found) await postpone(missing, options);
+    return;
+  }
+  if (layout !== undefined) await options.index.setWeaveLayout(height, layout.spans, layout.checks);
+  const added: Found[] = [];
+  for (const one of found) if (await add(one, layout?.spans ?? [], options)) added.push(one);
+  if (added.length === 0) return;
+  options.onFound(
+    added.map(({ missing }) => missing.id),
+    added.some(({ valid }) => valid.isBundle),
+  );
+}
+
+/** Where a block's data lies, and what was checked of it; undefined when it could not be had whole. */
+async function layOut(block: Block, { reader, fetch, log }: MissingOptions, signal: AbortSignal) {
+  const { height, hash } = block;
   const question = {
     height,
     previous: async () => reader.blockText(height - 1)?.text,
@@ -103,14 +142,15 @@ async function layOut(height: number, options: MissingOptions, signal: AbortSign
     isPatienceOver: true,
   };
   try {
-    const block = await fetchBlock(question, fetch, signal);
-    if (block.hash !== readBlock(text).hash || block.missing.length > 0) return;
-    const rows: BlockRows = deserialize(block.rows);
-    const { checked, unchecked } = block;
-    await index.setWeaveLayout(height, rows.transactions.flatMap(spanOf), { checked, unchecked });
+    const { rows, ...fetched } = await fetchBlock(question, fetch, signal);
+    if (fetched.hash !== hash || fetched.missing.length > 0) return undefined;
+    const { transactions }: BlockRows = deserialize(rows);
+    const checks = { checked: fetched.checked, unchecked: fetched.unchecked };
+    return { spans: transactions.flatMap(spanOf), checks };
   } catch (error) {
     signal.throwIfAborted();
-    log.warn("a block that had missing transactions could not be laid out", { height, error });
+    log.warn("a block that has missing transactions could not be laid out", { height, error });
+    return undefined;
   }
 }
 
@@ -122,25 +162,17 @@ const nobody: ReadonlySet<Node> = new Set();
 
 /** A node that gave wrong bytes is distrusted and so asked last; none is left out for good. */
 function ask({ id }: MissingRow, { fetch }: MissingOptions, signal: AbortSignal): Promise<AskedTransaction> {
-  return askTransaction({ id, route: "tx", wrong: nobody }, fetch.nodes, fetch.random, signal);
-}
-
-function check(
-  transactions: CheckTransactionsJob["transactions"],
-  { fetch }: MissingOptions,
-  signal: AbortSignal,
-): Promise<readonly CheckedTransaction[]> {
-  if (transactions.length === 0) return Promise.resolve([]);
-  const job: CheckTransactionsJob = { transactions };
-  return fetch.pool.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
+  return askTransaction({ id, route: "tx", wrong: nobody }, fetch, signal);
 }
 
 async function add(
-  { place, id }: MissingRow,
-  { row, isBundle, data }: Extract<CheckedTransaction, { kind: "valid" }>,
+  { missing: { place, id }, valid: { row, isBundle, data } }: Found,
+  spans: WeaveLayout,
   { index, content, log }: MissingOptions,
 ): Promise<boolean> {
   if (data !== undefined) await content.keep({ id, dataRoot: "", size: data.bytes.length }, data.bytes);
+  const { txIndex } = place;
+  const span = spans.find((one) => one.txIndex === txIndex);
   const bundle: BundleRow = {
     id,
     place,
@@ -152,7 +184,7 @@ async function add(
   };
   const isAdded = await index.addMissingTransaction(
     place,
-    { txIndex: place.txIndex, ...row },
+    { txIndex, ...row, ...(span !== undefined && { weaveStart: span.start, weaveEnd: span.end }) },
     isBundle ? [bundle] : [],
   );
   if (isAdded) log.info("missing transaction found", { id, height: place.height });
@@ -162,13 +194,4 @@ async function add(
 async function postpone(row: MissingRow, { index, clock, random }: MissingOptions): Promise<void> {
   const waitMs = retryWaitMs({ ...waits, attempts: 1 }, row.attempts + 1, random);
   await index.postponeMissing(row.place, clock() + waitMs);
-}
-
-function tell(added: readonly CheckedTransaction[], { onFound }: MissingOptions): void {
-  const valid = added.filter((outcome) => outcome.kind === "valid");
-  if (valid.length === 0) return;
-  onFound(
-    valid.map(({ row }) => row.id),
-    valid.some(({ isBundle }) => isBundle),
-  );
 }

@@ -14,7 +14,7 @@ import type { Content } from "../content/content.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import type { Turns } from "../lib/queue.ts";
-import { isTimeout, withDeadline } from "../lib/stop.ts";
+import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 import type { RootSpec } from "../store/extents.ts";
 import type { IndexReader } from "../store/index-reader.ts";
 import type { IndexWriterCalls } from "../store/index-thread.ts";
@@ -178,28 +178,30 @@ function endOf(next: EntryPlace | undefined, count: number): number {
   return next === undefined ? count : next.index;
 }
 
+/** A thread is ended only when it hangs: one that merely has its caller gone finishes its batch and is of use again. */
 async function readBatch(
   job: UnbundleJob,
-  parts: UnbundleParts,
+  { limits, turns, pool }: UnbundleParts,
   signal: AbortSignal,
 ): Promise<UnbundleAnswer> {
-  const { batchTimeoutMs, slowestBytesPerMs } = parts.limits;
-  const ms = batchTimeoutMs + Math.ceil(job.size / slowestBytesPerMs);
-  const turn = parts.turns.take(signal);
+  const ms = limits.batchTimeoutMs + Math.ceil(job.size / limits.slowestBytesPerMs);
+  const turn = turns.take(signal);
   if (turn === undefined) throw new Failure("busy", { bundle: job.bundleId });
   const endTurn = await turn;
+  const batch = withDeadline(nobody, ms, (deadline) =>
+    pool.run<UnbundleAnswer>("unbundle", job, { signal: deadline }),
+  ).finally(endTurn);
   try {
-    return await withDeadline(signal, ms, (deadline) =>
-      parts.pool.run<UnbundleAnswer>("unbundle", job, { signal: deadline }),
-    );
+    return await untilStopped(batch, signal);
   } catch (error) {
     signal.throwIfAborted();
     if (isTimeout(error)) throw new Failure("worker_failed", { hungMs: ms, bundle: job.bundleId }, error);
     throw error;
-  } finally {
-    endTurn();
   }
 }
+
+/** The signal of nobody, who never leaves. */
+const nobody = new AbortController().signal;
 
 async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promise<void> {
   const added = await parts.index.addItems({
