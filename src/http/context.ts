@@ -17,6 +17,8 @@ export type RequestContext = Readonly<{
   headOnly: boolean;
   /** Scheme under which the caller sees us, also behind a proxy. */
   scheme: string;
+  /** Address of who asks, as far as proxies that we trust tell it; "" when it is not known. */
+  clientAddress: () => string;
   /**
    * Lets the connection be silent for this many seconds, 0 to 255; sources take longer than the usual limit.
    */
@@ -45,6 +47,7 @@ export function contextOf(request: Request): RequestContext {
     segments: readSegments(target.path),
     headOnly: request.method === "HEAD",
     scheme: target.scheme,
+    clientAddress: () => "",
     allowSilence: () => undefined,
   };
   contexts.set(request, context);

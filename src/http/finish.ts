@@ -6,11 +6,15 @@
 import type { RequestContext } from "./context.ts";
 import { corsHeaders, isAdministration } from "./cors.ts";
 
-/** Adds the request's id, CORS outside of administration, and what a listener that is closing has to say. */
+/**
+ * Adds the request's id, CORS outside of administration, whose answers nobody may keep, and what a listener that is closing
+ * has to say.
+ */
 export function finish(response: Response, context: RequestContext, draining: boolean): Response {
   const { headers } = response;
   headers.set("X-Request-Id", context.requestId);
-  if (!isAdministration(context.target.path) && !headers.has("Access-Control-Allow-Origin"))
+  if (isAdministration(context.target.path)) headers.set("Cache-Control", "no-store");
+  else if (!headers.has("Access-Control-Allow-Origin"))
     for (const [name, value] of Object.entries(corsHeaders)) headers.set(name, value);
   if (draining) headers.set("Connection", "close");
   return response;

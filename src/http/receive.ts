@@ -4,14 +4,17 @@
  * @module
  */
 import { Failure } from "../failures.ts";
+import { clientAddressOf } from "./client-address.ts";
 import { type RequestContext, setContext } from "./context.ts";
 import { requestIdOf } from "./request-id.ts";
 import { readSegments, readTarget, type Target, writePath } from "./target.ts";
 
 /** What the listener knows about a connection. */
 export type Connection = Readonly<{
-  /** Whether the peer may tell us under which scheme it was asked. */
-  isTrustedProxy: () => boolean;
+  /** Address of the peer; "" when it is not known. */
+  peerAddress: () => string;
+  /** Whether a peer at an address may tell us who asked it, and under which scheme. */
+  isTrustedProxy: (address: string) => boolean;
   allowSilence: (seconds: number) => void;
 }>;
 
@@ -32,6 +35,12 @@ export function receive(arrived: Request, connection: Connection): Received {
     requestId: requestIdOf(arrived.headers.get("x-request-id")),
     headOnly: arrived.method === "HEAD",
     scheme: schemeOf(arrived, raw, connection),
+    clientAddress: () =>
+      clientAddressOf(
+        connection.peerAddress(),
+        arrived.headers.get("x-forwarded-for"),
+        connection.isTrustedProxy,
+      ),
     allowSilence: connection.allowSilence,
   };
   try {
@@ -59,7 +68,7 @@ function refuseBadHost(request: Request, target: Target): void {
 function schemeOf(request: Request, target: Target, connection: Connection): string {
   const forwarded = request.headers.get("x-forwarded-proto");
   const named = forwarded === "http" || forwarded === "https" ? forwarded : undefined;
-  return named !== undefined && connection.isTrustedProxy() ? named : target.scheme;
+  return named !== undefined && connection.isTrustedProxy(connection.peerAddress()) ? named : target.scheme;
 }
 
 /**

@@ -28,7 +28,7 @@ export type ServerOptions = Readonly<{
   hit?: (request: Request) => Response | undefined;
   /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
   bodyBytesMax: number;
-  /** Whether the peer at this address may tell us under which scheme it was asked. */
+  /** Whether the peer at this address may tell us who asked it, and under which scheme. */
   isTrustedProxy?: (address: string) => boolean;
   log: Log;
   figures: RequestFigures;
@@ -66,7 +66,8 @@ export function openServer(options: ServerOptions): HttpServer {
   const answer = async (arrived: Request, server: BunServer): Promise<Response> => {
     const startedAt = performance.now();
     const received = receive(arrived, {
-      isTrustedProxy: () => options.isTrustedProxy?.(server.requestIP(arrived)?.address ?? "") ?? false,
+      peerAddress: () => server.requestIP(arrived)?.address ?? "",
+      isTrustedProxy: (address) => options.isTrustedProxy?.(address) ?? false,
       allowSilence: (seconds) => server.timeout(arrived, seconds),
     });
     const { context } = received;

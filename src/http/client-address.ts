@@ -1,0 +1,50 @@
+/**
+ * The address of who asks, also behind proxies that the operator trusts; nobody else's word about it counts.
+ * Source: contract.md §3 "Client address"; reference/trust.md S2.
+ * @module
+ */
+import { type IPv6, isValid, process as readAddress } from "ipaddr.js";
+
+/** Proxies in a row; an honest list is not longer. */
+const proxiesMax = 16;
+
+/**
+ * Reads who asks.
+ *
+ * @param peer - Address at the other end of the connection; "" when it is not known.
+ * @param forwarded - The value of X-Forwarded-For, or null.
+ * @param isTrusted - Whether an address is a proxy whose word is believed.
+ * @returns The last address that no trusted proxy has; the peer's when a proxy names none.
+ */
+export function clientAddressOf(
+  peer: string,
+  forwarded: string | null,
+  isTrusted: (address: string) => boolean,
+): string {
+  const hops = (forwarded ?? "").split(",").slice(-proxiesMax);
+  let client = peer;
+  while (isTrusted(client)) {
+    const next = hops.pop()?.trim();
+    if (next === undefined || !isValid(next)) return client;
+    client = next;
+  }
+  return client;
+}
+
+/**
+ * What of an address belongs to one customer: of IPv6 the first 64 bits, because the rest is theirs to choose.
+ *
+ * @returns The text itself when it is no address.
+ */
+export function addressBlock(address: string): string {
+  if (!isValid(address)) return address;
+  const read = readAddress(address); // an IPv4 address in IPv6 clothes counts as what it is
+  return read.kind() === "ipv4" ? read.toString() : `${prefixOf(read as IPv6)}::/64`;
+}
+
+function prefixOf({ parts }: IPv6): string {
+  return parts
+    .slice(0, 4)
+    .map((part) => part.toString(16))
+    .join(":");
+}

@@ -1,0 +1,191 @@
+/**
+ * Administration: what an operator asks of the gateway, behind a bearer key, under both spellings of its prefix.
+ *
+ * Never on hosts of content, and without CORS (server.ts); every answer is `no-store` (finish.ts). What an endpoint changes
+ * is written down before it answers.
+ * Source: specification 4A "Administration"; contract.md §0a, §1, §3.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import type { Id } from "../../arweave/id.ts";
+import { Failure } from "../../failures.ts";
+import type { Exports } from "../../gateway/administration/exports.ts";
+import type { Prune } from "../../gateway/administration/prune.ts";
+import type { RefusalsDesk } from "../../gateway/administration/refusals.ts";
+import type { JsonObject } from "../../lib/json.ts";
+import type { AdminGuard } from "../admin-guard.ts";
+import { jsonAnswer } from "../answers.ts";
+import { readBody } from "../body.ts";
+import { contextOf } from "../context.ts";
+import { servicePrefixes } from "../reserved.ts";
+import {
+  adminBytesMax,
+  readBundleId,
+  readBundleWish,
+  readExportWish,
+  readFields,
+  readName,
+  readNote,
+  readPage,
+  readPruneWish,
+  readRefusedData,
+  readTransactionId,
+  writeCursor,
+} from "./admin-bodies.ts";
+
+/** What an operator may ask of indexing; fulfilled when it is written down. */
+export type AdminQueue = Readonly<{
+  /** Rejects with Failure `too_many_requests`. */
+  transaction: (id: Id) => Promise<void>;
+  /** Rejects with Failure `too_many_requests`. */
+  bundle: (id: Id, bypassFilter: boolean) => Promise<"queued" | "skipped">;
+  /** @param body - JSON. Rejects with Failure `missing_item_headers`, `malformed_json`, `too_large`, `too_many_requests`. */
+  dataItems: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<void>;
+}>;
+
+/** What the routes ask. */
+export type AdminRoutesOptions = Readonly<{
+  guard: AdminGuard;
+  debug: () => JsonObject;
+  queue: AdminQueue;
+  /** The bundle status record; undefined for what is no bundle of this gateway. */
+  bundleStatus: (id: Id) => Readonly<Record<string, unknown>> | undefined;
+  refusals: RefusalsDesk;
+  exports: Pick<Exports, "start" | "status">;
+  prune: Prune;
+}>;
+
+/** How long a pruning may keep its caller waiting for the first byte, in seconds; the longest there is. */
+const pruneSilenceSeconds = 255;
+
+/** An answer, given to the owner of the key alone. */
+type Answer = (request: Request, params: Readonly<Record<string, string>>) => Promise<Response> | Response;
+
+/** One endpoint, below `/svc/admin`. */
+type Endpoint = Readonly<{ method: "GET" | "POST" | "PUT"; path: string; answer: Answer }>;
+
+/** Creates the routes. */
+export function createAdminRoutes(options: AdminRoutesOptions): AnyElysia {
+  const endpoints = [...queueEndpoints(options), ...refusalEndpoints(options), ...upkeepEndpoints(options)];
+  const routes = new Elysia({ strictPath: true });
+  for (const prefix of servicePrefixes) {
+    for (const { method, path, answer } of endpoints) {
+      routes.route(
+        method,
+        `${prefix}/admin${path}`,
+        async ({ request, params }) => {
+          await admit(request, options.guard);
+          return await answer(request, params);
+        },
+        { parse: "none" },
+      );
+    }
+  }
+  return routes;
+}
+
+async function admit(request: Request, guard: AdminGuard): Promise<void> {
+  const { clientAddress } = contextOf(request);
+  await guard.admit(request.headers.get("authorization"), clientAddress(), request.signal);
+}
+
+function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[] {
+  const status = (text: string | undefined): Response => {
+    const id = readBundleId(text);
+    const record = bundleStatus(id);
+    if (record === undefined) throw new Failure("bundle_not_found", { id });
+    return jsonAnswer(record);
+  };
+  return [
+    post("/queue-tx", async (request) => {
+      await queue.transaction(readTransactionId(await readFields(request)));
+      return said("TX queued");
+    }),
+    post("/queue-bundle", async (request) => {
+      const { id, bypassFilter } = readBundleWish(await readFields(request));
+      const outcome = await queue.bundle(id, bypassFilter);
+      return said(outcome === "queued" ? "Bundle queued" : "Bundle skipped");
+    }),
+    post("/queue-data-item", async (request) => {
+      await queue.dataItems(await readBody(request, adminBytesMax), request.signal);
+      return said("Data item(s) queued");
+    }),
+    get("/bundle-status/:id", (_request, { id }) => status(id)),
+    // Without an id the answer says what is missing, not that there is no such place.
+    get("/bundle-status", () => status(undefined)),
+    get("/bundle-status/", () => status(undefined)),
+  ];
+}
+
+function refusalEndpoints({ refusals }: AdminRoutesOptions): Endpoint[] {
+  return [
+    put("/block-data", async (request) => {
+      const fields = await readFields(request);
+      refusals.blockData(readRefusedData(fields), readNote(fields));
+      return done();
+    }),
+    put("/unblock-data", async (request) => {
+      refusals.unblockData(readRefusedData(await readFields(request)));
+      return done();
+    }),
+    put("/block-name", async (request) => {
+      const fields = await readFields(request);
+      refusals.blockName(readName(fields), readNote(fields));
+      return done();
+    }),
+    put("/unblock-name", async (request) => {
+      refusals.unblockName(readName(await readFields(request)));
+      return done();
+    }),
+    get("/blocks", (request) => {
+      const { limit, after } = readPage(new URLSearchParams(contextOf(request).target.query));
+      const { blocks, next } = refusals.list(limit, after);
+      return jsonAnswer({ blocks, next: next === undefined ? null : writeCursor(next) });
+    }),
+  ];
+}
+
+function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoint[] {
+  return [
+    get("/debug", () => jsonAnswer(debug())),
+    post("/export-parquet", async (request) => {
+      await exports.start(readExportWish(await readFields(request).catch(refuseExport)));
+      return said("Parquet export started");
+    }),
+    get("/export-parquet/status", () => jsonAnswer(exports.status())),
+    post("/prune-stable-data-items", async (request) => {
+      const wish = readPruneWish(await readFields(request));
+      contextOf(request).allowSilence(pruneSilenceSeconds);
+      await prune(wish, request.signal);
+      return said("Stable data items pruned successfully");
+    }),
+  ];
+}
+
+/** Whatever is wrong with the body of an export, its answer is empty. Source: specification part 7. */
+function refuseExport(error: unknown): never {
+  throw error instanceof Failure && error.code === "malformed_json"
+    ? new Failure("export_refused", error.facts, error)
+    : error;
+}
+
+function get(path: string, answer: Answer): Endpoint {
+  return { method: "GET", path, answer };
+}
+
+function post(path: string, answer: Answer): Endpoint {
+  return { method: "POST", path, answer };
+}
+
+function put(path: string, answer: Answer): Endpoint {
+  return { method: "PUT", path, answer };
+}
+
+function said(message: string): Response {
+  return jsonAnswer({ message });
+}
+
+/** Done, and nothing to say. Source: specification 4A: "empty body". */
+function done(): Response {
+  return new Response(null, { status: 200 });
+}
