@@ -36,14 +36,19 @@ export type Resolver = Readonly<{
   /**
    * @param path - Below the id, decoded, without its leading slash; "" after a slash, `undefined` without
    * one.
+   * @param open - Opens an id; how far it looks is the caller's choice.
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
-  resolve: (id: Id, path: string | undefined, signal: AbortSignal) => Promise<Resolution>;
+  resolve: (
+    id: Id,
+    path: string | undefined,
+    open: Content["open"],
+    signal: AbortSignal,
+  ) => Promise<Resolution>;
 }>;
 
 /** What a resolver is made of. */
 export type ResolverOptions = Readonly<{
-  content: Pick<Content, "open">;
   /** Runs `resolveLargeManifest` (workers/verify.ts) in a thread. */
   resolveLarge: (job: LargeManifestJob, signal: AbortSignal) => Promise<LargeManifestAnswer>;
 }>;
@@ -58,7 +63,7 @@ const keptBytesMax = 16 * 2 ** 20;
 const unverifiedKeptMs = 60_000;
 
 /** Creates a resolver. */
-export function createResolver({ content, resolveLarge }: ResolverOptions): Resolver {
+export function createResolver({ resolveLarge }: ResolverOptions): Resolver {
   const kept = new LRUCache<Id, Manifest>({ maxSize: keptBytesMax });
 
   const lookUp = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
@@ -78,8 +83,8 @@ export function createResolver({ content, resolveLarge }: ResolverOptions): Reso
   };
 
   return {
-    resolve: async (id, path, signal) => {
-      const found = await content.open(id, signal);
+    resolve: async (id, path, open, signal) => {
+      const found = await open(id, signal);
       if (!isManifest(found)) {
         if (path !== undefined && path !== "") throw new Failure("not_found", { id, path });
         return { kind: "content", content: found, fallback: false, manifestId: undefined };
@@ -89,7 +94,7 @@ export function createResolver({ content, resolveLarge }: ResolverOptions): Reso
       if (target === undefined) throw new Failure("not_found", { id, path });
       return {
         kind: "content",
-        content: await content.open(target.id, signal),
+        content: await open(target.id, signal),
         fallback: target.fallback,
         manifestId: id,
       };

@@ -12,7 +12,10 @@ import type { ByteSpan } from "../lib/range.ts";
 import type { MultipartFrame } from "./multipart.ts";
 
 /** As much of content as an answer reads. */
-export type ReadableContent = Pick<OpenContent, "size" | "check" | "cached" | "bytes" | "read" | "file"> &
+export type ReadableContent = Pick<
+  OpenContent,
+  "root" | "size" | "check" | "cached" | "bytes" | "read" | "file"
+> &
   Readonly<{
     /** A span that is in memory, without copying it. */
     blob?: (span: ByteSpan) => Blob;
@@ -50,6 +53,9 @@ export async function spanBody(
   const size = span.end - span.start;
   if (content.blob !== undefined) return content.blob(span);
   if (size >= fileBytesMin) {
+    // Brought onto this disk first, so that a slow reader holds a file open and not megabytes of memory.
+    const isKept = content.root !== undefined;
+    if (isKept && size <= bufferBytesMax && !content.cached(span)) await takeAll(content.read(span, signal));
     const file = await fileOf(content, span, signal);
     if (file !== undefined) return Bun.file(file.path).slice(file.start, file.start + size);
   }
@@ -73,6 +79,11 @@ export async function spansBody(
     at += piece.byteLength;
   }
   return body;
+}
+
+async function takeAll(pieces: AsyncIterable<Uint8Array>): Promise<void> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  while (!(await iterator.next()).done);
 }
 
 /** The file that holds a span, if all of the span is there and as it should be. */

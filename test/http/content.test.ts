@@ -280,6 +280,15 @@ describe("a body that is not on this disk", () => {
     expect(content.openReads()).toBe(0);
   });
 
+  test("is not looked for elsewhere when another gateway asks", async () => {
+    for (const path of [`/raw/${bigSource}`, `/${bigSource}`]) {
+      expect((await get(path, "\r\nX-AR-IO-Hops: 1")).status).toBe(404);
+      for (const hops of ["0", "", "x"])
+        expect((await head(path, `\r\nX-AR-IO-Hops: ${hops}`)).status).toBe(200);
+    }
+    expect((await get(`/raw/${plain}`, "\r\nX-AR-IO-Hops: 2")).status).toBe(200);
+  });
+
   test("costs HEAD nothing", async () => {
     content.sourceReads.length = 0;
     await head(`/raw/${bigSource}`);

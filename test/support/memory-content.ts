@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idFromBytes } from "../../src/arweave/id.ts";
-import type { Content, OpenContent } from "../../src/content/content.ts";
+import type { GatewayContentStore, OpenContent } from "../../src/content/content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
@@ -28,7 +28,7 @@ export type MemoryItem = Readonly<{
 }>;
 
 /** Content that tests put in. */
-export type MemoryContent = Pick<Content, "open"> &
+export type MemoryContent = Pick<GatewayContentStore, "open" | "openIndexed"> &
   Readonly<{
     close: () => Promise<void>;
     put: (name: string, item: MemoryItem) => Id;
@@ -109,6 +109,16 @@ export function createMemoryContent(): MemoryContent {
     };
   };
 
+  const openItem = (id: Id): OpenContent => {
+    opened += 1;
+    const failure = failing.get(id);
+    if (failure !== undefined) throw failure;
+    if (blocked.has(id)) throw new Failure("blocked", { id });
+    const item = items.get(id);
+    if (item === undefined) throw new Failure("not_found", { id });
+    return open(id, item);
+  };
+
   return {
     put: (name, item) => {
       const id = idOf(name);
@@ -126,14 +136,10 @@ export function createMemoryContent(): MemoryContent {
     sourceReads,
     openReads: () => openReads,
     opened: () => opened,
-    open: async (id) => {
-      opened += 1;
-      const failure = failing.get(id);
-      if (failure !== undefined) throw failure;
-      if (blocked.has(id)) throw new Failure("blocked", { id });
-      const item = items.get(id);
-      if (item === undefined) throw new Failure("not_found", { id });
-      return open(id, item);
+    open: async (id) => openItem(id),
+    openIndexed: async (id) => {
+      if (items.get(id)?.from === "source") throw new Failure("not_found", { id });
+      return openItem(id);
     },
     close: async () => rmSync(folder, { recursive: true, force: true }),
   };

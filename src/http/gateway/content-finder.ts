@@ -4,7 +4,7 @@
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
-import type { Content, OpenContent } from "../../content/content.ts";
+import type { GatewayContentStore, OpenContent } from "../../content/content.ts";
 import type { ItemPlace } from "../../gateway/item-place.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -28,6 +28,8 @@ export type FindRequest = Readonly<{
   key: string;
   /** Whether the whole body is about to be sent, so that it may be read into memory. */
   wantsWhole: boolean;
+  /** Asked by another gateway: what the index does not have is not looked for at third ones. */
+  isForGateway: boolean;
   signal: AbortSignal;
 }>;
 
@@ -40,7 +42,7 @@ export type ContentFinder = Readonly<{
 /** What a finder is made of. */
 export type ContentFinderOptions = Readonly<{
   resolver: Resolver;
-  content: Pick<Content, "open">;
+  content: Pick<GatewayContentStore, "open" | "openIndexed">;
   itemPlaceOf: (id: Id) => ItemPlace | undefined;
   hits: Hits;
   clock: Clock;
@@ -123,15 +125,18 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
   };
 }
 
-async function resolve({ resolver, content }: ContentFinderOptions, { address, signal }: FindRequest) {
-  if (!address.raw) return await resolver.resolve(address.id, address.path, signal);
-  const found = await content.open(address.id, signal);
+async function resolve({ resolver, content }: ContentFinderOptions, request: FindRequest) {
+  const { address, signal } = request;
+  const open = request.isForGateway ? content.openIndexed : content.open;
+  if (!address.raw) return await resolver.resolve(address.id, address.path, open, signal);
+  const found = await open(address.id, signal);
   return { kind: "content", content: found, fallback: false, manifestId: undefined } as const;
 }
 
 function contentInMemory(body: Blob): ReadableContent {
   const part = ({ start, end }: ByteSpan) => body.slice(start, end);
   return {
+    root: undefined,
     size: body.size,
     // What is in memory was asked about when it came, and leaves memory with every new refusal.
     check: async () => undefined,

@@ -5,7 +5,7 @@
  */
 import { type AnyElysia, Elysia, NotFoundError } from "elysia";
 import type { Id } from "../../arweave/id.ts";
-import type { Content } from "../../content/content.ts";
+import type { GatewayContentStore } from "../../content/content.ts";
 import { Failure } from "../../failures.ts";
 import { asksForServiceWorker, type IsolationRules, leavesSharedHost } from "../../gateway/isolation.ts";
 import type { ItemPlace } from "../../gateway/item-place.ts";
@@ -26,7 +26,7 @@ import type { Hits } from "./hits.ts";
 /** What the routes are made of. */
 export type ContentRoutesOptions = Readonly<{
   resolver: Resolver;
-  content: Pick<Content, "open">;
+  content: Pick<GatewayContentStore, "open" | "openIndexed">;
   itemPlaceOf: (id: Id) => ItemPlace | undefined;
   hits: Hits;
   hosts: Hosts;
@@ -94,6 +94,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
       policy: policyOf(address, host, isolation, isolates),
       key: host.kind === "shared" ? target.path : `${target.host}${target.path}`,
       wantsWhole: !headOnly && wish.range === null && wish.ifNoneMatch === null,
+      isForGateway: /^[1-9]/.test(request.headers.get("x-ar-io-hops") ?? ""),
       signal: request.signal,
     });
     if (found.kind === "folder") return folderAnswer(context);

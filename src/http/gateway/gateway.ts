@@ -8,7 +8,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
 import { createChunks as createProvenChunks } from "../../chain/chunks.ts";
 import type { Nodes } from "../../chain/nodes.ts";
-import type { Content } from "../../content/content.ts";
+import type { GatewayContentStore } from "../../content/content.ts";
 import { createBlocks } from "../../gateway/blocks.ts";
 import { type BroadcastListeners, createBroadcast } from "../../gateway/broadcast.ts";
 import { createChunkProofs } from "../../gateway/chunk-proofs.ts";
@@ -55,7 +55,7 @@ export type GatewayReader = Pick<
 /** What a gateway is made of. */
 export type GatewayOptions = Readonly<{
   reader: GatewayReader;
-  content: Pick<Content, "open">;
+  content: Pick<GatewayContentStore, "open" | "openIndexed">;
   /** Of what nodes give; content asks for itself. */
   refusals: RelayRefusals;
   nodes: Nodes;
@@ -114,7 +114,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const infoText = writeJson(gatewayInfo(options.info));
 
   const contentRoutes = createContentRoutes({
-    resolver: createResolver({ content, resolveLarge: options.resolveLarge }),
+    resolver: createResolver({ resolveLarge: options.resolveLarge }),
     content,
     itemPlaceOf: (id) => itemPlaceOf(reader.locate, id),
     hits,
