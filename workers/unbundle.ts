@@ -1,9 +1,11 @@
 /**
- * Thread entry: reads one batch of a bundle's items from a root's file, verifies each, returns rows for the index.
+ * Thread entry: reads one batch of a bundle's items from a root's file, verifies each, returns rows for the
+ * index.
  *
- * Memory does not grow with the bundle: the header is read in steps, a payload beyond the window goes by in pieces, and one
- * walk over the bytes feeds the signature's hash and the digest. An item that is wrong is named and left out; its siblings
- * live. Nothing read here is trusted but that the file holds the root's data.
+ * Memory does not grow with the bundle: the header is read in steps, a payload beyond the window goes by in
+ * pieces, and one walk over the bytes feeds the signature's hash and the digest. An item that is wrong is
+ * named and left out; its siblings live. Nothing read here is trusted but that the file holds the root's
+ * data.
  * Source: design.md §6 "Unbundle"; ANS-104 §1–§3.
  * @module
  */
@@ -34,7 +36,10 @@ import { isPlace } from "../src/store/place.ts";
 import type { BundleRow, InvalidItem, ItemRow } from "../src/store/rows.ts";
 import type { UnbundleAnswer, UnbundleJob } from "../src/store/thread-jobs.ts";
 
-/** Bytes that are held of a root at a time; holds the longest header that the lenient rules allow (1 MiB of tags). */
+/**
+ * Bytes that are held of a root at a time; holds the longest header that the lenient rules allow (1 MiB of
+ * tags).
+ */
 const windowBytes = 2 * 2 ** 20;
 
 /** Bytes that a header is expected to fit in, so that a large item's payload is not read twice. */
@@ -44,7 +49,10 @@ const headerGuessBytes = 8 * 1024;
 const entriesPerStep = 1_024;
 const headerWindowBytes = entriesPerStep * bundleEntrySize;
 
-/** Tags and owners that a batch gathers before it ends, so that 1,000 items of 1 MiB of tags are not one batch. */
+/**
+ * Tags and owners that a batch gathers before it ends, so that 1,000 items of 1 MiB of tags are not one
+ * batch.
+ */
 const rowBytesMax = 8 * 2 ** 20;
 
 /** Wrong entries that a batch names; the rest are counted. */
@@ -53,7 +61,8 @@ const invalidNamedMax = 100;
 /**
  * Reads and verifies one batch.
  *
- * @throws Error when the file is not there or shorter than the bundle: the caller makes the bytes present again.
+ * @throws Error when the file is not there or shorter than the bundle: the caller makes the bytes present
+ *   again.
  */
 export function unbundle(job: UnbundleJob): UnbundleAnswer {
   const file = openSync(job.path, "r");
@@ -229,7 +238,8 @@ function createBatch(job: UnbundleJob) {
       rows.push(row);
       rowBytes += item.header.headerSize;
     }
-    // A bundle that is in the index but not chosen is queued all the same: the queue records that it was skipped.
+    // A bundle that is in the index but not chosen is queued all the same: the queue records that it was
+    // skipped.
     if (isBundleTags(row.tags) && (indexed || isUnbundled(item.header, row.size)))
       bundles.push(bundleOf(job, row));
   };

@@ -1,8 +1,10 @@
 /**
- * Thread entry: verifies a block with its transactions, or transactions alone, and makes them into rows for the index.
+ * Thread entry: verifies a block with its transactions, or transactions alone, and makes them into rows for
+ * the index.
  *
- * A transaction is valid when its id is the hash of its signature and the signature its owner's; a block by `verifyBlock`.
- * Data that a transaction carries in its JSON is cut out of the text and handed back apart: it belongs in the extents.
+ * A transaction is valid when its id is the hash of its signature and the signature its owner's; a block by
+ * `verifyBlock`. Data that a transaction carries in its JSON is cut out of the text and handed back apart: it
+ * belongs in the extents.
  * Source: design.md §6 "Follow", "Which rules".
  * @module
  */
@@ -99,7 +101,8 @@ function checkOne(id: Id, bytes: Uint8Array): Valid | Reason {
   if (!verdict.valid) return { reason: verdict.reason };
   const cut = cutData(text);
   if (hasRenamedKey(cut.text)) return { reason: "a field has an unknown name" };
-  // Nodes leave the data of format 2 out of this text; where one does not, it is left out here. Its chunks are what counts.
+  // Nodes leave the data of format 2 out of this text; where one does not, it is left out here. Its chunks
+  // are what counts.
   return transaction.format === 1
     ? { transaction, ...cut }
     : { transaction, text: cut.text, dataAt: null, data: noBytes };
@@ -107,15 +110,17 @@ function checkOne(id: Id, bytes: Uint8Array): Valid | Reason {
 
 const noBytes = new Uint8Array(0);
 
-/** Keys of a transaction on the wire whose values its signature covers: without one of them nothing verifies. */
+/**
+ * Keys of a transaction on the wire whose values its signature covers: without one of them nothing verifies.
+ */
 const signedKeys = ["id", "last_tx", "owner", "tags", "target", "quantity", "data", "reward", "signature"];
 
 /** Keys that a reader can do without; all but the last are there in every transaction since 2.0. */
 const freeKeys = ["format", "data_size", "data_root", "data_tree", "denomination"];
 
 /**
- * Whether the JSON has a strange key where one of its own is not: the name of a field that is not signed was altered. A node
- * that adds keys of its own, or is from before 2.0, does not do both.
+ * Whether the JSON has a strange key where one of its own is not: the name of a field that is not signed was
+ * altered. A node that adds keys of its own, or is from before 2.0, does not do both.
  */
 function hasRenamedKey(text: string): boolean {
   const fields = readJson(text);

@@ -1,5 +1,6 @@
 /**
- * Short questions about the chain, asked of the nodes in order until one answers: its tip, a block's hash, its first block.
+ * Short questions about the chain, asked of the nodes in order until one answers: its tip, a block's hash,
+ * its first block.
  * @module
  */
 import { readBlock } from "../arweave/block.ts";
@@ -14,12 +15,18 @@ import { describeAnswer } from "./fetch-transaction.ts";
 /** The top of a node's chain; the hash is undefined where the node does not say it. */
 export type NodeTip = Readonly<{ height: number; hash: BlockHash | undefined }>;
 
-/** Questions to the chain. Every one rejects with Failure `source_failed` when no node answers, or the signal's reason. */
+/**
+ * Questions to the chain. Every one rejects with Failure `source_failed` when no node answers, or the
+ * signal's reason.
+ */
 export type ChainQuestions = Readonly<{
   tip: (signal: AbortSignal) => Promise<NodeTip>;
   /** Undefined when the nodes have no block at that height. */
   hashAt: (height: number, signal: AbortSignal) => Promise<BlockHash | undefined>;
-  /** Whether the first block is the main network's; false while no node gives it. Rejects with the signal's reason only. */
+  /**
+   * Whether the first block is the main network's; false while no node gives it. Rejects with the signal's
+   * reason only.
+   */
   isMainNet: (signal: AbortSignal) => Promise<boolean>;
 }>;
 

@@ -1,5 +1,6 @@
 /**
- * Whether a bundle of the queue is to be unbundled: the operator's filter, asked with what the index knows of it.
+ * Whether a bundle of the queue is to be unbundled: the operator's filter, asked with what the index knows of
+ * it.
  * @module
  */
 import { type Filter, type FilterSubject, matches } from "../arweave/filter.ts";
@@ -18,8 +19,8 @@ export type FilterReader = Pick<IndexReader, "row" | "transactionText">;
 /**
  * Tells whether the filter wants a bundle.
  *
- * @returns True too for a nested bundle whose item is not in the index: it was chosen when it was found, or it would not
- *   be in the queue.
+ * @returns True too for a nested bundle whose item is not in the index: it was chosen when it was found, or
+ *   it would not be in the queue.
  */
 export function isWanted(filter: Filter, job: FilteredBundle, reader: FilterReader): boolean {
   if (job.bypassFilter || filter.kind === "always") return true;

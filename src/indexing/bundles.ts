@@ -1,8 +1,9 @@
 /**
- * The queue of bundles at work: a few at a time, each retried until its bytes are there, none in the way of another.
+ * The queue of bundles at work: a few at a time, each retried until its bytes are there, none in the way of
+ * another.
  *
- * The queue is rows of the index: nothing is dropped when it is long, and a crash leaves every bundle where it was. A
- * bundle over which threads die again and again is set aside with the reason.
+ * The queue is rows of the index: nothing is dropped when it is long, and a crash leaves every bundle where
+ * it was. A bundle over which threads die again and again is set aside with the reason.
  * Source: design.md §6 "Unbundle"; reference/trust.md B5, N2.
  * @module
  */
@@ -39,7 +40,10 @@ export type BundlesOptions = Omit<UnbundleParts, "countEntries" | "index" | "rea
     random: () => number;
   }>;
 
-/** Bytes follow a transaction within seconds on a development chain, within minutes elsewhere, sometimes never. */
+/**
+ * Bytes follow a transaction within seconds on a development chain, within minutes elsewhere, sometimes
+ * never.
+ */
 export const bundleRetryDefault: BundlesOptions["retry"] = { firstMs: 250, longestMs: 30 * 60_000 };
 
 /** How the work on bundles is doing. */
@@ -49,7 +53,10 @@ export type BundlesStatus = Readonly<{ working: readonly Id[]; lanes: readonly L
 export type Bundles = Readonly<{
   /** Looks at the queue now: something was put into it. */
   wake: () => void;
-  /** Ends the work on bundles at or above a height: their blocks are being removed. Resolves when none is left. */
+  /**
+   * Ends the work on bundles at or above a height: their blocks are being removed. Resolves when none is
+   * left.
+   */
   dropFrom: (height: number) => Promise<void>;
   status: () => BundlesStatus;
   close: () => Promise<void>;
@@ -86,7 +93,8 @@ export function openBundles(options: BundlesOptions): Bundles {
   const step = async (signal: AbortSignal): Promise<StepOutcome> => {
     const job = await index.takeBundle();
     if (job === undefined) return { restMs: restOf(reader.nextBundleAt(), clock(), intervalMs) };
-    // The index's thread, begun anew after a failure, gives out again what another lane still works on: that one ends it.
+    // The index's thread, begun anew after a failure, gives out again what another lane still works on: that
+    // one ends it.
     if ([...working].some((work) => keyOf(work.job.place) === keyOf(job.place))) return "again";
     const { controller: stop, unlink } = linkedController(signal);
     const { promise: ended, resolve } = Promise.withResolvers<void>();
@@ -132,7 +140,10 @@ export function openBundles(options: BundlesOptions): Bundles {
   };
 }
 
-/** Works on one bundle and writes down how that ended; an aborted one stays as it is: the queue has it, or has it no more. */
+/**
+ * Works on one bundle and writes down how that ended; an aborted one stays as it is: the queue has it, or has
+ * it no more.
+ */
 function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSignal) => Promise<void> {
   const { index, clock, random, log } = options;
   const filters: BundleFilters = {
@@ -151,7 +162,8 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
       log.error("bundle set aside", facts);
       return () => index.failBundle(refOf(job), reason, null);
     }
-    // Every wait comes twice: who uploads for a minute after the block is not made to wait for another minute.
+    // Every wait comes twice: who uploads for a minute after the block is not made to wait for another
+    // minute.
     const waits = Math.ceil((job.attempts + 1) / 2);
     const waitMs = retryWaitMs({ ...options.retry, attempts: 1 }, waits, random);
     log.debug("bundle postponed", { ...facts, waitMs });
@@ -180,7 +192,9 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
     }
   };
 
-  /** A bundle whose outcome cannot be written (a full disk) keeps its lane: taking more would only add to it. */
+  /**
+   * A bundle whose outcome cannot be written (a full disk) keeps its lane: taking more would only add to it.
+   */
   const persist = (writeDown: () => Promise<unknown>, signal: AbortSignal) =>
     retry(
       { ...laneBackoff, attempts: Number.POSITIVE_INFINITY },

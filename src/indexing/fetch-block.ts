@@ -1,9 +1,9 @@
 /**
  * One block with its transactions, from whichever node gives it whole and right.
  *
- * A node whose block is wrong is reported and the next one is asked; a transaction that is wrong is asked of the others, and
- * is missing when none has it. What is merely in trouble is not taken for missing, unless the caller says that it has waited
- * long enough.
+ * A node whose block is wrong is reported and the next one is asked; a transaction that is wrong is asked of
+ * the others, and is missing when none has it. What is merely in trouble is not taken for missing, unless the
+ * caller says that it has waited long enough.
  * Source: design.md §6 "Follow".
  * @module
  */
@@ -32,7 +32,10 @@ export type BlockQuestion = Readonly<{
   height: number;
   /** The JSON of the block before, where it is at hand by the time the transactions are. */
   previous: () => Promise<string | undefined>;
-  /** The block that this one must name as the one before it; undefined where any will do, and the caller looks. */
+  /**
+   * The block that this one must name as the one before it; undefined where any will do, and the caller
+   * looks.
+   */
   follows: BlockHash | undefined;
   /** Told the block's JSON as soon as it is there, so that the next block can be checked by it. */
   onText: (text: string) => void;
@@ -63,7 +66,8 @@ export type FetchedBlock = Readonly<{
 /**
  * Fetches and verifies one block.
  *
- * @throws Failure `source_failed` when no node gives it, with what each said in `facts.answers`; the signal's reason.
+ * @throws Failure `source_failed` when no node gives it, with what each said in `facts.answers`; the signal's
+ *   reason.
  */
 export async function fetchBlock(
   question: BlockQuestion,

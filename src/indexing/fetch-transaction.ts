@@ -32,7 +32,10 @@ export type TransactionQuestion = Readonly<{
   wrong: ReadonlySet<Node>;
 }>;
 
-/** Three attempts within about a second ride out a node that is busy; longer troubles are the caller's to wait out. */
+/**
+ * Three attempts within about a second ride out a node that is busy; longer troubles are the caller's to wait
+ * out.
+ */
 const attempts: RetryPlan = { attempts: 3, firstMs: 150, longestMs: 600 };
 
 /** What is needed to ask. */

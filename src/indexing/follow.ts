@@ -1,9 +1,9 @@
 /**
  * The follower: keeps the index at the tip of the chain, block by block in order, through forks of any depth.
  *
- * A block is written when it is verified and follows the one before it. Where the chain has turned, the first block of the
- * other branch is fetched and linked before anything is removed. Nothing stops the follower for good: whatever fails is
- * tried again, later and later, and its reason is in the status.
+ * A block is written when it is verified and follows the one before it. Where the chain has turned, the first
+ * block of the other branch is fetched and linked before anything is removed. Nothing stops the follower for
+ * good: whatever fails is tried again, later and later, and its reason is in the status.
  * Source: design.md §6 "Follow"; reference/trust.md N3.
  * @module
  */
@@ -39,10 +39,15 @@ export type FollowerOptions = Readonly<{
   intervalMs: number;
   /** The first wait after a failure; later ones double, milliseconds. */
   retryMs: number;
-  /** How long the nodes' tip may stand at or below ours without being ours before their chain is followed, milliseconds. */
+  /**
+   * How long the nodes' tip may stand at or below ours without being ours before their chain is followed,
+   * milliseconds.
+   */
   shrinkGraceMs: number;
   onBlock: (block: FollowedBlock) => void;
-  /** Called before blocks from a height on are removed; what works on them must have ended when it resolves. */
+  /**
+   * Called before blocks from a height on are removed; what works on them must have ended when it resolves.
+   */
   beforeRollback: (fromHeight: number) => Promise<void>;
   /** Called when blocks from a height on have been removed. */
   onRollback: (fromHeight: number) => void;
@@ -82,7 +87,10 @@ const patience = 5;
 /** Blocks followed in one step, so that the tip is looked at again while catching up. */
 const blocksPerStepMax = 1_000;
 
-/** How long an answer that a node's block is still ours is good for, while nothing else has changed. Milliseconds. */
+/**
+ * How long an answer that a node's block is still ours is good for, while nothing else has changed.
+ * Milliseconds.
+ */
 const compareIntervalMs = 30_000;
 
 const retryLongestMs = 30_000;
@@ -151,9 +159,9 @@ async function follow(
 }
 
 /**
- * The nodes' tip does not stand above ours, and is not ours. Either a node lags behind, perhaps on a block that was given up,
- * or the chain has turned or lost blocks. Only time tells: what has turned goes on, and a block that does not follow ours is
- * seen at once; what stays aside for long is followed.
+ * The nodes' tip does not stand above ours, and is not ours. Either a node lags behind, perhaps on a block
+ * that was given up, or the chain has turned or lost blocks. Only time tells: what has turned goes on, and a
+ * block that does not follow ours is seen at once; what stays aside for long is followed.
  */
 async function compare(
   height: number,
@@ -177,7 +185,9 @@ async function compare(
   return "again";
 }
 
-/** Whether the nodes' block at a height is another than ours; undefined when they have none there any more. */
+/**
+ * Whether the nodes' block at a height is another than ours; undefined when they have none there any more.
+ */
 async function isTurned(
   height: number,
   ours: Tip,
@@ -254,7 +264,8 @@ async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: 
 /**
  * Turns to the nodes' chain.
  *
- * @param differsAt - A height at which their block is not ours, or one above our tip whose block does not follow it.
+ * @param differsAt - A height at which their block is not ours, or one above our tip whose block does not
+ *   follow it.
  */
 async function turn(
   differsAt: number,

@@ -1,6 +1,6 @@
 /**
- * Indexing as a whole: the follower, the search for what is missing, the mempool's watcher and the queue of bundles, each a
- * loop of its own, put together and watched.
+ * Indexing as a whole: the follower, the search for what is missing, the mempool's watcher and the queue of
+ * bundles, each a loop of its own, put together and watched.
  * Source: design.md §6.
  * @module
  */
@@ -28,7 +28,9 @@ import { openUpkeep } from "./upkeep.ts";
 /** Who is told what the index gained or lost; called in order, and must not throw. */
 export type IndexingHooks = Readonly<{
   onBlock: (block: FollowedBlock) => void;
-  /** Ids that are in the index from now on outside of a new block: items, missing and pending transactions. */
+  /**
+   * Ids that are in the index from now on outside of a new block: items, missing and pending transactions.
+   */
   onItems: (ids: readonly Id[]) => void;
   /** Everything at and above the height is gone from the index. */
   onRollback: (fromHeight: number) => void;
@@ -40,13 +42,19 @@ export type IndexingTimes = Readonly<{
   followMs: number;
   /** The first wait after a failure to follow; later ones double, up to half a minute. */
   retryMs: number;
-  /** Between two looks at the queue of bundles and at the list of missing transactions, when nobody wakes them. */
+  /**
+   * Between two looks at the queue of bundles and at the list of missing transactions, when nobody wakes
+   * them.
+   */
   queueMs: number;
   /** Between two looks at the mempool. */
   mempoolMs: number;
   /** Between two rounds of upkeep. */
   upkeepMs: number;
-  /** How long the nodes' tip may stand at or below ours without being ours before it is followed; less for own nodes. */
+  /**
+   * How long the nodes' tip may stand at or below ours without being ours before it is followed; less for own
+   * nodes.
+   */
   shrinkGraceMs: number;
   /** How long a transaction may be in no mempool and in no block before its pending row goes. */
   goneGraceMs: number;
@@ -110,7 +118,10 @@ export type Indexing = Readonly<{
   close: () => Promise<void>;
 }>;
 
-/** Transactions asked for at once; nodes allow some hundred requests a minute to strangers, thousands to their own. */
+/**
+ * Transactions asked for at once; nodes allow some hundred requests a minute to strangers, thousands to their
+ * own.
+ */
 const transactionsAtOnce = 32;
 
 /** Transactions that wait to be asked for: a window of blocks with a thousand each, twice. */
@@ -119,7 +130,10 @@ const transactionsWaitingMax = 32_000;
 /** Bundles that wait for bytes which nobody gives hold a lane until every source has been tried. */
 const lanesDefault = 8;
 
-/** A node of this machine has no others behind its address that lag: when its tip goes aside, its chain has turned. */
+/**
+ * A node of this machine has no others behind its address that lag: when its tip goes aside, its chain has
+ * turned.
+ */
 const shrinkGraceOwnMs = 300;
 
 /** Blocks behind the nodes from which on it is a reason for concern. */

@@ -1,7 +1,9 @@
 /**
- * Pending transactions: those of the nodes' mempool are rows of the index at the pending height until a block has them.
+ * Pending transactions: those of the nodes' mempool are rows of the index at the pending height until a block
+ * has them.
  *
- * A block that names one replaces its row; one that has left the mempool without a block is removed after a while.
+ * A block that names one replaces its row; one that has left the mempool without a block is removed after a
+ * while.
  * @module
  */
 import { type Id, isId } from "../arweave/id.ts";
@@ -168,8 +170,8 @@ function pendingRowOf(row: Extract<CheckedTransaction, { kind: "valid" }>["row"]
 }
 
 /**
- * Removes the pending rows of what has left the mempool, a while after it did: a block has taken it, and the row waited
- * beside the block's own for a reorganisation; or it was given up.
+ * Removes the pending rows of what has left the mempool, a while after it did: a block has taken it, and the
+ * row waited beside the block's own for a reorganisation; or it was given up.
  */
 async function removeGone(
   listed: ReadonlySet<Id>,

@@ -1,5 +1,6 @@
 /**
- * Transactions that a block names and that no node would give: asked for again, later and later, until they are there.
+ * Transactions that a block names and that no node would give: asked for again, later and later, until they
+ * are there.
  *
  * The list is rows of the index, so a restart forgets none.
  * @module
@@ -35,13 +36,21 @@ export type MissingOptions = Readonly<{
   log: Log;
 }>;
 
-/** Asked for at once, so that a block whose thousand transactions are missing does not take the node for itself. */
+/**
+ * Asked for at once, so that a block whose thousand transactions are missing does not take the node for
+ * itself.
+ */
 const askedAtOnce = 32;
 
-/** A block that cannot be had whole for so long gets its last transaction without knowing where its data lies. */
+/**
+ * A block that cannot be had whole for so long gets its last transaction without knowing where its data lies.
+ */
 const layoutAttemptsMax = 10;
 
-/** A node that has just joined the fork may lack a transaction for seconds; one that was never seeded, for ever. */
+/**
+ * A node that has just joined the fork may lack a transaction for seconds; one that was never seeded, for
+ * ever.
+ */
 const waits: Omit<RetryPlan, "attempts"> = { firstMs: 1_000, longestMs: 60 * 60_000 };
 
 /** Starts searching for what is missing. */
@@ -100,9 +109,9 @@ async function find(
 }
 
 /**
- * Adds transactions to their block. Where a block's data lies in the weave follows from all of its transactions, so with the
- * last of them the block is fetched and verified again as a whole; what that says is written before the last is, so that a
- * crash in between leaves it missing and the step is made again.
+ * Adds transactions to their block. Where a block's data lies in the weave follows from all of its
+ * transactions, so with the last of them the block is fetched and verified again as a whole; what that says
+ * is written before the last is, so that a crash in between leaves it missing and the step is made again.
  */
 async function addToBlock(
   height: number,

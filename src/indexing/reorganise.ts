@@ -1,9 +1,9 @@
 /**
  * Where two chains part: finds the highest block that our index and a node have in common.
  *
- * Agreement is monotone (a block's hash covers its parent's), so the search gallops back and then halves: a fork of any
- * depth costs about 2·log2(depth) questions. The answer only says what to follow again; every block of the other branch is
- * still verified and linked before it is written.
+ * Agreement is monotone (a block's hash covers its parent's), so the search gallops back and then halves: a
+ * fork of any depth costs about 2·log2(depth) questions. The answer only says what to follow again; every
+ * block of the other branch is still verified and linked before it is written.
  * @module
  */
 

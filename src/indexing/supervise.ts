@@ -1,8 +1,9 @@
 /**
- * A loop that never stops for ever: runs a step again and again, waits longer after each failure, says why it is not
- * getting on.
+ * A loop that never stops for ever: runs a step again and again, waits longer after each failure, says why it
+ * is not getting on.
  *
- * Work is taken at our own pace (style.md rule 9): `wake` only shortens the wait, it never runs a step itself.
+ * Work is taken at our own pace (style.md rule 9): `wake` only shortens the wait, it never runs a step
+ * itself.
  * @module
  */
 import { Failure } from "../failures.ts";
@@ -45,7 +46,9 @@ export type LoopOptions = Readonly<{
 
 /** A running loop. */
 export type Loop = Readonly<{
-  /** Ends the present wait, so that the next step begins now; while a step runs, the wait after it is skipped. */
+  /**
+   * Ends the present wait, so that the next step begins now; while a step runs, the wait after it is skipped.
+   */
   wake: () => void;
   status: () => LoopStatus;
   /** Aborts the step that runs and waits until it has ended. */
@@ -122,13 +125,15 @@ export function explainError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const facts =
     error instanceof Failure && Object.keys(error.facts).length > 0
-      ? ` ${JSON.stringify(error.facts, (_name, value) => (typeof value === "bigint" ? String(value) : value))}`
+      ? ` ${JSON.stringify(error.facts, writable)}`
       : "";
   const cause = error.cause === undefined ? "" : ` (${explainError(error.cause)})`;
   return `${error.message}${facts}${cause}`;
 }
 
-/** One wait at a time, ended early by `end` or by the signal; an `end` while nobody waits ends the next wait. */
+/**
+ * One wait at a time, ended early by `end` or by the signal; an `end` while nobody waits ends the next wait.
+ */
 function createRest(signal: AbortSignal) {
   let finish: (() => void) | undefined;
   let woken = false;

@@ -1,9 +1,9 @@
 /**
- * One bundle from the queue to the index: brings its bytes onto this disk, has threads verify them batch by batch, and
- * hands the rows on to the writer.
+ * One bundle from the queue to the index: brings its bytes onto this disk, has threads verify them batch by
+ * batch, and hands the rows on to the writer.
  *
- * One batch is read while the one before it is written, never more: reading cannot outrun writing. Rows cross from the
- * reading thread to the writing one as they are.
+ * One batch is read while the one before it is written, never more: reading cannot outrun writing. Rows cross
+ * from the reading thread to the writing one as they are.
  * Source: design.md §6 "Unbundle"; reference/trust.md B1, B2, B5.
  * @module
  */
@@ -38,8 +38,8 @@ export type BundleLimits = Readonly<{
 }>;
 
 /**
- * Ten levels are five more than were ever seen. A million entries under one root are ten times the largest bundles; the
- * same bytes count once a level, so this bounds what a root can make of itself.
+ * Ten levels are five more than were ever seen. A million entries under one root are ten times the largest
+ * bundles; the same bytes count once a level, so this bounds what a root can make of itself.
  */
 export const bundleLimitsDefault: BundleLimits = {
   depthMax: 10,
@@ -79,8 +79,9 @@ export type BundleOutcome =
  * Works on one bundle, from the entry its job names to the last.
  *
  * @returns When every row is durable.
- * @throws Failure `source_*`, `not_found` or `busy` when its bytes cannot be had now (`not_found` also when a reorganisation
- *   took its transaction away), `worker_failed` when a thread died or hung over it; the signal's reason.
+ * @throws Failure `source_*`, `not_found` or `busy` when its bytes cannot be had now (`not_found` also when a
+ *   reorganisation took its transaction away), `worker_failed` when a thread died or hung over it; the
+ *   signal's reason.
  */
 export async function unbundleOne(
   job: BundleJob,
@@ -145,7 +146,8 @@ async function readBatches(
 ): Promise<BundleOutcome> {
   let from: UnbundleJob["from"] | undefined = first.from;
   let itemCount = 0;
-  // Settled with its error, not rejected: a failure of the batch that is read meanwhile must not leave it unheard.
+  // Settled with its error, not rejected: a failure of the batch that is read meanwhile must not leave it
+  // unheard.
   let writing: Promise<unknown> = Promise.resolve();
   while (from !== undefined) {
     const answer: UnbundleAnswer = await readBatch({ ...first, from }, parts, signal);
@@ -178,7 +180,10 @@ function endOf(next: EntryPlace | undefined, count: number): number {
   return next === undefined ? count : next.index;
 }
 
-/** A thread is ended only when it hangs: one that merely has its caller gone finishes its batch and is of use again. */
+/**
+ * A thread is ended only when it hangs: one that merely has its caller gone finishes its batch and is of use
+ * again.
+ */
 async function readBatch(
   job: UnbundleJob,
   { limits, turns, pool }: UnbundleParts,

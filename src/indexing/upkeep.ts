@@ -1,6 +1,6 @@
 /**
- * Upkeep of the index: rows that were to be for a while only are removed in time, and the write-ahead log is folded into the
- * file when there is nothing else to do.
+ * Upkeep of the index: rows that were to be for a while only are removed in time, and the write-ahead log is
+ * folded into the file when there is nothing else to do.
  * Source: contract.md §3 (announced items are dropped after two hours).
  * @module
  */
@@ -16,7 +16,10 @@ export type UpkeepOptions = Readonly<{
   reader: Pick<IndexReader, "nextBundleAt">;
   /** How often, milliseconds. */
   intervalMs: number;
-  /** Called when pending transactions may have been removed: those that are still in the mempool are to be added again. */
+  /**
+   * Called when pending transactions may have been removed: those that are still in the mempool are to be
+   * added again.
+   */
   onExpired: () => void;
   clock: Clock;
   random: () => number;
@@ -26,7 +29,10 @@ export type UpkeepOptions = Readonly<{
 /** An announced item that no bundle has brought by then never comes. Seconds. */
 const announcedSeconds = 2 * 60 * 60;
 
-/** A pending transaction lives for at most 50 blocks after its anchor, some two hours; a day is beyond any doubt. Seconds. */
+/**
+ * A pending transaction lives for at most 50 blocks after its anchor, some two hours; a day is beyond any
+ * doubt. Seconds.
+ */
 const pendingSeconds = 24 * 60 * 60;
 
 /** Starts upkeep. */

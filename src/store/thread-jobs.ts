@@ -1,7 +1,8 @@
 /**
  * What crosses between the main thread and those that verify and unbundle: jobs and their answers.
  *
- * Rows for the index travel serialised: the main thread hands them on to the writer's thread and never looks inside.
+ * Rows for the index travel serialised: the main thread hands them on to the writer's thread and never looks
+ * inside.
  * @module
  */
 import type { EntryPlace } from "../arweave/bundle.ts";
@@ -24,7 +25,10 @@ export type UnbundleJob = Readonly<{
   parentOffset: number | null;
   /** Nesting of the bundle: 0 for a transaction. */
   depth: number;
-  /** Where to begin: an entry, and where its item stands within the bundle when the caller knows (`next` of the batch before). */
+  /**
+   * Where to begin: an entry, and where its item stands within the bundle when the caller knows (`next` of
+   * the batch before).
+   */
   from: Readonly<{ index: number; offset?: number }>;
   /** A batch ends after this many entries, or after the item with which this many bytes were walked. */
   entriesMax: number;
@@ -41,7 +45,10 @@ export type UnbundleAnswer =
       kind: "batch";
       /** Entries of the whole bundle, by its header. */
       count: number;
-      /** Verified items that the index filter chose: `bun:jsc`-serialised `ItemRow[]`, to be handed on untouched. */
+      /**
+       * Verified items that the index filter chose: `bun:jsc`-serialised `ItemRow[]`, to be handed on
+       * untouched.
+       */
       rows: SerialisedRows;
       /** Ids of those rows, in order. */
       ids: readonly Id[];
@@ -61,7 +68,10 @@ export type CheckBlockJob = Readonly<{
   block: string;
   /** By position in the block's `txs`; null for one that no source would give. */
   transactions: readonly (Uint8Array | null)[];
-  /** The block before, verified or about to be; left out of account when its hash is not the one that the block names. */
+  /**
+   * The block before, verified or about to be; left out of account when its hash is not the one that the
+   * block names.
+   */
   previous: string | undefined;
   /** Whether the chain's first block is the main network's, so that its fork heights hold. */
   isMainNet: boolean;

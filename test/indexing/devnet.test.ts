@@ -1,5 +1,6 @@
 /**
- * Following the development chain: blocks of the newest shape, data by chunks with their proofs, pending transactions.
+ * Following the development chain: blocks of the newest shape, data by chunks with their proofs, pending
+ * transactions.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

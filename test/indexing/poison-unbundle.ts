@@ -1,5 +1,6 @@
 /**
- * The unbundling thread for tests of poison: a bundle whose id is named dies or hangs, every other is done as always.
+ * The unbundling thread for tests of poison: a bundle whose id is named dies or hangs, every other is done as
+ * always.
  * @module
  */
 

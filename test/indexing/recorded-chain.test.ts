@@ -1,6 +1,6 @@
 /**
- * Following the real chain: blocks and transactions that nobody here wrote become exactly their rows, and the data of
- * format 1 is served with the right bytes.
+ * Following the real chain: blocks and transactions that nobody here wrote become exactly their rows, and the
+ * data of format 1 is served with the right bytes.
  * @module
  */
 import { describe, expect } from "bun:test";

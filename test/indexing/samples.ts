@@ -1,5 +1,6 @@
 /**
- * Bundles made for the tests of indexing: signers of every type from numbered seeds, items, and what is wrong with some.
+ * Bundles made for the tests of indexing: signers of every type from numbered seeds, items, and what is wrong
+ * with some.
  * @module
  */
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";

@@ -1,5 +1,6 @@
 /**
- * One batch of a bundle: exactly the valid items become rows, whatever stands beside them, however the walk is cut.
+ * One batch of a bundle: exactly the valid items become rows, whatever stands beside them, however the walk
+ * is cut.
  * @module
  */
 import { deserialize } from "bun:jsc";
@@ -294,7 +295,8 @@ describe("unbundle", () => {
       for (const row of rowsOf(answer)) expect(row).toEqual(whole.get(row.id) as ItemRow);
       if (rowsOf(answer).length === items.length) harmless.push(at);
     }
-    // A flag that is neither 0 nor 1 means "absent", as published readers have it, and is not signed; nothing else passes.
+    // A flag that is neither 0 nor 1 means "absent", as published readers have it, and is not signed; nothing
+    // else passes.
     const flags = expectedRows(items, 0, null).flatMap(({ place: { offset } }) => [offset + 98, offset + 99]);
     expect(harmless).toEqual(flags);
   });

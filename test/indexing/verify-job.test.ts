@@ -1,5 +1,6 @@
 /**
- * Blocks and transactions as threads verify them: real ones become exactly their rows, one wrong byte is refused.
+ * Blocks and transactions as threads verify them: real ones become exactly their rows, one wrong byte is
+ * refused.
  * @module
  */
 import { deserialize } from "bun:jsc";

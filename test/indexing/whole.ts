@@ -1,6 +1,7 @@
 /**
- * Indexing as the program runs it: the index in a thread of its own, threads that verify and unbundle, the real content
- * cache, nodes over sockets; in one folder, so that it can be opened again on what was left there.
+ * Indexing as the program runs it: the index in a thread of its own, threads that verify and unbundle, the
+ * real content cache, nodes over sockets; in one folder, so that it can be opened again on what was left
+ * there.
  * @module
  */
 import { join } from "node:path";

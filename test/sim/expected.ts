@@ -1,5 +1,6 @@
 /**
- * What an index must hold after it has followed a scripted chain, worked out from the script alone; and the comparison.
+ * What an index must hold after it has followed a scripted chain, worked out from the script alone; and the
+ * comparison.
  * @module
  */
 import { expect } from "bun:test";

@@ -1,5 +1,6 @@
 /**
- * Following a chain that forks, from nodes that fail: whatever happens on the way, the index ends equal to the chain.
+ * Following a chain that forks, from nodes that fail: whatever happens on the way, the index ends equal to
+ * the chain.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";

@@ -1,5 +1,6 @@
 /**
- * Indexing as it runs, against scripted nodes: real sockets, real threads, the real index; data comes from the script.
+ * Indexing as it runs, against scripted nodes: real sockets, real threads, the real index; data comes from
+ * the script.
  * @module
  */
 import { writeFile } from "node:fs/promises";

@@ -1,5 +1,6 @@
 /**
- * A process that indexes until it is killed: `bun kill-child.ts <folder> <node URL>`. Prints a line when it has begun.
+ * A process that indexes until it is killed: `bun kill-child.ts <folder> <node URL>`. Prints a line when it
+ * has begun.
  * @module
  */
 import { openWhole } from "../indexing/whole.ts";

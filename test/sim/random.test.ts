@@ -1,6 +1,6 @@
 /**
- * Chains that grow, fork, shrink and switch back, from nodes that fail in every way, with restarts in between, all by seed.
- * When the faults end, the index equals the chain.
+ * Chains that grow, fork, shrink and switch back, from nodes that fail in every way, with restarts in
+ * between, all by seed. When the faults end, the index equals the chain.
  *
  * A seed that ever failed stays in the list; CAIRN_SEED runs one alone.
  * @module
