@@ -131,6 +131,11 @@ export function explainError(error: unknown): string {
   return `${error.message}${facts}${cause}`;
 }
 
+/** Offsets in the weave are beyond what JSON's numbers hold. */
+function writable(_name: string, value: unknown): unknown {
+  return typeof value === "bigint" ? value.toString() : value;
+}
+
 /**
  * One wait at a time, ended early by `end` or by the signal; an `end` while nobody waits ends the next wait.
  */
