@@ -60,6 +60,20 @@ export function port(value: string): number {
   return number;
 }
 
+/** An address to listen on with its port: `127.0.0.1:3010`, `localhost:0`, `[::1]:3010`. */
+export function listenAddress(value: string): string {
+  hostAndPort(value);
+  return value;
+}
+
+/** The two parts of a {@link listenAddress}. */
+export function hostAndPort(value: string): Readonly<{ host: string; port: number }> {
+  const [, name, address, digits = ""] = /^(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\]):(\d{1,5})$/.exec(value) ?? [];
+  const host = name ?? address;
+  if (host === undefined || Number(digits) > 65_535) throw new Error("must be host:port");
+  return { host, port: Number(digits) };
+}
+
 /** A block height, or `latest`. */
 export function height(value: string): number | "latest" {
   if (value === "latest") return value;

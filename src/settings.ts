@@ -15,6 +15,7 @@ import {
   height,
   id,
   list,
+  listenAddress,
   port,
   setting,
   text,
@@ -63,6 +64,16 @@ export const settings = {
     unit: "text",
     effect: "Bearer key that administration endpoints require; a random one is printed once when unset.",
     secret: true,
+  }),
+  ADMIN_LISTEN: setting({
+    read: listenAddress,
+    unit: "host:port",
+    effect: "A listener of administration's own, which is then nowhere else; port 0 takes a free one.",
+  }),
+  EXPORT_ROOT: setting({
+    read: text,
+    unit: "folder",
+    effect: "Exports are written below it and nowhere else; unset is `export` in DATA_DIR.",
   }),
 
   TRUSTED_NODE_URL: setting({

@@ -12,6 +12,10 @@ export type DataFolder = Readonly<{
   index: string;
   /** What an operator refuses to serve. */
   moderation: string;
+  /** What else an operator has asked for. */
+  administration: string;
+  /** Where exports are written unless told. */
+  exports: string;
   /** The map of cached content, and the folder of its files. */
   contentMap: string;
   content: string;
@@ -27,6 +31,8 @@ export function dataFolderAt(folder: string): DataFolder {
     root,
     index: at("index.sqlite"),
     moderation: at("moderation.sqlite"),
+    administration: at("administration.sqlite"),
+    exports: at("export"),
     contentMap: at("content.sqlite"),
     content: at("content"),
     devnet: at("devnet"),
