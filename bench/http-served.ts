@@ -60,6 +60,7 @@ const gateway = createGateway({
   resolveLarge: () => Promise.reject(new Error("the bench has no manifests")),
   listeners: { onTransaction: () => undefined, onChunk: () => undefined },
   graphql: undefined,
+  administration: undefined,
   info: {
     wallet: undefined,
     processId: undefined,

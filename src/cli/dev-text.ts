@@ -10,6 +10,8 @@ import type { Sample } from "./sample/plant.ts";
 export type DevRecord = Readonly<{
   gateway: string;
   node: string;
+  /** Undefined when administration is on the gateway's own listener. */
+  adminUrl: string | undefined;
   /** Absent when the operator set it. */
   adminKey?: string;
   wallets: readonly TestWallet[];
@@ -27,10 +29,11 @@ export function printDev(record: DevRecord, devnet: Pick<Devnet, "account">, jso
 }
 
 function page(record: DevRecord, balanceOf: (wallet: TestWallet) => bigint): string {
-  const { gateway, node, adminKey, wallets, sample } = record;
+  const { gateway, node, adminUrl, adminKey, wallets, sample } = record;
   const rows: (readonly [string, string])[] = [
     ["gateway", gateway],
     ["chain", `${node}  (mine: POST ${node}/mine)`],
+    ...(adminUrl === undefined ? [] : [["admin", adminUrl] as const]),
     ...(adminKey === undefined ? [] : [["admin key", adminKey] as const]),
     ...wallets.map((wallet) => [`${wallet.type} wallet`, walletText(wallet, balanceOf(wallet))] as const),
   ];

@@ -13,7 +13,6 @@ import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Config } from "../settings.ts";
-import { adminKeyOf } from "./admin-key.ts";
 import { badSettings } from "./complaints.ts";
 import { printDev } from "./dev-text.ts";
 import { takeFolder } from "./folder-lock.ts";
@@ -52,7 +51,8 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
     const sample = await keptSample(folder.devnet, chain.devnet, node, gateway, config.DEVNET_SEED);
     const { wallets } = chain.devnet;
     const record = { gateway: localName(gateway.url), node: localName(chain.url), wallets, sample };
-    process.stdout.write(printDev({ ...record, ...adminKeyOf(config).shown }, chain.devnet, options.json));
+    const administration = { adminUrl: gateway.adminUrl, ...gateway.shownKey };
+    process.stdout.write(printDev({ ...record, ...administration }, chain.devnet, options.json));
     return await untilTold(closers, log);
   } catch (error) {
     await closers.closeAll();

@@ -5,12 +5,13 @@
  */
 
 import type { AnyElysia } from "elysia";
+import type { Id } from "../arweave/id.ts";
 import { openHttp } from "../chain/http.ts";
 import { createHealth, type Health } from "../gateway/health.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphql } from "../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../http/gateway/graphql-forward.ts";
-import { createRequestFigures } from "../http/request-figures.ts";
+import { createRequestFigures, type RequestFigures } from "../http/request-figures.ts";
 import { reservedSegments } from "../http/reserved.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
@@ -19,15 +20,18 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { addProcessFigures, createMetrics, type Metrics } from "../lib/metrics.ts";
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
+import { hostAndPort } from "../setting-readers.ts";
 import type { Config } from "../settings.ts";
 import { type IndexReader, openIndexReader } from "../store/index-reader.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
 import { openIndexWriter } from "../store/index-writer.ts";
 import type { Pool } from "../threads/pool.ts";
 import { version } from "../version.ts";
+import { type AdminKey, adminKeyOf } from "./admin-key.ts";
 import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./filters.ts";
+import { openAdministrationRoutes } from "./open-administration.ts";
 import { openSources, type Sources } from "./open-sources.ts";
 import { openThreads, type Threads } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
@@ -49,6 +53,10 @@ export type GatewayParts = Readonly<{
 /** A gateway that runs. */
 export type OpenGateway = Readonly<{
   url: string;
+  /** Where administration is, when it has a listener of its own. */
+  adminUrl: string | undefined;
+  /** The key of administration, unless the operator knows it already; to be shown once. */
+  shownKey: AdminKey["shown"];
   reader: IndexReader;
   indexing: Indexing;
   health: Health;
@@ -86,15 +94,31 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
   const told: { gateway?: Gateway; indexing?: Indexing } = {};
   const health = healthOf(parts, reader, () => told.indexing);
-  const gateway = surfaceOf({ ...parts, filters, threads, reader, sources, metrics, health }, () =>
-    told.indexing?.wake(),
+  const key = adminKeyOf(config);
+  const administration = openAdministrationRoutes({
+    ...{ ...parts, filters, threads, reader, sources, key: key.key },
+    listeners: {
+      onRefusals: () => told.gateway?.forgetAll(),
+      onItems: (ids) => forget(ids, told.gateway, sources),
+      onBundle: () => told.indexing?.wakeBundles(),
+      concerns: () => told.indexing?.status().reasons ?? [],
+    },
+  });
+  const isApart = config.ADMIN_LISTEN !== undefined;
+  const gateway = surfaceOf(
+    { ...parts, filters, threads, reader, sources, metrics, health },
+    isApart ? undefined : administration,
+    () => told.indexing?.wake(),
   );
   told.gateway = gateway;
-  const server = listen(config, gateway, metrics, log, closers, health);
+  const figures = createRequestFigures(metrics, log, labelOfPath);
+  const server = listen(config, gateway, figures, log, closers, health);
+  const adminServer = isApart ? listenForAdmin(config, administration, figures, log, closers) : undefined;
   const indexing = startIndexing({ ...parts, filters, threads, reader, sources }, gateway);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
-  return { url: server.url, reader, indexing, health, sources };
+  const adminUrl = adminServer?.url;
+  return { url: server.url, adminUrl, shownKey: key.shown, reader, indexing, health, sources };
 }
 
 /** The file is made here, so that answers need not wait for the thread that will write it. */
@@ -127,7 +151,11 @@ type SurfaceParts = GatewayParts &
     health: Health;
   }>;
 
-function surfaceOf(parts: SurfaceParts, onPosted: () => void): Gateway {
+function surfaceOf(
+  parts: SurfaceParts,
+  administration: AnyElysia | undefined,
+  onPosted: () => void,
+): Gateway {
   const { config, filters, threads, reader, sources, metrics, health } = parts;
   return createGateway({
     reader,
@@ -139,6 +167,7 @@ function surfaceOf(parts: SurfaceParts, onPosted: () => void): Gateway {
     resolveLarge: (job, signal) => threads.verify.run("resolveLargeManifest", job, { signal }),
     listeners: { onTransaction: onPosted, onChunk: onPosted },
     graphql: queriesOf(parts),
+    administration,
     info: {
       wallet: config.AR_IO_WALLET,
       processId: config.IO_PROCESS_ID,
@@ -189,7 +218,7 @@ function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): Any
 function listen(
   config: Config,
   gateway: Gateway,
-  metrics: Metrics,
+  figures: RequestFigures,
   log: Log,
   closers: Closers,
   health: Health,
@@ -202,13 +231,28 @@ function listen(
     bodyBytesMax,
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
     log,
-    figures: createRequestFigures(metrics, log, labelOfPath),
+    figures,
   });
   closers.add("listener", () => {
     health.stop();
     server.drain();
     return server.close(drainMsMax);
   });
+  return server;
+}
+
+/** Administration on a listener of its own. */
+function listenForAdmin(
+  config: Config,
+  app: AnyElysia,
+  figures: RequestFigures,
+  log: Log,
+  closers: Closers,
+): HttpServer {
+  const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
+  const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
+  const server = openServer({ hostname: host, port, app, bodyBytesMax, isTrustedProxy, log, figures });
+  closers.add("administration's listener", () => server.close(drainMsMax));
   return server;
 }
 
@@ -236,12 +280,8 @@ function startIndexing(parts: IndexingParts, gateway: Gateway): Indexing {
     lanes: bundleLanes,
     isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
     hooks: {
-      onBlock: ({ ids }) => {
-        for (const id of ids) forget(id);
-      },
-      onItems: (ids) => {
-        for (const id of ids) forget(id);
-      },
+      onBlock: ({ ids }) => forget(ids, gateway, sources),
+      onItems: (ids) => forget(ids, gateway, sources),
       onRollback: gateway.forgetAll,
     },
     times: { followMs: config.FOLLOW_INTERVAL_MS },
@@ -249,9 +289,12 @@ function startIndexing(parts: IndexingParts, gateway: Gateway): Indexing {
     random: systemRandom,
     log,
   });
+}
 
-  function forget(id: Parameters<Gateway["forget"]>[0]): void {
-    gateway.forget(id);
-    sources.content.forget(id);
+/** What is said of ids changes: nothing that was remembered of them holds. */
+function forget(ids: readonly Id[], gateway: Gateway | undefined, { content }: Sources): void {
+  for (const id of ids) {
+    gateway?.forget(id);
+    content.forget(id);
   }
 }

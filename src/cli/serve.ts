@@ -4,7 +4,6 @@
  */
 import { createClosers } from "../lib/closers.ts";
 import type { Config } from "../settings.ts";
-import { adminKeyOf } from "./admin-key.ts";
 import { takeFolder } from "./folder-lock.ts";
 import { openGateway } from "./open-gateway.ts";
 import { openLog } from "./open-log.ts";
@@ -15,7 +14,6 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
   try {
-    const adminKey = adminKeyOf(config);
     const gateway = openGateway({
       config,
       folder: takeFolder(config, closers),
@@ -24,7 +22,8 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
       log,
       closers,
     });
-    const record = { gateway: gateway.url, nodes: config.TRUSTED_NODE_URL, ...adminKey.shown };
+    const { adminUrl, shownKey } = gateway;
+    const record = { gateway: gateway.url, adminUrl, nodes: config.TRUSTED_NODE_URL, ...shownKey };
     process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : text(record));
     return await untilTold(closers, log);
   } catch (error) {
@@ -33,7 +32,19 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
   }
 }
 
-function text(record: Readonly<{ gateway: string; nodes: readonly string[]; adminKey?: string }>): string {
-  const key = record.adminKey === undefined ? "" : `  admin key  ${record.adminKey}\n`;
-  return `\n  gateway    ${record.gateway}\n  following  ${record.nodes.join(", ")}\n${key}\n`;
+type ServeRecord = Readonly<{
+  gateway: string;
+  adminUrl: string | undefined;
+  nodes: readonly string[];
+  adminKey?: string;
+}>;
+
+function text({ gateway, adminUrl, nodes, adminKey }: ServeRecord): string {
+  const rows = [
+    `gateway    ${gateway}`,
+    `following  ${nodes.join(", ")}`,
+    ...(adminUrl === undefined ? [] : [`admin      ${adminUrl}`]),
+    ...(adminKey === undefined ? [] : [`admin key  ${adminKey}`]),
+  ];
+  return `\n${rows.map((row) => `  ${row}\n`).join("")}\n`;
 }

@@ -36,6 +36,7 @@ export type GatewayServerOptions = Readonly<{
   settings?: Partial<GatewayOptions["settings"]>;
   health?: Partial<Parameters<typeof createHealth>[0]>;
   graphql?: GatewayOptions["graphql"];
+  administration?: GatewayOptions["administration"];
   isTrustedProxy?: (address: string) => boolean;
   /** Milliseconds since the epoch; the machine's own unless told. */
   clock?: () => number;
@@ -64,6 +65,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     resolveLarge: async (job) => lookUpLargeManifest(job),
     listeners: { onTransaction: () => undefined, onChunk: () => undefined },
     graphql: options.graphql,
+    administration: options.administration,
     info: {
       wallet: undefined,
       processId: undefined,

@@ -68,6 +68,8 @@ export type GatewayOptions = Readonly<{
   listeners: BroadcastListeners;
   /** The routes of `/graphql`. */
   graphql: AnyElysia | undefined;
+  /** The routes of administration; undefined where they have a listener of their own. */
+  administration: AnyElysia | undefined;
   info: InfoOptions;
   health: Health;
   metrics: Metrics;
@@ -152,6 +154,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     .use(createProofRoutes(createProofs({ reader, content, chunkProofs: proofs, provenChunks })))
     .use(createChunkRoutes(createChunks({ reader, content, provenChunks, relay, proofs, relayedData })));
   if (options.graphql !== undefined) app.use(options.graphql);
+  if (options.administration !== undefined) app.use(options.administration);
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
   app.use(contentRoutes.routes);
   return { app, hit: contentRoutes.hit, forget: hits.forget, forgetAll: hits.clear };
