@@ -21,6 +21,8 @@ export type Stack = Readonly<{
   port: number;
   /** Log lines so far, parsed. */
   lines: Record<string, unknown>[];
+  /** Closes the gateway and opens it again on the same folder, at another port. */
+  restart: () => Promise<void>;
   /** Waits until the gateway has followed the chain's tip and its bundles are unbundled. */
   settled: () => Promise<void>;
   close: () => Promise<void>;
@@ -55,17 +57,21 @@ export async function openStack(environment: Readonly<Record<string, string>> = 
     },
     "dev",
   );
-  const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
-  const gateway = await openGateway({
-    config,
-    folder: takeFolder(config, closers),
-    nodeUrls: [nodeUrl],
-    rootHosts: config.ARNS_ROOT_HOST,
-    log,
-    closers,
-  });
+  const open = () => {
+    const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
+    const gateway = openGateway({
+      config,
+      folder: takeFolder(config, closers),
+      nodeUrls: [nodeUrl],
+      rootHosts: config.ARNS_ROOT_HOST,
+      log,
+      closers,
+    });
+    return { closers, gateway };
+  };
+  let opened = open();
 
-  const isSettled = () =>
+  const isSettled = ({ gateway } = opened) =>
     gateway.reader.tip()?.height === devnet.height() &&
     gateway.reader.nextBundleAt() === undefined &&
     gateway.indexing.status().bundles.working.length === 0 &&
@@ -73,11 +79,19 @@ export async function openStack(environment: Readonly<Record<string, string>> = 
   return {
     devnet,
     node,
-    gateway,
-    port: Number(new URL(gateway.url).port),
+    get gateway() {
+      return opened.gateway;
+    },
+    get port() {
+      return Number(new URL(opened.gateway.url).port);
+    },
     lines,
+    restart: async () => {
+      await opened.closers.closeAll();
+      opened = open();
+    },
     settled: async () => {
-      gateway.indexing.wake();
+      opened.gateway.indexing.wake();
       const deadline = Date.now() + settleMsMax;
       while (!isSettled()) {
         if (Date.now() > deadline)
@@ -91,7 +105,7 @@ export async function openStack(environment: Readonly<Record<string, string>> = 
       }
     },
     close: async () => {
-      await closers.closeAll();
+      await opened.closers.closeAll();
       await node.close();
       devnet.close();
       rmSync(folder, { recursive: true, force: true });
