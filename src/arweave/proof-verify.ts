@@ -107,6 +107,16 @@ export function verifyProof(question: ProofQuestion): ProofVerdict {
   }
 }
 
+/**
+ * Whether a signature is over all of the content itself, so that no part of it is signed alone: of data items, and of
+ * transactions of format 1.
+ *
+ * @throws Failure `malformed_input` when the transaction's text cannot be read.
+ */
+export function signsWholeContent({ kind, transaction }: Proof): boolean {
+  return kind === "data_item" || (transaction !== undefined && isFirstFormat(transaction));
+}
+
 function verdict(outcome: ProofVerdict["outcome"], notes: Notes, reason?: string): ProofVerdict {
   const { steps, trusted, open, step } = notes;
   return { outcome, steps, trusted, open, fault: reason === undefined ? undefined : { step, reason } };
@@ -252,9 +262,9 @@ function checkTransaction(
 }
 
 /** The text that the signature can be checked on; `undefined` when it lacks signed data that is not at hand. */
-function signedText(question: ProofQuestion, { text, dataAt }: ProofTransaction): string | undefined {
-  const { format } = readFields(text, text.length);
-  if (dataAt === null || format === 2 || format === "2") return text;
+function signedText(question: ProofQuestion, shown: ProofTransaction): string | undefined {
+  const { text, dataAt } = shown;
+  if (dataAt === null || !isFirstFormat(shown)) return text;
   const data = question.proof.kind === "transaction" ? wholeOf(question) : undefined;
   if (data === undefined) return undefined;
   return text.slice(0, dataAt) + encodeBase64url(data) + text.slice(dataAt);
@@ -367,4 +377,10 @@ function checkItemSignature(
   const says = `item ${header.id} is signed by ${header.ownerAddress} over all ${question.proof.size} bytes of it`;
   notes.steps.push({ step: "signature", says });
   return true;
+}
+
+/** Whether a text is of format 1 with its data cut out. */
+function isFirstFormat({ text, dataAt }: ProofTransaction): boolean {
+  const { format } = readFields(text, text.length);
+  return dataAt !== null && format !== 2 && format !== "2";
 }

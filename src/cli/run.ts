@@ -11,6 +11,7 @@ import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
 import { badSettings, exitCodes, isMisuse, misuse } from "./complaints.ts";
 import type { Environment } from "./environment.ts";
+import { shieldNames } from "./words.ts";
 
 type ReadEnvironment = () => Environment;
 
@@ -31,7 +32,9 @@ export async function runCommandLine(
       process.stdout.write(`${help}\n`);
       return exitCodes.done;
     }
-    const { result } = await runCommand(root, { rawArgs: [...words] });
+    const [name = "", ...rest] = words;
+    // citty drops what a sub-command of a command answers, and with it the exit code.
+    const { result } = await runCommand(await commandNamed(root, name), { rawArgs: shieldNames(rest) });
     return typeof result === "number" ? result : exitCodes.done;
   } catch (error) {
     return report(error);
@@ -41,7 +44,7 @@ export async function runCommandLine(
 /** Says why a command ended badly, in one line where it is the user's doing. */
 function report(error: unknown): number {
   // citty marks what was typed wrongly with a code.
-  const typed = error instanceof Error && "code" in error && String(error.code).startsWith("E_");
+  const typed = error instanceof Error && "code" in error && /^(E_|EARG$)/.test(String(error.code));
   if (isMisuse(error) || typed) {
     process.stderr.write(`${error.message}\n`);
     return exitCodes.misused;
@@ -68,6 +71,7 @@ function commands(environment: ReadEnvironment): CommandDef {
     subCommands: {
       dev: devCommand(environment),
       serve: serveCommand(environment),
+      verify: verifyCommand(),
       doctor: doctorCommand(environment),
       config: configCommand(environment),
       version: defineCommand({
@@ -106,6 +110,38 @@ function serveCommand(environment: ReadEnvironment) {
       return runServe(config, { json: args.json === true });
     },
   });
+}
+
+/** A word that is not among these is a misuse: a mistyped `--tx-root` must not pass for none. */
+const verifyArguments = {
+  id: { type: "positional", description: "Id of a transaction or data item", required: true },
+  gateway: { type: "string", description: "Gateway that is asked for proof and bytes", valueHint: "url" },
+  range: { type: "string", description: "First and last byte, as in 0-99", valueHint: "a-b" },
+  "block-hash": { type: "string", description: "Hash of the block, known from elsewhere", valueHint: "hash" },
+  "tx-root": { type: "string", description: "tx_root of the block, known from elsewhere", valueHint: "root" },
+  block: { type: "string", description: "The block's JSON, known from elsewhere", valueHint: "file" },
+  proof: { type: "string", description: "A recorded answer of /svc/proof/{id}", valueHint: "file" },
+  data: { type: "string", description: "The bytes that it is about, or all", valueHint: "file" },
+  json: jsonArgument,
+} as const;
+
+function verifyCommand() {
+  return defineCommand({
+    meta: { name: "verify", description: "Check content by its proof, believing nothing but a block" },
+    args: verifyArguments,
+    run: async ({ args, rawArgs }) => {
+      const [unknown] = unknownOptions(rawArgs, Object.keys(verifyArguments));
+      if (unknown !== undefined) throw misuse(`${unknown} is no option of verify`);
+      const { id, gateway, range, block, proof, data } = args;
+      const options = { id, gateway, range, block, proof, data, json: args.json === true };
+      const { runVerify } = await import("./verify.ts");
+      return runVerify({ ...options, blockHash: args["block-hash"], txRoot: args["tx-root"] });
+    },
+  });
+}
+
+function unknownOptions(words: readonly string[], known: readonly string[]): string[] {
+  return words.filter((word) => /^--./.test(word) && !known.includes(word.slice(2).split("=", 1)[0] ?? ""));
 }
 
 function doctorCommand(environment: ReadEnvironment) {
@@ -167,10 +203,14 @@ async function rootHelp(root: CommandDef): Promise<string> {
 }
 
 async function commandHelp(root: CommandDef, name: string): Promise<string> {
+  return `${plain(await renderUsage(await commandNamed(root, name), root))}\nSettings: cairn --help`;
+}
+
+async function commandNamed(root: CommandDef, name: string): Promise<CommandDef<ArgsDef>> {
   const subCommands = (await resolved(root.subCommands)) ?? {};
   const command = await resolved<CommandDef<ArgsDef> | undefined>(subCommands[name]);
   if (command === undefined) throw misuse(`${name} is not a command`);
-  return `${plain(await renderUsage(command, root))}\nSettings: cairn --help`;
+  return command;
 }
 
 async function resolved<Value>(

@@ -1,0 +1,256 @@
+/**
+ * Verifying at a gateway: its proofs, part by part where the content is large, against its bytes, which are read once.
+ * @module
+ */
+import type { ItemHeader } from "../arweave/data-item.ts";
+import type { Id } from "../arweave/id.ts";
+import { createItemHash, type ItemHash } from "../arweave/item-hash.ts";
+import { type Proof, proofRangeSizeMax, proofTextSizeMax, readProof } from "../arweave/proof.ts";
+import {
+  type Anchor,
+  type ProofVerdict,
+  signsWholeContent,
+  verifyProof,
+  type WholeContent,
+} from "../arweave/proof-verify.ts";
+import { provenHeader } from "../arweave/proof-walk.ts";
+import { transactionDataSizeMax } from "../arweave/transaction.ts";
+import { malformed } from "../arweave/wire.ts";
+import { failureOf, type Http } from "../chain/http.ts";
+import { Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
+import { concatBytes, equalBytes } from "../lib/bytes.ts";
+import type { ByteSpan } from "../lib/range.ts";
+import { factsOf, type Verification } from "./verify-text.ts";
+
+/** What is to be verified, and where. */
+export type GatewayQuestion = Readonly<{
+  id: Id;
+  anchor: Anchor;
+  http: Http;
+  /** Without a slash at its end. */
+  gateway: string;
+  /** Of the content; undefined for all of it. It may reach beyond the end. */
+  range: ByteSpan | undefined;
+}>;
+
+/** Of an answer that is no proof, what is shown. Characters. */
+const saidMax = 200;
+
+const noBytes: Uint8Array = new Uint8Array(0);
+
+/** Verifies. What the gateway does not give is a verification that came to nothing, not an error. */
+export async function verifyAtGateway(question: GatewayQuestion, signal: AbortSignal): Promise<Verification> {
+  const { id } = question;
+  try {
+    const first = await firstProof(question, signal);
+    const { size } = first;
+    const end = Math.min(question.range?.end ?? size, size);
+    const range = { start: question.range?.start ?? 0, end };
+    const verdict = await verifyParts(question, first, range, signal);
+    return { id, size, range, ...verdict };
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    const reason = String(error.facts["reason"] ?? error.message);
+    const facts = { id, steps: [], trusted: [], open: [] };
+    // What cannot be read was an answer; what did not come was none.
+    return error.code === "malformed_input"
+      ? { ...facts, outcome: "refused", fault: { step: "proof", reason } }
+      : { ...facts, outcome: "unavailable", fault: { step: "gateway", reason: saidOf(error, reason) } };
+  }
+}
+
+type Facts = Pick<Verification, "outcome" | "steps" | "trusted" | "open" | "fault">;
+
+/**
+ * Verifies a range in parts that one proof each can be about. Content whose signature is over all of it is read from
+ * its first byte to its last.
+ */
+async function verifyParts(
+  question: GatewayQuestion,
+  first: Proof,
+  range: ByteSpan,
+  signal: AbortSignal,
+): Promise<Facts> {
+  const { id, anchor } = question;
+  const whole = createWhole(first, range);
+  const from = whole === undefined ? range.start : 0;
+  const to = whole === undefined ? range.end : first.size;
+  const body = openBody(question, { start: from, end: to }, first.size, signal);
+  const content = createTaker(body, (piece) => whole?.update(piece));
+  try {
+    await content.skip(range.start - from);
+    let proof = first;
+    let bytes = await content.take(proof.range.end - proof.range.start);
+    let count = 1;
+    for (; proof.range.end < range.end; count++) {
+      const verdict = verifyProof({ id, proof, anchor, bytes });
+      if (verdict.outcome !== (whole === undefined ? "proven" : "placed")) return factsOf(verdict);
+      const next = await proofFrom(question, { start: proof.range.end, end: range.end }, signal);
+      checkSame(proof, next);
+      proof = next;
+      bytes = await content.take(proof.range.end - proof.range.start);
+    }
+    await content.skip(to - range.end);
+    await content.end();
+    const all = whole?.finish();
+    const verdict = verifyProof({ id, proof, anchor, bytes, ...(all === undefined ? {} : { whole: all }) });
+    return factsOf(count === 1 ? verdict : { ...verdict, steps: [partsStep(count), ...verdict.steps] });
+  } finally {
+    await body.return(undefined);
+  }
+}
+
+function partsStep(count: number): ProofVerdict["steps"][number] {
+  return { step: "subject", says: `verified in ${count} parts; what follows is of the last` };
+}
+
+/** All of the content on its way: hashed, or of format 1 kept. */
+type Whole = Readonly<{ update: (piece: Uint8Array) => void; finish: () => WholeContent }>;
+
+/** Undefined where the parts that are verified are all that the signature needs. */
+function createWhole(first: Proof, range: ByteSpan): Whole | undefined {
+  const { size } = first;
+  const isOnePart = first.range.start === 0 && first.range.end === size && range.end === size;
+  if (isOnePart || !signsWholeContent(first)) return undefined;
+  const header = provenHeader(first);
+  if (header !== undefined) return createWholeItem(header, size);
+  return first.kind === "transaction" ? createWholeData(size) : undefined;
+}
+
+function createWholeItem(header: ItemHeader, size: number): Whole {
+  const hash: ItemHash = createItemHash(header, size);
+  return { update: hash.update, finish: () => ({ kind: "message", message: hash.finish().message }) };
+}
+
+function createWholeData(size: number): Whole {
+  if (size > transactionDataSizeMax) throw malformed(`no transaction of format 1 has ${size} bytes`);
+  const pieces: Uint8Array[] = [];
+  return {
+    update: (piece) => pieces.push(piece),
+    finish: () => ({ kind: "bytes", bytes: concatBytes(pieces) }),
+  };
+}
+
+/** Parts are of one thing, or together they prove nothing. */
+function checkSame(one: Proof, other: Proof): void {
+  const headers = [one, other].map(({ items }) => items.at(-1)?.header ?? new Uint8Array(0));
+  const isSame =
+    one.size === other.size &&
+    one.kind === other.kind &&
+    one.block?.hash === other.block?.hash &&
+    one.transaction?.id === other.transaction?.id &&
+    one.items.at(-1)?.start === other.items.at(-1)?.start &&
+    equalBytes(headers[0] ?? noBytes, headers[1] ?? noBytes);
+  if (!isSame) throw malformed("the proofs of two parts are not about the same place");
+}
+
+/** The proof of all that was asked, or of the first part of it. */
+async function firstProof(question: GatewayQuestion, signal: AbortSignal): Promise<Proof> {
+  if (question.range !== undefined) return await proofFrom(question, question.range, signal);
+  const whole = await askProof(question, undefined, signal);
+  return whole ?? (await proofFrom(question, { start: 0, end: Number.MAX_SAFE_INTEGER }, signal));
+}
+
+/** A proof of as much of a span, from its start, as one can be about. */
+async function proofFrom(question: GatewayQuestion, span: ByteSpan, signal: AbortSignal): Promise<Proof> {
+  const { start } = span;
+  for (let size = Math.min(proofRangeSizeMax, span.end - start); size >= 1; size = Math.floor(size / 2)) {
+    const proof = await askProof(question, { start, end: start + size }, signal);
+    if (proof !== undefined) return proof;
+  }
+  throw malformed("the gateway takes even one byte for too much");
+}
+
+/** Asks for one proof; `undefined` when it would be too large. */
+async function askProof(
+  { id, gateway, http }: GatewayQuestion,
+  span: ByteSpan | undefined,
+  signal: AbortSignal,
+): Promise<Proof | undefined> {
+  const range = span === undefined ? "" : `?range=${span.start}-${span.end - 1}`;
+  const request = { method: "GET", url: `${gateway}/svc/proof/${id}${range}` } as const;
+  const answer = await http.whole(request, proofTextSizeMax, signal);
+  if (answer.kind === "trouble") throw failureOf(answer);
+  const text = new TextDecoder().decode(answer.body);
+  if (answer.status === 413) return undefined;
+  if (answer.status !== 200) throw refused(answer.status, text);
+  const proof = readProof(text);
+  const wanted = span ?? { start: 0, end: proof.size };
+  if (proof.range.start !== wanted.start || proof.range.end !== Math.min(wanted.end, proof.size))
+    throw malformed("the gateway's proof is about another range");
+  return proof;
+}
+
+/** The bytes of the content, exactly those of the span. */
+async function* openBody(
+  { id, gateway, http }: GatewayQuestion,
+  { start, end }: ByteSpan,
+  size: number,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
+  if (start === end) return;
+  const isWhole = start === 0 && end === size;
+  const headers = isWhole ? {} : { range: `bytes=${start}-${end - 1}` };
+  const url = `${gateway}/raw/${id}`;
+  const answer = await http.stream({ method: "GET", url, headers, keepsCoding: true }, signal);
+  if (answer.kind === "trouble") throw failureOf(answer);
+  const place = isWhole ? null : `bytes ${start}-${end - 1}/${size}`;
+  if (answer.status !== (isWhole ? 200 : 206) || answer.headers.get("content-range") !== place) {
+    answer.cancel();
+    throw refused(answer.status, "to the content");
+  }
+  let left = end - start;
+  for await (const piece of answer.body) {
+    left -= piece.length;
+    if (left < 0) throw malformed("the gateway gave more bytes than the content has");
+    yield piece;
+  }
+  if (left > 0) throw malformed("the gateway gave fewer bytes than the content has");
+}
+
+/** Takes bytes off a stream, as many as are wanted. */
+function createTaker(pieces: AsyncIterator<Uint8Array>, see: (piece: Uint8Array) => void) {
+  let rest = noBytes;
+  const next = async (): Promise<Uint8Array> => {
+    const { value, done } = await pieces.next();
+    assert(done !== true, "a body is as long as what is taken of it");
+    see(value);
+    return value;
+  };
+  const each = async (count: number, use: (piece: Uint8Array) => void): Promise<void> => {
+    for (let left = count; left > 0; ) {
+      if (rest.length === 0) rest = await next();
+      const piece = rest.subarray(0, left);
+      use(piece);
+      left -= piece.length;
+      rest = rest.subarray(piece.length);
+    }
+  };
+  return {
+    take: async (count: number): Promise<Uint8Array> => {
+      const bytes = new Uint8Array(count);
+      let at = 0;
+      await each(count, (piece) => {
+        bytes.set(piece, at);
+        at += piece.length;
+      });
+      return bytes;
+    },
+    skip: (count: number) => each(count, () => undefined),
+    /** Lets the stream end, which it does at once or not well. */
+    end: async (): Promise<void> => {
+      const { done } = await pieces.next();
+      assert(rest.length === 0 && done === true, "all of a body is taken");
+    },
+  };
+}
+
+/** What the machine's own words say of a failure to ask, beside ours. */
+function saidOf({ facts }: Failure, reason: string): string {
+  return typeof facts["detail"] === "string" ? `${reason}: ${facts["detail"]}` : reason;
+}
+
+function refused(status: number, text: string): Failure {
+  return new Failure("source_failed", { reason: `it answered ${status} ${text.slice(0, saidMax)}` });
+}
