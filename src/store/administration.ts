@@ -7,7 +7,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { createExportRecords, type ExportRecords } from "./export-records.ts";
-import { openForWriting } from "./sqlite.ts";
+import { closeDatabase, openForWriting } from "./sqlite.ts";
 import { createStaged, type Staged } from "./staged.ts";
 
 /** An operator's wishes. */
@@ -45,6 +45,6 @@ export function openAdministration(path: string, clock: Clock): Administration {
   return {
     staged: createStaged(db, clock),
     exports: createExportRecords(db, clock),
-    close: () => db.close(),
+    close: () => closeDatabase(db),
   };
 }

@@ -3,7 +3,7 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { prepareQuery } from "./sqlite.ts";
+import { prepare, prepareQuery } from "./sqlite.ts";
 
 /** A bundle that is due. */
 export type DueRow = Readonly<{
@@ -56,7 +56,8 @@ export function prepareBundleSteps(db: Database) {
        AND EXISTS (SELECT 1 FROM transactions t WHERE t.n = (b.n >> 31) << 31)
      ORDER BY due_at, n LIMIT ?`,
   );
-  const queue = db.prepare(
+  const queue = prepare(
+    db,
     `INSERT INTO bundles (n, fine, id, parent, head, size, depth, bypass_filter, state, due_at, format_id,
        first_queued_at, last_queued_at)
      VALUES ((?1 << 31) | ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'queued', ?10, ?11, ?12, ?12)
@@ -73,19 +74,23 @@ export function prepareBundleSteps(db: Database) {
     due,
     queue,
     state: prepareQuery<{ state: string; id: Uint8Array }>(db, `SELECT state, id FROM bundles ${at}`),
-    take: db.prepare(
+    take: prepare(
+      db,
       `UPDATE bundles SET state = 'unbundling', due_at = NULL, reason = NULL,
          import_attempt_count = import_attempt_count + 1 ${at}`,
     ),
-    retry: db.prepare(
+    retry: prepare(
+      db,
       `UPDATE bundles SET retry_attempt_count = retry_attempt_count + 1, last_retried_at = ?1,
          first_retried_at = coalesce(first_retried_at, ?1) WHERE n = (?2 << 31) | ?3`,
     ),
-    skip: db.prepare(
+    skip: prepare(
+      db,
       `UPDATE bundles SET state = 'skipped', due_at = NULL, ${setFilters}, last_skipped_at = ?3,
          first_skipped_at = coalesce(first_skipped_at, ?3) WHERE n = (?4 << 31) | ?5`,
     ),
-    advance: db.prepare(
+    advance: prepare(
+      db,
       `UPDATE bundles SET next_entry = ?, next_matched = next_matched + ?, next_duplicated = next_duplicated + ? ${at}`,
     ),
     found: prepareQuery<{ state: string; items: number; matched: number; nextMatched: number }>(
@@ -93,7 +98,8 @@ export function prepareBundleSteps(db: Database) {
       `SELECT state, coalesce(data_item_count, 0) AS items, coalesce(matched_data_item_count, 0) AS matched,
          next_matched AS nextMatched FROM bundles ${at}`,
     ),
-    finish: db.prepare(
+    finish: prepare(
+      db,
       `UPDATE bundles SET state = 'indexed', due_at = NULL, reason = NULL, ${setFilters},
          first_unbundled_at = coalesce(first_unbundled_at, ?3), last_unbundled_at = ?3,
          first_fully_indexed_at = coalesce(first_fully_indexed_at, ?3), last_fully_indexed_at = ?3,
@@ -101,11 +107,11 @@ export function prepareBundleSteps(db: Database) {
          duplicated_data_item_count = next_duplicated, next_entry = 0, next_matched = 0, next_duplicated = 0
        WHERE n = (?5 << 31) | ?6`,
     ),
-    fail: db.prepare(`UPDATE bundles SET state = 'failed', reason = ?, due_at = ? ${at}`),
-    resume: db.prepare("UPDATE bundles SET state = 'queued', due_at = ? WHERE state = 'unbundling'"),
-    remove: db.prepare("DELETE FROM bundles WHERE n BETWEEN ? AND ?"),
-    addInvalid: db.prepare("INSERT OR REPLACE INTO invalid_items VALUES ((? << 31) | ?, ?, ?, ?, ?)"),
-    removeInvalid: db.prepare("DELETE FROM invalid_items WHERE n BETWEEN ? AND ?"),
+    fail: prepare(db, `UPDATE bundles SET state = 'failed', reason = ?, due_at = ? ${at}`),
+    resume: prepare(db, "UPDATE bundles SET state = 'queued', due_at = ? WHERE state = 'unbundling'"),
+    remove: prepare(db, "DELETE FROM bundles WHERE n BETWEEN ? AND ?"),
+    addInvalid: prepare(db, "INSERT OR REPLACE INTO invalid_items VALUES ((? << 31) | ?, ?, ?, ?, ?)"),
+    removeInvalid: prepare(db, "DELETE FROM invalid_items WHERE n BETWEEN ? AND ?"),
     sums: prepareQuery<Sums>(
       db,
       `SELECT count(*) AS bundles, coalesce(sum(state IN ('queued', 'unbundling')), 0) AS queued,

@@ -11,7 +11,7 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import type { PostingRow, Postings } from "./postings.ts";
 import type { RowTally } from "./row-tally.ts";
-import { prepareQuery, type Query } from "./sqlite.ts";
+import { prepare, prepareQuery, type Query } from "./sqlite.ts";
 import { keysOfRow, rowColumns, type StoredRow } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
@@ -115,8 +115,8 @@ export function prepareKept(db: Database, table: "items" | "duplicates", conditi
 }
 
 function prepareMove(db: Database, from: string, to: string): (place: Halves) => void {
-  const copy = db.prepare(`INSERT INTO ${to} SELECT ${rowColumns} FROM ${from} WHERE n = (? << 31) | ?`);
-  const drop = db.prepare(`DELETE FROM ${from} WHERE n = (? << 31) | ?`);
+  const copy = prepare(db, `INSERT INTO ${to} SELECT ${rowColumns} FROM ${from} WHERE n = (? << 31) | ?`);
+  const drop = prepare(db, `DELETE FROM ${from} WHERE n = (? << 31) | ?`);
   return ({ high, low }) => {
     copy.run(high, low);
     drop.run(high, low);

@@ -11,7 +11,7 @@ import type { BlockChecks } from "./index-writer.ts";
 import { type Place, packHeight, packPlace, pendingHeight, placeHigh, placeLow } from "./place.ts";
 import type { RowTable } from "./row-table.ts";
 import type { BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./rows.ts";
-import { prepareQuery } from "./sqlite.ts";
+import { prepare, prepareQuery } from "./sqlite.ts";
 import { storedText, storedTransaction } from "./stored-row.ts";
 
 /** A block as the table has it. */
@@ -48,18 +48,18 @@ const addBlockSql = `INSERT INTO blocks (height, hash, previous, timestamp, tx_c
 
 /** Opens the chain of one database. */
 export function createChainTables(db: Database, rows: RowTable, counts: Counts): ChainTables {
-  const addBlock = db.prepare(addBlockSql);
-  const addText = db.prepare("INSERT OR IGNORE INTO block_texts VALUES (?, ?)");
+  const addBlock = prepare(db, addBlockSql);
+  const addText = prepare(db, "INSERT OR IGNORE INTO block_texts VALUES (?, ?)");
   const known = prepareQuery<KnownBlock>(
     db,
     "SELECT hash, followed, stored_count AS stored FROM blocks WHERE height = ?",
   );
-  const stored = db.prepare("UPDATE blocks SET stored_count = stored_count + ? WHERE height = ?");
-  const addMissing = db.prepare("INSERT OR IGNORE INTO missing VALUES (?, ?, 0, ?)");
-  const dropMissing = db.prepare("DELETE FROM missing WHERE n = ? AND id = ?");
-  const postpone = db.prepare("UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ?");
-  const setSpan = db.prepare("UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = (? << 31)");
-  const setChecks = db.prepare("UPDATE blocks SET checked = ?, unchecked = ? WHERE height = ?");
+  const stored = prepare(db, "UPDATE blocks SET stored_count = stored_count + ? WHERE height = ?");
+  const addMissing = prepare(db, "INSERT OR IGNORE INTO missing VALUES (?, ?, 0, ?)");
+  const dropMissing = prepare(db, "DELETE FROM missing WHERE n = ? AND id = ?");
+  const postpone = prepare(db, "UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ?");
+  const setSpan = prepare(db, "UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = (? << 31)");
+  const setChecks = prepare(db, "UPDATE blocks SET checked = ?, unchecked = ? WHERE height = ?");
   const addParts = createTransactionParts(db);
   const removeRange = createRangeRemoval(db, counts);
 
@@ -130,8 +130,8 @@ type Parts = Pick<TransactionRow, "format" | "quantity" | "reward" | "dataRoot" 
 
 /** Writes what only transactions have; answers whether the place had none yet. */
 function createTransactionParts(db: Database): (place: Place, row: Parts) => boolean {
-  const add = db.prepare("INSERT OR IGNORE INTO transactions VALUES ((? << 31) | ?, ?, ?, ?, ?, ?, ?)");
-  const addText = db.prepare("INSERT OR IGNORE INTO transaction_texts VALUES ((? << 31) | ?, ?, ?)");
+  const add = prepare(db, "INSERT OR IGNORE INTO transactions VALUES ((? << 31) | ?, ?, ?, ?, ?, ?, ?)");
+  const addText = prepare(db, "INSERT OR IGNORE INTO transaction_texts VALUES ((? << 31) | ?, ?, ?)");
   return (place, row) => {
     const high = placeHigh(place);
     const low = placeLow(place);
@@ -151,17 +151,17 @@ function createRangeRemoval(
   counts: Counts,
 ): (height: number, first: bigint, last: bigint) => number {
   const byPlace = ["transactions", "transaction_texts"].map((table) =>
-    db.prepare(`DELETE FROM ${table} WHERE n BETWEEN ? AND ?`),
+    prepare(db, `DELETE FROM ${table} WHERE n BETWEEN ? AND ?`),
   );
-  const missing = db.prepare("DELETE FROM missing WHERE n BETWEEN ? AND ?");
+  const missing = prepare(db, "DELETE FROM missing WHERE n BETWEEN ? AND ?");
   const sums = prepareQuery<{ blocks: number; named: number; stored: number }>(
     db,
     `SELECT coalesce(sum(followed), 0) AS blocks, coalesce(sum(tx_count * followed), 0) AS named,
        coalesce(sum(stored_count * followed), 0) AS stored
      FROM blocks WHERE height >= ?`,
   );
-  const texts = db.prepare("DELETE FROM block_texts WHERE height >= ?");
-  const blocks = db.prepare("DELETE FROM blocks WHERE height >= ?");
+  const texts = prepare(db, "DELETE FROM block_texts WHERE height >= ?");
+  const blocks = prepare(db, "DELETE FROM blocks WHERE height >= ?");
   return (height, first, last) => {
     const gone = sums.get(height) ?? { blocks: 0, named: 0, stored: 0 };
     counts.add("blocks", -gone.blocks);

@@ -5,7 +5,7 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { prepareQuery } from "./sqlite.ts";
+import { prepare, prepareQuery } from "./sqlite.ts";
 
 /** What is counted. All but the times (`…At`, Unix seconds, the latest) are sums. */
 export const counterNames = [
@@ -50,10 +50,12 @@ export type Counts = Readonly<{
 
 /** Keeps the numbers of one database, for its writer. */
 export function createCounts(db: Database): Counts {
-  const change = db.prepare(
+  const change = prepare(
+    db,
     "INSERT INTO counters VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value",
   );
-  const raise = db.prepare(
+  const raise = prepare(
+    db,
     "INSERT INTO counters VALUES (?, ?) ON CONFLICT DO UPDATE SET value = max(value, excluded.value)",
   );
   const changes = new Map<CounterName, number>();

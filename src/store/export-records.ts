@@ -4,7 +4,7 @@
  */
 import type { Database } from "bun:sqlite";
 import type { Clock } from "../lib/clock.ts";
-import { prepareQuery } from "./sqlite.ts";
+import { prepare, prepareQuery } from "./sqlite.ts";
 
 /** What is exported, and where to. */
 export type ExportRequest = Readonly<{
@@ -53,9 +53,9 @@ type Row = Omit<ExportRecord, "request"> & Readonly<{ request: string }>;
 
 /** Opens the records over the writing connection of their file. */
 export function createExportRecords(db: Database, clock: Clock): ExportRecords {
-  const begin = db.prepare("INSERT INTO exports (state, request, started_at) VALUES ('running', ?, ?)");
-  const trim = db.prepare("DELETE FROM exports WHERE number <= (SELECT max(number) FROM exports) - ?");
-  const end = db.prepare("UPDATE exports SET state = ?, ended_at = ?, error = ? WHERE state = 'running'");
+  const begin = prepare(db, "INSERT INTO exports (state, request, started_at) VALUES ('running', ?, ?)");
+  const trim = prepare(db, "DELETE FROM exports WHERE number <= (SELECT max(number) FROM exports) - ?");
+  const end = prepare(db, "UPDATE exports SET state = ?, ended_at = ?, error = ? WHERE state = 'running'");
   const last = prepareQuery<Row>(
     db,
     `SELECT state, request, started_at AS startedAt, ended_at AS endedAt, error FROM exports

@@ -28,7 +28,7 @@ import type {
   PageRow,
   TransactionRow,
 } from "./rows.ts";
-import { checkIntegrity, inSnapshot, openForReading, prepareQuery } from "./sqlite.ts";
+import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "./sqlite.ts";
 
 /** The block up to which the chain was followed. */
 export type Tip = Readonly<{ height: number; hash: BlockHash; timestamp: number }>;
@@ -245,7 +245,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
       }),
     ...sumsInSnapshot(db),
     integrity: () => checkIntegrity(db, integrityFaultsMax),
-    close: () => db.close(),
+    close: () => closeDatabase(db),
   };
 }
 

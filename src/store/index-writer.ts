@@ -34,7 +34,7 @@ import type {
   WeaveLayout,
 } from "./rows.ts";
 import { indexMigrations } from "./schema.ts";
-import { inTransaction, openForWriting, prepareQuery } from "./sqlite.ts";
+import { closeDatabase, inTransaction, openForWriting, prepareQuery } from "./sqlite.ts";
 import { storedItem } from "./stored-row.ts";
 
 /** Canonical texts of the filters in force (arweave/filter.ts `canonical`). */
@@ -178,7 +178,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     checkpoint: () => {
       db.run("PRAGMA wal_checkpoint(TRUNCATE)");
     },
-    close: () => db.close(),
+    close: () => closeDatabase(db),
   };
 }
 

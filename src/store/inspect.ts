@@ -8,7 +8,7 @@ import type { Database } from "bun:sqlite";
 import { type CounterName, createCountsReader } from "./counts.ts";
 import { createFilterKeys, type FilterKeys } from "./filter-key.ts";
 import { packHeight, pendingHeight } from "./place.ts";
-import { checkIntegrity, inSnapshot, openForReading, prepareQuery } from "./sqlite.ts";
+import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "./sqlite.ts";
 import { keysOfRow } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
@@ -34,16 +34,16 @@ const cacheBytes = 64 * 2 ** 20;
 export function inspectIndex(path: string, checkpoint: () => void = () => undefined): Inspection {
   const db = openForReading(path, cacheBytes);
   try {
+    const damage = checkIntegrity(db, faultsMax);
+    // Damaged pages make every further reading meaningless.
+    if (damage.length > 0) return { faults: damage, rows: 0 };
     return inSnapshot(db, () => {
-      const damage = checkIntegrity(db, faultsMax);
-      // Damaged pages make every further reading meaningless.
-      if (damage.length > 0) return { faults: damage, rows: 0 };
       const faults = [...checkSums(db), ...checkStructure(db)];
       const postings = checkPostings(db, checkpoint);
       return { faults: [...faults, ...postings.faults].slice(0, faultsMax), rows: postings.rows };
     });
   } finally {
-    db.close();
+    closeDatabase(db);
   }
 }
 

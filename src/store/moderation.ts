@@ -8,7 +8,7 @@
 import type { Id } from "../arweave/id.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
-import { openForWriting, prepareQuery } from "./sqlite.ts";
+import { closeDatabase, openForWriting, prepare, prepareQuery } from "./sqlite.ts";
 
 /** What an administrator says beside the thing itself; documentation only. */
 export type BlockNote = Readonly<{ source?: string; notes?: string }>;
@@ -75,11 +75,12 @@ const cacheBytes = 2 * 2 ** 20;
 /** Opens the refusals, creating the file when absent. Any number of threads and processes may hold it. */
 export function openModeration(path: string, clock: Clock): Moderation {
   const db = openForWriting(path, { migrations, synchronous: "FULL", cacheBytes });
-  const put = db.prepare(
+  const put = prepare(
+    db,
     `INSERT INTO blocked (kind, value, source, notes, blocked_at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET source = excluded.source, notes = excluded.notes`,
   );
-  const remove = db.prepare("DELETE FROM blocked WHERE kind = ? AND value = ?");
+  const remove = prepare(db, "DELETE FROM blocked WHERE kind = ? AND value = ?");
   const find = prepareQuery<{ found: number }>(
     db,
     "SELECT 1 AS found FROM blocked WHERE kind = ? AND value = ?",
@@ -115,7 +116,7 @@ export function openModeration(path: string, clock: Clock): Moderation {
       return newest.all(blockedAt, kind, value, limit);
     },
     values: (kind) => ofKind.all(kind).map(({ value }) => value),
-    close: () => db.close(),
+    close: () => closeDatabase(db),
   };
 }
 

@@ -54,7 +54,10 @@ export function createWalker(db: Database, windows: WindowSizes): Walker {
     const { sql, parameters } = stepSql(step);
     const known = prepared.get(sql);
     if (known !== undefined) return known.all(...parameters);
-    if (prepared.size >= preparedMax) prepared.clear();
+    if (prepared.size >= preparedMax) {
+      for (const query of prepared.values()) query.finalize();
+      prepared.clear();
+    }
     const query = prepareQuery<StepRow>(db, sql);
     prepared.set(sql, query);
     return query.all(...parameters);

@@ -14,7 +14,7 @@ import type { Counts } from "./counts.ts";
 import { packHeight, pendingHeight, pendingPlace, transactionsPerBlockMax } from "./place.ts";
 import type { RowTable } from "./row-table.ts";
 import type { PendingRow } from "./rows.ts";
-import { prepareQuery } from "./sqlite.ts";
+import { prepare, prepareQuery } from "./sqlite.ts";
 import { storedPending } from "./stored-row.ts";
 
 /** The pending rows of one database, for the writer, inside its transaction. */
@@ -39,15 +39,15 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
     db,
     "SELECT value FROM meta WHERE name = 'pending_sequence'",
   );
-  const writeSequence = db.prepare("INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
+  const writeSequence = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
   const dropParts = ["transactions", "transaction_texts"].map((table) =>
-    db.prepare(`DELETE FROM ${table} WHERE n = (? << 31) | ?`),
+    prepare(db, `DELETE FROM ${table} WHERE n = (? << 31) | ?`),
   );
   const duplicatesOf = prepareQuery<{ high: number; low: number }>(
     db,
     "SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM duplicates WHERE id = ? AND n >= ?",
   );
-  const dropDuplicates = db.prepare("DELETE FROM duplicates WHERE id = ? AND n >= ?");
+  const dropDuplicates = prepare(db, "DELETE FROM duplicates WHERE id = ? AND n >= ?");
   const expired = "n >= ? AND ingested < ? AND (trusted = 1 OR sig < 0)";
   const announced = "n >= ? AND ingested < ? AND trusted = 1 AND sig > 0";
   const expiredPlaces = prepareQuery<{ high: number; low: number }>(

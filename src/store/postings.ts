@@ -7,6 +7,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { filterKeyBits } from "./filter-key.ts";
+import { prepare } from "./sqlite.ts";
 
 /** One row's place, in halves, and its keys. */
 export type PostingRow = Readonly<{ high: number; low: number; keys: readonly number[] }>;
@@ -26,8 +27,8 @@ const keyLowScale = 2 ** (32 - ordinalBits);
 
 /** Opens the posting index of one database. */
 export function createPostings(db: Database): Postings {
-  const insert = db.prepare("INSERT OR IGNORE INTO postings VALUES (?, (? << 31) | ?)");
-  const remove = db.prepare("DELETE FROM postings WHERE key = ? AND n = (? << 31) | ?");
+  const insert = prepare(db, "INSERT OR IGNORE INTO postings VALUES (?, (? << 31) | ?)");
+  const remove = prepare(db, "DELETE FROM postings WHERE key = ? AND n = (? << 31) | ?");
   return {
     add: (rows) => visitSorted(rows, (key, row) => insert.run(key, row.high, row.low)),
     remove: (rows) => visitSorted(rows, (key, row) => remove.run(key, row.high, row.low)),

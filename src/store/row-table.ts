@@ -3,12 +3,13 @@
  * @module
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { createCanonicalPlaces, type Halves, prepareKept } from "./canonical-places.ts";
+import { createCanonicalPlaces, type Halves, type KeptRow, prepareKept } from "./canonical-places.ts";
 import type { Counts } from "./counts.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import type { Owners } from "./owners.ts";
 import { createPostings, type PostingRow } from "./postings.ts";
 import { createTallies, type RowTally } from "./row-tally.ts";
+import { prepare, type Query } from "./sqlite.ts";
 import { keysOfRow, rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
 import { encodeTagBlob } from "./tag-blob.ts";
 
@@ -46,9 +47,11 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
   const places = createCanonicalPlaces(db, keys, postings);
   const beginTally = createTallies(db, counts);
   const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
-  const insert = db.prepare(`INSERT INTO items ${values}`);
-  const insertDuplicate = db.prepare(`INSERT OR IGNORE INTO duplicates ${values}`);
-  const drop = db.prepare("DELETE FROM items WHERE n = (? << 31) | ?");
+  const insert = prepare(db, `INSERT INTO items ${values}`);
+  const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
+  const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
+
+  const meeting = createMeeting(db);
 
   const write = (statement: typeof insert, row: StoredRow, ingested: number): number => {
     const owner = owners.numberOf(row.ownerAddress, row.ownerKey);
@@ -103,7 +106,7 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
       const tally = beginTally();
       // Duplicates first: what meets the condition must not take over.
       removeDuplicates(condition, parameters, tally);
-      const rows = prepareKept(db, "items", `${condition} ORDER BY r.n LIMIT ?`).all(...parameters, limit);
+      const rows = meeting(condition).all(...parameters, limit);
       postings.remove(rows.map(places.postingsOf));
       for (const row of rows) {
         drop.run(row.high, row.low);
@@ -118,6 +121,16 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
       removeDuplicates(condition, parameters, tally);
       tally.flush();
     },
+  };
+}
+
+/** Answers the query of the rows that meet a condition; there are few conditions, each is prepared once. */
+function createMeeting(db: Database): (condition: string) => Query<KeptRow> {
+  const known = new Map<string, Query<KeptRow>>();
+  return (condition) => {
+    const query = known.get(condition) ?? prepareKept(db, "items", `${condition} ORDER BY r.n LIMIT ?`);
+    known.set(condition, query);
+    return query;
   };
 }
 

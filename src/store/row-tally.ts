@@ -5,6 +5,7 @@
 import type { Database } from "bun:sqlite";
 import type { Counts } from "./counts.ts";
 import { pendingHeight, transactionsPerBlockMax } from "./place.ts";
+import { prepare } from "./sqlite.ts";
 
 /** What is counted of a row. `high`: upper half of its place; `ingested`: Unix seconds. */
 export type CountedRow = Readonly<{ high: number; sig: number; parent: number | null; ingested: number }>;
@@ -20,7 +21,8 @@ export type RowTally = Readonly<{
 
 /** Answers a function that begins a tally. */
 export function createTallies(db: Database, counts: Counts): () => RowTally {
-  const change = db.prepare(
+  const change = prepare(
+    db,
     `UPDATE blocks SET item_count = item_count + ?1,
        last_item_at = nullif(max(coalesce(last_item_at, 0), ?2), 0)
      WHERE height = ?3`,

@@ -45,7 +45,7 @@ export function openForWriting(path: string, options: WriteOptions): Database {
       migrate(db, options.migrations);
       return db;
     } catch (error) {
-      db.close();
+      closeDatabase(db);
       throw error;
     }
   });
@@ -68,7 +68,7 @@ export function openForReading(path: string, cacheBytes: number): Database {
       db.run("SELECT count(*) FROM sqlite_schema");
       return db;
     } catch (error) {
-      db.close();
+      closeDatabase(db);
       throw error;
     }
   });
@@ -84,18 +84,49 @@ export function inSnapshot<Answer>(db: Database, work: () => Answer): Answer {
   return db.inTransaction ? work() : between(db, "BEGIN", work);
 }
 
+/**
+ * Prepared statements of each open connection: a connection whose statements live on stays open behind a `close`,
+ * holds its locks and keeps its log (seen: SQLite's `close_v2`).
+ */
+const prepared = new WeakMap<Database, Set<Statement>>();
+
+/** Prepares a statement that is run again and again, until `closeDatabase`. */
+export function prepare(db: Database, sql: string): Statement<unknown, SQLQueryBindings[]> {
+  const statement: Statement<unknown, SQLQueryBindings[]> = db.prepare(sql);
+  const statements = prepared.get(db) ?? new Set();
+  prepared.set(db, statements.add(statement));
+  return statement;
+}
+
+/** Closes a connection with all it prepared; the last one to close folds the log into the file. */
+export function closeDatabase(db: Database): void {
+  for (const statement of prepared.get(db) ?? []) statement.finalize();
+  prepared.delete(db);
+  db.close(true);
+}
+
 /** A statement that reads rows of a known shape; the shape is the SQL's, stated once beside it. */
 export type Query<Row> = Readonly<{
   get: (...parameters: SQLQueryBindings[]) => Row | undefined;
   all: (...parameters: SQLQueryBindings[]) => Row[];
+  /** Gives the statement back before the connection closes. */
+  finalize: () => void;
 }>;
 
-/** Prepares a statement that reads. */
+/**
+ * Prepares a statement that reads.
+ *
+ * The shape of its rows is the caller's word: nothing checks it against the SQL.
+ */
 export function prepareQuery<Row>(db: Database, sql: string): Query<Row> {
-  const statement: Statement<Row, SQLQueryBindings[]> = db.prepare(sql);
+  const statement = prepare(db, sql) as Statement<Row, SQLQueryBindings[]>;
   return {
     get: (...parameters) => statement.get(...parameters) ?? undefined,
     all: (...parameters) => statement.all(...parameters),
+    finalize: () => {
+      prepared.get(db)?.delete(statement);
+      statement.finalize();
+    },
   };
 }
 
@@ -107,7 +138,9 @@ export function prepareQuery<Row>(db: Database, sql: string): Query<Row> {
  */
 export function checkIntegrity(db: Database, faultsMax: number): string[] {
   try {
-    const rows = prepareQuery<{ integrity_check: string }>(db, `PRAGMA integrity_check(${faultsMax})`).all();
+    const check = prepareQuery<{ integrity_check: string }>(db, `PRAGMA integrity_check(${faultsMax})`);
+    const rows = check.all();
+    check.finalize();
     return rows.map((row) => row.integrity_check).filter((line) => line !== "ok");
   } catch (error) {
     // Damage that keeps SQLite from walking the file at all is thrown, not listed: it is a finding all the same.

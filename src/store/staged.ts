@@ -5,7 +5,7 @@
 import type { Database } from "bun:sqlite";
 import type { Id } from "../arweave/id.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
-import { prepareQuery } from "./sqlite.ts";
+import { prepare, prepareQuery } from "./sqlite.ts";
 
 /** What is wanted of an id. */
 export type StagedWish = Readonly<{
@@ -56,17 +56,19 @@ type Row = Omit<StagedRow, "isBundle" | "bypassFilter"> &
 export function createStaged(db: Database, clock: Clock): Staged {
   const columns = `id, is_bundle AS isBundle, bypass_filter AS bypassFilter, first_staged_at AS firstStagedAt,
     last_staged_at AS lastStagedAt, attempts, reason, revision`;
-  const add = db.prepare(
+  const add = prepare(
+    db,
     `INSERT INTO staged (id, is_bundle, bypass_filter, first_staged_at, last_staged_at, due_at)
      VALUES (?1, ?2, ?3, ?4, ?4, 0)
      ON CONFLICT DO UPDATE SET is_bundle = max(is_bundle, excluded.is_bundle),
        bypass_filter = max(bypass_filter, excluded.bypass_filter), last_staged_at = excluded.last_staged_at,
        revision = revision + 1, attempts = 0, due_at = 0`,
   );
-  const postpone = db.prepare(
+  const postpone = prepare(
+    db,
     "UPDATE staged SET attempts = attempts + 1, due_at = ?, reason = ? WHERE id = ? AND revision = ?",
   );
-  const remove = db.prepare("DELETE FROM staged WHERE id = ? AND revision = ?");
+  const remove = prepare(db, "DELETE FROM staged WHERE id = ? AND revision = ?");
   const find = prepareQuery<Row>(db, `SELECT ${columns} FROM staged WHERE id = ?`);
   const due = prepareQuery<Row>(
     db,
