@@ -7,7 +7,9 @@
 import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import { openHttp } from "../chain/http.ts";
+import { addGatewayFigures } from "../gateway/figures.ts";
 import { createHealth, type Health } from "../gateway/health.ts";
+import { isolationReasons } from "../gateway/isolation.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphql } from "../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../http/gateway/graphql-forward.ts";
@@ -117,6 +119,13 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   const indexing = startIndexing({ ...parts, filters, threads, reader, sources }, gateway);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
+  addGatewayFigures(metrics, {
+    reader,
+    isFollowing: () => indexing.status().follow.running,
+    cache: sources.extents.figures,
+    fetches: sources.content.figures,
+    jobs: () => Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load().open])),
+  });
   const adminUrl = adminServer?.url;
   return { url: server.url, adminUrl, shownKey: key.shown, reader, indexing, health, sources };
 }
@@ -132,11 +141,15 @@ function openIndex(folder: DataFolder, pool: Pool, closers: Closers): IndexReade
 
 function healthOf(parts: GatewayParts, reader: IndexReader, indexing: () => Indexing | undefined): Health {
   const { config, rootHosts } = parts;
-  const shared = rootHosts.length === 0 && config.CONTENT_ISOLATION !== "csp";
+  const isolation = {
+    mode: config.CONTENT_ISOLATION,
+    hasRootHost: rootHosts.length > 0,
+    redirectAll: config.SANDBOX_ALL,
+  };
   return createHealth({
     clock: systemClock,
     checks: [() => indexing()?.status().reasons ?? []],
-    notes: [() => (shared ? ["All content shares one origin: no root host is set (ARNS_ROOT_HOST)."] : [])],
+    notes: [() => isolationReasons(isolation)],
     readiness: [() => (reader.tip() === undefined ? ["No block has been followed yet."] : [])],
   });
 }

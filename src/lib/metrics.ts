@@ -28,6 +28,15 @@ export type Metrics = Readonly<{
   gauge: <Label extends string = never>(row: MetricRow<Label>) => Gauge<Label>;
   /** A figure that rises and falls and is kept elsewhere. */
   gaugeOf: (row: ReadRow) => void;
+  /** Such figures by the value of one label; the values must be few. */
+  gaugesOf: (
+    row: Readonly<{
+      name: string;
+      help: string;
+      label: string;
+      read: () => Readonly<Record<string, number>>;
+    }>,
+  ) => void;
   /** How values spread over buckets; buckets are upper bounds, inclusive, ascending. */
   histogram: <Label extends string = never>(
     row: MetricRow<Label> & { buckets: readonly number[] },
@@ -65,6 +74,18 @@ export function createMetrics(): Metrics {
         registers,
         collect() {
           this.set(read());
+        },
+      });
+    },
+    gaugesOf: ({ name, help, label, read }) => {
+      new Gauge({
+        name,
+        help,
+        labelNames: [label],
+        registers,
+        collect() {
+          this.reset();
+          for (const [value, figure] of Object.entries(read())) this.set({ [label]: value }, figure);
         },
       });
     },

@@ -21,7 +21,9 @@ test("counts, gauges and histograms are written under their names and labels", a
   expect(first).toContain('queue_length{queue_name="a"} 5');
   expect(first).toContain('seconds_bucket{le="1",path="/x"} 1');
   expect(first).toContain("kept_total 7");
+  metrics.gaugesOf({ name: "jobs", help: "By name.", label: "name", read: () => ({ a: kept, b: 1 }) });
   kept = 9;
+  expect(await metrics.text()).toContain('jobs{name="a"} 9');
   expect(await metrics.text()).toContain("kept_total 9");
 });
 

@@ -260,8 +260,17 @@ describe("what the gateway says of itself", () => {
       "http_request_duration_seconds_bucket",
       "http_memory_hits_total",
       "process_cpu_seconds_total",
+      `last_height_imported ${stack.devnet.height()}`,
+      "block_importer_running 1",
+      "blocks_imported_total",
+      "data_items_indexed_total 8",
+      'queue_length{queue_name="bundles"} 0',
+      "cache_size_bytes",
     ])
       expect(answer.body.toString()).toContain(name);
+    // Every line is a comment or a figure, and every figure a number.
+    for (const line of answer.body.toString().trim().split("\n"))
+      expect(line).toMatch(/^(# (HELP|TYPE) .*|[a-z0-9_]+(\{[^}]*\})? -?[0-9.e+-]+|)$/);
   });
 
   test.each([

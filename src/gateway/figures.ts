@@ -1,0 +1,98 @@
+/**
+ * Figures about the index and the content, under the names of the peer's dashboards where it has them.
+ *
+ * Counts come from the index: they are totals of what it holds, and go on after a restart where the peer's begin anew.
+ * Source: reference/gateway.md §1.10.
+ * @module
+ */
+import type { Metrics } from "../lib/metrics.ts";
+import type { ExtentFigures } from "../store/extents.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+
+/** What is read when the figures are. */
+export type GatewayFigures = Readonly<{
+  reader: Pick<IndexReader, "counts" | "tip" | "times">;
+  /** Whether the chain is being followed. */
+  isFollowing: () => boolean;
+  /** Content on this disk. */
+  cache: () => ExtentFigures;
+  /** Fetches of content since the start, and those under way. */
+  fetches: () => Readonly<{ fetching: number; waiting: number; fetched: number; bytes: number }>;
+  /** Jobs that wait or run, by the name of their threads. */
+  jobs: () => Readonly<Record<string, number>>;
+}>;
+
+/** Adds the figures to a registry. */
+export function addGatewayFigures(metrics: Metrics, figures: GatewayFigures): void {
+  addIndexFigures(metrics, figures);
+  addContentFigures(metrics, figures);
+}
+
+function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs }: GatewayFigures): void {
+  const { counts } = reader;
+  metrics.gaugeOf({
+    name: "last_height_imported",
+    help: "Height up to which the chain was followed; -1 before the first block.",
+    read: () => reader.tip()?.height ?? -1,
+  });
+  metrics.gaugeOf({
+    name: "block_importer_running",
+    help: "1 while the chain is being followed.",
+    read: () => Number(isFollowing()),
+  });
+  const totals = [
+    ["blocks_imported_total", "Blocks in the index.", () => counts().blocks],
+    ["block_transactions_imported_total", "Transactions in the index.", () => counts().transactions],
+    [
+      "missing_block_transactions_total",
+      "Transactions that a block names and that no source gave yet.",
+      () => counts().missingTransactions,
+    ],
+    ["data_items_indexed_total", "Data items in the index.", () => counts().items],
+    ["bundles_total", "Bundles that were met.", () => counts().bundles],
+    ["bundles_failed_total", "Bundles that failed and are tried again later.", () => counts().bundlesFailed],
+  ] as const;
+  // Totals of an index can shrink: a reorganisation takes blocks back.
+  for (const [name, help, read] of totals) metrics.gaugeOf({ name, help, read });
+  metrics.gaugeOf({
+    name: "data_item_last_indexed_timestamp_seconds",
+    help: "When a data item was last indexed, in Unix seconds; 0 when none was.",
+    read: () => Math.max(reader.times().recentItemIndexedAt ?? 0, reader.times().stableItemIndexedAt ?? 0),
+  });
+  metrics.gaugesOf({
+    name: "queue_length",
+    help: "What waits, by queue.",
+    label: "queue_name",
+    read: () => ({ ...jobs(), bundles: counts().bundlesQueued }),
+  });
+}
+
+function addContentFigures(metrics: Metrics, { cache, fetches }: GatewayFigures): void {
+  metrics.gaugeOf({
+    name: "cache_size_bytes",
+    help: "Bytes of content on this disk.",
+    read: () => cache().bytes,
+  });
+  const sinceStart = [
+    ["cache_evictions_total", "Transactions whose data made room for others.", () => cache().evictedRoots],
+    ["cache_damaged_total", "Pieces found different from their checksum.", () => cache().damagedSteps],
+    ["cache_refused_total", "Writes for which there was no room.", () => cache().refusedWrites],
+  ] as const;
+  for (const [name, help, read] of sinceStart) metrics.countOf({ name, help, read });
+  metrics.countOf({
+    name: "content_fetches_total",
+    help: "Pieces of content fetched from sources.",
+    read: () => fetches().fetched,
+  });
+  metrics.countOf({
+    name: "get_data_stream_bytes_total",
+    help: "Bytes of content fetched from sources.",
+    read: () => fetches().bytes,
+  });
+  metrics.gaugesOf({
+    name: "content_fetches",
+    help: "Fetches of content that run, and those that wait for a turn.",
+    label: "state",
+    read: () => ({ running: fetches().fetching, waiting: fetches().waiting }),
+  });
+}
