@@ -84,7 +84,7 @@ export type IndexingOptions = Readonly<{
   stop: number | undefined;
   unbundleFilter: Filter;
   indexFilter: Filter;
-  /** Threads of the `unbundle` pool; 1 when it is not said. */
+  /** Threads of the `unbundle` pool; as many as lanes when it is not said. */
   unbundleThreads?: number;
   /** Bundles that are worked on at once; most of them wait for their bytes. */
   lanes?: number;
@@ -152,6 +152,7 @@ export function openIndexing(options: IndexingOptions): Indexing {
     ? shrinkGraceOwnMs
     : indexingTimesDefault.shrinkGraceMs;
   const times = { ...indexingTimesDefault, shrinkGraceMs, ...options.times };
+  const lanes = options.lanes ?? lanesDefault;
   const fetch: FetchParts = {
     nodes: options.nodes,
     pool: options.verify,
@@ -162,8 +163,8 @@ export function openIndexing(options: IndexingOptions): Indexing {
   const bundles = openBundles({
     ...options,
     pool: options.unbundle,
-    threads: options.unbundleThreads ?? 1,
-    lanes: options.lanes ?? lanesDefault,
+    lanes,
+    threads: options.unbundleThreads ?? lanes,
     limits: { ...bundleLimitsDefault, ...options.limits },
     onItems: hooks.onItems,
     intervalMs: times.queueMs,
