@@ -13,7 +13,7 @@ import { ancestorAt, createScript, growBranch, type ScriptedBlock } from "./scri
 import { type Fault, openScriptedNode } from "./scripted-node.ts";
 
 const { CAIRN_SEED } = process.env;
-const seeds = CAIRN_SEED === undefined ? [101, 102, 103, 104, 105, 106] : [Number(CAIRN_SEED)];
+const seeds = CAIRN_SEED === undefined ? [101, 102, 104, 105] : [Number(CAIRN_SEED)];
 
 const threads = openThreads();
 afterAll(threads.close);
