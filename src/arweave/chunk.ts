@@ -92,9 +92,12 @@ export function readPostedChunk(text: string): PostedChunk {
  */
 export function checkChunk(claim: ChunkClaim): ChunkVerdict {
   const { dataRoot, dataSize, dataPath, offset, chunk, ruleset } = claim;
-  if (offset >= dataSize) return refused("offset lies beyond the data");
+  if (offset < 0 || offset >= dataSize) return refused("offset lies beyond the data");
   const leaf = validatePath({ root: dataRoot, path: dataPath, target: offset, size: dataSize, ruleset });
   if (leaf === undefined) return refused("data_path does not prove this offset under this root");
+  // A branch may claim more than its leaf ends with; a reader who took that leaf for this byte would never get on.
+  if (BigInt(offset) < leaf.start || BigInt(offset) >= leaf.end)
+    return refused("offset lies in a gap of the tree");
   if (BigInt(chunk.length) !== leaf.end - leaf.start) return refused("chunk is not as long as its place");
   if (!equalBytes(sha256(chunk), leaf.hash)) return refused("chunk is not what its place commits to");
   return { kind: "proven", start: Number(leaf.start), end: Number(leaf.end) };

@@ -13,10 +13,11 @@ import {
   servedChunkFields,
 } from "../../src/arweave/chunk.ts";
 import { chunkSpans, dataTreeOf, type TailRule } from "../../src/arweave/data-root.ts";
-import { chunkSize, rootOfPath, validatePath } from "../../src/arweave/merkle.ts";
+import { branchId, chunkSize, leafId, noteOf, rootOfPath, validatePath } from "../../src/arweave/merkle.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
-import { equalBytes, readUnsigned } from "../../src/lib/bytes.ts";
+import { concatBytes, equalBytes, readUnsigned } from "../../src/lib/bytes.ts";
+import { sha256 } from "../../src/lib/hash.ts";
 import { writeJson } from "../../src/lib/json.ts";
 import { testWith } from "../support/helpers.ts";
 import { createChance, mutateText, mutationCount, mutationSeed } from "../support/mutate.ts";
@@ -145,6 +146,7 @@ describe("checkChunk", () => {
       { ...first, offset: second.offset },
       "data_path does not prove this offset under this root",
     ],
+    ["an offset before the data", { ...first, offset: -1 }, "offset lies beyond the data"],
     ["an offset at the end", { ...second, offset: second.dataSize }, "offset lies beyond the data"],
     [
       "another root",
@@ -161,6 +163,19 @@ describe("checkChunk", () => {
   test.each(rows)("%s is refused", (_name, claim, reason) => {
     expect(checkChunk({ ...claim, ruleset: "relaxed" })).toEqual({ kind: "refused", reason });
     expect(admitChunk(claim)).toEqual({ kind: "refused", reason });
+  });
+
+  test("a byte between a leaf's end and its branch's is proven by no chunk, the leaf's own bytes are", () => {
+    const chunk = bytesOfSize(100);
+    const [left, right, note] = [leafId(sha256(chunk), noteOf(100)), new Uint8Array(32), noteOf(200)];
+    const dataPath = concatBytes([left, right, note, sha256(chunk), noteOf(100)]);
+    const claim = { dataRoot: branchId(left, right, note), dataSize: 300, dataPath, chunk };
+    expect(admitChunk({ ...claim, offset: 99 })).toEqual({ kind: "proven", start: 0, end: 100 });
+    for (const offset of [100, 199]) {
+      const reason = "offset lies in a gap of the tree";
+      expect(checkChunk({ ...claim, offset, ruleset: "relaxed" })).toEqual({ kind: "refused", reason });
+      expect(admitChunk({ ...claim, offset }).kind).toBe("refused");
+    }
   });
 
   test("a smaller stated size than the data has is refused for the chunk that crosses it", () => {
