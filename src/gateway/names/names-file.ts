@@ -1,0 +1,96 @@
+/**
+ * The file of an operator's own names, read again when it changes. What cannot be read leaves what was read before.
+ * @module
+ */
+import { readFileSync, statSync } from "node:fs";
+import type { NameRecord } from "../../chain/name-gateways.ts";
+import { Failure } from "../../failures.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { Name } from "./name.ts";
+import { type GivenNames, readNamesText } from "./names-text.ts";
+
+/** What the file says of a name. */
+export type FileAnswer = Readonly<{ kind: "resolved"; record: NameRecord }> | Readonly<{ kind: "absent" }>; // its base name is the operator's, and it is not among its undernames
+
+/** Names of a file. */
+export type NamesFile = Readonly<{
+  /** Looks a name up; `undefined` when the file has nothing to do with it. */
+  find: (name: Name) => FileAnswer | undefined;
+  /** Why the file that is there is not the one in force; empty while it is. */
+  reasons: () => readonly string[];
+}>;
+
+/** Read and taken apart in one go, on the thread that answers. Bytes. */
+export const namesFileBytesMax = 2 ** 20;
+
+/** How often the file is looked at, at most. Milliseconds. */
+const lookEveryMs = 1_000;
+
+/**
+ * Opens a file of names.
+ *
+ * @throws Failure `malformed_input` with a reason when it cannot be read now.
+ */
+export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile {
+  let seen = markOf(path);
+  let names = readNow(path);
+  let lookedAt = clock();
+  let trouble: string | undefined;
+
+  const look = (): void => {
+    const now = clock();
+    if (now >= lookedAt && now < lookedAt + lookEveryMs) return;
+    lookedAt = now;
+    const mark = markOf(path);
+    if (mark === seen) return;
+    seen = mark;
+    try {
+      names = readNow(path);
+      trouble = undefined;
+      log.info("names were read again", { path, names: names.records.size });
+    } catch (error) {
+      if (!(error instanceof Failure)) throw error;
+      trouble = `NAMES_FILE could not be read again, its former names are in force: ${error.facts["reason"]}.`;
+      log.error("names could not be read again", { path, error });
+    }
+  };
+
+  return {
+    find: (name) => {
+      look();
+      const record = names.records.get(name.text);
+      if (record !== undefined) return { kind: "resolved", record };
+      return names.bases.has(name.base) ? { kind: "absent" } : undefined;
+    },
+    reasons: () => {
+      look();
+      return trouble === undefined ? [] : [trouble];
+    },
+  };
+}
+
+/** @throws Failure `malformed_input`. */
+function readNow(path: string): GivenNames {
+  let text: string;
+  try {
+    const { size } = statSync(path);
+    if (size > namesFileBytesMax)
+      throw new Error(`it has ${size} bytes, at most ${namesFileBytesMax} are read`);
+    text = readFileSync(path, "utf8");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new Failure("malformed_input", { reason }, error);
+  }
+  return readNamesText(text);
+}
+
+/** What changes when the file does: also when another was put in its place. */
+function markOf(path: string): string {
+  try {
+    const { ino, mtimeNs, size } = statSync(path, { bigint: true });
+    return `${ino} ${mtimeNs} ${size}`;
+  } catch {
+    return ""; // Reading it, which follows, says why it is not there.
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * What a name stands for: nothing that is refused, else what the operator's own file has, else what trusted gateways say.
+ * Source: reference/gateway.md §1.4; contract.md §3 "Names".
+ * @module
+ */
+import type { NameRecord } from "../../chain/name-gateways.ts";
+import { Failure } from "../../failures.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Moderation } from "../../store/moderation.ts";
+import type { KeptName, KeptNames } from "./kept-names.ts";
+import { type Name, readName } from "./name.ts";
+import type { NamesFile } from "./names-file.ts";
+
+/** A name and what it stands for. */
+export type ResolvedName = Readonly<{
+  name: Name;
+  record: NameRecord;
+  /** Milliseconds since the epoch. */
+  resolvedAt: number;
+  /** How long others may keep it: its time to live, 0 when it is older than that. Seconds. */
+  keepSeconds: number;
+  /** Whether it is an undername beyond the limit of its base name. */
+  isOverLimit: boolean;
+}>;
+
+/** What a name means. */
+export type NameMeaning =
+  | Readonly<{ kind: "resolved"; resolved: ResolvedName }>
+  | Readonly<{ kind: "absent" }>
+  | Readonly<{ kind: "over limit" }>; // as a gateway says that does not tell what it would stand for
+
+/** Resolves names. */
+export type Names = Readonly<{
+  /**
+   * @param text - As it stands in a host or a path, whatever it is.
+   * @param hops - How many gateways stand between the reader and us.
+   * @throws Failure `blocked`; `source_failed`, `source_timeout`, `busy` when nobody could say.
+   */
+  resolve: (text: string, hops: number, signal: AbortSignal) => Promise<NameMeaning>;
+}>;
+
+/** What names are resolved with. */
+export type NamesOptions = Readonly<{
+  refusals: Pick<Moderation, "isBlockedName">;
+  file: NamesFile | undefined;
+  gateways: KeptNames | undefined;
+  /** Whether undernames beyond the limit of their base name are told apart. */
+  isLimitEnforced: boolean;
+  clock: Clock;
+}>;
+
+/** Creates the resolver of names. */
+export function createNames({ refusals, file, gateways, isLimitEnforced, clock }: NamesOptions): Names {
+  const meaningOf = (name: Name, { answer, resolvedAt }: KeptName): NameMeaning => {
+    if (answer.kind === "refused") throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
+    if (answer.kind !== "resolved") return answer;
+    const { record } = answer;
+    const { ttlSeconds, index, limit } = record;
+    const isOverLimit = isLimitEnforced && index !== undefined && limit !== undefined && index > limit;
+    const isOld = clock() >= resolvedAt + ttlSeconds * 1_000;
+    const keepSeconds = isOld ? 0 : ttlSeconds;
+    return { kind: "resolved", resolved: { name, record, resolvedAt, keepSeconds, isOverLimit } };
+  };
+
+  return {
+    resolve: async (text, hops, signal) => {
+      const name = readName(text);
+      if (name === undefined) return { kind: "absent" };
+      const blocked = [name.text, name.base].find((each) => refusals.isBlockedName(each));
+      if (blocked !== undefined) throw new Failure("blocked", { name: name.text, blocked });
+      // The file is looked at with every question: nothing of it is ever old.
+      const given = file?.find(name);
+      if (given !== undefined) return meaningOf(name, { answer: given, resolvedAt: clock() });
+      if (gateways === undefined) return { kind: "absent" };
+      return meaningOf(name, await gateways.find(name.text, hops, signal));
+    },
+  };
+}
