@@ -10,6 +10,7 @@ import { openHttp } from "../chain/http.ts";
 import { addGatewayFigures } from "../gateway/figures.ts";
 import { createHealth, type Health } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
+import { createChunkKeeper } from "../gateway/kept-chunks.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphql } from "../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../http/gateway/graphql-forward.ts";
@@ -178,7 +179,7 @@ function surfaceOf(
     chunkNodes: sources.chunkNodes,
     gatewayUrls: config.TRUSTED_GATEWAYS_URLS,
     resolveLarge: (job, signal) => threads.verify.run("resolveLargeManifest", job, { signal }),
-    listeners: { onTransaction: onPosted, onChunk: onPosted },
+    listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },
     graphql: queriesOf(parts),
     administration,
     info: {

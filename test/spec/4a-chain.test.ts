@@ -29,6 +29,8 @@ let first: Transaction;
 let transfer: Transaction;
 let waiting: Transaction;
 let answers: Map<string, WireAnswer>;
+/** What X-Cache said of the chunked data before anybody had read it. */
+let cachedAtFirst: string;
 /** What the node itself answers for a mined transaction. */
 const nodeTexts = new Map<string, string>();
 
@@ -65,6 +67,7 @@ beforeAll(async () => {
   await devnet.mine(1);
   waiting = await post(devnet, rsa, { data: testBytes(10) });
   await stack.settled();
+  cachedAtFirst = header(await get(`/raw/${chunked.id}`, "", "HEAD"), "x-cache");
   for (const { id } of [small, transfer]) nodeTexts.set(id, await (await stack.node.get(`/tx/${id}`)).text());
 }, 60_000);
 afterAll(() => stack.close());
@@ -323,6 +326,11 @@ describe("POST", () => {
         },
       ],
     });
+  });
+
+  test("/chunk keeps what it took: the data is here before anybody asks for it", async () => {
+    expect(cachedAtFirst).toBe("HIT");
+    expect((await get(`/raw/${chunked.id}`)).body.equals(Buffer.from(large))).toBe(true);
   });
 
   test("a body beyond its limit is refused", async () => {
