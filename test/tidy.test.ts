@@ -42,12 +42,10 @@ const layers: Readonly<Record<string, readonly string[]>> = {
 const lineLengthMax = 120;
 const fileLinesMax = 400;
 
-/** Text that has a better form here. */
+/** Text that has a better form here; what Biome sees by itself is not repeated. */
 const banned: readonly (readonly [RegExp, string])[] = [
   [/\bTODO\b|\bFIXME\b|\bXXX\b|\bHACK\b/, "finish it, or write it into docs/roadmap.md"],
   [/\bfor now\b|not implemented|in a real (system|implementation)/i, "build it, or say what is true"],
-  [/\bexport default\b/, "a named export"],
-  [/\bas any\b|: any\b|<any>/, "a type"],
   [/@ts-ignore|@ts-expect-error|biome-ignore/, "code that the tools accept"],
   [
     /catch\s*(\([a-zA-Z_]+\))?\s*\{\s*\}/,
@@ -64,6 +62,8 @@ const banned: readonly (readonly [RegExp, string])[] = [
 /** Where one ban does not hold, and why. */
 const exempt: Readonly<Record<string, readonly string[]>> = {
   "src/main.ts": ["the settings that main.ts has read"],
+  // It starts the program as a process, and that wants an environment.
+  "bench/start.ts": ["the settings that main.ts has read"],
 };
 
 type Source = Readonly<{ path: string; text: string; lines: readonly string[] }>;
@@ -151,6 +151,7 @@ function layerOf(path: string): string {
 }
 
 function mayImport(from: string, target: string): boolean {
+  if (target === "package.json") return from === "src/version.ts";
   const layer = layerOf(from);
   // The command line and the HTTP surfaces stand on top; benches use what they measure.
   if (from === "src/main.ts" || ["src/cli", "bench", "console"].includes(layer)) return true;
