@@ -8,6 +8,7 @@
  */
 import { Failure } from "../failures.ts";
 import { type Id, readId } from "./id.ts";
+import { malformed, opensMoreThan } from "./wire.ts";
 
 /** A manifest as read; nothing that it points at is known to exist. */
 export type Manifest = Readonly<{
@@ -32,6 +33,15 @@ export const manifestContentType = "application/x.arweave-manifest+json";
 
 /** Bytes of a manifest, about half a million paths. Reading that many takes half a second: do it in a thread. */
 export const manifestSizeMax = 64 * 1_048_576;
+
+/**
+ * Bytes that each list or object of a manifest must come to: a path's own takes 56, and names may hold brackets. A
+ * text of brackets alone would cost 80 times its size in memory (measured).
+ */
+const bytesPerOpeningMin = 16;
+
+/** Lists and objects that any manifest may open, however short it is. */
+const openingsAlways = 1_024;
 
 /** The keys that mean something; what they hold is not known yet. */
 type Fields = Readonly<{
@@ -121,13 +131,12 @@ function readFields(value: unknown): Fields | undefined {
 }
 
 function parse(bytes: Uint8Array): unknown {
+  const text = new TextDecoder().decode(bytes);
+  const openingsMax = openingsAlways + bytes.length / bytesPerOpeningMin;
+  if (opensMoreThan(text, openingsMax)) throw malformed("the manifest is made of brackets");
   try {
-    return JSON.parse(new TextDecoder().decode(bytes));
+    return JSON.parse(text);
   } catch (cause) {
     throw new Failure("malformed_input", { reason: "the manifest is no JSON" }, cause);
   }
-}
-
-function malformed(reason: string): Failure {
-  return new Failure("malformed_input", { reason });
 }

@@ -27,12 +27,16 @@ export function malformed(reason: string): Failure {
 export function readFields(text: string, sizeMax: number): JsonObject {
   if (text.length > sizeMax)
     throw malformed(`the JSON has ${text.length} characters, ${sizeMax} is the most`);
-  if (occursMoreThan(text, "[", openingsMax) || occursMoreThan(text, "{", openingsMax)) {
+  if (opensMoreThan(text, openingsMax))
     throw malformed(`the JSON opens more than ${openingsMax} lists or objects`);
-  }
   const fields = readJson(text);
   if (!isJsonObject(fields)) throw malformed("the text is no JSON object");
   return fields;
+}
+
+/** Whether a JSON text opens more lists, or more objects, than so many; brackets within its strings count as well. */
+export function opensMoreThan(text: string, most: number): boolean {
+  return occursMoreThan(text, "[", most) || occursMoreThan(text, "{", most);
 }
 
 /** A field that is text. */

@@ -114,7 +114,7 @@ describe("readManifest", () => {
     ["nothing", ""],
     ["a list", "[]"],
     ["null", "null"],
-    ["nested beyond reading", "[".repeat(500_000)],
+    ["lists nested beyond reading", "[".repeat(1_000)],
     ["another kind", JSON.stringify({ ...site, manifest: "arweave/other" })],
     ["no kind", JSON.stringify({ ...site, manifest: undefined })],
     ["another version", JSON.stringify({ ...site, version: "0.3.0" })],
@@ -127,6 +127,32 @@ describe("readManifest", () => {
 
   test("refuses more bytes than its limit before it reads them", () => {
     expect(() => readManifest(new Uint8Array(manifestSizeMax + 1))).toThrow(new Failure("too_large").message);
+  });
+
+  test.each([
+    ["lists", "[".repeat(500_000)],
+    ["objects", JSON.stringify({ ...site, more: Array(500_000).fill({}) })],
+  ])("refuses, before it reads it, a text with more %s than paths need", (_name, text) => {
+    const thrown = (() => {
+      try {
+        return readManifest(new TextEncoder().encode(text));
+      } catch (error) {
+        return error;
+      }
+    })();
+    expect(thrown instanceof Failure && thrown.facts["reason"]).toBe("the manifest is made of brackets");
+  });
+
+  test("reads the shortest paths there can be, and names full of brackets", () => {
+    const ends = [..."abcdefghijklmnopqrstuvwxyz"].flatMap((one) => [..."abcdef"].map((two) => one + two));
+    const short = Object.fromEntries(
+      ends.flatMap((end) => [..."0123456789"].map((digit) => [end + digit, { id: page }])),
+    );
+    expect(read({ ...site, paths: short }).paths.size).toBe(1_560);
+    const named = Object.fromEntries(
+      Array.from({ length: 2_000 }, (_, at) => [`[lang]/[year]/[${at}].html`, { id: page }]),
+    );
+    expect(read({ ...site, paths: named }).paths.size).toBe(2_000);
   });
 
   test("reads a hundred thousand paths", () => {
