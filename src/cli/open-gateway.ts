@@ -36,7 +36,7 @@ import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./filters.ts";
 import { openAdministrationRoutes } from "./open-administration.ts";
 import { openSources, type Sources } from "./open-sources.ts";
-import { openThreads, type Threads } from "./open-threads.ts";
+import { openThreads, type Threads, workerCount } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
 import { proxyTest } from "./trusted-proxies.ts";
 
@@ -68,9 +68,6 @@ export type OpenGateway = Readonly<{
 
 /** Longest wait for answers under way when the program stops. Milliseconds. */
 const drainMsMax = 10_000;
-
-/** Bundles worked on at once: one waits for its bytes while another is verified. */
-const bundleLanes = 2;
 
 /** Longest that another host may take for a query. Milliseconds. */
 const forwardMsMax = 60_000;
@@ -291,7 +288,7 @@ function startIndexing(parts: IndexingParts, gateway: Gateway): Indexing {
     stop: config.STOP_HEIGHT,
     unbundleFilter: filters.unbundle.filter,
     indexFilter: filters.index.filter,
-    lanes: bundleLanes,
+    unbundleThreads: workerCount(config),
     isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
     hooks: {
       onBlock: ({ ids }) => forget(ids, gateway, sources),

@@ -24,9 +24,14 @@ const queryGraceMs = 2_000;
 /** Jobs that wait: bounds memory, far above what the callers' own bounds let through. */
 const jobsWaitingMax = 1_024;
 
+/** Threads that verify, and as many that unbundle. */
+export function workerCount(config: Config): number {
+  return config.WORKER_THREADS === 0 ? availableParallelism() : config.WORKER_THREADS;
+}
+
 /** Opens the pools; their threads start with their first job. */
 export function openThreads(config: Config, closers: Closers): Threads {
-  const workers = config.WORKER_THREADS === 0 ? availableParallelism() : config.WORKER_THREADS;
+  const workers = workerCount(config);
   const common = { queueMax: jobsWaitingMax, idleMs };
   const threads = {
     // It holds the file: it stays.

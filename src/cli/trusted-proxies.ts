@@ -2,10 +2,10 @@
  * Which addresses are proxies of ours, whose word about the client is believed.
  * @module
  */
-import { type IPv4, type IPv6, isValid, isValidCIDR, parseCIDR, process as readAddress } from "ipaddr.js";
+import ipaddr from "ipaddr.js";
 import { misuse } from "./complaints.ts";
 
-type Block = readonly [IPv4 | IPv6, number];
+type Block = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
 /**
  * Makes the test for a list of addresses and CIDR blocks.
@@ -16,16 +16,16 @@ export function proxyTest(trusted: readonly string[]): (address: string) => bool
   const blocks = trusted.map(readBlock);
   if (blocks.length === 0) return () => false;
   return (address) => {
-    if (!isValid(address)) return false;
-    const read = readAddress(address); // an IPv4 address in IPv6 clothes counts as what it is
+    if (!ipaddr.isValid(address)) return false;
+    const read = ipaddr.process(address); // an IPv4 address in IPv6 clothes counts as what it is
     return blocks.some(([range, bits]) => range.kind() === read.kind() && read.match(range, bits));
   };
 }
 
 function readBlock(text: string): Block {
-  if (isValidCIDR(text)) return parseCIDR(text);
-  if (!isValid(text))
+  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
+  if (!ipaddr.isValid(text))
     throw misuse(`Bad settings:\n  TRUSTED_PROXIES must list addresses or CIDR blocks, got "${text}"`);
-  const address = readAddress(text);
+  const address = ipaddr.process(text);
   return [address, address.kind() === "ipv4" ? 32 : 128];
 }
