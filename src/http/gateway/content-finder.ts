@@ -86,9 +86,9 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     content: OpenContent,
     about: Circumstances,
     request: FindRequest,
+    since: number,
   ): Promise<Found> => {
     const whole = { start: 0, end: content.size };
-    const era = hits.era();
     const cached = content.cached(whole);
     const bytes = await content.bytes(whole, request.signal);
     const digest = content.digest ?? sha256(bytes);
@@ -99,8 +99,8 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       dependsOn: about.manifestId === undefined ? [content.id] : [content.id, about.manifestId],
       goodUntil: content.stable && content.verified ? Number.POSITIVE_INFINITY : clock() + changeableKeptMs,
     };
-    // What was refused meanwhile must not come back into memory.
-    if (hits.era() === era) hits.put(request.key, hit);
+    // What was refused or found anew meanwhile must not come back into memory as it was.
+    hits.put(request.key, hit, since);
     const headers = cached ? hit.headers : headersOf(content, digest, false, about);
     return { kind: "content", content: contentInMemory(body), headers };
   };
@@ -110,6 +110,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       const ready = hits.get(request.key);
       if (ready !== undefined)
         return { kind: "content", content: contentInMemory(ready.body), headers: ready.headers };
+      const since = hits.moment();
       const found = await resolve(options, request);
       if (found.kind === "folder") return found;
       const { content, fallback, manifestId } = found;
@@ -118,7 +119,8 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
           ? { kind: "for a time", seconds: changingAgeSeconds }
           : { kind: "by content" };
       const about = { fallback, manifestId, keep, policy: request.policy };
-      if (request.wantsWhole && content.size <= hitBytesMax) return await remember(content, about, request);
+      if (request.wantsWhole && content.size <= hitBytesMax)
+        return await remember(content, about, request, since);
       const cached = content.cached({ start: 0, end: content.size });
       return { kind: "content", content, headers: headersOf(content, content.digest, cached, about) };
     },

@@ -29,12 +29,16 @@ export type Hit = Readonly<{
 /** Answers in memory. */
 export type Hits = Readonly<{
   get: (address: string) => Hit | undefined;
-  put: (address: string, hit: Hit) => void;
-  /** Leaves behind what depends on an id. */
+  /**
+   * Keeps an answer, unless what it depends on was forgotten since it was begun.
+   * @param since - The `moment` before the first look at what the answer depends on.
+   */
+  put: (address: string, hit: Hit, since: number) => void;
+  /** Leaves behind what depends on an id, and what is under way. */
   forget: (id: Id) => void;
   clear: () => void;
-  /** Changes with every `clear`: what was read before one may not be put after it. */
-  era: () => number;
+  /** A number that only grows, to be taken before an answer is begun. */
+  moment: () => number;
   bytes: () => number;
   count: () => number;
 }>;
@@ -47,10 +51,13 @@ export const hitBytesMax = 256 * 2 ** 10;
  */
 const entryBytes = 2_048;
 
+/** Ids whose forgetting is remembered; an answer that is older than all of these is not kept. */
+const forgottenMax = 50_000;
+
 /** Creates an empty memory of at most `bytesMax` bytes; 0 keeps nothing. */
 export function createHits(bytesMax: number, clock: Clock): Hits {
   const byId = new Map<Id, Set<string>>();
-  let era = 0;
+  const forgotten = createForgotten();
   const entries = new LRUCache<string, Hit>({
     maxSize: Math.max(1, bytesMax),
     sizeCalculation: ({ body }, address) => body.size + 2 * address.length + entryBytes,
@@ -63,21 +70,47 @@ export function createHits(bytesMax: number, clock: Clock): Hits {
       const hit = entries.get(address);
       return hit !== undefined && hit.goodUntil > clock() ? hit : undefined;
     },
-    put: (address, hit) => {
-      if (hit.body.size > hitBytesMax) return;
+    put: (address, hit, since) => {
+      if (hit.body.size > hitBytesMax || hit.dependsOn.some((id) => forgotten.isAfter(since, id))) return;
       entries.set(address, hit);
       if (entries.has(address)) for (const id of hit.dependsOn) link(byId, id, address);
     },
     forget: (id) => {
+      forgotten.add(id);
       for (const address of [...(byId.get(id) ?? [])]) entries.delete(address);
     },
     clear: () => {
-      era += 1;
+      forgotten.addAll();
       entries.clear();
     },
-    era: () => era,
+    moment: forgotten.moment,
     bytes: () => entries.calculatedSize,
     count: () => entries.size,
+  };
+}
+
+/** When ids were forgotten, in steps of a counter. */
+function createForgotten() {
+  let now = 0;
+  let allBefore = 0; // every id counts as forgotten at this step
+  const steps = new LRUCache<Id, number>({
+    max: forgottenMax,
+    dispose: (step, _id, reason) => {
+      if (reason === "evict") allBefore = Math.max(allBefore, step);
+    },
+  });
+  return {
+    add: (id: Id) => {
+      now += 1;
+      steps.set(id, now);
+    },
+    addAll: () => {
+      now += 1;
+      allBefore = now;
+      steps.clear();
+    },
+    isAfter: (moment: number, id: Id) => allBefore > moment || (steps.peek(id) ?? 0) > moment,
+    moment: () => now,
   };
 }
 

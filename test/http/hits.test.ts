@@ -1,0 +1,80 @@
+/**
+ * Answers in memory: what is left behind stays behind, also when it was on its way into memory.
+ * @module
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import type { Id } from "../../src/arweave/id.ts";
+import { createHits, type Hit } from "../../src/http/gateway/hits.ts";
+import { type GatewayServer, openGatewayServer } from "../support/gateway-server.ts";
+import { createMemoryContent, idOf, type MemoryContent } from "../support/memory-content.ts";
+
+const closers: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+function hitOf(...dependsOn: Id[]): Hit {
+  return {
+    body: new Blob(["body"]),
+    headers: new Headers(),
+    dependsOn,
+    goodUntil: Number.POSITIVE_INFINITY,
+  };
+}
+
+describe("answers in memory", () => {
+  const [one, two] = [idOf("one"), idOf("two")];
+  const table: readonly (readonly [string, (hits: ReturnType<typeof createHits>) => void, boolean])[] = [
+    ["nothing was forgotten", () => undefined, true],
+    ["its id was forgotten", (hits) => hits.forget(one), false],
+    ["what it was found through was forgotten", (hits) => hits.forget(two), false],
+    ["another id was forgotten", (hits) => hits.forget(idOf("three")), true],
+    ["everything was forgotten", (hits) => hits.clear(), false],
+    [
+      "more ids were forgotten than are remembered",
+      (hits) => {
+        for (let count = 0; count <= 50_000; count += 1) hits.forget(`${count}` as Id);
+      },
+      false,
+    ],
+  ];
+  test.each(table)("an answer that was begun before is kept if %s: %p", (_name, meanwhile, isKept) => {
+    const hits = createHits(2 ** 20, () => 0);
+    const since = hits.moment();
+    meanwhile(hits);
+    hits.put("/one", hitOf(one, two), since);
+    expect(hits.get("/one") !== undefined).toBe(isKept);
+    hits.put("/one", hitOf(one, two), hits.moment());
+    expect(hits.get("/one")).toBeDefined();
+    hits.forget(two);
+    expect(hits.get("/one")).toBeUndefined();
+  });
+});
+
+test("a body whose id is forgotten while it is read is not in memory afterwards", async () => {
+  const memory = createMemoryContent();
+  closers.push(memory.close);
+  const id = memory.put("read slowly", { body: new Uint8Array(1_000), stable: true });
+  let state: { server?: GatewayServer } = {};
+  const content: Pick<MemoryContent, "open" | "openIndexed"> = {
+    ...memory,
+    open: async (asked, signal) => {
+      const opened = await memory.open(asked, signal);
+      const bytes: typeof opened.bytes = async (...span) => {
+        const read = await opened.bytes(...span);
+        state.server?.gateway.forget(id); // an announcement, a block, a refusal: the same call
+        state = {};
+        return read;
+      };
+      return { ...opened, bytes };
+    },
+  };
+  const server = openGatewayServer({ content });
+  closers.push(server.close);
+  state = { server };
+  for (const opened of [1, 2, 2]) {
+    expect((await fetch(`${server.url}/raw/${id}`)).status).toBe(200);
+    expect(memory.opened()).toBe(opened);
+  }
+});
