@@ -58,6 +58,7 @@ export function createAdminGuard({ key, clock, sleep }: AdminGuardOptions): Admi
   const guesses = new LRUCache<string, Guesses>({
     max: addressesMax,
     ttl: rememberedMs,
+    ttlResolution: 0,
     perf: { now: clock },
   });
 

@@ -3,7 +3,7 @@
  * Source: contract.md §3 "Client address"; reference/trust.md S2.
  * @module
  */
-import { type IPv6, isValid, process as readAddress } from "ipaddr.js";
+import ipaddr from "ipaddr.js";
 
 /** Proxies in a row; an honest list is not longer. */
 const proxiesMax = 16;
@@ -25,7 +25,7 @@ export function clientAddressOf(
   let client = peer;
   while (isTrusted(client)) {
     const next = hops.pop()?.trim();
-    if (next === undefined || !isValid(next)) return client;
+    if (next === undefined || !ipaddr.isValid(next)) return client;
     client = next;
   }
   return client;
@@ -37,12 +37,12 @@ export function clientAddressOf(
  * @returns The text itself when it is no address.
  */
 export function addressBlock(address: string): string {
-  if (!isValid(address)) return address;
-  const read = readAddress(address); // an IPv4 address in IPv6 clothes counts as what it is
-  return read.kind() === "ipv4" ? read.toString() : `${prefixOf(read as IPv6)}::/64`;
+  if (!ipaddr.isValid(address)) return address;
+  const read = ipaddr.process(address); // an IPv4 address in IPv6 clothes counts as what it is
+  return read instanceof ipaddr.IPv6 ? `${prefixOf(read)}::/64` : read.toString();
 }
 
-function prefixOf({ parts }: IPv6): string {
+function prefixOf({ parts }: ipaddr.IPv6): string {
   return parts
     .slice(0, 4)
     .map((part) => part.toString(16))
