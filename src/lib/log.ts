@@ -83,22 +83,23 @@ const retryAfterMs = 20;
 /** Opens a writer to a file descriptor, such as 1 for standard output. */
 export function openLineWriter(descriptor: number): LineWriter {
   let waiting = "";
+  let left: Uint8Array = new Uint8Array(0); // bytes that a full pipe has not taken; they may begin within a letter
   let scheduled = false;
   let closed = false;
   let dropped = 0;
   const flush = () => {
     scheduled = false;
-    const bytes = Buffer.from(waiting);
-    const written = writeSome(descriptor, bytes);
-    waiting = written === bytes.length ? "" : bytes.subarray(written).toString();
-    if (waiting !== "" && !closed) {
+    const bytes = Buffer.concat([left, Buffer.from(waiting)]);
+    waiting = "";
+    left = bytes.subarray(writeSome(descriptor, bytes));
+    if (left.length > 0 && !closed) {
       scheduled = true;
       setTimeout(flush, retryAfterMs).unref();
     }
   };
   return {
     write: (line) => {
-      if (waiting.length + line.length > waitingCharactersMax) {
+      if (left.length + waiting.length + line.length > waitingCharactersMax) {
         dropped += 1;
         return;
       }
@@ -147,23 +148,31 @@ function jsonLine(level: LogLevel, time: string, message: string, fields: LogFie
 
 function prettyLine(level: LogLevel, time: string, message: string, fields: LogFields): string {
   const facts = Object.entries(fields).map(([name, value]) => `${name}=${prettyValue(value)}`);
-  return `${time.slice(11, 23)} ${level.padEnd(5)} ${[message, ...facts].join("  ")}\n`;
+  return `${time.slice(11, 23)} ${level.padEnd(5)} ${[printable(message), ...facts].join("  ")}\n`;
 }
 
 function prettyValue(value: unknown): string {
-  if (typeof value === "string") return value;
-  if (value instanceof Error) return Bun.inspect(value, { depth: 2 });
-  return Bun.inspect(value, { depth: 2, compact: true });
+  if (typeof value === "string") return printable(value);
+  if (!(value instanceof Error)) return Bun.inspect(value, { depth: 2, compact: true });
+  return Bun.inspect(value, { depth: 2 }).split("\n").map(printable).join("\n");
+}
+
+/** Control characters spelled out: what others sent may not move a terminal's cursor or begin a line of its own. */
+function printable(text: string): string {
+  return text.replace(
+    /\p{Cc}/gu,
+    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
 }
 
 /**
  * JSON.stringify's replacer: integers beyond 2^53 as decimal text, errors as objects, bytes by their count.
  */
-function writable(_name: string, value: unknown): unknown {
+function writable(this: unknown, name: string, value: unknown): unknown {
+  const own: unknown = Reflect.get(Object(this), name); // a Buffer has turned itself into a list by now
+  if (own instanceof Uint8Array) return `${own.byteLength} bytes`;
   if (typeof value === "bigint") return value.toString();
-  if (value instanceof Error) return writableError(value, causesMax);
-  if (value instanceof Uint8Array) return `${value.byteLength} bytes`;
-  return value;
+  return value instanceof Error ? writableError(value, causesMax) : value;
 }
 
 function writableError(error: Error, depth: number): Record<string, unknown> {

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, constants, mkdtempSync, openSync, readFileSync, readSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
@@ -47,6 +47,8 @@ describe("a log line", () => {
   test.each([
     ["a bigint", { weave: 2n ** 70n }, { weave: "1180591620717411303424" }],
     ["bytes", { chunk: new Uint8Array(5) }, { chunk: "5 bytes" }],
+    ["a buffer", { chunk: Buffer.alloc(5) }, { chunk: "5 bytes" }],
+    ["a buffer within", { deep: { list: [Buffer.alloc(3)] } }, { deep: { list: ["3 bytes"] } }],
     ["a new line in text", { text: "a\nb" }, { text: "a\nb" }],
   ])("writes %s", (_name, fields, expected) => {
     const { log, lines, last } = logged();
@@ -76,7 +78,56 @@ describe("a log line", () => {
   });
 });
 
+describe("a line for people", () => {
+  const lines: string[] = [];
+  const { info } = createLog({
+    level: "info",
+    format: "pretty",
+    clock: () => 1_700_000_000_000,
+    write: (line) => lines.push(line),
+  });
+
+  test("holds time, level, message and facts", () => {
+    info("block taken", { height: 7, peer: "a" });
+    expect(lines.at(-1)).toBe("22:13:20.000 info  block taken  height=7  peer=a\n");
+  });
+
+  test("spells out control characters, which would move a terminal's cursor or begin another line", () => {
+    info("asked\u001b[2J", { agent: "x\r\n22:13:20.000 error forged\u009b", list: ["\u001b"] });
+    info("failed", { error: new Error("said \u001b[31mred") });
+    expect(lines.slice(-2).join("").replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
+    expect(lines.at(-2)?.split("\n")).toHaveLength(2);
+    expect(lines.at(-2)).toContain("agent=x\\x0d\\x0a22:13:20.000 error forged\\x9b");
+  });
+});
+
 describe("a line writer", () => {
+  test("keeps letters whole when a full pipe takes half of one, and drops what it cannot hold", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "cairn-log-"));
+    const file = join(folder, "pipe");
+    Bun.spawnSync(["mkfifo", file]);
+    const reading = openSync(file, constants.O_RDONLY | constants.O_NONBLOCK);
+    const writer = openLineWriter(openSync(file, constants.O_WRONLY | constants.O_NONBLOCK));
+    const text = `ab${"☃".repeat(100_000)}\n`;
+    writer.write(text);
+    for (let count = 0; count < 20; count++) writer.write("x".repeat(1 << 20));
+    expect(writer.dropped()).toBe(17);
+    const bytes: Buffer[] = [];
+    for (let size = 0; size < Buffer.byteLength(text); ) {
+      const piece = Buffer.alloc(1 << 16);
+      try {
+        const taken = readSync(reading, piece);
+        bytes.push(piece.subarray(0, taken));
+        size += taken;
+      } catch {
+        await Bun.sleep(1); // nothing there yet
+      }
+    }
+    expect(Buffer.concat(bytes).toString().slice(0, text.length)).toBe(text);
+    closeSync(reading);
+    rmSync(folder, { recursive: true });
+  });
+
   test("writes the lines of one turn in their order", async () => {
     const folder = mkdtempSync(join(tmpdir(), "cairn-log-"));
     const file = join(folder, "log");
