@@ -45,6 +45,7 @@ export const failures = {
   bundle_not_found: { status: 404, message: "Bundle not found" },
   method_not_allowed: { status: 405, message: "Method Not Allowed" },
   export_running: { status: 409, message: "Export already running" },
+  precondition_failed: { status: 412, message: "Precondition Failed" },
   too_large: { status: 413, message: "Payload too large" },
   proof_too_large: { status: 413, message: "Proof too large: ask for a Range of at most 16777216 bytes" },
   range_not_satisfiable: { status: 416, message: "Range not satisfiable" },

@@ -1,13 +1,14 @@
 /**
  * Entity tags and the requests that depend on them.
- * Source: RFC 9110 §8.8.3 (entity tags), §13.1.2 (If-None-Match), §13.1.5 (If-Range); contract.md §2.
+ * Source: RFC 9110 §8.8.3 (entity tags), §13.1.1 (If-Match), §13.1.2 (If-None-Match), §13.1.5 (If-Range); contract.md §2.
  * @module
  */
 
 /** Lists of more tags than this are not read to their end. */
 const tagsPerHeaderMax = 64;
 
-const listedTag = /[ \t]*(?:W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*(?:,|$)|[ \t]*,/y;
+// One tag of a list with its comma, or an empty place in the list.
+const listedTag = /[ \t]*(W\/)?("[\x21\x23-\x7e\x80-\uffff]*")[ \t]*(?:,|$)|[ \t]*,/y;
 
 /**
  * The entity tag of content: its id, which never names other bytes; marked while the bytes are unverified.
@@ -23,13 +24,27 @@ export function contentTag(id: string, verified: boolean): string {
  * @param header - The header's value; `null` when absent. A list that cannot be read matches up to its fault.
  */
 export function namesTag(header: string | null, tag: string): boolean {
-  if (header === null) return false;
+  return header !== null && listHas(header, (found) => found.tag === tag);
+}
+
+/**
+ * Whether If-Match allows an answer: it is absent, `*`, or names what would be sent. Tags are compared strongly.
+ */
+export function allowsTag(header: string | null, tag: string): boolean {
+  return header === null || listHas(header, (found) => found.tag === tag && !found.isWeak);
+}
+
+function listHas(
+  header: string,
+  isWanted: (found: Readonly<{ tag: string; isWeak: boolean }>) => boolean,
+): boolean {
   if (header.trim() === "*") return true;
   listedTag.lastIndex = 0;
   for (let count = 0; count < tagsPerHeaderMax && listedTag.lastIndex < header.length; count++) {
     const match = listedTag.exec(header);
     if (match === null) return false;
-    if (match[1] === tag) return true;
+    const [, weak, tag] = match;
+    if (tag !== undefined && isWanted({ tag, isWeak: weak !== undefined })) return true;
   }
   return false;
 }

@@ -3,10 +3,10 @@
  * Source: RFC 9110 §13, §14, §15.3.7; contract.md §2.
  * @module
  */
-import { failures } from "../failures.ts";
+import { Failure, failures } from "../failures.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import { jsonAnswer } from "./answers.ts";
-import { namesTag, rangeThatCounts } from "./conditional.ts";
+import { allowsTag, namesTag, rangeThatCounts } from "./conditional.ts";
 import { type ContentBody, type ReadableContent, spanBody, spansBody } from "./content-body.ts";
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
 import { unknownType } from "./header-values.ts";
@@ -17,6 +17,7 @@ export type ContentWish = Readonly<{
   headOnly: boolean;
   range: string | null;
   ifRange: string | null;
+  ifMatch: string | null;
   ifNoneMatch: string | null;
   signal: AbortSignal;
 }>;
@@ -28,6 +29,7 @@ export function readWish(request: Request, headOnly: boolean): ContentWish {
     headOnly,
     range: headers.get("range"),
     ifRange: headers.get("if-range"),
+    ifMatch: headers.get("if-match"),
     ifNoneMatch: headers.get("if-none-match"),
     signal: request.signal,
   };
@@ -52,6 +54,7 @@ export async function contentAnswer(
   // An answer without a body tells no more than the one with it, and the second of two spans no more than
   // both.
   for (const span of spansOf(meaning, size)) await content.check(span, wish.signal);
+  if (!allowsTag(wish.ifMatch, tag)) throw new Failure("precondition_failed", { tag });
   if (namesTag(wish.ifNoneMatch, tag))
     return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
   if (meaning.kind === "unsatisfiable") return unsatisfiable(size, whole);

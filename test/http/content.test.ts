@@ -237,6 +237,23 @@ describe("not modified", () => {
   });
 });
 
+describe("If-Match", () => {
+  test.each([
+    ["*", 200],
+    [`"${plain}"`, 200],
+    [`"a", "${plain}"`, 200],
+    [`W/"${plain}"`, 412],
+    ['"other"', 412],
+    ["", 412],
+  ])("%s answers %d", async (tag, status) => {
+    for (const ask of [get, head])
+      for (const path of [`/${plain}`, `/raw/${plain}`])
+        expect((await ask(path, `\r\nIf-Match: ${tag}`)).status).toBe(status);
+    const answer = await get(`/${plain}`, `\r\nIf-Match: ${tag}\r\nIf-None-Match: *`);
+    expect(answer.status).toBe(status === 200 ? 304 : 412);
+  });
+});
+
 describe("a body that is not on this disk", () => {
   test("arrives whole and chunked when it is large, with its length on HEAD", async () => {
     const answer = await wire(server.port, `GET /raw/${bigSource} HTTP/1.1`, 5_000);

@@ -122,10 +122,12 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
   return { hit, routes };
 }
 
+/** Request headers with which an answer may be another than the whole body. */
+const headersThatMatter = ["range", "if-none-match", "if-match", "x-request-id", "service-worker"] as const;
+
 /** Whether nothing but the body is asked for, so that an answer from memory will do as it is. */
 function isPlain(headers: Headers, isolates: boolean): boolean {
-  if (headers.has("range") || headers.has("if-none-match") || headers.has("x-request-id")) return false;
-  if (headers.has("service-worker")) return false;
+  for (const name of headersThatMatter) if (headers.has(name)) return false;
   return !isolates || !(headers.has("sec-fetch-dest") || (headers.get("accept") ?? "").includes("text/html"));
 }
 
