@@ -5,7 +5,7 @@
  * chain that is whole.
  * @module
  */
-import { Database } from "bun:sqlite";
+import { Database, SQLiteError } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../failures.ts";
@@ -105,6 +105,7 @@ function claim(database: Database, dir: string | undefined): void {
     database.run("COMMIT");
   } catch (error) {
     database.close();
+    if (!(error instanceof SQLiteError) || error.code !== "SQLITE_BUSY") throw error;
     throw new Failure("busy", { reason: "another process has this devnet open", dir }, error);
   }
 }

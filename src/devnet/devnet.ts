@@ -4,6 +4,7 @@
  * The same seed, wallets, calls and clock give the same blocks. Everything is durable unless no folder is given.
  * @module
  */
+import type { Database } from "bun:sqlite";
 import type { Block } from "../arweave/block.ts";
 import { type Address, readAddress } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
@@ -73,9 +74,19 @@ export const mineCountMax = 10_000;
  *   `busy` when another process has the folder.
  */
 export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
+  const database = openDevnetDatabase(options.dir);
+  try {
+    return await openOn(database, options);
+  } catch (error) {
+    database.close();
+    throw error;
+  }
+}
+
+/** The folder belongs to this process by now: nobody else makes its wallets or its first block. */
+async function openOn(database: Database, options: DevnetOptions): Promise<Devnet> {
   const { dir, seed, clock, log = silentLog } = options;
   const wallets = options.wallets?.map(givenWallet) ?? (await ownWallets(dir, seed));
-  const database = openDevnetDatabase(dir);
   const base = createBase(database, { clock, seed, miner: minerWallet(seed) });
   if (base.history.tip() === undefined)
     await writeGenesis(
@@ -83,10 +94,8 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
       wallets.map(({ address }) => address),
     );
   const state = loadState(base);
-  if (state.tip.fields["reward_addr"] !== base.miner.address) {
-    database.close();
+  if (state.tip.fields["reward_addr"] !== base.miner.address)
     throw new Failure("malformed_input", { reason: "the folder holds a chain of another seed", dir });
-  }
   const intake = createIntake(state);
   const miner = openMiner(options.mining, {
     waiting: () => state.mempool.size(),

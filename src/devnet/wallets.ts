@@ -7,7 +7,7 @@
  * @module
  */
 import { createHash, generateKeyPair } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import type { Address } from "../arweave/id.ts";
@@ -46,7 +46,7 @@ export function givenWallet({ name, jwk }: GivenWallet): TestWallet {
 /**
  * Loads or makes the chain's own wallets: one RSA, one ECDSA.
  *
- * @param dir - The chain's folder; `undefined` makes keys that are forgotten with the process.
+ * @param dir - The chain's folder, which exists; `undefined` makes keys that are forgotten with the process.
  * @throws Failure `malformed_input` when a kept file is no key.
  */
 export async function ownWallets(dir: string | undefined, seed: string): Promise<TestWallet[]> {
@@ -64,7 +64,6 @@ async function keptWallet(
   if (dir === undefined) return givenWallet({ name, jwk: await make() });
   const file = join(dir, `wallet-${name}.json`);
   if (!existsSync(file)) {
-    mkdirSync(dir, { recursive: true });
     writeFileSync(`${file}.part`, JSON.stringify(await make()), { mode: 0o600, flush: true });
     renameSync(`${file}.part`, file);
   }

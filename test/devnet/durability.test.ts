@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, describe, expect, test } from "bun:test";
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
@@ -72,7 +72,24 @@ describe("a chain in a folder", () => {
     const dir = makeFolder();
     (await openTestDevnet({ dir })).close();
     await expect(openTestDevnet({ dir, seed: "other" })).rejects.toThrow("Malformed input");
+    (await openTestDevnet({ dir })).close(); // what was refused holds nothing
   });
+
+  test("that is no chain is refused as such, and not as another process's", async () => {
+    const dir = makeFolder();
+    writeFileSync(join(dir, "devnet.sqlite"), "not a database".repeat(1_000));
+    await expect(openTestDevnet({ dir })).rejects.toThrow("file is not a database");
+  });
+
+  test("with a wallet file that is no key is refused, and works again once that is gone", async () => {
+    const dir = makeFolder();
+    const file = join(dir, "wallet-rsa.json");
+    writeFileSync(file, "[]");
+    const options = { dir, seed: "own", clock: createTestClock(), mining: "manual" } as const;
+    await expect(openDevnet(options)).rejects.toThrow("Malformed input");
+    rmSync(file);
+    (await openDevnet(options)).close();
+  }, 30_000);
 
   test("belongs to one process at a time", async () => {
     const dir = makeFolder();
