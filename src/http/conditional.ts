@@ -1,6 +1,6 @@
 /**
  * Entity tags and the requests that depend on them.
- * Source: RFC 9110 §8.8.3 (entity tags), §13.1.1 (If-Match), §13.1.2 (If-None-Match), §13.1.5 (If-Range); contract.md §2.
+ * Source: RFC 9110 §8.8.3 (entity tags), §13.1.1, §13.1.2 and §13.1.5 (what depends on them); contract.md §2.
  * @module
  */
 
