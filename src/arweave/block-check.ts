@@ -5,19 +5,18 @@
  * Source: reference/chain.md §2; design.md §6 "Which rules".
  * @module
  */
-
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { equalBytes, readUnsigned } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { verifyRsaPss } from "../lib/rsa.ts";
-import { secp256k1 } from "../lib/secp256k1.ts";
+import { compressPoint, hasLowS, secp256k1 } from "../lib/secp256k1.ts";
 import { type Block, type BlockShape, blockShapes, isShapeSince } from "./block.ts";
 import { blockHash, blockSignaturePreimage, nextHashListMerkle } from "./block-hash.ts";
 import { blockHashBytes } from "./id.ts";
 import { chunkSize } from "./merkle.ts";
-import { transactionOwnerAddress } from "./transaction.ts";
+import { ecdsaSignatureSize, transactionOwnerAddress } from "./transaction.ts";
 import { type BlockLayout, layoutTransactions, type PlacedTransaction } from "./tx-root.ts";
 import { bytesField, objectField, readBytes } from "./wire.ts";
 
@@ -62,7 +61,6 @@ const mainNetForks: readonly (readonly [number, BlockShape])[] = [
 
 const rsaSize = 512;
 const ecdsaKeySize = 33;
-const ecdsaSignatureSize = 65;
 const noBytes = new Uint8Array(0);
 
 /** What a proof of access may hold, and which of the block's fields name its chunks. */
@@ -161,10 +159,9 @@ function checkSignature({ fields, shape, height }: Block): Outcome {
 }
 
 function verifyEcdsa(key: Uint8Array, preimage: Uint8Array, signature: Uint8Array): boolean {
-  if (signature.length !== ecdsaSignatureSize) return false;
+  if (signature.length !== ecdsaSignatureSize || !hasLowS(signature)) return false;
   const point = secp256k1.recover(signature.subarray(0, 64), signature[64] ?? 0, sha256(preimage));
-  if (point === undefined || !equalBytes(point.subarray(1, 33), key.subarray(1))) return false;
-  return secp256k1.verify(signature.subarray(0, 64), sha256(preimage), key);
+  return point !== undefined && equalBytes(compressPoint(point), key);
 }
 
 /** The solution lies above the difficulty in every era that counts it so; packing may demand more, never less. */

@@ -6,10 +6,9 @@
  * @module
  */
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
-import { concatBytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
-import { secp256k1 } from "../lib/secp256k1.ts";
+import { compressPoint, secp256k1 } from "../lib/secp256k1.ts";
 import { dataRootOf } from "./data-root.ts";
 import { type Address, addressFromBytes, addressOf, type Id, idFromBytes } from "./id.ts";
 import { decodeTags, type RawTag, type Tag } from "./tags.ts";
@@ -202,12 +201,6 @@ function recoverOwner(fields: SignedFields, signature: Uint8Array): Uint8Array {
   const key = secp256k1.recover(signature.subarray(0, 64), signature[64] ?? 0, hash);
   if (key === undefined) throw malformed("owner is empty and signature gives no key away");
   return compressPoint(key);
-}
-
-/** The 33-byte form of a 65-byte point. */
-export function compressPoint(point: Uint8Array): Uint8Array {
-  const parity = (point[64] ?? 0) & 1;
-  return concatBytes([Uint8Array.of(0x02 + parity), point.subarray(1, 33)]);
 }
 
 function bytesOf(text: string): Uint8Array {

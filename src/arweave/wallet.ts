@@ -9,9 +9,9 @@ import { concatBytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { signRsaPss } from "../lib/rsa.ts";
-import { secp256k1 } from "../lib/secp256k1.ts";
+import { compressPoint, secp256k1 } from "../lib/secp256k1.ts";
 import type { Address } from "./id.ts";
-import { compressPoint, transactionOwnerAddress } from "./transaction.ts";
+import { transactionOwnerAddress } from "./transaction.ts";
 import { malformed } from "./wire.ts";
 
 /** A key that signs transactions and blocks. */

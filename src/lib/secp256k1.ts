@@ -73,6 +73,13 @@ export function hasLowS(signature: Uint8Array): boolean {
   return Buffer.compare(signature.subarray(32, 64), halfOrder) <= 0;
 }
 
+/** The 33-byte form of a 65-byte public key. */
+export function compressPoint(publicKey: Uint8Array): Uint8Array {
+  const compressed = publicKey.slice(0, 33);
+  compressed[0] = 2 + ((publicKey[64] ?? 0) & 1);
+  return compressed;
+}
+
 function recoverPurely(signature: Uint8Array, recovery: number, hash: Uint8Array): Uint8Array {
   const whole = new Uint8Array(65);
   whole[0] = recovery;

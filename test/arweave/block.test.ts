@@ -25,6 +25,7 @@ import { buildTxTree, type PlacedTransaction } from "../../src/arweave/tx-root.t
 import { ecdsaWallet, readWallet, type Wallet } from "../../src/arweave/wallet.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { concatBytes, readUnsigned, writeUnsignedFixed } from "../../src/lib/bytes.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { createChance, mutateText, mutationCount, mutationSeed } from "../support/mutate.ts";
 import { fill, makeSample } from "../support/sample-block.ts";
@@ -87,6 +88,21 @@ describe("verifyBlock", () => {
     expect(reasonOf(makeSample({ shape: "2.8", wallet: ecdsa }), undefined)).toBe(
       "signature is not that of reward_key over the block",
     );
+  });
+
+  test("an ECDSA signature with a high S, a second spelling, is refused, and so is another key's", () => {
+    const order = 2n ** 256n - 0x14551231950b75fc4402da1732fc9bebfn;
+    const highS = (message: Uint8Array) => {
+      const low = ecdsa.sign(message);
+      const s = writeUnsignedFixed(order - readUnsigned(low.subarray(32, 64)), 32);
+      return concatBytes([low.subarray(0, 32), s, Uint8Array.of((low[64] ?? 0) ^ 1)]);
+    };
+    const others = ecdsaWallet(new Uint8Array(32).fill(8)).sign;
+    for (const sign of [highS, others]) {
+      expect(reasonOf(makeSample({ shape: "2.9", wallet: { ...ecdsa, sign } }), undefined)).toBe(
+        "signature is not that of reward_key over the block",
+      );
+    }
   });
 
   test("an RSA key of another size than 4,096 bits is no producer's", () => {

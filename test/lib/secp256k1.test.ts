@@ -4,7 +4,13 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { hasLowS, pureSecp256k1, secp256k1, secp256k1Implementation } from "../../src/lib/secp256k1.ts";
+import {
+  compressPoint,
+  hasLowS,
+  pureSecp256k1,
+  secp256k1,
+  secp256k1Implementation,
+} from "../../src/lib/secp256k1.ts";
 
 const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 const key = new Uint8Array(32).fill(7);
@@ -42,6 +48,16 @@ describe("secp256k1", () => {
       }
     });
     fc.assert(property, { numRuns: 50 });
+  });
+
+  test("writes a key in 33 bytes as both implementations read it", () => {
+    const property = fc.property(privateKeys, (privateKey) => {
+      const owner = compressPoint(secp256k1.publicKeyOf(privateKey));
+      const { signature } = secp256k1.sign(hash, privateKey);
+      expect([owner.length, secp256k1.verify(signature, hash, owner)]).toEqual([33, true]);
+      expect(pureSecp256k1.verify(signature, hash, owner)).toBe(true);
+    });
+    fc.assert(property, { numRuns: 20 });
   });
 
   test("gives the same verdict on signatures that nobody made", () => {

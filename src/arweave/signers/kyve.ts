@@ -6,6 +6,7 @@
 import { ripemd160 } from "@noble/hashes/legacy.js";
 import { encodeBech32 } from "../../lib/bech32.ts";
 import { sha256 } from "../../lib/hash.ts";
+import { compressPoint } from "../../lib/secp256k1.ts";
 import {
   createEthereumSigner,
   ethereumOwnerSize,
@@ -30,8 +31,5 @@ export function createKyveSigner(privateKey: Uint8Array): Signer {
 }
 
 function kyveAddress(owner: Uint8Array): string {
-  const compressed = new Uint8Array(33);
-  compressed[0] = 2 + ((owner[64] ?? 0) & 1);
-  compressed.set(owner.subarray(1, 33), 1);
-  return encodeBech32("kyve", ripemd160(sha256(compressed)));
+  return encodeBech32("kyve", ripemd160(sha256(compressPoint(owner))));
 }
