@@ -27,8 +27,14 @@ export const deepHashSize = 48;
 /** Sizes and counts below this have their tag's hash remembered: nearly every field is shorter. */
 const rememberedTags = 1_024;
 
+/** Scratch space for two hashes that are joined; nothing interrupts a step that uses it. */
+const pair = new Uint8Array(2 * deepHashSize);
+
 const blobTags: (Uint8Array | undefined)[] = new Array(rememberedTags);
 const listTags: (Uint8Array | undefined)[] = new Array(rememberedTags);
+
+/** Most targets and anchors are empty: hashed once. */
+const emptyBlob = join(tagHash("blob", 0), sha384(new Uint8Array(0)));
 
 /** The deep hash (48 bytes) of a chunk. The caller bounds how deep lists nest. */
 export function deepHash(chunk: DeepHashChunk): Uint8Array {
@@ -37,10 +43,7 @@ export function deepHash(chunk: DeepHashChunk): Uint8Array {
 
 /** The deep hash of one blob. */
 export function deepHashBlob(bytes: Uint8Array): Uint8Array {
-  const pair = new Uint8Array(2 * deepHashSize);
-  pair.set(tagHash("blob", bytes.length), 0);
-  pair.set(sha384(bytes), deepHashSize);
-  return sha384(pair);
+  return bytes.length === 0 ? emptyBlob : join(tagHash("blob", bytes.length), sha384(bytes));
 }
 
 /**
@@ -49,14 +52,17 @@ export function deepHashBlob(bytes: Uint8Array): Uint8Array {
  * @param items - The deep hash of each item, in order.
  */
 export function deepHashList(items: readonly Uint8Array[]): Uint8Array {
-  const pair = new Uint8Array(2 * deepHashSize);
-  let soFar = tagHash("list", items.length);
-  for (const item of items) {
-    pair.set(soFar, 0);
-    pair.set(item, deepHashSize);
-    soFar = sha384(pair);
-  }
-  return soFar;
+  return items.reduce(extendDeepHash, beginDeepHash(items.length));
+}
+
+/** The deep hash of a list of `count` items before any of them is taken in. */
+export function beginDeepHash(count: number): Uint8Array {
+  return tagHash("list", count);
+}
+
+/** The deep hash of a list after its next item, of which `item` is the deep hash. */
+export function extendDeepHash(soFar: Uint8Array, item: Uint8Array): Uint8Array {
+  return join(soFar, item);
 }
 
 /**
@@ -74,10 +80,7 @@ export function createBlobHash(size: number): BlobHash {
     },
     digest() {
       assert(come === size, "a blob hash gets as many bytes as it was told");
-      const pair = new Uint8Array(2 * deepHashSize);
-      pair.set(tagHash("blob", size), 0);
-      pair.set(hasher.digest(), deepHashSize);
-      return sha384(pair);
+      return join(tagHash("blob", size), hasher.digest());
     },
   };
 }
@@ -89,4 +92,10 @@ function tagHash(kind: "blob" | "list", size: number): Uint8Array {
   const made = sha384(utf8Bytes(kind + size));
   if (size < rememberedTags) remembered[size] = made;
   return made;
+}
+
+function join(left: Uint8Array, right: Uint8Array): Uint8Array {
+  pair.set(left, 0);
+  pair.set(right, deepHashSize);
+  return sha384(pair);
 }

@@ -1,15 +1,15 @@
 /**
  * What a data item's signature signs, computed in one walk over the payload together with its SHA-256.
  *
- * The message is the deep hash of ["dataitem", "1", type, owner, target, anchor, tags, data]. Leaves that are the
- * same for every item, or empty as most targets and anchors are, are hashed once.
+ * The message is the deep hash of ["dataitem", "1", type, owner, target, anchor, tags, data]. What is the same for
+ * every item of a type is hashed once.
  * Source: ANS-104 §3.
  * @module
  */
 import { assert } from "../lib/assert.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
-import { sha256, sha384 } from "../lib/hash.ts";
-import { createBlobHash, deepHashBlob } from "./deep-hash.ts";
+import { sha256 } from "../lib/hash.ts";
+import { beginDeepHash, createBlobHash, deepHashBlob, extendDeepHash } from "./deep-hash.ts";
 import { signatureSchemes } from "./signature.ts";
 
 /** What of an item is signed besides its payload; an absent target or anchor is empty. */
@@ -32,13 +32,10 @@ export type ItemHash = Readonly<{
   finish(): ItemDigests;
 }>;
 
-const hashSize = 48;
 const digestSize = 32;
 
-/** Scratch space for two hashes that are joined; nothing interrupts a step that uses it. */
-const pair = new Uint8Array(2 * hashSize);
-
-const emptyLeaf = deepHashBlob(new Uint8Array(0));
+/** Parts of the message. */
+const itemPartsCount = 8;
 
 /** The running hash of the list after its first three elements, by signature type. */
 const heads = new Map<number, Uint8Array>(signatureSchemes.map(({ type }) => [type, headOf(type)]));
@@ -73,24 +70,14 @@ export function hashItem(fields: SignedFields, data: Uint8Array): ItemDigests {
 function messageOf(fields: SignedFields, dataLeaf: Uint8Array): Uint8Array {
   const head = heads.get(fields.signatureType);
   assert(head !== undefined, "only items of a known signature type are hashed");
-  let running = join(head, deepHashBlob(fields.owner));
-  running = join(running, leafOf(fields.targetBytes));
-  running = join(running, leafOf(fields.anchorBytes));
-  running = join(running, leafOf(fields.rawTags));
-  return join(running, dataLeaf);
+  let running = extendDeepHash(head, deepHashBlob(fields.owner));
+  running = extendDeepHash(running, deepHashBlob(fields.targetBytes));
+  running = extendDeepHash(running, deepHashBlob(fields.anchorBytes));
+  running = extendDeepHash(running, deepHashBlob(fields.rawTags));
+  return extendDeepHash(running, dataLeaf);
 }
 
 function headOf(type: number): Uint8Array {
-  const texts = ["dataitem", "1", String(type)].map(utf8Bytes);
-  return texts.reduce((running, text) => join(running, deepHashBlob(text)), sha384(utf8Bytes("list8")));
-}
-
-function leafOf(bytes: Uint8Array): Uint8Array {
-  return bytes.length === 0 ? emptyLeaf : deepHashBlob(bytes);
-}
-
-function join(left: Uint8Array, right: Uint8Array): Uint8Array {
-  pair.set(left, 0);
-  pair.set(right, hashSize);
-  return sha384(pair);
+  const first = ["dataitem", "1", String(type)].map((text) => deepHashBlob(utf8Bytes(text)));
+  return first.reduce(extendDeepHash, beginDeepHash(itemPartsCount));
 }
