@@ -6,6 +6,7 @@
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
 import { httpBench } from "./http.ts";
+import { indexBench } from "./index.ts";
 import { headerBench, verifyBench } from "./items.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
@@ -13,6 +14,7 @@ import { unbundleBench } from "./unbundle.ts";
 export const benches: readonly Bench[] = [
   headerBench,
   verifyBench,
+  indexBench,
   httpBench,
   graphqlBench,
   unbundleBench,

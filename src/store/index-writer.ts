@@ -102,7 +102,7 @@ export type IndexWriter = Readonly<{
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
   /** Adds items of a bundle and notes the bundle's progress. */
   addItems: (batch: ItemBatch) => ItemsAdded;
-  /** Adds pending rows in arrival order; an id that the index has already is left alone. Answers how many were added. */
+  /** Adds pending rows in arrival order; ids that have a row are left alone. Answers how many were added. */
   addPending: (rows: readonly PendingRow[]) => number;
   /** Removes pending rows by id. */
   removePending: (ids: readonly Id[]) => number;

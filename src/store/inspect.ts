@@ -98,7 +98,8 @@ const impossible: readonly (readonly [string, string])[] = [
   ],
   [
     "a row stands in no block",
-    `SELECT n >> 31 AS what FROM items WHERE n >> 41 <> ${pendingHeight} AND n >> 41 NOT IN (SELECT height FROM blocks)`,
+    `SELECT n >> 31 AS what FROM items
+     WHERE n >> 41 <> ${pendingHeight} AND n >> 41 NOT IN (SELECT height FROM blocks)`,
   ],
   [
     "a transaction lacks what only transactions have",

@@ -48,7 +48,7 @@ export function createItemsWithin(db: Database): IndexReader["itemsWithin"] {
   };
 }
 
-/** Reads all tables in which an item can stand, over lower halves of the place, both inclusive; ?1 is the upper half. */
+/** Reads all tables in which an item can stand, by lower halves of the place, both inclusive; ?1 is the upper. */
 function spansSql(first: string, last: string, rest: string): string {
   const range = `n BETWEEN (?1 << 31) | ${first} AND (?1 << 31) | ${last}`;
   const columns = "n & 0x7fffffff AS low, fine, id, head + size AS size, parent";

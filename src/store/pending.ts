@@ -110,7 +110,7 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
   };
 }
 
-/** The next number of a pending row; one whose lower part would be 0 is passed over, 0 means a transaction of a block. */
+/** The next number of a pending row. A lower part of 0 is passed over: it means a transaction of a block. */
 function nextSequence(sequence: number): number {
   return (sequence + 1) % stepsPerTransaction === 0 ? sequence + 2 : sequence + 1;
 }

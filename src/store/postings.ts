@@ -50,7 +50,7 @@ function visitSorted(rows: readonly PostingRow[], visit: (key: number, row: Post
   }
 }
 
-/** Entries `key << 17 | ordinal`, sorted. Written as two words each: a bigint an entry would cost more than the sort. */
+/** Entries `key << 17 | ordinal`, sorted. Written as two words: a bigint each would cost more than the sort. */
 function sortedEntries(rows: readonly PostingRow[]): BigUint64Array {
   const count = rows.reduce((sum, row) => sum + row.keys.length, 0);
   const entries = new BigUint64Array(count);

@@ -211,7 +211,7 @@ export type Located = Readonly<{
   contentEncoding?: string;
   /** SHA-256 of the payload, 32 bytes. */
   digest?: Uint8Array;
-  /** Whether the signature was checked by this process: of an item over its whole payload, of a transaction over its header. */
+  /** Whether this process checked the signature: of an item over its payload, of a transaction over its header. */
   verified: boolean;
   /** Whether its height is at most the tip's minus `stableDepth`. */
   stable: boolean;

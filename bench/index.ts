@@ -1,0 +1,259 @@
+/**
+ * The index: rows added a second and bytes an item takes, and pages by each kind of filter over what was added.
+ *
+ * Items are as they are on the chain: 8 tags of which 4 are common, an entity of its own, a folder shared by 20, a
+ * time, a hash; one in ten has a target; 10,000 owners (reference: the peer's schema, 0.35 k items/s one a
+ * transaction and 1.5 k/s a thousand at a time, 3,900 bytes an item, measured on such a machine).
+ * @module
+ */
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { addressOf, blockHashFromBytes, idFromBytes } from "../src/arweave/id.ts";
+import type { Tag } from "../src/arweave/tags.ts";
+import { assert } from "../src/lib/assert.ts";
+import { type IndexReader, openIndexReader } from "../src/store/index-reader.ts";
+import { type IndexWriter, openIndexWriter } from "../src/store/index-writer.ts";
+import type { ItemRow, PagePlan } from "../src/store/rows.ts";
+import { type Bench, type BenchRow, type BenchSize, median, perSecond } from "./harness.ts";
+
+const sizes: Readonly<Record<BenchSize, { items: number; batch: number; queries: number }>> = {
+  small: { items: 4_000, batch: 1_000, queries: 10 },
+  large: { items: 1_000_000, batch: 10_000, queries: 200 },
+};
+
+const itemBytes = 1_024;
+const itemsPerBlock = 50_000;
+
+/** Rows a second, bytes an item, and latencies of pages. */
+export const indexBench: Bench = {
+  name: "index",
+  measure: async (size) => {
+    const folder = mkdtempSync(join(tmpdir(), "cairn-bench-index-"));
+    try {
+      const path = join(folder, "index.sqlite");
+      const { items, batch, queries } = sizes[size];
+      const filled = fill(path, items, batch);
+      const bytes = statSync(path).size;
+      const reader = openIndexReader(path);
+      const rows = [
+        {
+          name: `index rows added, ${items.toLocaleString("en")} items, one thread`,
+          figure: [
+            perSecond(items / filled.seconds, "items"),
+            `first tenth ${perSecond(filled.firstTenth, "items")}, last ${perSecond(filled.lastTenth, "items")}`,
+            `longest batch ${(filled.longest * 1_000).toFixed(0)} ms`,
+          ].join(", "),
+          target: "≥ 50 k items/s flat",
+        },
+        {
+          name: "bytes an item takes in the index",
+          figure: `${(bytes / items).toFixed(0)} B`,
+          reference: "peer 3,900 B",
+          ratio: bytes / items / 3_900,
+          target: "≤ 300 B",
+        },
+        ...measurePages(reader, items, queries),
+      ];
+      reader.close();
+      return rows;
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+function fill(path: string, items: number, batch: number) {
+  const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000, cacheBytes: 256 * 2 ** 20 });
+  const times: number[] = [];
+  for (let first = 0; first < items; first += batch) {
+    const rows = Array.from({ length: batch }, (_, index) => itemOf(first + index));
+    const height = heightOf(first);
+    if (first % itemsPerBlock === 0) addBlock(writer, height);
+    const start = Bun.nanoseconds();
+    writer.addItems({
+      bundle: { height, txIndex: 0, offset: -1 },
+      rows,
+      nextEntry: first + batch,
+      bundles: [],
+    });
+    times.push((Bun.nanoseconds() - start) / 1e9);
+  }
+  const start = Bun.nanoseconds();
+  writer.close();
+  const closing = (Bun.nanoseconds() - start) / 1e9;
+  const sum = (list: readonly number[]): number => list.reduce((total, seconds) => total + seconds, 0);
+  const tenth = Math.max(1, Math.floor(times.length / 10));
+  return {
+    seconds: sum(times) + closing,
+    firstTenth: (tenth * batch) / sum(times.slice(0, tenth)),
+    lastTenth: (tenth * batch) / sum(times.slice(-tenth)),
+    longest: Math.max(...times),
+  };
+}
+
+function heightOf(number: number): number {
+  return 1_000_000 + Math.floor(number / itemsPerBlock);
+}
+
+function addBlock(writer: IndexWriter, height: number): void {
+  const id = idFromBytes(digestOf(`tx ${height}`));
+  const owner = ownerOf(0);
+  writer.addBlock({
+    block: {
+      height,
+      hash: blockHashFromBytes(new Bun.CryptoHasher("sha384").update(String(height)).digest()),
+      previous: "",
+      timestamp: height,
+      txCount: 1,
+      weaveSize: 0n,
+      blockSize: 0n,
+      text: "{}",
+      checked: [],
+      unchecked: [],
+    },
+    transactions: [
+      {
+        txIndex: 0,
+        format: 2,
+        id,
+        lastTx: "",
+        owner: Buffer.from(owner.key).toString("base64url"),
+        ownerAddress: owner.address,
+        signatureType: "rsa",
+        tags: [],
+        target: "",
+        quantity: 0n,
+        reward: 0n,
+        dataSize: itemsPerBlock * itemBytes,
+        dataRoot: "",
+        text: "{}",
+      },
+    ],
+    missing: [],
+    bundles: [
+      {
+        id,
+        place: { height, txIndex: 0, offset: -1 },
+        parentOffset: null,
+        headerSize: 0,
+        size: itemsPerBlock * itemBytes,
+        depth: 0,
+        bypassFilter: false,
+      },
+    ],
+  });
+}
+
+const ownersMax = 10_000;
+const owners = new Map<number, Readonly<{ key: Uint8Array; address: ReturnType<typeof addressOf> }>>();
+
+function ownerOf(number: number) {
+  const known = owners.get(number);
+  if (known !== undefined) return known;
+  const key = new Uint8Array(512);
+  new DataView(key.buffer).setUint32(0, number);
+  const owner = { key, address: addressOf(key) };
+  owners.set(number, owner);
+  return owner;
+}
+
+function digestOf(text: string): Uint8Array {
+  return new Bun.CryptoHasher("sha256").update(text).digest();
+}
+
+/** A number that looks like chance and is the same in every run. */
+function scatter(number: number, salt: number): number {
+  return Math.imul(number + salt * 7_919, 2_654_435_761) >>> 8;
+}
+
+const appNames = ["ArDrive-App", "Bench", "Other", "Rare"];
+
+function tagsOf(number: number): Tag[] {
+  const app = scatter(number, 1) % 100;
+  return [
+    { name: "App-Name", value: appNames[app < 60 ? 0 : app < 90 ? 1 : app < 99 ? 2 : 3] ?? "" },
+    { name: "App-Version", value: `2.${scatter(number, 2) % 12}.0` },
+    { name: "Content-Type", value: scatter(number, 3) % 10 < 6 ? "application/json" : "image/png" },
+    { name: "Entity-Type", value: scatter(number, 4) % 13 === 0 ? "folder" : "file" },
+    { name: "File-Id", value: Buffer.from(digestOf(`file ${number}`)).toString("base64url") },
+    { name: "Folder-Id", value: folderOf(number) },
+    { name: "Unix-Time", value: String(1_600_000_000 + Math.floor(number / 4)) },
+    { name: "Data-Hash", value: Buffer.from(digestOf(`data ${number}`)).toString("hex") },
+  ];
+}
+
+function folderOf(number: number): string {
+  return Buffer.from(digestOf(`folder ${Math.floor(number / 20)}`)).toString("base64url");
+}
+
+function itemOf(number: number): ItemRow {
+  const owner = ownerOf(scatter(number, 5) % ownersMax);
+  const hasTarget = number % 10 === 0;
+  return {
+    place: { height: heightOf(number), txIndex: 0, offset: 64_000 + (number % itemsPerBlock) * itemBytes },
+    id: idFromBytes(digestOf(`item ${number}`)),
+    parentOffset: null,
+    signatureType: 1,
+    owner: owner.key,
+    ownerAddress: owner.address,
+    target: hasTarget ? ownerOf(scatter(number, 6) % ownersMax).address : "",
+    anchor: "",
+    tags: tagsOf(number),
+    headerSize: 1_044 - 300,
+    size: 200,
+    digest: digestOf(`payload ${number}`),
+  };
+}
+
+/** Filters by name, each made anew for a query. */
+const queriesOf: Readonly<Record<string, (number: number) => Partial<PagePlan>>> = {
+  "by id": (number) => ({ ids: [idFromBytes(digestOf(`item ${number}`))] }),
+  "by an id that is absent": (number) => ({ ids: [idFromBytes(digestOf(`absent ${number}`))] }),
+  "by owner": (number) => ({ owners: [ownerOf(number % ownersMax).address] }),
+  "by a common tag": () => ({ tags: [equal("App-Name", "Bench")] }),
+  "by a rare tag": (number) => ({ tags: [equal("Folder-Id", folderOf(number))] }),
+  "by a common and a rare tag": (number) => ({
+    tags: [equal("App-Name", "ArDrive-App"), equal("Folder-Id", folderOf(number))],
+  }),
+  "by two common tags": () => ({ tags: [equal("App-Name", "Bench"), equal("Content-Type", "image/png")] }),
+  "by three tags": (number) => ({
+    tags: [
+      equal("App-Name", "Other"),
+      equal("Entity-Type", "folder"),
+      equal("App-Version", `2.${number % 12}.0`),
+    ],
+  }),
+  "by tag and owner": (number) => ({
+    tags: [equal("Entity-Type", "folder")],
+    owners: [ownerOf(number % ownersMax).address],
+  }),
+  "by one of two tags": () => ({
+    tags: [{ name: "App-Name", values: ["Bench", "Rare"], op: "EQ" }, equal("Entity-Type", "folder")],
+  }),
+  "transactions only, by a tag": () => ({ tags: [equal("App-Name", "Bench")], bundledIn: null }),
+};
+
+function equal(name: string, value: string) {
+  return { name, values: [value], op: "EQ" } as const;
+}
+
+function measurePages(reader: IndexReader, items: number, queries: number): BenchRow[] {
+  const columns = { tags: true, ownerKey: false, parent: true, block: true };
+  return Object.entries(queriesOf).map(([name, filtersOf]) => {
+    let found = 0;
+    const times = Array.from({ length: queries }, (_, index) => {
+      const filters = filtersOf(scatter(index, 9) % items);
+      const start = Bun.nanoseconds();
+      found += reader.page({ ...filters, order: "desc", limit: 100, columns }).rows.length;
+      return (Bun.nanoseconds() - start) / 1e6;
+    });
+    assert(found > 0 || items < 10_000 || /absent|only/.test(name), "a query that must find rows does");
+    const slowest = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
+    return {
+      name: `page of 100 ${name}`,
+      figure: `p50 ${median(times).toFixed(2)} ms, p99 ${slowest.toFixed(2)} ms, ${(found / queries).toFixed(0)} rows`,
+      target: "p99 ≤ 20 ms",
+    };
+  });
+}
