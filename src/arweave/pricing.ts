@@ -7,7 +7,7 @@
  * @module
  */
 import { assert } from "../lib/assert.ts";
-import { chunkSize } from "./merkle.ts";
+import { ceilToGrid } from "./tx-root.ts";
 import { type Winston, winston } from "./winston.ts";
 
 /** What the price depends on, as a block states it. */
@@ -19,10 +19,10 @@ export type StoragePrice = Readonly<{
 }>;
 
 /** Bytes that a transaction counts besides its data. */
-export const transactionSizeBase = 3_210n;
+const transactionSizeBase = 3_210n;
 
 /** An account that does not exist yet costs as much as this many bytes. */
-export const newAccountSize = 20_000_000n;
+const newAccountSize = 20_000_000n;
 
 const minutesPerYear = 525_600n;
 const copies = 20n;
@@ -45,7 +45,7 @@ export function transactionFee(
   dataSize: bigint,
   recipient: "none" | "known" | "new",
 ): Winston {
-  const fee = storageFee(price, weaveSizeOf(dataSize) + transactionSizeBase);
+  const fee = storageFee(price, ceilToGrid(dataSize) + transactionSizeBase);
   return winston(recipient === "new" ? fee + storageFee(price, newAccountSize) : fee);
 }
 
@@ -60,10 +60,4 @@ export function storageFee(
     (firstYear * decay.divisor * withMinerShare.dividend) /
     (bytesPerGib * decay.dividend * withMinerShare.divisor)
   );
-}
-
-/** Bytes of the weave that data takes: whole chunks, none for no data. */
-export function weaveSizeOf(dataSize: bigint): bigint {
-  const grid = BigInt(chunkSize);
-  return ((dataSize + grid - 1n) / grid) * grid;
 }

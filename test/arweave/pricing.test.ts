@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { storageFee, transactionFee, weaveSizeOf } from "../../src/arweave/pricing.ts";
+import { storageFee, transactionFee } from "../../src/arweave/pricing.ts";
 
 const price = { pricePerGibMinute: 4_897n, kryderPlusRateMultiplier: 1n };
 
@@ -59,7 +59,7 @@ describe("transactionFee", () => {
     [262_144n, 262_144n],
     [262_145n, 524_288n],
   ];
-  test.each(sizes)("%p bytes of data take %p of the weave", (size, taken) => {
-    expect(weaveSizeOf(size)).toBe(taken);
+  test.each(sizes)("%p bytes of data cost what %p and the transaction's own do", (size, taken) => {
+    expect<bigint>(transactionFee(price, size, "none")).toBe(storageFee(price, taken + 3_210n));
   });
 });
