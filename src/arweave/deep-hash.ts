@@ -22,7 +22,7 @@ export type BlobHash = Readonly<{
 }>;
 
 /** Bytes of a deep hash. */
-export const deepHashSize = 48;
+const deepHashSize = 48;
 
 /** Sizes and counts below this have their tag's hash remembered: nearly every field is shorter. */
 const rememberedTags = 1_024;

@@ -21,7 +21,7 @@ export type BlockHash = string & { readonly __brand: "BlockHash" };
 export const idSize = 32;
 
 /** Bytes of a block hash. */
-export const blockHashSize = 48;
+const blockHashSize = 48;
 
 // 32 bytes leave two bits of the last character, which are zero: sixteen characters may end the text.
 const idPattern = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;

@@ -43,7 +43,7 @@ export function signTransaction(unsigned: UnsignedTransaction, wallet: Wallet): 
 }
 
 /** Writes signed fields as the JSON of a node, keys in its order. */
-export function writeTransaction(fields: SignedFields, signature: Uint8Array): string {
+function writeTransaction(fields: SignedFields, signature: Uint8Array): string {
   const tags = fields.tags.map(({ name, value }) => ({
     name: encodeBase64url(name),
     value: encodeBase64url(value),

@@ -9,7 +9,6 @@ import { decodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
 import { verifyRsaPss } from "../lib/rsa.ts";
 import { hasLowS, secp256k1 } from "../lib/secp256k1.ts";
-import { dataRootOf } from "./data-root.ts";
 import { idOfSignature } from "./id.ts";
 import { ecdsaSignatureSize, signedFieldsOf, type Transaction } from "./transaction.ts";
 import { transactionMessage } from "./transaction-message.ts";
@@ -41,37 +40,6 @@ export function verifyTransaction(transaction: Transaction): Verdict {
   return transaction.signatureType === "rsa"
     ? verifyRsa(transaction, signature)
     : verifyEcdsa(transaction, signature);
-}
-
-/**
- * What nodes since 2.4 hold against a format 1 transaction that a third party could have altered, or `undefined`.
- * Transactions mined before that rule break it, so it belongs to admission.
- *
- * @param isFeeEnough - Whether a fee in winston would pay for this transaction.
- */
-export function ambiguityOf(
-  transaction: Transaction,
-  isFeeEnough: (fee: bigint) => boolean,
-): string | undefined {
-  if (transaction.format !== 1) return undefined;
-  const last = (decodeBase64url(transaction.data) ?? noBytes).at(-1) ?? 0;
-  if (last >= 0x30 && last <= 0x39) return "data of format 1 ends with a digit";
-  if (transaction.quantity === 0n && transaction.target !== "") return "target is set and quantity is 0";
-  const shortened = transaction.reward.toString().slice(1);
-  if (isFeeEnough(shortened === "" ? 0n : BigInt(shortened)))
-    return "reward stays enough without its first digit";
-  return undefined;
-}
-
-/**
- * Whether the data that a posted transaction carries is what it states. Nodes split such data by the plain rule
- * alone; a tree with a halved tail can only be posted in chunks. True when it carries none.
- */
-export function carriesItsData(transaction: Transaction): boolean {
-  if (transaction.format === 1 || transaction.data === "") return true;
-  const data = decodeBase64url(transaction.data) ?? noBytes;
-  const root = decodeBase64url(transaction.dataRoot) ?? noBytes;
-  return data.length === transaction.dataSize && Buffer.compare(dataRootOf(data, "plain"), root) === 0;
 }
 
 function brokenRule(transaction: Transaction): string | undefined {

@@ -2,6 +2,7 @@
  * What `cairn dev` says when everything runs: where it is, the key, and what to try.
  * @module
  */
+import { winstonPerAr } from "../arweave/winston.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import type { TestWallet } from "../devnet/wallets.ts";
 import type { Sample } from "./sample/plant.ts";
@@ -17,8 +18,6 @@ export type DevRecord = Readonly<{
   wallets: readonly TestWallet[];
   sample: Sample | undefined;
 }>;
-
-const winstonPerToken = 1_000_000_000_000n;
 
 /** One line of JSON, or a page for people. */
 export function printDev(record: DevRecord, devnet: Pick<Devnet, "account">, json: boolean): string {
@@ -42,7 +41,7 @@ function page(record: DevRecord, balanceOf: (wallet: TestWallet) => bigint): str
 }
 
 function walletText({ address, file }: TestWallet, balance: bigint): string {
-  const amount = `${balance / winstonPerToken} tokens`;
+  const amount = `${balance / winstonPerAr} tokens`;
   return `${address}  ${amount}${file === undefined ? "" : `  ${file}`}`;
 }
 

@@ -6,11 +6,11 @@
  * Source: ArweaveTeam/arweave, ar_patricia_tree_core (compute_hash), ar_block (hash_wallet_list, from release 2.8).
  * @module
  */
-import { createHash } from "node:crypto";
 import { deepHash } from "../arweave/deep-hash.ts";
 import { type Address, idBytes } from "../arweave/id.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { concatBytes, writeUnsigned } from "../lib/bytes.ts";
+import { sha256 } from "../lib/hash.ts";
 import type { Account } from "./accounts.ts";
 
 type Leaf = Readonly<{ key: Uint8Array; hash: Uint8Array }>;
@@ -47,15 +47,14 @@ function nodeHash(leaves: readonly Leaf[], depth: number): Uint8Array {
 
 /** Address, balance, last transaction, denomination 1, and the permission to mine. */
 function leafHash(address: Uint8Array, { balance, lastTx }: Account): Uint8Array {
-  const denomination = writeUnsigned(1n);
   const preimage = concatBytes([
     sized(address),
     sized(writeUnsigned(balance)),
     sized(decodeBase64url(lastTx) ?? new Uint8Array(0)),
-    sized(denomination),
+    sized(writeUnsigned(1n)),
     Uint8Array.of(1),
   ]);
-  return createHash("sha256").update(preimage).digest();
+  return sha256(preimage);
 }
 
 function sized(bytes: Uint8Array): Uint8Array {

@@ -7,7 +7,6 @@
  * Source: ArweaveTeam/arweave, ar_block (generate_signed_hash, compute_h1), ar_serialize (block_to_json_struct).
  * @module
  */
-import { createHash } from "node:crypto";
 import { type Block, readBlock } from "../arweave/block.ts";
 import { nextCumulativeDifficulty } from "../arweave/block-check.ts";
 import { blockHash, blockSignaturePreimage, nextHashListMerkle } from "../arweave/block-hash.ts";
@@ -15,7 +14,8 @@ import { blockHashBytes, type Id } from "../arweave/id.ts";
 import type { Wallet } from "../arweave/wallet.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
-import { concatBytes, writeUnsignedFixed } from "../lib/bytes.ts";
+import { concatBytes, utf8Bytes, writeUnsignedFixed } from "../lib/bytes.ts";
+import { sha256, sha384 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue, writeJson } from "../lib/json.ts";
 import { delayStep } from "./delay.ts";
 import { devnetPrice } from "./fees.ts";
@@ -143,9 +143,9 @@ function delayFields(previous: Block | undefined, seed: string): Readonly<Record
   const before = previous?.fields["nonce_limiter_info"];
   const last = isJsonObject(before) ? before : undefined;
   const step = previous === undefined ? 1 : previous.height + 2;
-  const previousOutput = last === undefined ? sha256(seed) : decoded(last["output"]);
+  const previousOutput = last === undefined ? sha256(utf8Bytes(seed)) : decoded(last["output"]);
   const { output, checkpoints } = delayStep(step, previousOutput);
-  const seedHash = createHash("sha384").update(seed).digest();
+  const seedHash = sha384(utf8Bytes(seed));
   return {
     output: encodeBase64url(output),
     global_step_number: step,
@@ -180,11 +180,7 @@ function proof(recall: Recall | undefined): JsonObject {
 
 /** A running hash over what blocks said: the one before, and what this one adds. */
 function chain(previous: Block | undefined, field: string, added: string): Uint8Array {
-  return createHash("sha256").update(decoded(previous?.fields[field])).update(added).digest();
-}
-
-function sha256(data: Uint8Array | string): Uint8Array {
-  return createHash("sha256").update(data).digest();
+  return sha256(concatBytes([decoded(previous?.fields[field]), utf8Bytes(added)]));
 }
 
 function text(value: JsonValue | undefined): string {

@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 import { writeUnsignedFixed } from "../lib/bytes.ts";
 
 /** Hashes in a row that are published within a step. */
-export const checkpointsPerStep = 25;
+const checkpointsPerStep = 25;
 
 /** One step. */
 export type DelayStep = Readonly<{

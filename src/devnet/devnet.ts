@@ -46,7 +46,7 @@ export type Devnet = ChainQueries &
     /**
      * Mines blocks; the first takes what waits.
      *
-     * @param count - 1 to `mineCountMax`.
+     * @param count - 1 to 10,000.
      * @throws Failure `malformed_input`.
      */
     mine: (count: number) => Promise<Block>;
@@ -65,7 +65,7 @@ export type Devnet = ChainQueries &
   }>;
 
 /** More at once is a mistake: at 2 ms a block this is 20 s. */
-export const mineCountMax = 10_000;
+const mineCountMax = 10_000;
 
 /**
  * Opens a chain, or makes it when the folder has none.

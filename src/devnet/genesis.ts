@@ -19,7 +19,7 @@ import { type SplitData, splitData } from "./data-tree.ts";
 import { type ChainBase, writeBalances } from "./state.ts";
 
 /** What each funded wallet begins with, in winston: a million AR. */
-export const fundsAtStart = 1_000_000n * winstonPerAr;
+const fundsAtStart = 1_000_000n * winstonPerAr;
 
 /** Height under which the first balances are kept: before any block, so that a reset finds them again. */
 export const genesisBalanceHeight = -1;

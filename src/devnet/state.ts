@@ -18,7 +18,7 @@ import { createMempool, type Mempool } from "./mempool.ts";
 import type { RulesView } from "./rules.ts";
 
 /** Blocks whose hashes serve as anchors, and whose transactions may not come again. */
-export const anchorBlocks = 50;
+const anchorBlocks = 50;
 
 /** What never changes while a chain is open. */
 export type ChainBase = Readonly<{

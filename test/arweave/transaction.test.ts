@@ -9,7 +9,7 @@ import { dataRootOf } from "../../src/arweave/data-root.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { readTransaction, type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../src/arweave/transaction-sign.ts";
-import { ambiguityOf, carriesItsData, verifyTransaction } from "../../src/arweave/transaction-verify.ts";
+import { verifyTransaction } from "../../src/arweave/transaction-verify.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../../src/arweave/wallet.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
@@ -320,42 +320,6 @@ describe("treeRootOf", () => {
     expect(treeRootOf(v1)).toBe(encodeBase64url(dataRootOf(data, "plain")));
     expect(treeRootOf(empty)).toBe(encodeBase64url(dataRootOf(new Uint8Array(0), "plain")));
     expect(treeRootOf(none)).toBe("");
-  });
-});
-
-describe("carriesItsData", () => {
-  const data = new Uint8Array(262_144 + 5);
-  const rows: [name: string, transaction: Transaction, expected: boolean][] = [
-    ["plain steps", signTransaction({ ...plain, data }, rsa), true],
-    ["a halved tail", signTransaction({ ...plain, data, tailRule: "halved" }, rsa), false],
-    ["no data in it", signTransaction({ ...plain, data: new Uint8Array(0) }, rsa), true],
-    [
-      "another size",
-      signTransaction({ ...plain, data, stated: { dataSize: 4, dataRoot: dataRootOf(data, "plain") } }, rsa),
-      false,
-    ],
-    ["format 1", signTransaction({ ...plain, format: 1, data }, rsa), true],
-  ];
-  test.each(rows)("%s: %#", (_name, transaction, expected) => {
-    expect(carriesItsData(transaction)).toBe(expected);
-  });
-});
-
-describe("ambiguityOf", () => {
-  const made = (change: Partial<UnsignedTransaction>) =>
-    signTransaction({ ...plain, format: 1, ...change }, rsa);
-  const rows: [name: string, transaction: Transaction, reason: string | undefined][] = [
-    ["sound data", made({}), undefined],
-    ["data that ends with 0", made({ data: utf8Bytes("a0") }), "data of format 1 ends with a digit"],
-    ["data that ends with 9", made({ data: utf8Bytes("9") }), "data of format 1 ends with a digit"],
-    ["data that ends with :", made({ data: utf8Bytes("9:") }), undefined],
-    ["a target and no quantity", made({ target }), "target is set and quantity is 0"],
-    ["a reward that stays enough", made({ reward: 1_100n }), "reward stays enough without its first digit"],
-    ["a reward of one digit", made({ reward: 9n }), undefined],
-    ["format 2", signTransaction({ ...plain, data: utf8Bytes("9") }, rsa), undefined],
-  ];
-  test.each(rows)("%s: %#", (_name, transaction, reason) => {
-    expect(ambiguityOf(transaction, (fee) => fee >= 100n)).toBe(reason);
   });
 });
 
