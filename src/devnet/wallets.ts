@@ -80,20 +80,9 @@ function derivePrivateKey(seed: string, purpose: string): Uint8Array {
 
 async function makeRsaJwk(): Promise<JsonObject> {
   const { privateKey } = await makeKeyPair("rsa", { modulusLength: rsaBits });
-  const {
-    kty = "RSA",
-    n = "",
-    e = "",
-    d = "",
-    p = "",
-    q = "",
-    dp = "",
-    dq = "",
-    qi = "",
-  } = privateKey.export({
-    format: "jwk",
-  });
-  return { kty, n, e, d, p, q, dp, dq, qi };
+  return Object.fromEntries(
+    Object.entries(privateKey.export({ format: "jwk" })).map(([name, part]) => [name, String(part)]),
+  );
 }
 
 async function ecdsaJwk(privateKey: Uint8Array): Promise<JsonObject> {

@@ -14,22 +14,12 @@ import { createDevnetRoutes } from "../../src/http/devnet/routes.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 
-const {
-  kty = "",
-  n = "",
-  e = "",
-  d = "",
-  p = "",
-  q = "",
-  dp = "",
-  dq = "",
-  qi = "",
-} = generateKeyPairSync("rsa", {
-  modulusLength: 2_048,
-}).privateKey.export({ format: "jwk" });
-
 /** The key of the funded RSA wallet, as clients load it. */
-export const rsaJwk: JsonObject = { kty, n, e, d, p, q, dp, dq, qi };
+export const rsaJwk: JsonObject = Object.fromEntries(
+  Object.entries(
+    generateKeyPairSync("rsa", { modulusLength: 2_048 }).privateKey.export({ format: "jwk" }),
+  ).map(([name, part]) => [name, String(part)]),
+);
 
 /** The key of the funded ECDSA wallet. */
 export const ecdsaJwk: JsonObject = {
