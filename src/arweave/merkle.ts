@@ -4,6 +4,10 @@
  * A leaf is H(H(hash) ‖ H(end)), a branch H(H(left) ‖ H(right) ‖ H(end of left)); H is SHA-256 and an offset ("note")
  * 32 bytes big-endian. Rows pair from left to right and an odd node moves up as it is. A path lists, from the root
  * down, left ‖ right ‖ note of each branch and at last hash ‖ note of the leaf.
+ *
+ * A marker (32 zero bytes before a branch) says that the half taken counts from zero. Where that half begins at zero
+ * anyway it moves nothing, and a path with and without it proves the same place. Both are accepted: the reference
+ * node writes it there, for a subtree that was built apart, and the root does not tell how its halves were built.
  * Source: reference/chain.md §2; the reference node's results in the vectors' merkle-ruleset.
  * @module
  */

@@ -18,6 +18,7 @@ import {
   validatePath,
 } from "../../src/arweave/merkle.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
+import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { describeWith, testWith } from "../support/helpers.ts";
 import { createChance, mutateBytes, mutationCount, mutationSeed } from "../support/mutate.ts";
@@ -301,6 +302,24 @@ describe("validatePath", () => {
   test.each(edges)("the first leaf's path, asked for byte %p, begins at %p", (target, start) => {
     const found = validatePath({ root, path: tree.path(0), target, size, ruleset: "basic" });
     expect(found?.start).toBe(start === undefined ? undefined : BigInt(start));
+  });
+
+  test("a marker that moves nothing changes nothing; one that moves something proves no other place", () => {
+    const [nothing, marker] = [new Uint8Array(0), new Uint8Array(32)];
+    const proven = (markers: Uint8Array[], leaf: number) => {
+      const path = tree.path(leaf);
+      const branches = Array.from({ length: (path.length - 64) / 96 }, (_, index) =>
+        concatBytes([markers[index] ?? nothing, path.subarray(index * 96, index * 96 + 96)]),
+      );
+      const marked = concatBytes([...branches, path.subarray(-64)]);
+      const found = validatePath({ root, path: marked, target: leaf * chunkSize, size, ruleset: "relaxed" });
+      return found && [Number(found.start), Number(found.end)];
+    };
+    // The first leaf lies to the left thrice; the second to the left twice, and then to the right.
+    expect(proven([marker, marker, marker], 0)).toEqual([0, chunkSize]);
+    expect(proven([marker, marker], 1)).toEqual([chunkSize, 2 * chunkSize]);
+    expect(proven([nothing, nothing, marker], 1)).toBeUndefined();
+    expect(proven([nothing, marker], 2)).toBeUndefined();
   });
 
   test("beyond the end counts as the last byte", () => {
