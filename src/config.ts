@@ -33,7 +33,19 @@ export function readConfig(environment: Environment, mode: Mode): ReadConfig {
     config[name] = given === undefined ? defaultOf(row, mode) : readOne(name, row, given, complaints);
   }
   // Each name was read by its own row's reader, which is what Config says.
-  return { config: config as Config, warnings: unknownNames(environment), complaints };
+  const read = config as Config;
+  return {
+    config: read,
+    warnings: unknownNames(environment),
+    complaints: [...complaints, ...mismatches(read)],
+  };
+}
+
+/** What is wrong with settings only beside each other. */
+function mismatches({ APEX_TX_ID, APEX_REGISTRY_NAME }: Config): string[] {
+  return APEX_TX_ID !== undefined && APEX_REGISTRY_NAME !== undefined
+    ? ["APEX_TX_ID and APEX_REGISTRY_NAME must not both be set: the apex is one of them"]
+    : [];
 }
 
 /** The names of settings that hold secrets, for which `NAME_FILE` is read. */

@@ -41,6 +41,10 @@ export const failures = {
   },
   export_refused: { status: 400, message: "" },
   unauthorized: { status: 401, message: "Unauthorized", challenge: "Bearer" },
+  undername_limit: {
+    status: 402,
+    message: "ArNS undername limit exceeded. Purchase additional undernames to continue.",
+  },
   not_found: { status: 404, message: "Not Found" },
   bundle_not_found: { status: 404, message: "Bundle not found" },
   method_not_allowed: { status: 405, message: "Method Not Allowed" },

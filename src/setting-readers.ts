@@ -2,6 +2,7 @@
  * Readers of single settings: text from the environment in, a value or a plain reason out.
  * @module
  */
+import { decodeBase64url } from "./lib/base64url.ts";
 
 /** One setting: how it is read, what it does, what it is when unset. */
 export type Setting<Value> = Readonly<{
@@ -68,7 +69,8 @@ export function listenAddress(value: string): string {
 
 /** The two parts of a {@link listenAddress}. */
 export function hostAndPort(value: string): Readonly<{ host: string; port: number }> {
-  const [, name, address, digits = ""] = /^(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\]):(\d{1,5})$/.exec(value) ?? [];
+  const [, name, address, digits = ""] =
+    /^(?:([A-Za-z0-9.-]+)|\[([0-9A-Fa-f:.]+)\]):(\d{1,5})$/.exec(value) ?? [];
   const host = name ?? address;
   if (host === undefined || Number(digits) > 65_535) throw new Error("must be host:port");
   return { host, port: Number(digits) };
@@ -96,11 +98,19 @@ export function url(value: string): string {
   return parsed.href.replace(/\/$/, "");
 }
 
+/** An http or https address with `__NAME__` where a name is to stand. */
+export function nameUrl(value: string): string {
+  if (!value.includes("__NAME__")) throw new Error("must have __NAME__ where the name stands");
+  url(value.replaceAll("__NAME__", "name"));
+  return value; // As it was written: an address that is written anew has no capitals in its host.
+}
+
 const idPattern = /^[0-9a-zA-Z_-]{43}$/;
 
 /** A transaction, item or process id. */
 export function id(value: string): string {
-  if (!idPattern.test(value)) throw new Error("must be an id of 43 base64url characters");
+  if (!idPattern.test(value) || decodeBase64url(value) === undefined)
+    throw new Error("must be an id of 43 base64url characters");
   return value;
 }
 

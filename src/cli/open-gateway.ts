@@ -8,7 +8,7 @@ import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import { openHttp } from "../chain/http.ts";
 import { addGatewayFigures } from "../gateway/figures.ts";
-import { createHealth, type Health } from "../gateway/health.ts";
+import { createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
 import { createChunkKeeper } from "../gateway/kept-chunks.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
@@ -35,6 +35,7 @@ import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./filters.ts";
 import { openAdministrationRoutes } from "./open-administration.ts";
+import { type OpenNames, openNames } from "./open-names.ts";
 import { openSources, type Sources } from "./open-sources.ts";
 import { openThreads, type Threads, workerCount } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
@@ -91,9 +92,11 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   const reader = openIndex(folder, threads.index, closers);
   const sources = openSources({ config, folder, nodeUrls, reader, verify: threads.verify, log, closers });
 
+  const named = openNames({ config, refusals: sources.moderation, metrics, log, closers });
+
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
   const told: { gateway?: Gateway; indexing?: Indexing } = {};
-  const health = healthOf(parts, reader, () => told.indexing);
+  const health = healthOf(parts, reader, named.notes, () => told.indexing);
   const key = adminKeyOf(config);
   const administration = openAdministrationRoutes({
     ...{ ...parts, filters, threads, reader, sources, key: key.key },
@@ -106,7 +109,7 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   });
   const isApart = config.ADMIN_LISTEN !== undefined;
   const gateway = surfaceOf(
-    { ...parts, filters, threads, reader, sources, metrics, health },
+    { ...parts, filters, threads, reader, sources, metrics, health, named },
     isApart ? undefined : administration,
     () => told.indexing?.wake(),
   );
@@ -137,7 +140,12 @@ function openIndex(folder: DataFolder, pool: Pool, closers: Closers): IndexReade
   return reader;
 }
 
-function healthOf(parts: GatewayParts, reader: IndexReader, indexing: () => Indexing | undefined): Health {
+function healthOf(
+  parts: GatewayParts,
+  reader: IndexReader,
+  nameNotes: HealthCheck,
+  indexing: () => Indexing | undefined,
+): Health {
   const { config, rootHosts } = parts;
   const isolation = {
     mode: config.CONTENT_ISOLATION,
@@ -147,7 +155,7 @@ function healthOf(parts: GatewayParts, reader: IndexReader, indexing: () => Inde
   return createHealth({
     clock: systemClock,
     checks: [() => indexing()?.status().reasons ?? []],
-    notes: [() => isolationReasons(isolation)],
+    notes: [() => isolationReasons(isolation), nameNotes],
     readiness: [() => (reader.tip() === undefined ? ["No block has been followed yet."] : [])],
   });
 }
@@ -160,6 +168,7 @@ type SurfaceParts = GatewayParts &
     sources: Sources;
     metrics: Metrics;
     health: Health;
+    named: OpenNames;
   }>;
 
 function surfaceOf(
@@ -167,13 +176,14 @@ function surfaceOf(
   administration: AnyElysia | undefined,
   onPosted: () => void,
 ): Gateway {
-  const { config, filters, threads, reader, sources, metrics, health } = parts;
+  const { config, filters, threads, reader, sources, metrics, health, named } = parts;
   return createGateway({
     reader,
     content: sources.content,
     refusals: sources.moderation,
     nodes: sources.nodes,
     chunkNodes: sources.chunkNodes,
+    names: named.names,
     gatewayUrls: config.TRUSTED_GATEWAYS_URLS,
     resolveLarge: (job, signal) => threads.verify.run("resolveLargeManifest", job, { signal }),
     listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },
@@ -195,7 +205,8 @@ function surfaceOf(
       isolation: config.CONTENT_ISOLATION,
       redirectAll: config.SANDBOX_ALL,
       sandboxScheme: config.SANDBOX_PROTOCOL,
-      apex: undefined,
+      apex: named.apex,
+      notFoundPage: named.notFoundPage,
       coldBufferBytes: config.COLD_BUFFER,
       hitsBytesMax: config.HOT_BYTES_MAX,
     },
@@ -273,7 +284,7 @@ function labelOfPath(path: string): string {
   return reservedSegments.has(first) ? `/${first}` : "/{id}";
 }
 
-type IndexingParts = Omit<SurfaceParts, "metrics" | "health">;
+type IndexingParts = Omit<SurfaceParts, "metrics" | "health" | "named">;
 
 function startIndexing(parts: IndexingParts, gateway: Gateway): Indexing {
   const { config, folder, filters, threads, reader, sources, log } = parts;

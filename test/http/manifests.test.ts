@@ -55,7 +55,7 @@ function putManifest(name: string, fields: Record<string, unknown>): string {
 }
 
 const plainServer = openGatewayServer({ content });
-const apexServer = openGatewayServer({ content, settings: { apex: idOf("site") } });
+const apexServer = openGatewayServer({ content, settings: { apex: { id: idOf("site") } } });
 afterAll(async () => {
   await plainServer.close();
   await apexServer.close();

@@ -35,6 +35,7 @@ export type GatewayServerOptions = Readonly<{
   nodes?: Nodes;
   settings?: Partial<GatewayOptions["settings"]>;
   health?: Partial<Parameters<typeof createHealth>[0]>;
+  names?: GatewayOptions["names"];
   graphql?: GatewayOptions["graphql"];
   administration?: GatewayOptions["administration"];
   isTrustedProxy?: (address: string) => boolean;
@@ -61,6 +62,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     refusals: { isBlockedId: () => false, isBlockedDigest: () => false, hasBlockedDigests: () => false },
     nodes,
     chunkNodes: nodes,
+    names: options.names ?? { resolve: async () => ({ kind: "absent" }) },
     gatewayUrls: ["https://gateway.example"],
     resolveLarge: async (job) => lookUpLargeManifest(job),
     listeners: { onTransaction: () => undefined, onChunk: () => undefined },
@@ -83,6 +85,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
       redirectAll: false,
       sandboxScheme: undefined,
       apex: undefined,
+      notFoundPage: { id: undefined, name: undefined },
       coldBufferBytes: 8 * 2 ** 20,
       hitsBytesMax: 16 * 2 ** 20,
       ...options.settings,

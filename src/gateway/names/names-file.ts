@@ -10,8 +10,8 @@ import type { Log } from "../../lib/log.ts";
 import type { Name } from "./name.ts";
 import { type GivenNames, readNamesText } from "./names-text.ts";
 
-/** What the file says of a name. */
-export type FileAnswer = Readonly<{ kind: "resolved"; record: NameRecord }> | Readonly<{ kind: "absent" }>; // its base name is the operator's, and it is not among its undernames
+/** What the file says of a name; absent where the base name is the operator's and has no such undername. */
+export type FileAnswer = Readonly<{ kind: "resolved"; record: NameRecord }> | Readonly<{ kind: "absent" }>;
 
 /** Names of a file. */
 export type NamesFile = Readonly<{

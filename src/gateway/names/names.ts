@@ -1,5 +1,6 @@
 /**
- * What a name stands for: nothing that is refused, else what the operator's own file has, else what trusted gateways say.
+ * What a name stands for: nothing that is refused, else what the operator's own file has, else what trusted
+ * gateways say.
  * Source: reference/gateway.md §1.4; contract.md §3 "Names".
  * @module
  */

@@ -12,7 +12,8 @@ export type ContentAddress =
   | Readonly<{ kind: "none" }>
   | Readonly<{ kind: "invalid id" }>
   | Readonly<{ kind: "absent" }> // shaped like an id, and the name of nothing
-  | ContentPath;
+  | ContentPath
+  | NamedPath;
 
 /** Content, or a path in a manifest. */
 export type ContentPath = Readonly<{
@@ -26,6 +27,20 @@ export type ContentPath = Readonly<{
   changing: boolean;
 }>;
 
+/** A path below what a name stands for, which has to be found out first. */
+export type NamedPath = Readonly<{
+  kind: "named";
+  /** As it was asked for, or set; not known to be a name. */
+  name: string;
+  /** Decoded, without its leading slash. */
+  path: string;
+  /** Whether it is asked for on a host of ours. */
+  isApex: boolean;
+}>;
+
+/** What answers at the root of our own hosts, and where a path names nothing else: an id's content, or a name's. */
+export type Apex = Readonly<{ id: Id }> | Readonly<{ name: string }>;
+
 const idShape = /^[A-Za-z0-9_-]{43}$/;
 const none: ContentAddress = { kind: "none" };
 
@@ -33,21 +48,24 @@ const none: ContentAddress = { kind: "none" };
  * Reads an address.
  *
  * @param segments - Decoded, at least one.
- * @param apex - Content of the root, and of every path that names nothing else.
  */
 export function readContentAddress(
   segments: readonly string[],
   host: HostMeaning,
-  apex: Id | undefined,
+  apex: Apex | undefined,
 ): ContentAddress {
-  const [first = ""] = segments;
-  if (host.kind === "name") return { kind: "absent" };
+  const [first = "", second = ""] = segments;
   if (idShape.test(first)) return addressBelow(first, segments.slice(1));
-  if (first === "raw") return readRaw(segments);
-  // On a host of its own an id's path space is all there is.
+  // On a host of its own content's path space is all there is, but for the bytes of an id.
+  if (first === "raw" && (host.kind === "shared" || idShape.test(second))) return readRaw(segments);
   if (host.kind === "sandbox") return pathIn(host.id, segments, false);
+  if (host.kind === "name") return namedPath(host.label, segments, false);
   if (apex === undefined || reservedSegments.has(first)) return none;
-  return pathIn(apex, segments, true);
+  return "id" in apex ? pathIn(apex.id, segments, true) : namedPath(apex.name, segments, true);
+}
+
+function namedPath(name: string, segments: readonly string[], isApex: boolean): NamedPath {
+  return { kind: "named", name, path: segments.join("/"), isApex };
 }
 
 function addressBelow(text: string, rest: readonly string[]): ContentAddress {

@@ -13,10 +13,12 @@ import { createBlocks } from "../../gateway/blocks.ts";
 import { type BroadcastListeners, createBroadcast } from "../../gateway/broadcast.ts";
 import { createChunkProofs } from "../../gateway/chunk-proofs.ts";
 import { createChunks } from "../../gateway/chunks.ts";
+import { createFrames } from "../../gateway/frames.ts";
 import type { Health } from "../../gateway/health.ts";
 import { gatewayInfo, type InfoOptions } from "../../gateway/info.ts";
 import type { IsolationRules } from "../../gateway/isolation.ts";
 import { itemPlaceOf } from "../../gateway/item-place.ts";
+import type { Names } from "../../gateway/names/names.ts";
 import { createNetwork } from "../../gateway/network.ts";
 import { peerRecord } from "../../gateway/peers.ts";
 import { createProofs } from "../../gateway/proofs.ts";
@@ -32,8 +34,12 @@ import { jsonTextAnswer } from "../answers.ts";
 import { createHosts } from "../hosts.ts";
 import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
+import type { Apex } from "./content-address.ts";
 import { createContentRoutes } from "./content-routes.ts";
+import { createFrameRoutes } from "./frame-routes.ts";
 import { createHits } from "./hits.ts";
+import { createNameRoutes } from "./name-routes.ts";
+import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
 import { createServiceRoutes } from "./service-routes.ts";
 
@@ -61,6 +67,7 @@ export type GatewayOptions = Readonly<{
   nodes: Nodes;
   /** Asked for chunks; gateways that serve `/chunk` may be among them. */
   chunkNodes: Nodes;
+  names: Names;
   /** Origins of trusted gateways, for the peer record. */
   gatewayUrls: readonly string[];
   /** Runs `resolveLargeManifest` (workers/verify.ts) in a thread. */
@@ -85,7 +92,9 @@ export type GatewaySettings = Readonly<{
   redirectAll: boolean;
   sandboxScheme: "http" | "https" | undefined;
   /** Content of `/`, and of every path that names nothing else. */
-  apex: Id | undefined;
+  apex: Apex | undefined;
+  /** What hosts of names answer that stand for nothing. */
+  notFoundPage: NotFoundPage;
   /** A body up to this size that is not on disk is answered when complete. Bytes. */
   coldBufferBytes: number;
   /** Memory for small bodies that are often read; 0 keeps none. Bytes. */
@@ -115,6 +124,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const provenChunks = createProvenChunks(options.chunkNodes);
   const infoText = writeJson(gatewayInfo(options.info));
 
+  const transactions = createTransactions({ reader, content, relay, relayedData });
   const contentRoutes = createContentRoutes({
     resolver: createResolver({ resolveLarge: options.resolveLarge }),
     content,
@@ -128,6 +138,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     },
     sandboxScheme: settings.sandboxScheme,
     apex: settings.apex,
+    names: options.names,
+    notFoundPage: settings.notFoundPage,
     coldBufferBytes: settings.coldBufferBytes,
     clock,
   });
@@ -146,13 +158,16 @@ export function createGateway(options: GatewayOptions): Gateway {
       createChainRoutes({
         network,
         blocks: createBlocks(reader, network, relay),
-        transactions: createTransactions({ reader, content, relay, relayedData }),
+        transactions,
         broadcast: createBroadcast(relay, options.listeners),
         relay,
       }),
     )
     .use(createProofRoutes(createProofs({ reader, content, chunkProofs: proofs, provenChunks })))
     .use(createChunkRoutes(createChunks({ reader, content, provenChunks, relay, proofs, relayedData })));
+  app.use(createNameRoutes(options.names));
+  const frames = createFrames({ reader, content, transactions });
+  app.use(createFrameRoutes({ frames, sender: contentRoutes.sender }));
   if (options.graphql !== undefined) app.use(options.graphql);
   if (options.administration !== undefined) app.use(options.administration);
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));

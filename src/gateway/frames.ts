@@ -1,0 +1,87 @@
+/**
+ * The transaction record of an id: a transaction's own, or one that is built from the header of a data item.
+ * Source: specification part 2 "Transaction record"; contract.md §3 "Frame".
+ * @module
+ */
+import { type ItemHeader, readItemHeader } from "../arweave/data-item.ts";
+import type { Id } from "../arweave/id.ts";
+import type { Content } from "../content/content.ts";
+import { Failure } from "../failures.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
+import { utf8Bytes } from "../lib/bytes.ts";
+import { writeJson } from "../lib/json.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import type { Located } from "../store/rows.ts";
+import type { ChainAnswer } from "./chain-answer.ts";
+import type { Transactions } from "./transactions.ts";
+
+/** What frames read. */
+export type FramesOptions = Readonly<{
+  reader: Pick<IndexReader, "locate">;
+  content: Pick<Content, "open">;
+  transactions: Pick<Transactions, "record">;
+}>;
+
+/** Records of transactions and items. */
+export type Frames = Readonly<{
+  /**
+   * The record as JSON.
+   *
+   * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
+   */
+  record: (id: Id, signal: AbortSignal) => Promise<ChainAnswer["body"]>;
+}>;
+
+/** Creates the reader of records. */
+export function createFrames({ reader, content, transactions }: FramesOptions): Frames {
+  const ofItem = async (item: Located, signal: AbortSignal): Promise<string> => {
+    const root = await content.open(item.rootId, signal);
+    const start = item.itemOffset;
+    const bytes = await root.bytes({ start, end: start + item.headerSize }, signal);
+    const read = readItemHeader(bytes, "lenient");
+    if (read.kind !== "header" || read.header.id !== item.id)
+      throw new Failure("source_failed", {
+        id: item.id,
+        reason: "the bytes at its place are another item's",
+      });
+    return writeItemRecord(read.header);
+  };
+
+  return {
+    record: async (id, signal) => {
+      const located = reader.locate(id);
+      // A record tells of its content: what refuses one refuses the other.
+      if (located !== undefined) {
+        const { size, check } = await content.open(id, signal);
+        await check({ start: 0, end: size }, signal);
+      }
+      if (located?.kind === "item") return await ofItem(located, signal);
+      const { status, body } = await transactions.record(id, signal);
+      if (status !== 200) throw new Failure("not_found", { id, status });
+      return body;
+    },
+  };
+}
+
+/** Fields that a data item has no counterpart of are as in a transaction without them. */
+function writeItemRecord(header: ItemHeader): string {
+  const { id, anchor, owner, tags, target, signature } = header;
+  return writeJson({
+    format: 2,
+    id,
+    last_tx: anchor,
+    owner: encodeBase64url(owner),
+    tags: tags.map(({ name, value }) => ({ name: encodeText(name), value: encodeText(value) })),
+    target,
+    quantity: "0",
+    data: "",
+    data_tree: [],
+    data_root: "",
+    reward: "0",
+    signature: encodeBase64url(signature),
+  });
+}
+
+function encodeText(text: string): string {
+  return encodeBase64url(utf8Bytes(text));
+}

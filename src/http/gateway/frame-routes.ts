@@ -1,0 +1,81 @@
+/**
+ * The social frame: `GET` and `POST /local/social/frame/{id}`, the transaction's record or its content, as the
+ * reader accepts.
+ * Source: specification 4A "Social frame"; contract.md §3 "Frame".
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { isId } from "../../arweave/id.ts";
+import { Failure } from "../../failures.ts";
+import type { Frames } from "../../gateway/frames.ts";
+import { asksForServiceWorker } from "../../gateway/isolation.ts";
+import { jsonTextAnswer } from "../answers.ts";
+import { readBody, readJsonBody } from "../body.ts";
+import { sandboxWithScripts } from "../content-headers.ts";
+import { readFetchFacts } from "../fetch-facts.ts";
+import { bareMediaType } from "../header-values.ts";
+import type { ContentSender, Sending } from "./content-sender.ts";
+
+/** What the routes ask. */
+export type FrameRoutesOptions = Readonly<{ frames: Frames; sender: ContentSender }>;
+
+/** Both spellings: the neutral word, and the one that deployed clients send. */
+const paths = ["/local/social/frame/:id", "/local/farcaster/frame/:id"] as const;
+
+/** Largest body of a frame response. Bytes. Source: contract.md §1. */
+const bodyBytesMax = 64 * 2 ** 10;
+
+const idShape = /^[A-Za-z0-9_-]{43}$/;
+
+/** Creates the routes. */
+export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyElysia {
+  const answer = async (text: string, request: Request): Promise<Response> => {
+    if (!idShape.test(text)) throw new Failure("invalid_id", { id: text });
+    if (!isId(text)) throw new Failure("not_found", { id: text });
+    if (wantsRecord(request.headers.get("accept")))
+      return jsonTextAnswer(await frames.record(text, request.signal), 200, { Vary: "Accept" });
+    if (asksForServiceWorker(readFetchFacts(request.headers)))
+      throw new Failure("service_worker_refused", { id: text });
+    const sending: Sending = {
+      address: { kind: "content", id: text, path: "", raw: false, changing: false },
+      // A frame is shown inside of others: what runs in it gets an origin of its own, wherever it is asked for.
+      policy: { sandbox: sandboxWithScripts, variesByDestination: false },
+      key: `@frame ${text}`,
+      dress: (headers) => headers.append("Vary", "Accept"),
+    };
+    return request.method === "GET"
+      ? await sender.send(request, sending)
+      : await sender.sendWhole(request, sending, 200);
+  };
+
+  const routes = new Elysia({ strictPath: true });
+  for (const path of paths.flatMap((each) => [each, `${each}/`] as const)) {
+    routes.get(path, ({ params, request }) => answer(params.id, request));
+    routes.post(
+      path,
+      async ({ params, request }) => {
+        await takeBody(request);
+        return await answer(params.id, request);
+      },
+      { parse: "none" },
+    );
+  }
+  return routes;
+}
+
+/** What a frame response says changes nothing here; that it says it in the agreed form is all that is asked. */
+async function takeBody(request: Request): Promise<void> {
+  const type = bareMediaType(request.headers.get("content-type") ?? "");
+  if (type !== "application/json" || request.headers.get("content-length") === "0")
+    await readBody(request, bodyBytesMax);
+  else await readJsonBody(request, bodyBytesMax);
+}
+
+/** Whether a reader takes the record: one that names no type, or names JSON. */
+function wantsRecord(accept: string | null): boolean {
+  const types = (accept ?? "")
+    .split(",")
+    .map(bareMediaType)
+    .filter((type) => type !== "" && type !== "*/*");
+  return types.length === 0 || types.some((type) => type === "application/json" || type.endsWith("+json"));
+}
