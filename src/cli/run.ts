@@ -34,7 +34,9 @@ export async function runCommandLine(
     }
     const [name = "", ...rest] = words;
     // citty drops what a sub-command of a command answers, and with it the exit code.
-    const { result } = await runCommand(await commandNamed(root, name), { rawArgs: shieldNames(rest) });
+    const command = await commandNamed(root, name);
+    const rawArgs = shieldNames(rest, await valuedOptions(command));
+    const { result } = await runCommand(command, { rawArgs });
     return typeof result === "number" ? result : exitCodes.done;
   } catch (error) {
     return report(error);
@@ -211,6 +213,12 @@ async function commandNamed(root: CommandDef, name: string): Promise<CommandDef<
   const command = await resolved<CommandDef<ArgsDef> | undefined>(subCommands[name]);
   if (command === undefined) throw misuse(`${name} is not a command`);
   return command;
+}
+
+/** The options of a command that take a value. */
+async function valuedOptions({ args }: CommandDef<ArgsDef>): Promise<string[]> {
+  const defined = Object.entries((await resolved(args)) ?? {});
+  return defined.filter(([, { type }]) => type === "string").map(([name]) => name);
 }
 
 async function resolved<Value>(

@@ -42,8 +42,10 @@ const noBytes: Uint8Array = new Uint8Array(0);
 /** Verifies. What the gateway does not give is a verification that came to nothing, not an error. */
 export async function verifyAtGateway(question: GatewayQuestion, signal: AbortSignal): Promise<Verification> {
   const { id } = question;
+  const open: string[] = [];
   try {
     const first = await firstProof(question, signal);
+    if (first.block === undefined) open.push("it is in no block yet");
     const { size } = first;
     const end = Math.min(question.range?.end ?? size, size);
     const range = { start: question.range?.start ?? 0, end };
@@ -52,7 +54,7 @@ export async function verifyAtGateway(question: GatewayQuestion, signal: AbortSi
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     const reason = String(error.facts["reason"] ?? error.message);
-    const facts = { id, steps: [], trusted: [], open: [] };
+    const facts = { id, steps: [], trusted: [], open };
     // What cannot be read was an answer; what did not come was none.
     return error.code === "malformed_input"
       ? { ...facts, outcome: "refused", fault: { step: "proof", reason } }

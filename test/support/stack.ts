@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { takeFolder } from "../../src/cli/folder-lock.ts";
 import { type OpenGateway, openGateway } from "../../src/cli/open-gateway.ts";
 import { readConfig } from "../../src/config.ts";
-import type { Devnet } from "../../src/devnet/devnet.ts";
+import type { Devnet, DevnetOptions } from "../../src/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { openTestDevnet, serve, type TestNode } from "../devnet/support.ts";
@@ -32,7 +32,10 @@ export type Stack = Readonly<{
 const settleMsMax = 20_000;
 
 /** Opens a chain, a node and a gateway on free ports. `environment` is added to the settings. */
-export async function openStack(environment: Readonly<Record<string, string>> = {}): Promise<Stack> {
+export async function openStack(
+  environment: Readonly<Record<string, string>> = {},
+  chain: Partial<DevnetOptions> = {},
+): Promise<Stack> {
   const lines: Record<string, unknown>[] = [];
   const log = createLog({
     level: "debug",
@@ -40,7 +43,7 @@ export async function openStack(environment: Readonly<Record<string, string>> = 
     clock: Date.now,
     write: (line) => lines.push(JSON.parse(line)),
   });
-  const devnet = await openTestDevnet();
+  const devnet = await openTestDevnet(chain);
   const node = serve(devnet);
   const folder = mkdtempSync(join(tmpdir(), "cairn-stack-"));
   const nodeUrl = `http://127.0.0.1:${node.port}`;

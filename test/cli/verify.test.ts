@@ -1,0 +1,306 @@
+/**
+ * `cairn verify`: at gateways that tell the truth and at others, from files, and as a process with its exit codes.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { readBlock } from "../../src/arweave/block.ts";
+import type { Anchor } from "../../src/arweave/proof-verify.ts";
+import { openHttp } from "../../src/chain/http.ts";
+import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
+import { shieldNames } from "../../src/cli/words.ts";
+import type { ByteSpan } from "../../src/lib/range.ts";
+import { askProof, openProofChain } from "../http/proof-chain.ts";
+import { repositoryRoot } from "../support/program.ts";
+
+const chain = await openProofChain();
+const gateway = chain.url();
+const http = openHttp({ firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 });
+const folder = mkdtempSync(join(tmpdir(), "cairn-verify-"));
+const block = readBlock(await (await chain.stack.node.get("/block/height/1")).text());
+const otherBlock = readBlock(await (await chain.stack.node.get("/block/height/2")).text());
+
+/** What a gateway in between makes of an answer. */
+type Lie = (path: string, answer: Response, body: Uint8Array<ArrayBuffer>) => Response | undefined;
+
+let lie: Lie = () => undefined;
+const liar = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  fetch: async (request) => {
+    const { pathname, search } = new URL(request.url);
+    const range = request.headers.get("range");
+    const answer = await fetch(`${gateway}${pathname}${search}`, {
+      headers: range === null ? {} : { range },
+    });
+    const body = await answer.bytes();
+    return lie(pathname + search, answer, body) ?? new Response(body, answer);
+  },
+});
+
+afterAll(async () => {
+  http.close();
+  await liar.stop(true);
+  rmSync(folder, { recursive: true, force: true });
+  await chain.stack.close();
+});
+
+function verify(
+  id: string,
+  range?: ByteSpan,
+  at = gateway,
+  anchor: Anchor = { kind: "hash", hash: block.hash },
+) {
+  const question = { id: id as typeof chain.deep.id, anchor, http, gateway: at, range };
+  return verifyAtGateway(question, AbortSignal.timeout(60_000));
+}
+
+describe("at a gateway", () => {
+  test.each([
+    ["a transaction", chain.chunked, undefined],
+    ["a part of one", chain.chunked, { start: 262_000, end: 263_000 }],
+    ["a part that reaches beyond the end", chain.chunked, { start: 530_000, end: 10_000_000 }],
+    ["a transaction of format 1", chain.first, undefined],
+    ["a part of one of format 1", chain.first, { start: 5, end: 6 }],
+    ["a transaction without data", chain.transfer, undefined],
+    ["an item", chain.small, undefined],
+    ["an item without content", chain.empty, undefined],
+    ["an item three bundles down", chain.deep, undefined],
+    ["a part of one", chain.deep, { start: 1, end: 4 }],
+    ["an item larger than one proof can be about", chain.long, undefined],
+    ["a part of it", chain.long, { start: 9_000_000, end: 9_000_100 }],
+    ["a part of it that is too large as well", chain.long, { start: 3, end: 17 * 2 ** 20 - 3 }],
+  ] as const)("%s is proven", async (_name, { id, bytes }, range) => {
+    const verification = await verify(id, range);
+    expect(verification).toMatchObject({ outcome: "proven", size: bytes.length, open: [] });
+    expect(verification.fault).toBeUndefined();
+    const end = Math.min(range?.end ?? bytes.length, bytes.length);
+    expect(verification.range).toEqual({ start: range?.start ?? 0, end });
+    expect(verification.trusted).toEqual([`the block hash that was given: ${block.hash}`]);
+  });
+
+  test("what is in no block yet is not proven", async () => {
+    const signed = await verify(chain.pendingFirst.id);
+    expect([signed.outcome, signed.open]).toEqual(["signed", ["it is in no block yet"]]);
+    // Its chunks have no place at which nodes could be asked for them.
+    const { outcome, open } = await verify(chain.pending.id);
+    expect([outcome, open]).toEqual(["unavailable", ["it is in no block yet"]]);
+  });
+
+  test("another block's hash proves nothing", async () => {
+    const anchor = { kind: "hash", hash: otherBlock.hash } as const;
+    expect(await verify(chain.deep.id, undefined, gateway, anchor)).toMatchObject({
+      fault: { step: "block" },
+    });
+  });
+
+  test.each([
+    ["A".repeat(43), "it answered 404"],
+    [chain.small.id, "connect"],
+  ])("no proof is none: %p %p", async (id, reason) => {
+    const at = reason === "connect" ? "http://127.0.0.1:1" : gateway;
+    const verification = await verify(id, undefined, at);
+    expect(verification.outcome).toBe("unavailable");
+    expect(verification.fault?.reason).toContain(reason);
+  });
+});
+
+describe("at a gateway that lies", () => {
+  const raw = (change: (body: Uint8Array<ArrayBuffer>) => Uint8Array<ArrayBuffer>): Lie => {
+    return (path, { status, headers }, body) =>
+      path.startsWith("/raw/")
+        ? new Response(change(body), {
+            status,
+            headers: status === 206 ? { "content-range": headers.get("content-range") ?? "" } : {},
+          })
+        : undefined;
+  };
+  const proof = (change: (proof: Record<string, never>, path: string) => unknown): Lie => {
+    return (path, { status }, body) =>
+      path.startsWith("/svc/proof/") && status === 200
+        ? Response.json(change(JSON.parse(new TextDecoder().decode(body)), path))
+        : undefined;
+  };
+  const flipped = (at: number) => (body: Uint8Array<ArrayBuffer>) => {
+    const other = new Uint8Array(body);
+    other[at] = (other[at] ?? 0) ^ 1;
+    return other;
+  };
+  const { long, chunked, deep } = chain;
+  const part = { start: 9_000_000, end: 9_000_100 };
+
+  test.each<[string, string, ByteSpan | undefined, Lie, string]>([
+    ["about a byte of an item", deep.id, undefined, raw(flipped(3)), "chunk"],
+    ["about a byte of a transaction", chunked.id, undefined, raw(flipped(300_000)), "chunk"],
+    ["about a byte of the first of two parts", long.id, undefined, raw(flipped(100)), "chunk"],
+    ["about a byte of the second of two parts", long.id, undefined, raw(flipped(17_500_000)), "chunk"],
+    ["about a byte beside a part of an item", long.id, part, raw(flipped(100)), "signature"],
+    ["about a byte behind a part of an item", long.id, part, raw(flipped(17_000_000)), "signature"],
+    ["with fewer bytes", deep.id, undefined, raw((body) => body.subarray(0, -1)), "fewer bytes"],
+    ["with more bytes", deep.id, undefined, raw((body) => new Uint8Array([...body, 1])), "more bytes"],
+    ["with the whole for a part", chunked.id, { start: 1, end: 9 }, whole(), "200 to the content"],
+    ["about the size", deep.id, undefined, proof((each) => ({ ...each, size: 18 })), "range"],
+    [
+      "about the range",
+      deep.id,
+      { start: 0, end: 9 },
+      proof((each) => ({ ...each, range: { start: 0, end: 8 } })),
+      "another range",
+    ],
+    [
+      "about the id",
+      deep.id,
+      undefined,
+      proof((each) => ({ ...each, id: chunked.id })),
+      "the proof is about",
+    ],
+    ["with something that is no proof", deep.id, undefined, proof(() => []), "no JSON object"],
+    ["with an endless refusal", chunked.id, undefined, tooLarge(), "even one byte"],
+  ])("%s, nothing is proven", async (_name, id, range, told, reason) => {
+    lie = told;
+    const verification = await verify(id, range, `http://127.0.0.1:${liar.port}`);
+    lie = () => undefined;
+    expect(["refused", "unavailable"]).toContain(verification.outcome);
+    expect(JSON.stringify(verification.fault)).toContain(reason);
+  });
+
+  test("about the second part's place, nothing is proven", async () => {
+    lie = proof((each, path) =>
+      path.includes("range=16777216") ? { ...each, kind: "data_item", items: [] } : each,
+    );
+    const verification = await verify(long.id, undefined, `http://127.0.0.1:${liar.port}`);
+    lie = () => undefined;
+    expect(verification.fault?.reason).toContain("two parts are not about the same place");
+  });
+
+  function whole(): Lie {
+    return (path, _answer, body) => (path.startsWith("/raw/") ? new Response(body) : undefined);
+  }
+
+  function tooLarge(): Lie {
+    return (path) => (path.startsWith("/svc/proof/") ? new Response("", { status: 413 }) : undefined);
+  }
+});
+
+describe("as a process", () => {
+  const file = (name: string, content: string | Uint8Array) => {
+    const path = join(folder, name);
+    writeFileSync(path, content);
+    return path;
+  };
+  const run = async (...words: string[]) => {
+    const child = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), "verify", ...words], {
+      cwd: folder,
+      env: { PATH: "" },
+      stdout: "pipe",
+      stderr: "pipe",
+    });
+    const [out, errors, code] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+      child.exited,
+    ]);
+    return { out, errors, code };
+  };
+  const { deep, long } = chain;
+
+  test("says step by step what is proven, and what was believed", async () => {
+    const { out, errors, code } = await run(deep.id, "--gateway", gateway, "--tx-root", block.txRoot);
+    expect({ errors, code }).toEqual({ errors: "", code: 0 });
+    const names = out.split("\n").map((line) => line.slice(0, 14).trim());
+    expect(out).toStartWith(`proven: ${deep.id}, all 19 bytes\n`);
+    expect(names.slice(1, -1)).toEqual([
+      ...["block", "transaction", "place", "chunks", "bundles", "bundles", "bundles", "signature"],
+      ...["trusted", "trusted"],
+    ]);
+  });
+
+  test("works from files, with a block header given by hand, and without a network", async () => {
+    const proof = file("proof.json", await askProof(gateway, deep.id));
+    const part = file("part.json", await askProof(gateway, long.id, "9000000-9000099"));
+    const data = file("data", deep.bytes);
+    const wrong = file("wrong", new Uint8Array(deep.bytes).fill(7, 2, 3));
+    const header = file("block.json", block.text);
+    const other = file("other.json", otherBlock.text);
+    const proven = await run(deep.id, "--proof", proof, "--data", data, "--block", header, "--json");
+    expect(proven.code).toBe(0);
+    expect(JSON.parse(proven.out)).toMatchObject({
+      outcome: "proven",
+      trusted: [`the block header that was given: block 1, hash ${block.hash}`],
+    });
+    const all = file("all", long.bytes);
+    const some = file("some", long.bytes.subarray(9_000_000, 9_000_100));
+    const results = [
+      await run(deep.id, "--proof", proof, "--data", wrong, "--json"),
+      await run(deep.id, "--proof", proof, "--data", data, "--block", other, "--json"),
+      await run(long.id, "--proof", part, "--data", some, "--block", header, "--json"),
+      await run(long.id, "--proof", part, "--data", all, "--block", header, "--json"),
+    ];
+    expect(results.map(({ code, out }) => [code, JSON.parse(out).outcome])).toEqual([
+      [1, "refused"],
+      [1, "refused"],
+      [1, "placed"],
+      [0, "proven"],
+    ]);
+  }, 30_000);
+
+  test.each([
+    [[], "ID"],
+    [["x"], "is no id"],
+    [[deep.id], "give --gateway"],
+    [[deep.id, "--gateway", "ftp://a"], "--gateway must be"],
+    [[deep.id, "--proof", "a"], "go together"],
+    [[deep.id, "--proof", "a", "--data", "b"], "cannot be read"],
+    [[deep.id, "--gateway", "http://a", "--proof", "a", "--data", "b"], "is not asked"],
+    [[deep.id, "--gateway", "http://a", "--block-hash", "a"], "is no block hash"],
+    [[deep.id, "--gateway", "http://a", "--tx-root", "a"], "is no tx_root"],
+    [[deep.id, "--gateway", "http://a", "--block", "none"], "cannot be read"],
+    [[deep.id, "--gateway", "http://a", "--block", "a", "--tx-root", "b"], "give one of"],
+    [[deep.id, "--gateway", "http://a", "--range", "9-1"], "--range must be"],
+    [[deep.id, "--gateway", "http://a", "--blockhash", "a"], "is no option"],
+  ])("%p is a misuse", async (words, reason) => {
+    const { errors, code } = await run(...words);
+    expect(code).toBe(2);
+    expect(errors).toContain(reason);
+  });
+
+  test("a file that is no proof is a misuse, and says why", async () => {
+    const { errors, code } = await run(
+      deep.id,
+      "--proof",
+      file("none.json", "{}"),
+      "--data",
+      file("none", ""),
+    );
+    expect([code, errors]).toEqual([2, expect.stringContaining("version is not 1")]);
+  });
+});
+
+describe("names that begin with a dash", () => {
+  const id = `-${"a".repeat(42)}`;
+  const hash = `-${"b".repeat(63)}`;
+  test.each([
+    [[id], ["--", id]],
+    [
+      [id, "--json"],
+      ["--json", "--", id],
+    ],
+    [
+      ["--json", id],
+      ["--json", "--", id],
+    ],
+    [
+      ["--block-hash", hash, id, "--gateway", "http://a"],
+      [`--block-hash=${hash}`, "--gateway", "http://a", "--", id],
+    ],
+    [["-h"], ["-h"]],
+    [
+      ["a", "--gateway", "b"],
+      ["a", "--gateway", "b"],
+    ],
+  ])("%p are read as %p", (words, wanted) => {
+    expect(shieldNames(words, ["gateway", "block-hash"])).toEqual(wanted);
+  });
+});

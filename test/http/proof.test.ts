@@ -1,0 +1,420 @@
+/**
+ * Proofs of a real gateway over a real chain: what each of them shows, and that nothing else passes for one.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { readBlock } from "../../src/arweave/block.ts";
+import { writeBundle } from "../../src/arweave/bundle.ts";
+import { proofFields, proofRangeSizeMax, readProof } from "../../src/arweave/proof.ts";
+import type { Anchor } from "../../src/arweave/proof-verify.ts";
+import { failures } from "../../src/failures.ts";
+import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+import { ecdsa } from "../devnet/support.ts";
+import { wire } from "../support/gateway-server.ts";
+import { createChance, mutationSeed } from "../support/mutate.ts";
+import { askProof, bundleTags, check, openProofChain, type Planted, postChunked } from "./proof-chain.ts";
+import { everyByte, everyLeaf, type Json } from "./proof-damage.ts";
+
+const chain = await openProofChain();
+const url = chain.url();
+afterAll(chain.stack.close);
+
+/** What the node, and not the gateway, says of a block. */
+const blockText = async (height: number) => (await chain.stack.node.get(`/block/height/${height}`)).text();
+const block = readBlock(await blockText(1));
+const otherBlock = readBlock(await blockText(2));
+
+const anchors: readonly (readonly [string, Anchor, RegExp])[] = [
+  ["nothing", { kind: "none" }, /nobody but the gateway says so/],
+  ["the block's hash", { kind: "hash", hash: block.hash }, /block hash that was given/],
+  ["the block's header", { kind: "block", text: block.text }, /block header that was given/],
+  ["the block's tx_root", { kind: "tx root", txRoot: bytesOf(block.txRoot) }, /tx_root that was given/],
+];
+
+const subjects: readonly (readonly [string, Planted, readonly string[]])[] = [
+  ["a transaction of several chunks with a halved tail", chain.chunked, ["chunks"]],
+  ["a transaction that is a bundle", chain.bundle, ["chunks"]],
+  ["a transaction of format 1", chain.first, ["chunks"]],
+  ["a data item", chain.small, ["chunks", "bundles", "signature"]],
+  ["an item over several chunks", chain.wide, ["chunks", "bundles", "signature"]],
+  ["an item without content", chain.empty, ["chunks", "bundles", "signature"]],
+  ["an item that is a bundle", chain.nested, ["chunks", "bundles", "signature"]],
+  ["an item in a bundle in a bundle", chain.note, ["chunks", "bundles", "bundles", "signature"]],
+  ["an item three bundles down", chain.deep, ["chunks", "bundles", "bundles", "bundles", "signature"]],
+];
+
+describe("a proof", () => {
+  for (const [name, planted, steps] of subjects) {
+    test.each(anchors)(`of ${name} holds for one who believes %s`, async (_name, anchor, belief) => {
+      const verdict = check(planted, await askProof(url, planted.id), { anchor });
+      expect(verdict).toMatchObject({ outcome: "proven", fault: undefined, open: [] });
+      expect(verdict.steps.map(({ step }) => step)).toEqual([
+        "block",
+        "transaction",
+        "place",
+        ...steps,
+      ] as never);
+      expect(verdict.trusted.join("\n")).toMatch(belief);
+      expect(verdict.trusted.join("\n").includes("nobody")).toBe(anchor.kind === "none");
+    });
+  }
+
+  test("of a transaction without data holds by the block's list, which a tx_root does not cover", async () => {
+    const text = await askProof(url, chain.transfer.id);
+    expect(check(chain.transfer, text).outcome).toBe("proven");
+    const bare = check(chain.transfer, text, { anchor: { kind: "tx root", txRoot: bytesOf(block.txRoot) } });
+    expect(bare).toMatchObject({
+      outcome: "signed",
+      open: [expect.stringContaining("give the block's hash")],
+    });
+  });
+
+  test("of an item in a transaction of format 1 holds, and says what is not shown of the transaction", async () => {
+    const verdict = check(chain.old, await askProof(url, chain.old.id));
+    expect(verdict.outcome).toBe("proven");
+    expect(verdict.open).toEqual([expect.stringContaining("is of format 1")]);
+  });
+
+  test("of what is in no block yet shows its signature, and says so", async () => {
+    const text = await askProof(url, chain.pending.id);
+    expect(JSON.parse(text)).toMatchObject({ stable: false, block: null, chunks: [] });
+    expect(check(chain.pending, text)).toMatchObject({ outcome: "signed", open: ["it is in no block yet"] });
+    const wrong = new Uint8Array(chain.pending.bytes).fill(1, 7, 8);
+    expect(check(chain.pending, text, { bytes: wrong }).outcome).toBe("refused");
+  });
+
+  test("reads as it was written", async () => {
+    for (const { id } of [chain.deep, chain.first, chain.pending, chain.transfer]) {
+      const text = await askProof(url, id);
+      expect(JSON.stringify(proofFields(readProof(text)))).toBe(text);
+    }
+  });
+});
+
+describe("a proof of a part", () => {
+  const size = chain.chunked.bytes.length;
+  const tail = 262_144 + Math.ceil((size - 262_144) / 2);
+  test.each([
+    ["0-0", 0, 1],
+    ["100-199", 100, 1],
+    ["262143-262144", 262_143, 2],
+    ["0-262143", 0, 1],
+    ["262144-393215", 262_144, 1],
+    [`${tail - 1}-${tail}`, tail - 1, 2],
+    [`${tail}-`, tail, 1],
+    ["-1", size - 1, 1],
+    ["5000-99999999", 5_000, 3],
+    ["bytes=7-9", 7, 1],
+  ])("%s of a transaction is proven by the chunks that it touches", async (range, start, count) => {
+    const text = await askProof(url, chain.chunked.id, range);
+    const proof = readProof(text);
+    expect([proof.range.start, proof.chunks.length]).toEqual([start, count]);
+    expect(check(chain.chunked, text).outcome).toBe("proven");
+    // Whole chunks are not sent again.
+    for (const { start: from, end, bytes } of proof.chunks)
+      expect(bytes === undefined).toBe(proof.range.start <= from && end <= proof.range.end);
+  });
+
+  test.each([
+    ["an item", chain.wide, "signature is over all 300000 bytes"],
+    ["an item three bundles down", chain.deep, "signature is over all 19 bytes"],
+    ["a transaction of format 1", chain.first, "signature is over all of its data"],
+  ])("of %s is proven with all of it, and without only placed", async (_name, planted, reason) => {
+    const text = await askProof(url, planted.id, "3-9");
+    const alone = check(planted, text);
+    expect(alone.outcome).toBe("placed");
+    expect(alone.open.join("\n")).toContain(reason);
+    expect(check(planted, text, { whole: planted.bytes }).outcome).toBe("proven");
+    const forged = new Uint8Array(planted.bytes);
+    forged[1] = (forged[1] ?? 0) ^ 1;
+    expect(check(planted, text, { whole: forged }).outcome).toBe("refused");
+  });
+
+  test("may be asked for by header, and the query wins", async () => {
+    const ask = async (query: string) => {
+      const headers = { range: "bytes=10-19" };
+      return readProof(await (await fetch(`${url}/svc/proof/${chain.small.id}${query}`, { headers })).text())
+        .range;
+    };
+    expect(await ask("")).toEqual({ start: 10, end: 20 });
+    expect(await ask("?range=1-2")).toEqual({ start: 1, end: 3 });
+  });
+});
+
+describe("GET /svc/proof/{id}", () => {
+  test.each([
+    [`${"A".repeat(42)}B`, 404, "Not Found"],
+    ["A".repeat(43), 404, "Not Found"],
+    ["A".repeat(42), 400, "Invalid ID"],
+    [`${chain.small.id}?range=34-`, 416, "Range not satisfiable"],
+    [`${chain.small.id}?range=0-1,4-5`, 400, "Malformed input"],
+    [`${chain.small.id}?range=5-2`, 200, undefined],
+    [`${chain.small.id}?range=x`, 400, "Malformed input"],
+    [`${chain.long.id}`, 413, failures.proof_too_large.message],
+    [`${chain.long.id}?range=0-${proofRangeSizeMax}`, 413, failures.proof_too_large.message],
+    [`${chain.long.id}?range=0-${proofRangeSizeMax - 1}`, 200, undefined],
+  ])("%s is answered %p %p", async (path, status, message) => {
+    const answer = await fetch(`${url}/svc/proof/${path}`);
+    const body = await answer.json();
+    expect([answer.status, message === undefined ? undefined : body]).toEqual([status, message]);
+  });
+
+  test("names its limit", () => {
+    expect(failures.proof_too_large.message).toContain(` ${proofRangeSizeMax} bytes`);
+  });
+
+  test("more than one range in a header is not satisfiable", async () => {
+    const headers = { range: "bytes=0-1,5-6" };
+    expect((await fetch(`${url}/svc/proof/${chain.small.id}`, { headers })).status).toBe(416);
+  });
+
+  test("answers HEAD with the headers of GET, /ar-io as /svc, and 304 to its own tag", async () => {
+    const ask = (method: string, prefix: string, more = "") =>
+      wire(chain.stack.port, `${method} /${prefix}/proof/${chain.tiny.id} HTTP/1.1${more}`);
+    const [get, head, alias] = [await ask("GET", "svc"), await ask("HEAD", "svc"), await ask("GET", "ar-io")];
+    const shown = ({ headers }: typeof get) =>
+      headers.filter(([name]) => !["date", "x-request-id", "connection"].includes(name)).toSorted();
+    expect(get.status).toBe(200);
+    expect(shown(head)).toEqual(shown(get));
+    expect(head.body.length).toBe(0);
+    expect(alias.body.equals(get.body)).toBe(true);
+    const tag = get.headers.find(([name]) => name === "etag")?.[1];
+    expect((await ask("GET", "svc", `\r\nIf-None-Match: ${tag}`)).status).toBe(304);
+    expect((await ask("POST", "svc")).status).toBe(405);
+  });
+
+  test("shows nothing of what is blocked: 451 for it and around it, withheld beside it", async () => {
+    const { moderation } = chain.stack.gateway.sources;
+    const { neighbour, last, small, bundle, nested } = chain;
+    const status = async (id: string, range = "") => (await fetch(`${url}/svc/proof/${id}${range}`)).status;
+    const before = [await status(neighbour.id), await status(bundle.id), await status(last.id)];
+    moderation.block("id", neighbour.id, {});
+    expect(before).toEqual([200, 200, 200]);
+    expect(await status(neighbour.id)).toBe(451);
+    expect(await status(neighbour.id, "?range=0-0")).toBe(451);
+    expect(await status(bundle.id)).toBe(451);
+    expect(await status(bundle.id, "?range=0-100")).toBe(200);
+    for (const planted of [last, small]) {
+      const text = await askProof(url, planted.id);
+      expect(everyChunkOf(text).includes(Buffer.from(neighbour.bytes))).toBe(false);
+    }
+    const withheld = check(last, await askProof(url, last.id));
+    expect(withheld).toMatchObject({ outcome: "signed", fault: undefined });
+    expect(withheld.open.join("\n")).toContain("is not shown whole");
+    expect(check(small, await askProof(url, small.id)).outcome).toBe("proven");
+    moderation.unblock("id", neighbour.id);
+    moderation.block("id", nested.id, {});
+    expect([await status(chain.note.id), await status(chain.deep.id), await status(last.id)]).toEqual([
+      451, 451, 200,
+    ]);
+    moderation.unblock("id", nested.id);
+    moderation.block("id", bundle.id, {});
+    expect([await status(chain.deep.id), await status(last.id)]).toEqual([451, 451]);
+    moderation.unblock("id", bundle.id);
+    moderation.block("hash", encodeBase64url(sha256(chain.deep.bytes)), {});
+    expect([
+      await status(chain.deep.id),
+      await status(chain.deepest.id),
+      await status(chain.note.id),
+    ]).toEqual([451, 451, 200]);
+    moderation.unblock("hash", encodeBase64url(sha256(chain.deep.bytes)));
+    expect(check(chain.deep, await askProof(url, chain.deep.id)).outcome).toBe("proven");
+  });
+});
+
+describe("another block", () => {
+  test.each([
+    ["hash", { kind: "hash", hash: otherBlock.hash }, "not the one that was given"],
+    ["header", { kind: "block", text: otherBlock.text }, "the header is that of block 2"],
+    ["tx_root", { kind: "tx root", txRoot: bytesOf(otherBlock.txRoot) }, "not the one that was given"],
+  ] as const)("given by its %s is refused", async (_name, anchor, reason) => {
+    for (const planted of [chain.deep, chain.chunked, chain.transfer]) {
+      const verdict = check(planted, await askProof(url, planted.id), { anchor });
+      expect(verdict).toMatchObject({ outcome: "refused", fault: { step: "block" } });
+      expect(verdict.fault?.reason).toContain(reason);
+    }
+  });
+
+  test("shown in the place of the right one is refused, whatever is believed", async () => {
+    const proof = JSON.parse(await askProof(url, chain.deep.id));
+    proof.block = { height: 2, hash: otherBlock.hash, text: otherBlock.text };
+    const text = JSON.stringify(proof);
+    expect(check(chain.deep, text).outcome).toBe("refused");
+    const anchor = { kind: "tx root", txRoot: bytesOf(block.txRoot) } as const;
+    expect(check(chain.deep, text, { anchor }).outcome).toBe("refused");
+  });
+});
+
+describe("what is wrong by one", () => {
+  const chance = createChance(mutationSeed);
+  console.log(`seed ${mutationSeed}`);
+
+  /** Damaged proofs that still pass for one, of so many. */
+  const passing = (planted: Planted, damaged: Iterable<readonly [string, string]>) => {
+    const passed: string[] = [];
+    let count = 0;
+    for (const [where, text] of damaged) {
+      count += 1;
+      if (!isRefused(planted, text)) passed.push(where);
+    }
+    return { passed, count };
+  };
+
+  test("every byte of a small proof, flipped, is refused", async () => {
+    const { passed, count } = passing(
+      chain.tiny,
+      everyByte(JSON.parse(await askProof(url, chain.tiny.id)), () => true),
+    );
+    expect(passed).toEqual([]);
+    expect(count).toBeGreaterThan(1_000);
+  });
+
+  test.each([
+    ["a transaction with a halved tail", chain.chunked, "", 5_000],
+    ["a part of it", chain.chunked, "262143-262144", 4],
+    ["a transaction of format 1", chain.first, "", 2_000],
+    ["an item three bundles down", chain.deep, "", 6],
+    ["an item over chunks", chain.wide, "", 6],
+  ])("bytes of a proof of %s, taken by the seed, are refused", async (_name, planted, range, part) => {
+    const text = await askProof(url, planted.id, range);
+    const { passed, count } = passing(
+      planted,
+      everyByte(JSON.parse(text), () => chance.below(10_000) < part),
+    );
+    expect(passed).toEqual([]);
+    expect(count).toBeGreaterThan(50);
+  });
+
+  test.each([
+    ["an item", chain.tiny],
+    ["an item three bundles down", chain.deep],
+    ["a transaction", chain.chunked],
+    ["a transaction of format 1", chain.first],
+  ])("every number, id and hash of a proof of %s is refused when it is another", async (_name, planted) => {
+    const proof = JSON.parse(await askProof(url, planted.id));
+    const apart = (path: string) => path === "stable" || path.endsWith(".text");
+    const { passed, count } = passing(planted, everyLeaf(proof, apart));
+    expect(passed).toEqual([]);
+    expect(count).toBeGreaterThan(10);
+  });
+
+  test("every field of the block and of the transaction is refused when it is another", async () => {
+    const proof = JSON.parse(await askProof(url, chain.tiny.id));
+    for (const part of ["block", "transaction"] as const) {
+      const texts = [...everyLeaf(JSON.parse(proof[part].text), () => false)].map(
+        ([where, text]): [string, string] => [
+          `${part}.${where}`,
+          JSON.stringify({ ...proof, [part]: { ...proof[part], text } }),
+        ],
+      );
+      const { passed, count } = passing(chain.tiny, texts);
+      expect(passed).toEqual([]);
+      expect(count).toBeGreaterThan(8);
+    }
+  });
+
+  test("every byte of the content, flipped, is refused", async () => {
+    const text = await askProof(url, chain.tiny.id);
+    for (const at of chain.tiny.bytes.keys()) {
+      const bytes = new Uint8Array(chain.tiny.bytes);
+      bytes[at] = (bytes[at] ?? 0) ^ (1 << chance.below(8));
+      expect(check(chain.tiny, text, { bytes }).outcome).toBe("refused");
+    }
+  });
+});
+
+describe("what is made up", () => {
+  test("a header of the first format, shown with its data, proves no other bytes", async () => {
+    const proof = JSON.parse(await askProof(url, chain.first.id));
+    const { text, data_at: at } = proof.transaction;
+    const data = Buffer.from(chain.first.bytes).toString("base64url");
+    const whole = { ...proof.transaction, text: text.slice(0, at) + data + text.slice(at), data_at: null };
+    const bare = { ...proof, transaction: { ...whole, data_root: "", place: null }, chunks: [], block: null };
+    const forged = new Uint8Array(chain.first.bytes).fill(7, 9, 10);
+    expect(check(chain.first, JSON.stringify(bare)).outcome).toBe("signed");
+    expect(check(chain.first, JSON.stringify(bare), { bytes: forged }).outcome).toBe("refused");
+    expect(
+      check(chain.first, JSON.stringify({ ...bare, block: proof.block }), { bytes: forged }).outcome,
+    ).toBe("refused");
+  });
+
+  test("a header copied before other bytes makes a place at most, and never a proof", async () => {
+    const { tiny, stack } = chain;
+    const header = tiny.item.subarray(0, tiny.item.length - tiny.bytes.length);
+    const bytes = new Uint8Array(tiny.bytes).fill(0x21, 4, 5);
+    const forged = Buffer.concat([header, bytes]);
+    const bundle = await postChunked(stack.devnet, ecdsa, writeBundle([forged]), bundleTags);
+    await stack.devnet.mine(1);
+    await stack.settled();
+    const honest = JSON.parse(await askProof(url, tiny.id));
+    const shown = JSON.parse(await askProof(url, bundle.id));
+    const dataStart = 96 + header.length;
+    const item = { ...honest.items[0], parent: bundle.id, entry: { index: 0, count: 1 }, start: 96 };
+    const proof = (start: number, end: number) =>
+      JSON.stringify({
+        ...{ ...honest, ...shown, id: tiny.id, kind: "data_item", size: bytes.length, range: { start, end } },
+        items: [{ ...item, data_start: dataStart, end: dataStart + bytes.length }],
+        signature: honest.signature,
+        chunks: [{ ...shown.chunks[0], chunk: encodeBase64url(bundle.bytes) }],
+      });
+    const part = { bytes: bytes.subarray(3, 9) };
+    expect(check(tiny, proof(3, 9), part)).toMatchObject({ outcome: "placed", fault: undefined });
+    expect(check(tiny, proof(3, 9), { ...part, whole: bytes })).toMatchObject({
+      fault: { step: "signature" },
+    });
+    expect(check(tiny, proof(3, 9), { ...part, whole: tiny.bytes })).toMatchObject({ outcome: "refused" });
+    expect(check(tiny, proof(0, bytes.length), { bytes })).toMatchObject({ fault: { step: "signature" } });
+    expect(check(tiny, proof(0, bytes.length))).toMatchObject({ fault: { step: "chunks" } });
+  });
+
+  test("a proof of something else proves nothing, nor one that is about no bytes", async () => {
+    const text = await askProof(url, chain.deep.id);
+    expect(check(chain.small, text).outcome).toBe("refused");
+    const nothing = { ...JSON.parse(text), range: { start: 3, end: 3 } };
+    expect(check(chain.deep, JSON.stringify(nothing))).toMatchObject({
+      outcome: "refused",
+      fault: { reason: "the proof is about no bytes" },
+    });
+  });
+
+  test.each<[string, (proof: Record<string, Json>) => Record<string, Json>]>([
+    ["without its block", (proof) => ({ ...proof, block: null })],
+    ["without its chunks", (proof) => ({ ...proof, chunks: [] })],
+    [
+      "without its path",
+      (proof) => ({ ...proof, transaction: { ...(proof["transaction"] as object), place: null } }),
+    ],
+  ])("a proof %s shows the signature alone", async (_name, without) => {
+    for (const planted of [chain.deep, chain.chunked, chain.first]) {
+      const verdict = check(planted, JSON.stringify(without(JSON.parse(await askProof(url, planted.id)))));
+      expect(verdict.outcome).toBe("signed");
+      expect(verdict.open.length).toBeGreaterThan(0);
+    }
+  });
+});
+
+function isRefused(planted: Planted, text: string): boolean {
+  try {
+    return (
+      check(planted, text, { bytes: planted.bytes.subarray(...rangeOf(text, planted)) }).outcome === "refused"
+    );
+  } catch {
+    return true; // it could not even be read
+  }
+}
+
+/** The right bytes for the range as it was before it was damaged: that of the whole, unless the proof is of a part. */
+function rangeOf(text: string, planted: Planted): [number, number] {
+  const { start, end } = JSON.parse(text).range;
+  const isPart = Math.abs(end - start) < planted.bytes.length - 1;
+  return isPart ? [start, end] : [0, planted.bytes.length];
+}
+
+function everyChunkOf(text: string): Buffer {
+  return Buffer.concat(readProof(text).chunks.map(({ bytes }) => bytes ?? new Uint8Array(0)));
+}
+
+function bytesOf(text: string): Uint8Array {
+  return decodeBase64url(text) ?? new Uint8Array(0);
+}
