@@ -202,6 +202,21 @@ describe("readItemFrame", () => {
   });
 });
 
+test.each(["ethereum", "typedEthereum", "kyve"])(
+  "an item of %s is valid under two ids, one for each spelling of its parity, and says the same under both",
+  (name) => {
+    const signer = signers.find(({ scheme }) => scheme.name === name);
+    if (signer === undefined) throw new Error("every scheme has a signer");
+    const item = createDataItem(fields, signer);
+    const last = 2 + signer.scheme.signatureSize - 1;
+    const checked = Array.from({ length: 256 }, (_, byte) => checkItem(item.with(last, byte), "strict"));
+    const valid = checked.filter((one) => one.kind === "item");
+    expect(valid).toHaveLength(2);
+    expect(new Set(valid.map(({ header }) => header.id)).size).toBe(2);
+    expect(new Set(valid.map(({ message }) => message.toHex())).size).toBe(1);
+  },
+);
+
 describe("createItemHash", () => {
   test("gives the deep hash of the item's fields and the payload's SHA-256, however the payload is cut", () => {
     const data = new Uint8Array(5_000).map((_, index) => index * 7);

@@ -1,6 +1,11 @@
 /**
  * Signature type 3: ECDSA over secp256k1 of an Ethereum personal message; also the rules of type 101.
- * Source: EIP-191 (version 0x45), EIP-55 (address spelling), EIP-2 (low S).
+ *
+ * A signature's last byte is its parity, and wallets write it as 0 and 1 or as 27 and 28. Both are valid, so that a
+ * signature has two spellings, and an item of type 3, 7 or 101 may stand on the chain under two ids; nobody needs the
+ * key for the second. Every other last byte, and a high S, is refused: published libraries do not look at the byte,
+ * which gives them 256 ids. Who pays or counts by item must take the two for one (same owner, same deep hash).
+ * Source: reference/upload.md §0.5, §3 "Rules for ours"; EIP-191 (version 0x45), EIP-55 (address), EIP-2 (low S).
  * @module
  */
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
@@ -33,10 +38,7 @@ export function createEthereumSigner(privateKey: Uint8Array): Signer {
   };
 }
 
-/**
- * Checks a personal-message signature whose signer is recovered from it. The last byte takes part: if it did
- * not, one item would have 256 ids. Both 0/1 and 27/28 stand for the parity, as wallets write either.
- */
+/** Checks a personal-message signature, whose signer is recovered from it. */
 export function verifyEthereum(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict {
   if (owner[0] !== 4) return invalid("the owner is no uncompressed secp256k1 key");
   const signer = recoverSigner(personalMessageHash(message), signature);
@@ -47,7 +49,7 @@ export function verifyEthereum(message: Uint8Array, owner: Uint8Array, signature
 }
 
 /**
- * Recovers who signed a hash: the 65-byte key, or a reason as text.
+ * Recovers who signed a hash, by the rules of this file: the 65-byte key, or a reason as text.
  *
  * @param hash - 32 bytes.
  * @param signature - 65 bytes: r, s, v.
