@@ -14,7 +14,7 @@ import { Failure } from "../failures.ts";
 export type PoolOptions = Readonly<{
   /** Name of the file in `workers/`, without its ending, or a file of its own; the exported functions are the jobs. */
   entry: WorkerEntry | URL;
-  /** Most threads that run at once; one keeps state that only one thread may own. */
+  /** Most threads that run at once. One thread carries jobs out in the order in which they were handed over. */
   threads: number;
   /** Most jobs that wait; one more is refused with Failure `busy`. */
   queueMax: number;
@@ -66,6 +66,7 @@ export function openPool(options: PoolOptions): Pool {
     recordTiming: false,
   });
 
+  const inTurn = createTurnstile();
   let open = 0;
   let lastThreadError: unknown;
   // A thread that fails without a job (it could not load, say) has nobody else to tell.
@@ -79,12 +80,10 @@ export function openPool(options: PoolOptions): Pool {
     open += 1;
     const timeout = AbortSignal.timeout(options.timeoutMs);
     const signal = jobOptions.signal === undefined ? timeout : AbortSignal.any([timeout, jobOptions.signal]);
+    const start = (): Promise<Answer> =>
+      piscina.run(job, { name, signal, transferList: transferList(jobOptions.transfer ?? []) });
     try {
-      return await piscina.run(job, {
-        name,
-        signal,
-        transferList: transferList(jobOptions.transfer ?? []),
-      });
+      return await (options.threads === 1 ? inTurn(start) : start());
     } catch (error) {
       if (jobOptions.signal?.aborted === true) throw jobOptions.signal.reason;
       throw explain(error, { entry: String(options.entry), name, hung: timeout.aborted, lastThreadError });
@@ -97,6 +96,19 @@ export function openPool(options: PoolOptions): Pool {
     run,
     load: () => ({ open, threads: piscina.threads.length }),
     close: () => piscina.close({ force: false }),
+  };
+}
+
+/**
+ * Starts one job after the other has ended. piscina keeps jobs that can be aborted in a line of its own and may put
+ * one that finds no thread behind the others (seen: a block handed to the writer before the one below it).
+ */
+function createTurnstile(): <Answer>(start: () => Promise<Answer>) => Promise<Answer> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (start) => {
+    const job = last.then(start, start);
+    last = job;
+    return job;
   };
 }
 

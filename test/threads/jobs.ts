@@ -22,3 +22,11 @@ export function refuse(job: { reason: string }): never {
 export function size(job: { bytes: Uint8Array }): number {
   return job.bytes.length;
 }
+
+let count = 0;
+
+/** How many times this thread was asked. */
+export function next(): number {
+  count += 1;
+  return count;
+}

@@ -51,6 +51,20 @@ describe("pool", () => {
     expect(await failureOf(job)).toBe("Error: left");
   });
 
+  test("one thread carries jobs out in the order in which they were handed over", async () => {
+    const single = openPool({
+      entry: new URL("./jobs.ts", import.meta.url),
+      threads: 1,
+      queueMax: 1_000,
+      timeoutMs: 10_000,
+      idleMs: 10_000,
+    });
+    const count = 500;
+    const numbers = await Promise.all(Array.from({ length: count }, () => single.run<number>("next", {})));
+    await single.close();
+    expect(numbers).toEqual(Array.from({ length: count }, (_, index) => index + 1));
+  });
+
   test("transferred bytes arrive whole and are gone here", async () => {
     const bytes = new Uint8Array(1 << 20);
     expect(await pool.run<number>("size", { bytes }, { transfer: [bytes.buffer] })).toBe(1 << 20);
