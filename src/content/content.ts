@@ -57,6 +57,8 @@ export type OpenContent = Readonly<{
    * Throws Failure `blocked`, `source_failed`, `source_timeout`, `busy`; the signal's reason.
    */
   read: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
+  /** As `read`, also of what is refused: for hashes and proofs, which give no byte away. */
+  inspect: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
   /** Gives a span of at most `contentBufferBytesMax` whole. Rejects as `read` throws. */
   bytes: (span: ByteSpan, signal: AbortSignal) => Promise<Uint8Array>;
   /**

@@ -34,7 +34,7 @@ const hashedAtOnceMax = 2 ** 20;
 const learntBytesMax = 64 * 2 ** 20;
 
 /** A slice of a root's data, and what is known of it. */
-type Slice = Omit<OpenContent, "check" | "cached" | "read" | "bytes" | "file" | "root"> &
+type Slice = Omit<OpenContent, "check" | "cached" | "read" | "inspect" | "bytes" | "file" | "root"> &
   Readonly<{
     root: RootSpec;
     place: Place | undefined; // where the index has it
@@ -145,6 +145,7 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
     check: mayLeave,
     cached: (span) => extents.present(root, rootSpan(span)),
     read,
+    inspect: (span, signal) => readSpan(parts, root, rootSpan(span), signal),
     async bytes(span, signal) {
       assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
       await mayLeave(span, signal);
@@ -202,6 +203,7 @@ function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenC
     check: (_span, signal) => mayLeave(signal),
     cached: ({ start, end }) => start === end,
     read,
+    inspect: (span, signal) => gateways.read(id, content, span, signal),
     async bytes(span, signal) {
       assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
       const bytes = new Uint8Array(span.end - span.start);

@@ -99,6 +99,7 @@ export function createMemoryContent(): MemoryContent {
       },
       cached: () => from !== "source",
       read,
+      inspect: read,
       bytes: async (span) => {
         const pieces: Uint8Array[] = [];
         for await (const piece of read(span)) pieces.push(piece);
