@@ -120,7 +120,8 @@ async function firstLine(stream: ReadableStream<Uint8Array>, explain: () => stri
     const end = text.indexOf("\n");
     if (end >= 0) lines.resolve(text.slice(0, end));
   });
-  read.then(() => lines.reject(new Error(`the program ended before it printed its line; ${explain()}`)));
+  const ended = () => lines.reject(new Error(`the program ended before it printed its line; ${explain()}`));
+  read.then(ended, ended);
   const late = setTimeout(
     () => lines.reject(new Error(`no line within ${startTimeoutMs} ms; ${explain()}`)),
     startTimeoutMs,
