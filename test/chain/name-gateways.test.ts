@@ -1,0 +1,160 @@
+/**
+ * What a trusted gateway says of a name, over HTTP: what is believed, and what is trouble.
+ * @module
+ */
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { openNameGateways } from "../../src/chain/name-gateways.ts";
+import { type NameScript, openNameGateway } from "../support/name-gateway.ts";
+
+const id = "U29tZSBpZCBvZiB0aGlydHktdHdvIGJ5dGVzISEhISE";
+const first = openNameGateway();
+const second = openNameGateway();
+afterEach(() => {
+  for (const gateway of [first, second]) {
+    gateway.speak();
+    gateway.scripts.clear();
+    gateway.questions.length = 0;
+  }
+});
+afterAll(async () => {
+  await first.close();
+  await second.close();
+});
+
+const never = new AbortController().signal;
+const ask = async (templates: readonly string[], name = "name", hops = 0, timeoutMs = 5_000) => {
+  const gateways = openNameGateways(templates, timeoutMs);
+  try {
+    const answer = await gateways.ask(name, hops, never);
+    return answer.kind === "trouble" ? `${answer.kind}: ${answer.reason}` : answer;
+  } finally {
+    gateways.close();
+  }
+};
+const resolved = (more: Readonly<Record<string, string>> = {}, status = 200): NameScript => ({
+  status,
+  headers: { "X-ArNS-Resolved-Id": id, ...more },
+});
+
+describe("a gateway's answer", () => {
+  const record = { id, ttlSeconds: 900 };
+  const nonCanonical = `${id.slice(0, -1)}F`;
+  test.each<readonly [string, NameScript, unknown]>([
+    ["an id", resolved(), { kind: "resolved", record }],
+    [
+      "all there is to a name",
+      resolved({
+        "X-ArNS-TTL-Seconds": "60",
+        "X-ArNS-Process-Id": "qNvAoz0TgcH7DMg8BCVn8jF32QH5L6T29VjHxhHqqGE",
+        "X-ArNS-Record-Index": "3",
+        "X-ArNS-Undername-Limit": "10",
+      }),
+      {
+        kind: "resolved",
+        record: {
+          id,
+          ttlSeconds: 60,
+          processId: "qNvAoz0TgcH7DMg8BCVn8jF32QH5L6T29VjHxhHqqGE",
+          index: 3,
+          limit: 10,
+        },
+      },
+    ],
+    [
+      "a time of nothing",
+      resolved({ "X-ArNS-TTL-Seconds": "0" }),
+      { kind: "resolved", record: { id, ttlSeconds: 1 } },
+    ],
+    [
+      "a time beyond a day",
+      resolved({ "X-ArNS-TTL-Seconds": "999999999" }),
+      { kind: "resolved", record: { id, ttlSeconds: 86_400 } },
+    ],
+    [
+      "numbers that are none",
+      resolved({
+        "X-ArNS-TTL-Seconds": "-1",
+        "X-ArNS-Record-Index": "1e3",
+        "X-ArNS-Undername-Limit": "Infinity",
+      }),
+      { kind: "resolved", record },
+    ],
+    ["a process id that is none", resolved({ "X-ArNS-Process-Id": "a b; c" }), { kind: "resolved", record }],
+    ["206", resolved({}, 206), { kind: "resolved", record }],
+    ["an id that is not canonical", resolved({ "X-ArNS-Resolved-Id": nonCanonical }), "trouble: wrong"],
+    ["an id of another length", resolved({ "X-ArNS-Resolved-Id": "abc" }), "trouble: wrong"],
+    ["200 without an id", { status: 200 }, "trouble: malformed"],
+    ["404", { status: 404 }, { kind: "absent" }],
+    ["410", { status: 410 }, { kind: "absent" }],
+    [
+      "404 with the headers of its own page",
+      resolved({ "X-ArNS-Name": "unregistered_arns" }, 404),
+      { kind: "absent" },
+    ],
+    [
+      "404 of content whose name is there",
+      resolved({ "X-ArNS-Name": "Name" }, 404),
+      { kind: "resolved", record },
+    ],
+    [
+      "502 of content whose name is there",
+      resolved({ "X-ArNS-Name": "name" }, 502),
+      { kind: "resolved", record },
+    ],
+    ["502", resolved({}, 502), "trouble: status"],
+    ["429", { status: 429 }, "trouble: status"],
+    ["a redirect", { status: 302, headers: { Location: "http://169.254.169.254/" } }, "trouble: status"],
+    ["402", { status: 402 }, { kind: "over limit" }],
+    [
+      "402 with its reasons",
+      resolved({ "X-ArNS-Name": "name", "X-ArNS-Record-Index": "11", "X-ArNS-Undername-Limit": "10" }, 402),
+      { kind: "resolved", record: { id, ttlSeconds: 900, index: 11, limit: 10 } },
+    ],
+    ["451", { status: 451 }, { kind: "refused" }],
+    ["451 with an id", resolved({ "X-ArNS-Name": "name" }, 451), { kind: "refused" }],
+  ])("%s", async (_name, script, answer) => {
+    first.scripts.set("name", script);
+    expect(await ask([first.template])).toEqual(answer as never);
+    expect(await ask([first.pathTemplate])).toEqual(answer as never);
+  });
+
+  test("is asked for by HEAD, at the name's own host or at a resolver's path, with our hop", async () => {
+    await ask([first.template], "under_name", 1);
+    await ask([first.pathTemplate], "under_name");
+    const port = new URL(first.pathTemplate).port;
+    expect(first.questions).toEqual([
+      { method: "HEAD", host: `under_name.localhost:${port}`, path: "/", hops: "2" },
+      { method: "HEAD", host: `127.0.0.1:${port}`, path: "/ar-io/resolver/under_name", hops: "1" },
+    ]);
+  });
+
+  test("that does not come is a time-out", async () => {
+    first.scripts.set("name", "silent");
+    expect(await ask([first.template], "name", 0, 50)).toBe("trouble: timeout");
+  });
+
+  test("of a port where nobody listens is trouble", async () => {
+    const gone = openNameGateway();
+    await gone.close();
+    expect(await ask([gone.template])).toBe("trouble: connect");
+  });
+});
+
+describe("several gateways", () => {
+  const both = [first.template, second.template];
+  const here = { kind: "resolved", record: { id, ttlSeconds: 900 } } as const;
+  test.each<readonly [string, NameScript, NameScript, unknown]>([
+    ["the first has it", resolved(), { status: 500 }, here],
+    ["the second has it", { status: 404 }, resolved(), here],
+    ["the first is in trouble", { status: 503 }, resolved(), here],
+    ["the first is silent", "silent", resolved(), here],
+    ["neither has it", { status: 404 }, { status: 404 }, { kind: "absent" }],
+    ["one has it not, the other is in trouble", { status: 404 }, { status: 503 }, "trouble: status"],
+    ["the other way about", { status: 503 }, { status: 404 }, "trouble: status"],
+    ["one refuses it", { status: 451 }, resolved(), { kind: "refused" }],
+  ])("%s", async (_name, one, two, answer) => {
+    first.scripts.set("name", one);
+    second.scripts.set("name", two);
+    expect(await ask(both, "name", 0, 2_000)).toEqual(answer as never);
+  });
+});
