@@ -42,10 +42,15 @@ export function readConfig(environment: Environment, mode: Mode): ReadConfig {
 }
 
 /** What is wrong with settings only beside each other. */
-function mismatches({ APEX_TX_ID, APEX_REGISTRY_NAME }: Config): string[] {
-  return APEX_TX_ID !== undefined && APEX_REGISTRY_NAME !== undefined
-    ? ["APEX_TX_ID and APEX_REGISTRY_NAME must not both be set: the apex is one of them"]
-    : [];
+function mismatches({ APEX_TX_ID, APEX_REGISTRY_NAME, TLS_CERT_FILE, TLS_KEY_FILE }: Config): string[] {
+  const faults: string[] = [];
+  if (APEX_TX_ID !== undefined && APEX_REGISTRY_NAME !== undefined)
+    faults.push("APEX_TX_ID and APEX_REGISTRY_NAME must not both be set: the apex is one of them");
+  if ((TLS_CERT_FILE === undefined) !== (TLS_KEY_FILE === undefined))
+    faults.push(
+      "TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other",
+    );
+  return faults;
 }
 
 /** The names of settings that hold secrets, for which `NAME_FILE` is read. */

@@ -54,6 +54,17 @@ export const settings = {
     unit: "URL",
     effect: "Address under which readers reach the gateway.",
   }),
+  TLS_CERT_FILE: setting({
+    read: text,
+    unit: "file",
+    effect:
+      "Certificate, PEM, followed by those that vouch for it; with it the gateway answers https. SIGHUP reads it again.",
+  }),
+  TLS_KEY_FILE: setting({
+    read: text,
+    unit: "file",
+    effect: "The certificate's private key, PEM.",
+  }),
   TRUSTED_PROXIES: setting({
     read: list(text),
     fallback: [],

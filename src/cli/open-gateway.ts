@@ -14,6 +14,7 @@ import { createChunkKeeper } from "../gateway/kept-chunks.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphql } from "../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../http/gateway/graphql-forward.ts";
+import type { Certificate } from "../http/listener.ts";
 import { createRequestFigures, type RequestFigures } from "../http/request-figures.ts";
 import { reservedSegments } from "../http/reserved.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
@@ -31,6 +32,7 @@ import { openIndexWriter } from "../store/index-writer.ts";
 import type { Pool } from "../threads/pool.ts";
 import { version } from "../version.ts";
 import { type AdminKey, adminKeyOf } from "./admin-key.ts";
+import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
 import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { readFilters, type SetFilters } from "./filters.ts";
@@ -115,8 +117,13 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   );
   told.gateway = gateway;
   const figures = createRequestFigures(metrics, log, labelOfPath);
-  const server = listen(config, gateway, figures, log, closers, health);
-  const adminServer = isApart ? listenForAdmin(config, administration, figures, log, closers) : undefined;
+  const files = certificateFiles(config);
+  const certificate = files && firstCertificate(files, systemClock, log);
+  const listening = { config, certificate, figures, log, closers };
+  const server = listen(listening, gateway, health);
+  const adminServer = isApart ? listenForAdmin(listening, administration) : undefined;
+  const servers = adminServer === undefined ? [server] : [server, adminServer];
+  if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
   const indexing = startIndexing({ ...parts, filters, threads, reader, sources }, gateway);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
@@ -237,17 +244,20 @@ function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): Any
   return graphqlForward({ origin, http, name: crypto.randomUUID(), log });
 }
 
-function listen(
-  config: Config,
-  gateway: Gateway,
-  figures: RequestFigures,
-  log: Log,
-  closers: Closers,
-  health: Health,
-): HttpServer {
+type Listening = Readonly<{
+  config: Config;
+  certificate: Certificate | undefined;
+  figures: RequestFigures;
+  log: Log;
+  closers: Closers;
+}>;
+
+function listen(listening: Listening, gateway: Gateway, health: Health): HttpServer {
+  const { config, certificate, figures, log, closers } = listening;
   const server = openServer({
     hostname: config.HOST,
     port: config.GATEWAY_PORT,
+    certificate,
     app: gateway.app,
     hit: gateway.hit,
     bodyBytesMax,
@@ -263,17 +273,15 @@ function listen(
   return server;
 }
 
-/** Administration on a listener of its own. */
+/** Administration on a listener of its own; its key is as worthy of a certificate as anything. */
 function listenForAdmin(
-  config: Config,
+  { config, certificate, figures, log, closers }: Listening,
   app: AnyElysia,
-  figures: RequestFigures,
-  log: Log,
-  closers: Closers,
 ): HttpServer {
   const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
-  const server = openServer({ hostname: host, port, app, bodyBytesMax, isTrustedProxy, log, figures });
+  const options = { hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, log, figures };
+  const server = openServer(options);
   closers.add("administration's listener", () => server.close(drainMsMax));
   return server;
 }

@@ -14,6 +14,7 @@ import { codeAnswer, failureAnswer } from "./answers.ts";
 import { contextOf } from "./context.ts";
 import { isAdministration, preflightAnswer } from "./cors.ts";
 import { finish, headersOnly } from "./finish.ts";
+import { type Certificate, openListener } from "./listener.ts";
 import { type Received, receive } from "./receive.ts";
 import type { RequestFigures } from "./request-figures.ts";
 import { createRouteTable, type RouteTable } from "./routes.ts";
@@ -26,6 +27,8 @@ export type ServerOptions = Readonly<{
   app: AnyElysia;
   /** Answers at once from memory, or not at all; asked before everything else. */
   hit?: (request: Request) => Response | undefined;
+  /** With one, https; without, http. */
+  certificate?: Certificate | undefined;
   /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
   bodyBytesMax: number;
   /** Whether the peer at this address may tell us who asked it, and under which scheme. */
@@ -39,6 +42,11 @@ export type HttpServer = Readonly<{
   port: number;
   /** Origin under which this machine reaches it. */
   url: string;
+  /**
+   * Answers new connections with another certificate; only for a listener that has one.
+   * @throws Error when they are no certificate and its key; then the old one stays.
+   */
+  renew: (certificate: Certificate) => void;
   /** From now on every answer ends its connection, so that keep-alive clients go elsewhere. */
   drain: () => void;
   /** Takes no new connections, waits for answers under way at most `graceMs`, then cuts them. */
@@ -76,12 +84,12 @@ export function openServer(options: ServerOptions): HttpServer {
     return context.headOnly ? await headersOnly(response) : response;
   };
 
-  const server = Bun.serve({
+  const listener = openListener({
     hostname: options.hostname,
     port: options.port,
-    idleTimeout: silenceSecondsMax,
-    maxRequestBodySize: options.bodyBytesMax,
-    development: false,
+    certificate: options.certificate,
+    silenceSecondsMax,
+    bodyBytesMax: options.bodyBytesMax,
     fetch: (request, self) => {
       const ready = draining ? undefined : hit?.(request);
       if (ready === undefined) return answer(request, self);
@@ -94,17 +102,17 @@ export function openServer(options: ServerOptions): HttpServer {
     },
   });
 
+  const scheme = options.certificate === undefined ? "http" : "https";
   return {
-    port: server.port ?? options.port,
-    url: `http://${reachableHost(options.hostname)}:${server.port}`,
+    port: listener.port,
+    url: `${scheme}://${reachableHost(options.hostname)}:${listener.port}`,
+    renew: listener.renew,
     drain: () => {
       draining = true;
     },
-    close: async (graceMs) => {
+    close: (graceMs) => {
       draining = true;
-      const cut = setTimeout(() => void server.stop(true), graceMs);
-      await server.stop();
-      clearTimeout(cut);
+      return listener.close(graceMs);
     },
   };
 }
