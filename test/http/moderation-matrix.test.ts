@@ -1,0 +1,306 @@
+/**
+ * What is refused, by id, by hash, against every route by which its bytes could leave: 451 on the reply to the refusal and
+ * after a restart, as before once it is taken back.
+ *
+ * The routes are those that are registered: one that this table does not know fails the test until it is said whether, and
+ * how, it carries content.
+ * Source: contract.md §3 "block-data"; reference/trust.md P1.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Elysia } from "elysia";
+import { textAnswer } from "../../src/http/answers.ts";
+import { sandboxLabel } from "../../src/http/hosts.ts";
+import type { ByteSpan } from "../../src/lib/range.ts";
+import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { createMemoryContent } from "../support/memory-content.ts";
+import { openStack, type Stack } from "../support/stack.ts";
+import { hashOf, makeWorld, type Piece, type World } from "./moderation-world.ts";
+
+const key = "matrix-key";
+const root = "gateway.test";
+const message = '"Blocked by this gateway\'s content policy"';
+
+let stack: Stack;
+let world: World;
+
+beforeAll(async () => {
+  stack = await openStack({ ADMIN_API_KEY: key, ARNS_ROOT_HOST: root });
+  world = await makeWorld(stack);
+}, 60_000);
+afterAll(() => stack.close());
+
+/** One request, and its status while nothing is refused. */
+type Probe = Readonly<{ head: string; host?: string; status: number }>;
+
+/** What of a piece is touched by what is refused: a span of the piece's own bytes. */
+type Touched = Readonly<{ piece: Piece; span: ByteSpan }>;
+
+/** How the content that a route gives is asked for, so that a byte of the span would leave; or not, for `spared`. */
+type Route = (touched: Touched) => readonly Probe[];
+
+const get = (path: string, status: number, more = "", host?: string): Probe => ({
+  head: `GET ${path} HTTP/1.1${more}`,
+  status,
+  ...(host === undefined ? {} : { host }),
+});
+const withHead = (probe: Probe): Probe[] => [probe, { ...probe, head: probe.head.replace("GET", "HEAD") }];
+const range = (...spans: readonly ByteSpan[]) =>
+  `\r\nRange: bytes=${spans.map(({ start, end }) => `${start}-${end - 1}`).join(",")}`;
+
+/** Everything that can be asked at an address of a piece. */
+function contentProbes(path: string, { piece, span }: Touched, host?: string): Probe[] {
+  const size = piece.payload.length;
+  const first = { start: span.start, end: span.start + 1 };
+  const last = { start: span.end - 1, end: span.end };
+  const far = span.start > 1 ? { start: 0, end: 1 } : { start: size - 1, end: size };
+  return [
+    ...fewProbes(path, { piece, span }, host),
+    get(`${path}?download=1&filename=a.txt`, 200, "", host),
+    get(path, 304, "\r\nIf-None-Match: *", host),
+    get(path, 206, range(span), host),
+    get(path, 206, range(last), host),
+    get(path, 206, `\r\nRange: bytes=-${size - span.start}`, host),
+    get(path, 206, `\r\nRange: bytes=${span.start}-`, host),
+    get(path, 206, range(far, first), host),
+    get(path, 206, range(first, far), host),
+    get(path, 304, `${range(first)}\r\nIf-None-Match: "${piece.id}"`, host),
+  ].flatMap(withHead);
+}
+
+/** What tells whether another spelling of an address leads past a refusal. */
+function fewProbes(path: string, { piece, span }: Touched, host?: string): Probe[] {
+  return [
+    get(path, 200, "", host),
+    get(path, 206, range({ start: span.start, end: span.start + 1 }), host),
+    get(path, 304, `\r\nIf-None-Match: "${piece.id}"`, host),
+  ];
+}
+
+const isTransaction = ({ id, rootId }: Piece) => id === rootId;
+
+/** Chunks are halves of what is left of data where it is not much longer than one. */
+function chunkProbes(path: (offset: bigint) => string): Route {
+  return ({ piece, span }) => {
+    const start = stack.gateway.reader.weaveSpan(piece.id)?.start;
+    if (!isTransaction(piece) || start === undefined) return [];
+    const offsets = [span.start, span.end - 1].map((byte) => start + BigInt(byte) + 1n);
+    return offsets.flatMap((offset) => [
+      ...withHead(get(path(offset), 200)),
+      ...withHead(get(path(offset), 304, "\r\nIf-None-Match: *")),
+    ]);
+  };
+}
+
+const ofTransactions =
+  (probe: (piece: Piece) => Probe): Route =>
+  ({ piece }) =>
+    isTransaction(piece) ? withHead(probe(piece)) : [];
+
+/** The records of format 1 carry their data. */
+const records =
+  (path: string): Route =>
+  ({ piece }) =>
+    isTransaction(piece) && piece.format === 1 ? withHead(get(`/${path}/${piece.id}`, 200)) : [];
+
+/** Proofs show the bytes of the chunks in which a piece lies. */
+const proofs =
+  (prefix: string): Route =>
+  ({ piece, span }) =>
+    [
+      get(`${prefix}/proof/${piece.id}`, 200),
+      get(`${prefix}/proof/${piece.id}`, 200, range(span)),
+      get(`${prefix}/proof/${piece.id}?range=${span.start}-${span.end - 1}`, 200),
+    ].flatMap(withHead);
+
+/** Frames show the content, and the record of a transaction of format 1 its data. */
+const frames =
+  (path: string): Route =>
+  (touched) => {
+    const { piece } = touched;
+    if (piece === world.manifest) return [];
+    const at = path.replace(":id", piece.id);
+    return [get(at, 200), get(at, 200, "\r\nAccept: text/plain")].flatMap(withHead);
+  };
+
+/** Every route of the gateway: the requests by which it would give a byte of what is touched. */
+const routes: Readonly<Record<string, Route>> = {
+  "/*": (touched) => {
+    const { id, paths } = touched.piece;
+    const isFolder = touched.piece === world.manifest;
+    const escaped = `/%${id.charCodeAt(0).toString(16)}${id.slice(1)}`;
+    const home = `${sandboxLabel(id)}.${root}`;
+    const manifestHome = `${sandboxLabel(world.manifest.id)}.${root}`;
+    const spellings = [`/raw/${id}/`, ...(isFolder ? [] : [`/${id}/`, escaped])];
+    const athome = [`/raw/${id}`, ...(isFolder ? [] : ["/", `/${id}`])];
+    return [
+      ...contentProbes(isFolder ? `/raw/${id}` : `/${id}`, touched),
+      ...spellings.flatMap((path) => fewProbes(path, touched)),
+      ...(isFolder ? [] : contentProbes(`/raw/${id}`, touched)),
+      ...athome.flatMap((path) => fewProbes(path, touched, home)),
+      ...paths.flatMap((path) => [
+        ...contentProbes(`/${world.manifest.id}/${path}`, touched),
+        ...fewProbes(`/${path}`, touched, manifestHome),
+      ]),
+    ];
+  },
+  "/tx/:id": records("tx"),
+  "/unconfirmed_tx/:id": records("unconfirmed_tx"),
+  "/tx/:id/:field": ofTransactions(({ id }) => get(`/tx/${id}/data`, 200)),
+  "/chunk/:offset": chunkProbes((offset) => `/chunk/${offset}`),
+  "/chunk/:offset/data": chunkProbes((offset) => `/chunk/${offset}/data`),
+  "/svc/proof/:id": proofs("/svc"),
+  "/ar-io/proof/:id": proofs("/ar-io"),
+  ...Object.fromEntries(
+    ["social", "farcaster"].flatMap((word) =>
+      [`/local/${word}/frame/:id`, `/local/${word}/frame/:id/`].map((path) => [path, frames(path)]),
+    ),
+  ),
+};
+
+/** Routes that carry no byte of any payload: headers, numbers, pages of our own, queries over names and tags. */
+const payloadless: readonly RegExp[] = [
+  /^\/(svc|ar-io)\/(info|peers|healthcheck|__gateway_metrics|admin\/.*|resolver\/:name)$/,
+  /^\/(health|ready|metrics|info|height|peers|tx_anchor|current_block|graphql|tx|chunk|)$/,
+  /^\/block\/(current|height\/:height|hash\/:hash)$/,
+  /^\/tx\/(pending|:id\/status|:id\/offset)$/,
+  /^\/(wallet|price)\/.*$/,
+];
+
+/** What is refused, and which pieces hold a byte of it. */
+type Target = readonly [
+  name: string,
+  refusal: (piece: Piece) => Readonly<Record<string, string>>,
+  piece: string,
+];
+
+const byId = ({ id }: Piece) => ({ id });
+const byHash = (piece: Piece) => ({ hash: hashOf(piece) });
+const targets: readonly Target[] = [
+  ["an item by id", byId, "secret"],
+  ["an item by hash, which lies in another bundle too", byHash, "secret"],
+  ["an item of a bundle within a bundle", byId, "inner"],
+  ["an item of a bundle within a bundle, by hash", byHash, "inner"],
+  ["a bundle within a bundle", byId, "nested"],
+  ["a bundle within a bundle, by hash", byHash, "nested"],
+  ["a bundle", byId, "bundle"],
+  ["a bundle by hash", byHash, "bundle"],
+  ["a transaction in chunks", byId, "twin"],
+  ["a transaction by hash, whose data stands three times on the chain", byHash, "twin"],
+  ["a transaction of format 1", byId, "old"],
+  ["a transaction of format 1, by hash", byHash, "old"],
+  ["a manifest", byId, "manifest"],
+];
+
+/** The pieces that hold bytes of what is refused. */
+function touchedBy(refused: Piece, isHash: boolean): Touched[] {
+  const pieces = [...world.pieces.values()];
+  const same = pieces.filter((piece) => piece === refused || (isHash && hashOf(piece) === hashOf(refused)));
+  return pieces.flatMap((piece) => {
+    const spans = same
+      .filter(({ rootId }) => rootId === piece.rootId)
+      .map((one) => ({
+        start: Math.max(0, one.span.start - piece.span.start),
+        end: Math.min(piece.payload.length, one.span.end - piece.span.start),
+      }));
+    return spans.filter(({ start, end }) => start < end).map((span) => ({ piece, span }));
+  });
+}
+
+async function ask({ head, host }: Probe): Promise<WireAnswer> {
+  return await wire(stack.port, `${head}\r\nHost: ${host ?? "localhost"}:${stack.port}`, 8_000);
+}
+
+async function put(path: string, body: object): Promise<void> {
+  const answer = await fetch(`${stack.gateway.url}/svc/admin/${path}`, {
+    method: "PUT",
+    headers: { authorization: `Bearer ${key}` },
+    body: JSON.stringify(body),
+  });
+  expect([answer.status, await answer.text()]).toEqual([200, ""]);
+}
+
+/** Sends all probes, a few at a time; answers those whose status is another, with what came. */
+async function unexpected(probes: readonly Probe[], status: (probe: Probe) => number): Promise<string[]> {
+  const faults: string[] = [];
+  const left = [...probes];
+  const work = async () => {
+    for (let probe = left.pop(); probe !== undefined; probe = left.pop()) {
+      const answer = await ask(probe);
+      const isRight = answer.status === status(probe);
+      const isSilent =
+        answer.status !== 451 || probe.head.startsWith("HEAD") || answer.body.toString() === message;
+      if (!isRight || !isSilent)
+        faults.push(`${probe.host ?? ""} ${probe.head.replaceAll("\r\n", " | ")}: ${answer.status}`);
+    }
+  };
+  await Promise.all(Array.from({ length: 8 }, work));
+  return faults;
+}
+
+describe("the table of routes", () => {
+  test("knows every route that is registered", async () => {
+    const content = createMemoryContent();
+    const graphql = new Elysia().get("/graphql", () => textAnswer("")).post("/graphql", () => textAnswer(""));
+    const { gateway, close } = openGatewayServer({ content, graphql });
+    const registered = [...new Set(gateway.app.routes.map(({ path }) => path))];
+    const unknown = registered.filter(
+      (path) => routes[path] === undefined && !payloadless.some((pattern) => pattern.test(path)),
+    );
+    await close();
+    await content.close();
+    // Say above how such a route gives a byte of a piece, or that it gives none.
+    expect(unknown).toEqual([]);
+    expect(Object.keys(routes).filter((path) => !registered.includes(path))).toEqual([]);
+  });
+});
+
+describe("the matrix", () => {
+  test.each(targets)(
+    "%s",
+    async (_name, refusal, name) => {
+      const refused = world.pieces.get(name);
+      if (refused === undefined) throw new Error("the world has what is refused");
+      const body = refusal(refused);
+      const touched = touchedBy(refused, body["hash"] !== undefined);
+      const probes = Object.values(routes).flatMap((route) => touched.flatMap(route));
+      const warm = probes.filter(({ head, host }) => !isLate(head, host));
+      const spared = sparedBy(touched);
+      expect(probes.length).toBeGreaterThan(20);
+
+      const open = ({ status }: Probe) => status;
+      expect(await unexpected([...warm, ...spared], open)).toEqual([]);
+      await put("block-data", body);
+      expect(await unexpected(probes, () => 451)).toEqual([]);
+      expect(await unexpected(spared, open)).toEqual([]);
+      await stack.restart();
+      await stack.settled();
+      expect(await unexpected(probes, () => 451)).toEqual([]);
+      expect(await unexpected(spared, open)).toEqual([]);
+      await put("unblock-data", body);
+      expect(await unexpected([...probes, ...spared], open)).toEqual([]);
+    },
+    30_000,
+  );
+});
+
+/** Whether a probe asks for what nobody has read: it stays so until it is refused. */
+function isLate(head: string, host: string | undefined): boolean {
+  const late = world.pieces.get("late twin");
+  return late !== undefined && (head.includes(late.id) || (host ?? "").startsWith(sandboxLabel(late.id)));
+}
+
+/** Ranges and chunks of the same pieces that hold no byte of what is refused, nor of its item's header. */
+function sparedBy(touched: readonly Touched[]): Probe[] {
+  return touched.flatMap(({ piece, span }) => {
+    const others = touched.filter((other) => other.piece === piece);
+    if (others.length > 1 || span.start < 2_000) return [];
+    const free = { start: 0, end: 100 };
+    const probes = [`/${piece.id}`, `/raw/${piece.id}`].flatMap((path) =>
+      withHead(get(path, 206, range(free))),
+    );
+    const start = stack.gateway.reader.weaveSpan(piece.id)?.start;
+    const isApart = isTransaction(piece) && start !== undefined && span.start > 2 ** 18;
+    return isApart ? [...probes, ...withHead(get(`/chunk/${start + 1n}`, 200))] : probes;
+  });
+}
