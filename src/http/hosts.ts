@@ -8,11 +8,11 @@ import { hostName } from "./target.ts";
 
 /** What a host stands for. */
 export type HostMeaning =
-  | Readonly<{ kind: "shared" }> // ours: every surface answers here
+  /** Ours: every surface answers here. `root` is where ids have hosts of their own; undefined when nowhere. */
+  | Readonly<{ kind: "shared"; root: string | undefined }>
   | Readonly<{ kind: "sandbox"; id: Id; root: string }> // the host of one id's content
   | Readonly<{ kind: "name"; label: string; root: string }>; // the host of a name or undername
 
-const shared: HostMeaning = { kind: "shared" };
 const alphabet = "abcdefghijklmnopqrstuvwxyz234567";
 
 /** Characters of 32 bytes in base32 without padding. */
@@ -26,7 +26,7 @@ const rememberedMax = 1_000;
 
 /** Knows the root hosts, and remembers what hosts mean. */
 export type Hosts = Readonly<{
-  /** Root hosts in lower case, without ports; the first is the one that redirects go to. */
+  /** Root hosts in lower case, without ports; the first is that of hosts that are below none. */
   roots: readonly string[];
   /** What a Host header's value means. */
   meaningOf: (host: string) => HostMeaning;
@@ -42,7 +42,7 @@ export function createHosts(rootHosts: readonly string[]): Hosts {
     meaningOf: (host) => {
       const known = remembered.get(host);
       if (known !== undefined) return known;
-      const meaning = readHost(hostName(host.toLowerCase()), longestFirst);
+      const meaning = readHost(hostName(host.toLowerCase()), longestFirst, roots[0]);
       if (remembered.size >= rememberedMax) remembered.clear();
       remembered.set(host, meaning);
       return meaning;
@@ -87,15 +87,16 @@ export function readSandboxLabel(label: string): Id | undefined {
   return spareBits === 0 ? idFromBytes(bytes) : undefined;
 }
 
-function readHost(name: string, roots: readonly string[]): HostMeaning {
+function readHost(name: string, roots: readonly string[], usual: string | undefined): HostMeaning {
+  if (roots.includes(name)) return { kind: "shared", root: name };
   const root = roots.find((candidate) => name.endsWith(`.${candidate}`));
-  if (root === undefined || roots.includes(name)) return shared;
+  if (root === undefined) return { kind: "shared", root: usual };
   const label =
     name
       .slice(0, -root.length - 1)
       .split(".")
       .at(-1) ?? "";
-  if (ownLabels.has(label)) return shared;
+  if (ownLabels.has(label)) return { kind: "shared", root };
   const id = readSandboxLabel(label);
   return id === undefined ? { kind: "name", label, root } : { kind: "sandbox", id, root };
 }

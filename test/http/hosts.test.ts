@@ -63,6 +63,22 @@ describe("a host", () => {
     expect(hosts.meaningOf(host)).toBe(hosts.meaningOf(host));
   });
 
+  test.each([
+    ["example.org", "example.org"],
+    ["www.example.org:80", "example.org"],
+    ["deep.example.org", "deep.example.org"],
+    ["www.deep.example.org", "deep.example.org"],
+    ["localhost:3000", "localhost"],
+    ["127.0.0.1", "example.org"],
+    ["elsewhere.test", "example.org"],
+  ])("of ours, %s, gives ids hosts below %s", (host, root) => {
+    expect(hosts.meaningOf(host)).toEqual({ kind: "shared", root });
+  });
+
+  test("gives ids no hosts where there is no root", () => {
+    expect(createHosts([]).meaningOf("localhost")).toEqual({ kind: "shared", root: undefined });
+  });
+
   test("belongs to the longest root that fits", () => {
     expect(hosts.meaningOf("x.deep.example.org")).toEqual({
       kind: "name",

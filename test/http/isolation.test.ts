@@ -73,6 +73,20 @@ describe("a page that is opened on a shared host", () => {
     }
   });
 
+  test("is sent below the root host that it was asked of", async () => {
+    const two = openGatewayServer({ content, settings: { rootHosts: ["localhost", "example.org"] } });
+    for (const [host, root] of [
+      ["example.org:81", "example.org:81"],
+      ["www.example.org", "example.org"],
+      ["localhost", "localhost"],
+      ["gw.test", "localhost"],
+    ] as const) {
+      const answer = await ask(`/${page}`, host, opened, two);
+      expect(header(answer, "location")).toBe(`http://${sandboxLabel(idOf("page"))}.${root}/${page}`);
+    }
+    await two.close();
+  });
+
   test("is sent there also when the bytes are in memory", async () => {
     expect((await ask(`/${page}`, "localhost", fetched)).status).toBe(200);
     expect((await ask(`/${page}`, "localhost")).status).toBe(200);

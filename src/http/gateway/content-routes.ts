@@ -90,10 +90,9 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const facts = readFetchFacts(request.headers);
     const isHome = host.kind === "sandbox" && host.id === address.id;
     if (address.raw || address.changing || isHome || !leavesSharedHost(isolation, facts)) return undefined;
-    const root = host.kind === "shared" ? hosts.roots[0] : host.root;
     const scheme = options.sandboxScheme ?? context.scheme;
     const { path, query, host: asked } = context.target;
-    const origin = `${scheme}://${sandboxLabel(address.id)}.${root}${hostPort(asked)}`;
+    const origin = `${scheme}://${sandboxLabel(address.id)}.${host.root}${hostPort(asked)}`;
     const home = `${origin}${path}${queryPart(query)}`;
     return new Response(null, { status: 302, headers: { Location: home, Vary: "Sec-Fetch-Dest, Accept" } });
   };

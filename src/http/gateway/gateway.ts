@@ -86,7 +86,7 @@ export type GatewayOptions = Readonly<{
 
 /** How a gateway behaves. */
 export type GatewaySettings = Readonly<{
-  /** Hosts whose subdomains are names and sandboxes; the first is the one that redirects go to. */
+  /** Hosts whose subdomains are names and sandboxes; redirects from hosts below none of them go to the first. */
   rootHosts: readonly string[];
   isolation: IsolationRules["mode"];
   redirectAll: boolean;
