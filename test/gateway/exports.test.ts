@@ -1,0 +1,172 @@
+/**
+ * Exports: where they may write, one at a time, and what is told of them.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Failure } from "../../src/failures.ts";
+import { findExportFolder } from "../../src/gateway/administration/export-folder.ts";
+import {
+  type ExportsOptions,
+  type ExportWish,
+  openExports,
+} from "../../src/gateway/administration/exports.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { openAdministration } from "../../src/store/administration.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "cairn-exports-"));
+const root = join(folder, "root");
+const outside = join(folder, "outside");
+
+beforeAll(() => {
+  mkdirSync(join(root, "inside/deep"), { recursive: true });
+  mkdirSync(outside);
+  mkdirSync(join(folder, "root-too"));
+  writeFileSync(join(root, "file"), "x");
+  symlinkSync(outside, join(root, "out"));
+  symlinkSync(join(root, "inside"), join(root, "in"));
+  symlinkSync(join(outside, "nothing"), join(root, "dangling"));
+  symlinkSync(join(root, "round"), join(root, "round"));
+  symlinkSync(root, join(folder, "alias"));
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("a folder to export to", () => {
+  test.each([
+    ["a", "a"],
+    ["a/b/c", "a/b/c"],
+    ["inside", "inside"],
+    ["inside/new", "inside/new"],
+    ["in/new", "inside/new"],
+    [".", ""],
+    ["a/../b", "b"],
+    ["./a/./b/", "a/b"],
+    ["..a", "..a"],
+    ["a b", "a b"],
+  ])("%p is %p below the root", async (outputDir, expected) => {
+    expect(await findExportFolder(root, outputDir)).toBe(join(root, expected));
+  });
+
+  test("the root's own path and that of a link to it lead into it", async () => {
+    expect(await findExportFolder(root, join(root, "a"))).toBe(join(root, "a"));
+    expect(await findExportFolder(root, join(folder, "alias", "a"))).toBe(join(root, "a"));
+    expect(await findExportFolder(join(folder, "alias"), "a")).toBe(join(root, "a"));
+    expect(await findExportFolder(join(folder, "made"), "a")).toBe(join(folder, "made", "a"));
+  });
+
+  test.each([
+    "",
+    "..",
+    "../../etc",
+    "a/../../x",
+    "/etc/cron.d",
+    "/",
+    join(folder, "root-too"),
+    outside,
+    "out",
+    "out/a",
+    "in/../../outside/../../etc",
+    "dangling",
+    "dangling/a",
+    "round",
+    "round/a",
+    "file",
+    "file/a",
+    "~",
+    "~root",
+    "a\0b",
+    "\0",
+    "x".repeat(5_000),
+    `a/${"x".repeat(256)}`,
+    "x/".repeat(1_000),
+  ])("%p is refused", async (outputDir) => {
+    expect(await findExportFolder(root, outputDir)).toBeUndefined();
+  });
+});
+
+const wish: ExportWish = {
+  outputDir: "a",
+  startHeight: 0,
+  endHeight: 5,
+  maxFileRows: 0,
+  heightPartitionSize: 1_000,
+  skipL1Transactions: true,
+  skipL1Tags: true,
+};
+
+/** Exports with a writer that the test ends. */
+function openRig(path: string) {
+  const time = { now: 1_700_000_000_000 };
+  const administration = openAdministration(path, () => time.now);
+  let writing = Promise.withResolvers<void>();
+  const signals: AbortSignal[] = [];
+  const write: ExportsOptions["write"] = (_request, signal) => {
+    writing = Promise.withResolvers<void>();
+    signals.push(signal);
+    signal.addEventListener("abort", () => writing.reject(signal.reason), { once: true });
+    return writing.promise;
+  };
+  const writer = {
+    resolve: () => writing.resolve(),
+    reject: (error: unknown) => writing.reject(error),
+  };
+  const exports = openExports({ records: administration.exports, root, write, log: silentLog });
+  return { exports, writer, time, signals, close: administration.close };
+}
+
+const codeOf = (error: unknown) => (error instanceof Failure ? error.code : String(error));
+
+describe("an export", () => {
+  test("runs alone, and tells how long it took", async () => {
+    const { exports, writer, time, close } = openRig(join(folder, "one.sqlite"));
+    expect(exports.status()).toEqual({ status: "not_started" });
+    await exports.start(wish);
+    expect(exports.status()).toEqual({ status: "running", ...wish });
+    expect(await exports.start({ ...wish, outputDir: "b" }).catch(codeOf)).toBe("export_running");
+    expect(await exports.start({ ...wish, outputDir: ".." }).catch(codeOf)).toBe("export_refused");
+    time.now += 12_345;
+    writer.resolve();
+    await Bun.sleep(0);
+    expect(exports.status()).toEqual({
+      ...{ status: "completed", ...wish, durationInSeconds: 12.345 },
+      ...{ endTime: "2023-11-14T22:13:32.345Z", endTimestamp: 1_700_000_012_345 },
+    });
+    await exports.start({ ...wish, outputDir: "b" });
+    expect(exports.status()).toMatchObject({ status: "running", outputDir: "b" });
+    writer.reject(new Error("the disk is full"));
+    await Bun.sleep(0);
+    expect(exports.status()).toMatchObject({ status: "errored", error: "the disk is full" });
+    close();
+  });
+
+  test("of two asked for at once, one runs", async () => {
+    const { exports, writer, close } = openRig(join(folder, "two.sqlite"));
+    const outcomes = await Promise.all(
+      ["a", "b"].map((outputDir) =>
+        exports.start({ ...wish, outputDir }).then(
+          () => "started",
+          (error: unknown) => codeOf(error),
+        ),
+      ),
+    );
+    expect(outcomes.toSorted()).toEqual(["export_running", "started"]);
+    writer.resolve();
+    await Bun.sleep(0);
+    close();
+  });
+
+  test("that runs when the gateway stops is interrupted, and its writer told", async () => {
+    const path = join(folder, "three.sqlite");
+    const { exports, signals, close } = openRig(path);
+    await exports.start(wish);
+    await exports.close();
+    expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
+    expect(exports.status()).toMatchObject({ status: "interrupted", endTimestamp: 1_700_000_000_000 });
+    close();
+    const again = openRig(path);
+    expect(again.exports.status()).toMatchObject({ status: "interrupted", ...wish });
+    again.close();
+  });
+});
