@@ -101,6 +101,13 @@ export const settings = {
     unit: "URLs",
     effect: "Gateways that content is asked of when chunks cannot be had, separated by commas.",
   }),
+  CDB64_ROOT_TX_INDEX_SOURCES: setting({
+    read: list(text),
+    fallback: [],
+    unit: "paths or URLs",
+    effect:
+      "CDB64 files that tell in which transaction a data item lies, separated by commas; a URL must answer ranges.",
+  }),
   START_HEIGHT: setting({
     read: height,
     fallback: "latest",

@@ -12,6 +12,7 @@ import { serialize } from "bun:jsc";
 import { type Block, readBlock } from "../src/arweave/block.ts";
 import { mainNetFault, verifyBlock } from "../src/arweave/block-check.ts";
 import { isBundleTags } from "../src/arweave/bundle.ts";
+import { checkItem as checkDataItem, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import type { Id } from "../src/arweave/id.ts";
 import { readTransaction, type Transaction, treeRootOf } from "../src/arweave/transaction.ts";
 import { verifyTransaction } from "../src/arweave/transaction-verify.ts";
@@ -34,7 +35,11 @@ import type {
   CarriedData,
   CheckBlockAnswer,
   CheckBlockJob,
+  CheckBlockNamesJob,
+  CheckedItemPayload,
   CheckedTransaction,
+  CheckItemJob,
+  CheckItemMessageJob,
   CheckTransactionsJob,
   FaultyTransaction,
 } from "../src/store/thread-jobs.ts";
@@ -237,6 +242,32 @@ function attempt<Value extends object>(read: () => Value): Value | Reason {
     if (!(error instanceof Failure)) throw error;
     return { reason: String(error.facts["reason"] ?? error.message) };
   }
+}
+
+/** Says why a block is not the one that it is said to be, or does not name a transaction; undefined when it does. */
+export function checkBlockNames({ block: text, id, height, hash }: CheckBlockNamesJob): string | undefined {
+  const block = attempt(() => readBlock(text));
+  if ("reason" in block) return block.reason;
+  if (block.hash !== hash || block.height !== height) return "the block is another one";
+  if (!block.txs.includes(id)) return `the block does not name ${id}`;
+  const verdict = verifyBlock(block, undefined, undefined);
+  return verdict.kind === "refused" ? verdict.reason : undefined;
+}
+
+/** Checks an item that lies in memory as a whole. */
+export function checkItem({ id, bytes }: CheckItemJob): CheckedItemPayload {
+  const checked = checkDataItem(bytes, "lenient");
+  if (checked.kind === "invalid") return checked;
+  if (checked.header.id !== id) return { kind: "invalid", reason: "the item has another id" };
+  return { kind: "valid", digest: checked.digest };
+}
+
+/** Says why the signature in a header does not sign a message; undefined when it does. */
+export function checkItemMessage({ header, message }: CheckItemMessageJob): string | undefined {
+  const read = readItemHeader(header, "lenient");
+  if (read.kind !== "header") return "the header cannot be read";
+  const verdict = verifyItem(read.header, message);
+  return verdict.valid ? undefined : verdict.reason;
 }
 
 /** Reads headers of data items that an operator announces. */

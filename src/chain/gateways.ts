@@ -5,13 +5,12 @@
  * @module
  */
 import { Failure } from "../failures.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { askInTurn, summarize } from "./ask.ts";
+import { type Clue, readClueHeaders } from "./clue.ts";
 import { failureOf, type HttpStream, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
 import type { NodeAnswer } from "./node.ts";
-import { createRanking } from "./ranking.ts";
+import type { Standing } from "./ranking.ts";
+import { createSources, type SourceParts } from "./sources.ts";
 
 /** What a gateway says of an id's content. */
 export type GatewayContent = Readonly<{
@@ -19,13 +18,22 @@ export type GatewayContent = Readonly<{
   size: number; // bytes
   contentType: string | undefined;
   contentEncoding: string | undefined;
+  /** Where it says that the item lies; undefined for a transaction, and when it does not say. */
+  clue: Clue | undefined;
 }>;
 
 /** Several gateways. */
 export type Gateways = Readonly<{
   urls: readonly string[];
-  /** Asks what an id's content is; absent only when all gateways say so. */
-  find: (id: string, signal: AbortSignal) => Promise<NodeAnswer<GatewayContent>>;
+  /**
+   * Asks what an id's content is; absent only when all gateways say so.
+   * @param check - Makes of what a gateway says what is wanted; trouble `wrong` when it lied: the next one is asked.
+   */
+  find: <Value>(
+    id: string,
+    check: (said: GatewayContent, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    signal: AbortSignal,
+  ) => Promise<NodeAnswer<Value>>;
   /**
    * Reads a span of an id's content from the gateway that said what it is, so that no two of them are mixed.
    * @throws Failure `source_failed`, `source_timeout` when it gives something else than the whole span.
@@ -38,6 +46,8 @@ export type Gateways = Readonly<{
     check: (body: Uint8Array) => Promise<string | undefined>,
     signal: AbortSignal,
   ) => Promise<NodeAnswer<Uint8Array>>;
+  /** How each has done. */
+  standing: () => readonly (Standing & Readonly<{ url: string }>)[];
   close: () => void;
 }>;
 
@@ -55,43 +65,11 @@ const keepsCoding = true;
 /** Opens gateways by their URLs. @param random - in [0, 1). */
 export function openGateways(
   urls: readonly string[],
-  parts: Readonly<{ clock: Clock; random: () => number; log: Log; timeouts?: HttpTimeouts }>,
+  parts: SourceParts & Readonly<{ timeouts?: HttpTimeouts }>,
 ): Gateways {
   const timeouts = parts.timeouts ?? gatewayTimeoutsDefault;
   const clients = urls.map((url) => ({ url: url.replace(/\/+$/, ""), http: openHttp(timeouts) }));
-  type Client = (typeof clients)[number];
-  const ranking = createRanking(clients, parts.clock, parts.random);
-
-  async function askAll<Value>(
-    ask: (client: Client, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
-    signal: AbortSignal,
-  ): Promise<NodeAnswer<Value>> {
-    const { final, others } = await askInTurn(
-      {
-        sources: ranking.inOrder(),
-        ask: (client, own) => askOne(client, ask, own),
-        isFinal: ({ kind }) => kind === "ok",
-        hedgeAfterMs: ranking.hedgeAfterMs,
-      },
-      signal,
-    );
-    return final ?? (others.length > 0 ? summarize(others) : { kind: "absent" });
-  }
-
-  async function askOne<Value>(
-    client: Client,
-    ask: (client: Client, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
-    signal: AbortSignal,
-  ): Promise<NodeAnswer<Value>> {
-    const startedAt = performance.now();
-    const answer = await ask(client, signal);
-    if (answer.kind !== "trouble") ranking.noteAnswer(client, performance.now() - startedAt);
-    else if (answer.reason === "wrong") {
-      ranking.noteWrong(client);
-      parts.log.warn("a gateway gave what is not true", { gateway: client.url, detail: answer.detail });
-    } else if (answer.reason !== "busy") ranking.noteTrouble(client);
-    return answer;
-  }
+  const sources = createSources(clients, parts);
 
   async function* read(
     id: string,
@@ -107,7 +85,7 @@ export function openGateways(
     const asked = { method: "GET", url, headers: { ...hopHeaders, ...range }, keepsCoding } as const;
     const answer = await client.http.stream(asked, signal);
     if (answer.kind === "trouble") {
-      ranking.noteTrouble(client);
+      sources.noteTrouble(client);
       throw failureOf(answer, { id, gateway: client.url });
     }
     yield* exactly(answer, span, of.size, isWhole, { id, gateway: client.url });
@@ -115,9 +93,18 @@ export function openGateways(
 
   return {
     urls: clients.map(({ url }) => url),
-    find: (id, signal) => askAll((client, own) => head(client, id, own), signal),
+    find: (id, check, signal) => sources.ask((client, own) => head(client, id, own), check, signal),
     read,
-    body: (id, size, check, signal) => askAll((client, own) => whole(client, id, size, check, own), signal),
+    body: (id, size, check, signal) =>
+      sources.ask(
+        (client, own) => whole(client, id, size, own),
+        async (body) => {
+          const untruth = await check(body);
+          return untruth === undefined ? { kind: "ok", value: body } : trouble("wrong", untruth);
+        },
+        signal,
+      ),
+    standing: () => clients.map((client) => ({ url: client.url, ...sources.standing(client) })),
     close: () => {
       for (const { http } of clients) http.close();
     },
@@ -147,6 +134,7 @@ async function head(
     size,
     contentType: answer.headers.get("content-type") ?? undefined,
     contentEncoding: answer.headers.get("content-encoding") ?? undefined,
+    clue: readClueHeaders(answer.headers),
   };
   return { kind: "ok", value };
 }
@@ -155,7 +143,6 @@ async function whole(
   client: HttpClient,
   id: string,
   size: number,
-  check: (body: Uint8Array) => Promise<string | undefined>,
   signal: AbortSignal,
 ): Promise<NodeAnswer<Uint8Array>> {
   const url = `${client.url}/raw/${encodeURIComponent(id)}`;
@@ -165,10 +152,7 @@ async function whole(
   if (answer.status !== 200) return otherStatus(answer.status);
   if (answer.body.length !== size)
     return trouble("wrong", `${answer.body.length} of ${size} bytes`, answer.status);
-  const untruth = await check(answer.body);
-  return untruth === undefined
-    ? { kind: "ok", value: answer.body }
-    : trouble("wrong", untruth, answer.status);
+  return { kind: "ok", value: answer.body };
 }
 
 /** A gateway's refusals (451, 403) are its own matter: only 404 and 410 say that something is not there. */

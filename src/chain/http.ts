@@ -133,6 +133,12 @@ export function failureOf(problem: Trouble, facts: Readonly<Record<string, unkno
   return new Failure(code, { ...facts, reason: problem.reason, detail: problem.detail, ...status });
 }
 
+/** The trouble that a failure of a source is for one who asks several. */
+export function troubleFrom({ code, message, facts }: Failure): Trouble {
+  const reason = code === "source_timeout" ? "timeout" : code === "busy" ? "busy" : "status";
+  return trouble(reason, String(facts["detail"] ?? message));
+}
+
 function beginCall(endTurn: EndTurn, caller: AbortSignal, life: AbortSignal): Call {
   const controller = new AbortController();
   const callerStops = () => controller.abort(caller.reason);

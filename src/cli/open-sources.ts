@@ -5,8 +5,10 @@
 import { openGateways } from "../chain/gateways.ts";
 import { openNode } from "../chain/node.ts";
 import { createNodes, type Nodes } from "../chain/nodes.ts";
+import { openRootFiles } from "../chain/root-files.ts";
+import { openRootQueries } from "../chain/root-queries.ts";
+import { checksIn } from "../content/checks.ts";
 import { type GatewayContentStore, openContent } from "../content/content.ts";
-import { assert } from "../lib/assert.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -14,7 +16,6 @@ import type { Config } from "../settings.ts";
 import { type Extents, openExtents } from "../store/extents.ts";
 import type { IndexReader } from "../store/index-reader.ts";
 import { type Moderation, openModeration } from "../store/moderation.ts";
-import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { systemRandom } from "./random.ts";
@@ -64,6 +65,10 @@ export function openSources({
   closers.add("chunk nodes", chunkNodes.close);
   const gateways = openGateways(config.TRUSTED_GATEWAYS_URLS, common);
   closers.add("gateways", gateways.close);
+  const rootFiles = openRootFiles(config.CDB64_ROOT_TX_INDEX_SOURCES, common);
+  closers.add("indexes of items", rootFiles.close);
+  const rootQueries = openRootQueries(config.TRUSTED_GATEWAYS_URLS, common);
+  closers.add("gateways' queries", rootQueries.close);
   const moderation = openModeration(folder.moderation, systemClock);
   closers.add("moderation", moderation.close);
   const extents = openExtents({
@@ -82,12 +87,9 @@ export function openSources({
     nodes,
     chunkNodes,
     gateways,
-    checkTransaction: async (id, text, signal) => {
-      const job: CheckTransactionsJob = { transactions: [{ id, text }] };
-      const [checked] = await verify.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
-      assert(checked !== undefined, "one transaction asked about is one answer");
-      return checked;
-    },
+    rootFiles,
+    rootQueries,
+    checks: checksIn(verify),
   });
   closers.add("content", content.close);
   return { nodes, chunkNodes, extents, moderation, content };

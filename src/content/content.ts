@@ -10,20 +10,25 @@
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { createChunks } from "../chain/chunks.ts";
+import type { Clue } from "../chain/clue.ts";
 import type { Gateways } from "../chain/gateways.ts";
 import type { Nodes } from "../chain/nodes.ts";
+import type { RootFiles } from "../chain/root-files.ts";
+import type { RootQueries } from "../chain/root-queries.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { isTimeout, withDeadline } from "../lib/stop.ts";
 import { extentCallBytesMax } from "../store/extent-read.ts";
 import type { Extents, RootSpec } from "../store/extents.ts";
 import type { IndexReader } from "../store/index-reader.ts";
 import { createGate, type Refusals } from "./blocked.ts";
-import { type CheckTransaction, createBodies } from "./bodies.ts";
-import { createElsewhere } from "./elsewhere.ts";
+import { type Bodies, createBodies } from "./bodies.ts";
+import type { ContentChecks } from "./checks.ts";
+import { createElsewhere, type Elsewhere } from "./elsewhere.ts";
 import { createFill, type Fill } from "./fill.ts";
+import { createItemFinder } from "./find-item.ts";
 import { openFound, openLocated } from "./open.ts";
+import { createRootTransactions } from "./root-transactions.ts";
 
 /** An id's content, found but not yet read. Spans are bytes of the content, half-open, and lie within it. */
 export type OpenContent = Readonly<{
@@ -45,6 +50,12 @@ export type OpenContent = Readonly<{
   stable: boolean;
   /** From a source that the operator trusts, or verified. */
   trusted: boolean;
+  /** Where an item that the index does not have was found: bytes of the root's data. */
+  found?: Readonly<{
+    itemOffset: number; // of its header
+    headerSize: number;
+    parentStart: number; // of the payload of the bundle around it
+  }>;
   /**
    * Rejects with Failure `blocked` unless a span may leave. The three below ask for themselves; this is for answers
    * that carry no bytes, and for all spans of an answer before the first of them leaves.
@@ -81,8 +92,9 @@ export type Content = Readonly<{
    * Finds an id. Transfers nothing when the index knows it.
    * Rejects with Failure `not_found`, `blocked`; for ids that the index does not have also `source_failed`,
    * `source_timeout`, `busy`.
+   * @param clue - Where whoever asks says that it lies, if the index does not have it. Checked before it is believed.
    */
-  open: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
+  open: (id: Id, signal: AbortSignal, clue?: Clue) => Promise<OpenContent>;
   /**
    * Brings a span of a root's data onto this disk, checked, and keeps it until `release`.
    * Rejects with Failure `source_failed`, `source_timeout`, `busy` when there is no room; the signal's reason.
@@ -110,7 +122,7 @@ export type GatewayContentStore = Content &
 
 /** What content is made of. */
 export type ContentParts = Readonly<{
-  reader: Pick<IndexReader, "locate" | "itemsWithin">;
+  reader: Pick<IndexReader, "locate" | "itemsWithin" | "block">;
   refusals: Refusals;
   extents: Extents;
   /** Asked for transactions. */
@@ -118,12 +130,12 @@ export type ContentParts = Readonly<{
   /** Asked for chunks; gateways that serve `/chunk` may be among them, since every chunk is proven. */
   chunkNodes: Nodes;
   gateways: Gateways;
-  /** Runs in a thread. */
-  checkTransaction: CheckTransaction;
+  /** Asked where items lie that the index does not have. */
+  rootFiles: RootFiles;
+  rootQueries: RootQueries;
+  /** Run in threads. */
+  checks: ContentChecks;
 }>;
-
-/** Longest that an id which the index does not have is looked for elsewhere. Milliseconds. */
-const findMsMax = 30_000;
 
 /** Hashes of what gateways gave, which is not kept, are remembered for as long as its description is. Milliseconds. */
 const digestKeptMs = 60_000;
@@ -133,13 +145,14 @@ const digestsMax = 10_000;
 export function openContent(parts: ContentParts): GatewayContentStore {
   const { reader, extents, nodes, gateways } = parts;
   const chunks = createChunks(parts.chunkNodes);
-  const bodies = createBodies(nodes, gateways, parts.checkTransaction);
+  const bodies = createBodies(nodes, gateways, parts.checks.transaction);
   const life = new AbortController();
   const fill = createFill({ extents, chunks, bodies, life: life.signal });
-  const elsewhere = createElsewhere({ bodies, gateways, fill });
+  const elsewhere = openElsewhere(parts, bodies, fill);
   const gate = createGate(reader, parts.refusals);
   const digests = new LRUCache<Id, Uint8Array>({ max: digestsMax, ttl: digestKeptMs });
-  const openParts = { extents, fill, gate, gateways, digests };
+  const checkItemMessage = parts.checks.itemMessage;
+  const openParts = { extents, fill, gate, gateways, digests, elsewhere, checkItemMessage };
 
   function openHere(id: Id): OpenContent | undefined {
     const located = reader.locate(id);
@@ -150,14 +163,8 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   }
 
   return {
-    async open(id, signal) {
-      const here = openHere(id);
-      if (here !== undefined) return here;
-      const found = await withDeadline(signal, findMsMax, (own) => elsewhere.find(id, own)).catch((error) => {
-        if (isTimeout(error)) throw new Failure("source_timeout", { id }, error);
-        throw error;
-      });
-      return openFound(openParts, id, found);
+    async open(id, signal, clue) {
+      return openHere(id) ?? openFound(openParts, id, await elsewhere.find(id, clue, signal));
     },
     async openIndexed(id) {
       const here = openHere(id);
@@ -170,6 +177,26 @@ export function openContent(parts: ContentParts): GatewayContentStore {
     figures: fill.figures,
     close: async () => life.abort(new DOMException("content was closed", "AbortError")),
   };
+}
+
+function openElsewhere(parts: ContentParts, bodies: Bodies, fill: Fill): Elsewhere {
+  const { reader, nodes, gateways, extents, checks } = parts;
+  const roots = createRootTransactions({
+    reader,
+    bodies,
+    nodes,
+    keep: fill.keep,
+    checkBlockNames: checks.blockNames,
+  });
+  const items = createItemFinder({ roots, extents, fill, checkItem: checks.item });
+  return createElsewhere({
+    bodies,
+    gateways,
+    files: parts.rootFiles,
+    queries: parts.rootQueries,
+    items,
+    fill,
+  });
 }
 
 async function ensure(

@@ -1,18 +1,25 @@
 /**
- * Ids that the index does not have: transactions that a node has, and whatever a trusted gateway gives.
- * What nobody has is remembered for a moment, so that asking for nonsense costs others nothing.
+ * Ids that the index does not have: transactions that a node has, data items in them by whatever tells where they lie, and
+ * what a trusted gateway gives on its word. What nobody has is remembered for a moment, so that asking for nonsense costs
+ * others nothing.
  * @module
  */
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
+import { askInTurn } from "../chain/ask.ts";
+import type { Clue } from "../chain/clue.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
 import { failureOf } from "../chain/http.ts";
 import type { NodeAnswer } from "../chain/node.ts";
+import type { RootFiles } from "../chain/root-files.ts";
+import type { RootQueries } from "../chain/root-queries.ts";
 import { Failure } from "../failures.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
+import { isTimeout, linkedController, timeout, withDeadline } from "../lib/stop.ts";
 import type { RootSpec } from "../store/extents.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
 import type { Fill } from "./fill.ts";
+import type { FoundItem, ItemFinder } from "./find-item.ts";
 
 /** Something found elsewhere. */
 export type Found =
@@ -23,14 +30,33 @@ export type Found =
       contentType: string | undefined;
       contentEncoding: string | undefined;
     }>
+  /** A data item, as far as it was checked. */
+  | Readonly<{ kind: "item"; item: FoundItem }>
   /** Bytes on a gateway's word. */
   | Readonly<{ kind: "gateway"; content: GatewayContent }>;
 
 /** Finding ids elsewhere. */
 export type Elsewhere = Readonly<{
-  /** @throws Failure `not_found` when all say so, `source_failed`, `source_timeout`, `busy` when any is in trouble. */
-  find: (id: Id, signal: AbortSignal) => Promise<Found>;
+  /**
+   * @param clue - Of whoever asks, who may be anyone.
+   * @throws Failure `not_found` when all say so, `source_failed`, `source_timeout`, `busy` when any is in trouble.
+   */
+  find: (id: Id, clue: Clue | undefined, signal: AbortSignal) => Promise<Found>;
+  /** Notes what an item's payload is, its signature having been checked over all of it. */
+  learnt: (id: Id, item: FoundItem, digest: Uint8Array) => void;
+  /** Notes that an item that was found is not what it should be. */
+  refuse: (id: Id, item: FoundItem) => void;
   forget: (id: Id) => void;
+}>;
+
+/** What finding is made of. */
+export type ElsewhereParts = Readonly<{
+  bodies: Bodies;
+  gateways: Gateways;
+  files: RootFiles;
+  queries: RootQueries;
+  items: ItemFinder;
+  fill: Pick<Fill, "keep">;
 }>;
 
 /** How long an id stays unknown. Source: contract.md §1. */
@@ -41,30 +67,78 @@ const unknownMax = 100_000;
 
 /** What was found is asked for again after so long: a transaction may have been mined, a gateway's file replaced. */
 const foundMs = 60_000;
+
+/** The same for an item in an accepted block, which only a reorganisation can move. */
+const itemFoundMs = 600_000;
 const foundMax = 10_000;
 
+/** Longest that an id is looked for, over all sources. Milliseconds. Source: issue "On-demand items". */
+const findMsMax = 10_000;
+
+/** A stage that takes longer than this is joined by the next. Milliseconds. */
+const stageMs = 1_500;
+
+/** Content on a gateway's word waits no longer than this for a proof of where it lies. Milliseconds. */
+const betterMsMax = 2_000;
+
+/** One way to find an id. */
+type Stage = (signal: AbortSignal) => Promise<NodeAnswer<Found>>;
+
 /** Makes the finding. */
-export function createElsewhere(parts: {
-  bodies: Bodies;
-  gateways: Gateways;
-  fill: Pick<Fill, "keep">;
-}): Elsewhere {
-  const { bodies, gateways, fill } = parts;
+export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   const unknown = new LRUCache<Id, true>({ max: unknownMax, ttl: unknownMs });
   const known = new LRUCache<Id, Found>({ max: foundMax, ttl: foundMs });
   const flights = createSingleFlight<Found>();
+  const stages = createStages(parts);
 
-  async function ask(id: Id, signal: AbortSignal): Promise<Found> {
-    const onChain = await bodies.transaction(id, signal);
-    if (onChain.kind === "ok") return remember(id, await transactionFound(onChain.value));
-    const atGateway = await askGateways(id, signal);
-    if (atGateway.kind === "ok") return remember(id, { kind: "gateway", content: atGateway.value });
-    for (const answer of [onChain, atGateway]) {
-      if (answer.kind === "trouble") throw failureOf(answer, { id });
-    }
+  async function ask(id: Id, clue: Clue | undefined, signal: AbortSignal): Promise<Found> {
+    const isUnknown = unknown.has(id);
+    const own = [
+      ...(clue === undefined ? [] : [stages.asTold(id, clue)]),
+      ...(isUnknown ? [] : stages.of(id)),
+    ];
+    const { found, others } = await askStages(own, id, signal);
+    if (found !== undefined) return remember(id, found);
+    for (const answer of others) if (answer.kind === "trouble") throw failureOf(answer, { id });
     // A pending transaction's data cannot be had yet; that it is unknown will not hold for long.
-    if (onChain.kind !== "pending") unknown.set(id, true);
+    if (!isUnknown && others.every(({ kind }) => kind !== "pending")) unknown.set(id, true);
     throw new Failure("not_found", { id });
+  }
+
+  function remember(id: Id, found: Found): Found {
+    const ttl = found.kind === "item" && found.item.root.isAccepted ? itemFoundMs : foundMs;
+    known.set(id, found, { ttl });
+    return found;
+  }
+
+  return {
+    async find(id, clue, signal) {
+      const before = known.get(id);
+      if (before !== undefined) return before;
+      if (clue === undefined && unknown.has(id)) throw new Failure("not_found", { id, remembered: true });
+      // What one asker was told must not spoil what another one finds.
+      const key = clue === undefined ? id : [id, clue.rootId, ...clue.path, clue.itemOffset].join(" ");
+      return await flights.run(key, signal, (own) => ask(id, clue, own));
+    },
+    learnt: (id, item, digest) => {
+      remember(id, { kind: "item", item: { ...item, digest } });
+    },
+    refuse: (id, item) => {
+      parts.items.refuse(id, item);
+      known.delete(id);
+    },
+    forget(id) {
+      unknown.delete(id);
+      known.delete(id);
+    },
+  };
+}
+
+/** The ways to find an id, in their order. */
+function createStages({ bodies, gateways, files, queries, items, fill }: ElsewhereParts) {
+  async function onChain(id: Id, signal: AbortSignal): Promise<NodeAnswer<Found>> {
+    const answer = await bodies.transaction(id, signal);
+    return answer.kind === "ok" ? { kind: "ok", value: await transactionFound(answer.value) } : answer;
   }
 
   async function transactionFound({ row, data }: ValidTransaction): Promise<Found> {
@@ -75,25 +149,78 @@ export function createElsewhere(parts: {
     return { kind: "transaction", root, contentType, contentEncoding };
   }
 
-  function remember(id: Id, what: Found): Found {
-    known.set(id, what);
-    return what;
-  }
+  const follow = (id: Id) => async (clue: Clue, signal: AbortSignal) =>
+    itemFound(await items.follow(id, clue, "chosen", signal));
 
-  async function askGateways(id: Id, signal: AbortSignal): Promise<NodeAnswer<GatewayContent>> {
-    return gateways.urls.length === 0 ? { kind: "absent" } : gateways.find(id, signal);
-  }
+  /** A gateway that says where the item lies is held to it; where it cannot be, its word has to do. */
+  const weigh =
+    (id: Id) =>
+    async (content: GatewayContent, signal: AbortSignal): Promise<NodeAnswer<Found>> => {
+      const word: NodeAnswer<Found> = { kind: "ok", value: { kind: "gateway", content } };
+      if (content.clue === undefined || content.clue.rootId === id) return word;
+      const followed = await follow(id)(content.clue, signal);
+      const isUntrue = followed.kind === "trouble" && followed.reason === "wrong";
+      return followed.kind === "ok" || isUntrue ? followed : word;
+    };
 
   return {
-    async find(id, signal) {
-      const before = known.get(id);
-      if (before !== undefined) return before;
-      if (unknown.has(id)) throw new Failure("not_found", { id, remembered: true });
-      return flights.run(id, signal, (own) => ask(id, own));
-    },
-    forget(id) {
-      unknown.delete(id);
-      known.delete(id);
-    },
+    /** As whoever asks says: untrue or not, that it leads nowhere says nothing. */
+    asTold:
+      (id: Id, clue: Clue): Stage =>
+      async (signal) => {
+        const answer = itemFound(await items.follow(id, clue, "anyone", signal));
+        const isTrouble = answer.kind === "trouble" && !["wrong", "too_large"].includes(answer.reason);
+        return answer.kind === "ok" || isTrouble ? answer : { kind: "absent" };
+      },
+    of: (id: Id): readonly Stage[] => [
+      (signal) => onChain(id, signal),
+      (signal) => gateways.find(id, weigh(id), signal),
+      (signal) => files.find(id, follow(id), signal),
+      (signal) => queries.find(id, follow(id), signal),
+    ],
   };
+}
+
+function itemFound(answer: NodeAnswer<FoundItem>): NodeAnswer<Found> {
+  return answer.kind === "ok" ? { kind: "ok", value: { kind: "item", item: answer.value } } : answer;
+}
+
+type Asked = Readonly<{ found: Found | undefined; others: readonly NodeAnswer<Found>[] }>;
+
+/** Goes from stage to stage until one finds something provable; a gateway's word is taken when nothing better comes soon. */
+async function askStages(stages: readonly Stage[], id: Id, signal: AbortSignal): Promise<Asked> {
+  const soon = linkedController(signal);
+  let word: Found | undefined;
+  let timer: Timer | undefined;
+
+  async function run(stage: Stage, own: AbortSignal): Promise<NodeAnswer<Found>> {
+    const answer = await stage(own);
+    if (answer.kind === "ok" && answer.value.kind === "gateway" && word === undefined) {
+      word = answer.value;
+      timer = setTimeout(() => soon.controller.abort(timeout(betterMsMax)), betterMsMax);
+    }
+    return answer;
+  }
+
+  try {
+    return await withDeadline(soon.controller.signal, findMsMax, async (own) => {
+      const { final, others } = await askInTurn(
+        {
+          sources: stages,
+          ask: run,
+          isFinal: (answer) => answer.kind === "ok" && answer.value.kind !== "gateway",
+          hedgeAfterMs: () => stageMs,
+        },
+        own,
+      );
+      return { found: final?.kind === "ok" ? final.value : word, others };
+    });
+  } catch (error) {
+    if (signal.aborted || !isTimeout(error)) throw error;
+    if (word !== undefined) return { found: word, others: [] };
+    throw new Failure("source_timeout", { id, withinMs: findMsMax }, error);
+  } finally {
+    clearTimeout(timer);
+    soon.unlink();
+  }
 }

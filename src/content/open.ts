@@ -5,7 +5,6 @@
 import type { Id } from "../arweave/id.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
 import { assert } from "../lib/assert.ts";
-import { sha256 } from "../lib/hash.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { RootSpec } from "../store/extents.ts";
 import type { Place } from "../store/place.ts";
@@ -13,7 +12,9 @@ import type { Located } from "../store/rows.ts";
 import type { Gate } from "./blocked.ts";
 import type { OpenContent } from "./content.ts";
 import type { Found } from "./elsewhere.ts";
+import type { FoundItem } from "./find-item.ts";
 import { type ReadParts, readSpan, readWhole } from "./read.ts";
+import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholeParts } from "./whole.ts";
 
 /** What opening needs. */
 export type OpenParts = ReadParts &
@@ -22,13 +23,11 @@ export type OpenParts = ReadParts &
     gateways: Gateways;
     /** SHA-256 of what gateways gave. */
     digests: Pick<Map<Id, Uint8Array>, "get"> & Readonly<{ set: (id: Id, digest: Uint8Array) => unknown }>;
-  }>;
+  }> &
+  ItemWholeParts;
 
 /** `bytes` gives no more: a caller that wants more reads it as it comes. */
 export const contentBufferBytesMax = 256 * 2 ** 20;
-
-/** Hashed in one go on the calling thread. */
-const hashedAtOnceMax = 2 ** 20;
 
 /** The hash of larger content is learnt only from a reader that takes all of it. */
 const learntBytesMax = 64 * 2 ** 20;
@@ -37,7 +36,9 @@ const learntBytesMax = 64 * 2 ** 20;
 type Slice = Omit<OpenContent, "check" | "cached" | "read" | "inspect" | "bytes" | "file" | "root"> &
   Readonly<{
     root: RootSpec;
-    place: Place | undefined; // where the index has it
+    place: Place | undefined; // where the index has it, or its root
+    parents: readonly Id[]; // nested bundles around it, where the index does not know them
+    beginWhole: BeginWhole | undefined; // what to learn when all of it goes by
   }>;
 
 /** Opens what the index has; undefined when it does not know in which data the bytes lie. */
@@ -58,6 +59,8 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
     id,
     root,
     place: located.place,
+    parents: [],
+    beginWhole: isWhole ? beginRoot(parts.extents, root) : undefined,
     dataOffset,
     size,
     contentType: located.contentType,
@@ -72,11 +75,14 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
 /** Opens what was found elsewhere. */
 export function openFound(parts: OpenParts, id: Id, found: Found): OpenContent {
   if (found.kind === "gateway") return openAtGateway(parts, id, found.content);
+  if (found.kind === "item") return openItem(parts, id, found.item);
   const { root, contentType, contentEncoding } = found;
   return openSlice(parts, {
     id,
     root,
     place: undefined,
+    parents: [],
+    beginWhole: beginRoot(parts.extents, root),
     dataOffset: 0,
     size: root.size,
     contentType,
@@ -88,23 +94,41 @@ export function openFound(parts: OpenParts, id: Id, found: Found): OpenContent {
   });
 }
 
+/** Opens an item that was found in a transaction's data. */
+function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
+  const { root, itemOffset, headerSize, itemSize, parentStart, digest } = item;
+  return openSlice(parts, {
+    id,
+    root: root.spec,
+    place: root.place,
+    parents: item.parents,
+    beginWhole: beginItem(parts, id, item),
+    dataOffset: itemOffset + headerSize,
+    size: itemSize - headerSize,
+    contentType: item.contentType,
+    contentEncoding: item.contentEncoding,
+    digest,
+    verified: root.isAccepted && digest !== undefined,
+    stable: root.isStable,
+    trusted: true,
+    found: { itemOffset, headerSize, parentStart },
+  });
+}
+
 function openSlice(parts: OpenParts, slice: Slice): OpenContent {
   const { extents, gate } = parts;
-  const { root, place, dataOffset, size, ...facts } = slice;
+  const { root, place, parents, beginWhole, dataOffset, size, ...facts } = slice;
   const isWholeRoot = size === root.size;
   const rootSpan = ({ start, end }: ByteSpan): ByteSpan => {
     assert(start >= 0 && start <= end && end <= size, "a span lies within its content");
     return { start: start + dataOffset, end: end + dataOffset };
   };
-  const digestNow = () => slice.digest ?? (isWholeRoot ? extents.digest(root) : undefined);
-
-  /** Hashes the content, all of it. */
-  async function learnDigest(signal: AbortSignal): Promise<Uint8Array> {
-    const span = rootSpan({ start: 0, end: size });
-    const digest = await digestOf(readSpan(parts, root, span, signal));
-    if (isWholeRoot) extents.setDigest(root, digest);
-    return digest;
-  }
+  const all = (signal: AbortSignal) => readSpan(parts, root, rootSpan({ start: 0, end: size }), signal);
+  const learning = createLearning(
+    beginWhole,
+    () => slice.digest ?? (isWholeRoot ? extents.digest(root) : undefined),
+    all,
+  );
 
   /** The hash of the data in which an item lies, where it is known or all of that data is here. */
   async function rootDigest(signal: AbortSignal): Promise<Uint8Array | undefined> {
@@ -119,22 +143,25 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
   /** Rejects with Failure `blocked` unless the span may leave. */
   async function mayLeave(span: ByteSpan, signal: AbortSignal): Promise<void> {
     if (!gate.refuses()) return;
-    gate.checkId(slice.id, root.id, digestNow());
+    gate.checkId(slice.id, root.id, learning.digest());
+    for (const parent of parents) gate.checkId(parent, root.id, undefined);
     if (place !== undefined) await gate.checkSpan(place, rootSpan(span));
-    if (digestNow() === undefined && gate.mustHash(size))
-      gate.checkId(slice.id, root.id, await learnDigest(signal));
+    if (learning.digest() === undefined && gate.mustHash(size))
+      gate.checkId(slice.id, root.id, await learning.readAll(signal));
     if (!isWholeRoot) gate.checkId(slice.id, root.id, await rootDigest(signal));
   }
 
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     await mayLeave(span, signal);
-    const isLearning = isWholeRoot && span.end - span.start === size && digestNow() === undefined;
-    const hasher = isLearning ? new Bun.CryptoHasher("sha256") : undefined;
+    let left = span.end - span.start;
+    const hash = left === size ? await learning.begin(signal) : undefined;
     for await (const piece of readSpan(parts, root, rootSpan(span), signal)) {
-      hasher?.update(piece);
+      hash?.update(piece);
+      left -= piece.length;
+      // What is not what it should be never ends as if it were: its last piece stays here.
+      if (left === 0) await hash?.finish();
       yield piece;
     }
-    if (hasher !== undefined) extents.setDigest(root, new Uint8Array(hasher.digest()));
   }
 
   return {
@@ -150,16 +177,16 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
       assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
       await mayLeave(span, signal);
       const bytes = await readWhole(parts, root, rootSpan(span), signal);
-      const isLearning = isWholeRoot && bytes.length === size && bytes.length <= hashedAtOnceMax;
-      if (isLearning && digestNow() === undefined) extents.setDigest(root, sha256(bytes));
+      if (bytes.length === size && size <= learntBytesMax) await learning.take(bytes, signal);
       return bytes;
     },
     async file(span, signal) {
       await mayLeave(span, signal);
       const within = rootSpan(span);
       if (!extents.present(root, within)) return undefined;
-      const isLearning = isWholeRoot && span.end - span.start === size && size <= learntBytesMax;
-      if (isLearning && digestNow() === undefined) await learnDigest(signal);
+      const isAll = span.end - span.start === size && size <= learntBytesMax;
+      if (isAll && beginWhole !== undefined && learning.digest() === undefined)
+        await learning.readAll(signal);
       const path = await extents.file(root, within);
       return path === undefined ? undefined : { path, start: within.start };
     },

@@ -6,7 +6,7 @@
  * @module
  */
 import type { EntryPlace } from "../arweave/bundle.ts";
-import type { Id } from "../arweave/id.ts";
+import type { BlockHash, Id } from "../arweave/id.ts";
 import type { BundleRow, InvalidItem, SerialisedRows, TransactionRow } from "./rows.ts";
 
 /** One batch to read. All offsets are bytes of the root's data. */
@@ -112,4 +112,24 @@ export type CheckedTransaction =
       isBundle: boolean;
       data: CarriedData | undefined;
     }>
+  | Readonly<{ kind: "invalid"; reason: string }>;
+
+/** A block that is said to name a transaction. */
+export type CheckBlockNamesJob = Readonly<{
+  /** JSON as a node sent it. */
+  block: string;
+  id: Id;
+  height: number;
+  hash: BlockHash;
+}>;
+
+/** A data item whole. */
+export type CheckItemJob = Readonly<{ id: Id; bytes: Uint8Array }>;
+
+/** A data item whose payload went by: its header, and the message that its signature must sign. */
+export type CheckItemMessageJob = Readonly<{ header: Uint8Array; message: Uint8Array }>;
+
+/** Whether an item's signature holds over its payload, and the payload's SHA-256. */
+export type CheckedItemPayload =
+  | Readonly<{ kind: "valid"; digest: Uint8Array }>
   | Readonly<{ kind: "invalid"; reason: string }>;

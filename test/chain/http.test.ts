@@ -44,7 +44,7 @@ describe("a body with a coding", () => {
 
   test("is the content that a gateway has under an id, whole and in part", async () => {
     const gateways = openGateways([url], { clock: Date.now, random: () => 0, log: silentLog, timeouts });
-    const found = await gateways.find("id", signal);
+    const found = await gateways.find("id", async (value) => ({ kind: "ok", value }) as const, signal);
     if (found.kind !== "ok") throw new Error(`not found: ${Bun.inspect(found)}`);
     expect(found.value).toMatchObject({ size: coded.length, contentEncoding: "gzip" });
     for (const span of [

@@ -247,7 +247,7 @@ describe("what the index does not have", () => {
     for (let times = 0; times < 5; times++) {
       expect(await failureOf(rig.content.open(madeId(20), none))).toBe("not_found");
     }
-    expect([node.requests.length, gateway.requests.length]).toEqual([1, 1]);
+    expect([node.requests.length, gateway.requests.length]).toEqual([1, 2]);
     rig.content.forget(madeId(20));
     expect(await failureOf(rig.content.open(madeId(20), none))).toBe("not_found");
     expect([node.requests.length, gateway.requests.length]).toEqual([2, 2]);

@@ -5,24 +5,27 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Address, Id } from "../../src/arweave/id.ts";
-import { openGateways } from "../../src/chain/gateways.ts";
+import type { Address, BlockHash, Id } from "../../src/arweave/id.ts";
+import { type Gateways, openGateways } from "../../src/chain/gateways.ts";
 import type { HttpTimeouts } from "../../src/chain/http.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
+import { openRootFiles } from "../../src/chain/root-files.ts";
+import { openRootQueries } from "../../src/chain/root-queries.ts";
 import { type GatewayContentStore, openContent } from "../../src/content/content.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { type Extents, openExtents, type RootSpec } from "../../src/store/extents.ts";
 import type { ItemSpan } from "../../src/store/index-reader.ts";
-import type { Located } from "../../src/store/rows.ts";
-import { checkTransactions } from "../../workers/verify.ts";
+import type { Located, PageBlock } from "../../src/store/rows.ts";
+import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";
 
 /** What a test sees and moves. */
 export type Rig = Readonly<{
   content: GatewayContentStore;
   extents: Extents;
   nodes: Nodes;
+  gateways: Gateways;
   index: Map<Id, Located>;
   items: ItemSpan[]; // that lie within any root
   blockedIds: Set<Id>;
@@ -40,6 +43,10 @@ export type RigOptions = Readonly<{
   bytesMax?: number;
   folder?: string;
   index?: Map<Id, Located>;
+  /** CDB64 files, by path or URL. */
+  rootFiles?: readonly string[];
+  /** Blocks that were followed. */
+  blockAt?: (at: number | BlockHash) => PageBlock | undefined;
 }>;
 
 const shortTimeouts: HttpTimeouts = { firstByteMs: 400, stallMs: 400, totalMs: 2_000 };
@@ -54,6 +61,8 @@ export function openRig(options: RigOptions): Rig {
     parts,
   );
   const gateways = openGateways(options.gatewayUrls ?? [], { ...parts, timeouts });
+  const rootFiles = openRootFiles(options.rootFiles ?? [], { ...parts, timeouts });
+  const rootQueries = openRootQueries(options.gatewayUrls ?? [], { ...parts, timeouts });
   const extents = openExtents({
     folder: join(folder, "content"),
     mapPath: join(folder, "content.sqlite"),
@@ -69,6 +78,7 @@ export function openRig(options: RigOptions): Rig {
   const content = openContent({
     reader: {
       locate: (id) => index.get(id),
+      block: (at) => options.blockAt?.(at),
       itemsWithin: (_root, start, end, limit) =>
         items.filter((item) => item.start < end && item.end > start).slice(0, limit),
     },
@@ -82,22 +92,32 @@ export function openRig(options: RigOptions): Rig {
     nodes,
     chunkNodes: nodes,
     gateways,
-    checkTransaction: async (id, text) => {
-      const [checked] = checkTransactions({ transactions: [{ id, text }] });
-      if (checked === undefined) throw new Error("every transaction has an outcome");
-      return checked;
+    rootFiles,
+    rootQueries,
+    checks: {
+      transaction: async (id, text) => {
+        const [checked] = checkTransactions({ transactions: [{ id, text }] });
+        if (checked === undefined) throw new Error("every transaction has an outcome");
+        return checked;
+      },
+      blockNames: async (job) => checkBlockNames(job),
+      item: async (job) => checkItem(job),
+      itemMessage: async (job) => checkItemMessage(job),
     },
   });
   const closeParts = async () => {
     await content.close();
     nodes.close();
     gateways.close();
+    rootFiles.close();
+    rootQueries.close();
     await extents.close();
   };
   return {
     content,
     extents,
     nodes,
+    gateways,
     index,
     items,
     blockedIds,

@@ -9,6 +9,9 @@ import { readFilter } from "../../src/arweave/filter.ts";
 import { openGateways } from "../../src/chain/gateways.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
+import { openRootFiles } from "../../src/chain/root-files.ts";
+import { openRootQueries } from "../../src/chain/root-queries.ts";
+import { checksIn } from "../../src/content/checks.ts";
 import { openContent } from "../../src/content/content.ts";
 import { type IndexingOptions, openIndexing } from "../../src/indexing/indexing.ts";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -16,7 +19,6 @@ import { silentLog } from "../../src/lib/log.ts";
 import { openExtents } from "../../src/store/extents.ts";
 import { openIndexReader } from "../../src/store/index-reader.ts";
 import { createIndexWriterCalls } from "../../src/store/index-thread.ts";
-import type { CheckedTransaction } from "../../src/store/thread-jobs.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { createRandom } from "./samples.ts";
 
@@ -68,12 +70,9 @@ export async function openWhole(options: WholeOptions) {
     nodes,
     chunkNodes: nodes,
     gateways: openGateways([], parts),
-    checkTransaction: async (id, text, signal) => {
-      const job = { transactions: [{ id, text }] };
-      const [checked] = await verify.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
-      if (checked === undefined) throw new Error("one transaction asked about is one answer");
-      return checked;
-    },
+    rootFiles: openRootFiles([], parts),
+    rootQueries: openRootQueries([], parts),
+    checks: checksIn(verify),
   });
   const indexing = openIndexing({
     start: 0,

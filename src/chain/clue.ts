@@ -1,0 +1,84 @@
+/**
+ * What others say about where a data item lies. Nothing of it is believed before the bytes at that place were checked.
+ * Source: reference/gateway.md §1.1 (headers), §2.4 (values of CDB64 files).
+ * @module
+ */
+import { type Id, idFromBytes, idSize, readId } from "../arweave/id.ts";
+import { type PackedMap, type PackedValue, readMessagePack } from "../lib/message-pack.ts";
+
+/** A place that may be an item's. */
+export type Clue = Readonly<{
+  /** The transaction in whose data the item is said to lie. */
+  rootId: Id;
+  /** Nested bundles around the item, the outermost first; empty when none or not said. */
+  path: readonly Id[];
+  /** Byte of the root's data at which the item's header is said to begin. */
+  itemOffset: number | undefined;
+}>;
+
+/** Bundles that a clue may name, the root included. Source: the CDB64 format. */
+const pathLengthMax = 10;
+
+/** Names under which gateways tell, and clients ask. */
+const names = {
+  rootId: "x-ar-io-root-transaction-id",
+  path: "x-ar-io-root-path",
+  itemOffsets: ["x-ar-io-root-data-item-offset", "x-ar-io-root-item-offset"],
+} as const;
+
+const offsetPattern = /^\d{1,16}$/;
+
+/**
+ * Reads a clue from headers of a request or an answer.
+ *
+ * @returns `undefined` when there is none, or none that can be read.
+ */
+export function readClueHeaders(headers: Headers): Clue | undefined {
+  const rootId = readId(headers.get(names.rootId) ?? "");
+  if (rootId === undefined) return undefined;
+  const path = readPath(headers.get(names.path) ?? "");
+  if (path === undefined) return undefined;
+  const offsetText = names.itemOffsets.map((name) => headers.get(name)).find((text) => text !== null);
+  const itemOffset = offsetText === undefined ? undefined : readOffset(offsetText);
+  return { rootId, path: path[0] === rootId ? path.slice(1) : path, itemOffset };
+}
+
+/**
+ * Reads a value of a CDB64 file: a map of `r` (root) or `p` (root, nested bundles), and `i` (item offset).
+ *
+ * @returns `undefined` when it is none of these.
+ */
+export function readClueRecord(bytes: Uint8Array): Clue | undefined {
+  const record = readMessagePack(bytes);
+  if (!(record instanceof Map)) return undefined;
+  const [rootId, ...path] = idsOf(record) ?? [];
+  if (rootId === undefined) return undefined;
+  const itemOffset = record.get("i");
+  if (itemOffset !== undefined && typeof itemOffset !== "number") return undefined;
+  return { rootId, path, itemOffset };
+}
+
+/** The root and the bundles in it. */
+function idsOf(record: PackedMap): readonly Id[] | undefined {
+  const path = record.get("p");
+  const values = Array.isArray(path) ? path : [record.get("r")];
+  if (values.length > pathLengthMax) return undefined;
+  const ids = values.map(idOf);
+  return ids.includes(undefined) ? undefined : ids.filter((id) => id !== undefined);
+}
+
+function idOf(value: PackedValue | undefined): Id | undefined {
+  return value instanceof Uint8Array && value.length === idSize ? idFromBytes(value) : undefined;
+}
+
+function readPath(text: string): readonly Id[] | undefined {
+  const parts = text === "" ? [] : text.split(",", pathLengthMax + 1).map((part) => readId(part.trim()));
+  if (parts.length > pathLengthMax || parts.includes(undefined)) return undefined;
+  return parts.filter((id) => id !== undefined);
+}
+
+function readOffset(text: string | null): number | undefined {
+  if (text === null || !offsetPattern.test(text)) return undefined;
+  const offset = Number(text);
+  return Number.isSafeInteger(offset) ? offset : undefined;
+}

@@ -1,0 +1,86 @@
+/**
+ * Several sources of one kind that are asked by URL: the better ones first, the next one early when one is slow; what they
+ * say is checked, and those that lie or fail are asked less.
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { askInTurn, summarize } from "./ask.ts";
+import { trouble } from "./http.ts";
+import type { NodeAnswer } from "./node.ts";
+import { createRanking, type Standing } from "./ranking.ts";
+
+/** What sources are made with. @param random - in [0, 1). */
+export type SourceParts = Readonly<{ clock: Clock; random: () => number; log: Log }>;
+
+/** Several sources. */
+export type Sources<Source> = Readonly<{
+  /**
+   * Asks until what one says is true.
+   *
+   * @param question - Its trouble is the source's.
+   * @param check - Makes of what was said what is wanted. Trouble `wrong` is the source's lie, `absent` that what it
+   *   names cannot be found, which is trouble with the source; other trouble came up in checking, and is nobody's.
+   * @returns The value; else what {@link summarize} makes of the answers; `absent` when there is no source.
+   */
+  ask: <Said, Value>(
+    question: (source: Source, signal: AbortSignal) => Promise<NodeAnswer<Said>>,
+    check: (said: Said, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    signal: AbortSignal,
+  ) => Promise<NodeAnswer<Value>>;
+  /** Notes that a source did not give what it had announced. */
+  noteTrouble: (source: Source) => void;
+  standing: (source: Source) => Standing;
+}>;
+
+/** Joins sources. */
+export function createSources<Source extends Readonly<{ url: string }>>(
+  sources: readonly Source[],
+  { clock, random, log }: SourceParts,
+): Sources<Source> {
+  const ranking = createRanking(sources, clock, random);
+
+  async function askOne<Said, Value>(
+    source: Source,
+    question: (source: Source, signal: AbortSignal) => Promise<NodeAnswer<Said>>,
+    check: (said: Said, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    signal: AbortSignal,
+  ): Promise<NodeAnswer<Value>> {
+    const startedAt = performance.now();
+    const said = await question(source, signal);
+    if (said.kind === "trouble") {
+      if (said.reason === "wrong") noteWrong(source, said.detail);
+      else if (said.reason !== "busy") ranking.noteTrouble(source);
+      return said;
+    }
+    ranking.noteAnswer(source, performance.now() - startedAt);
+    if (said.kind !== "ok") return said;
+    const checked = await check(said.value, signal);
+    if (checked.kind === "trouble" && checked.reason === "wrong") noteWrong(source, checked.detail);
+    if (checked.kind !== "absent") return checked;
+    ranking.noteTrouble(source);
+    return trouble("status", `${source.url} names what cannot be found`);
+  }
+
+  function noteWrong(source: Source, detail: string): void {
+    ranking.noteWrong(source);
+    log.warn("a source said what is not true", { source: source.url, detail });
+  }
+
+  return {
+    async ask(question, check, signal) {
+      const { final, others } = await askInTurn(
+        {
+          sources: ranking.inOrder(),
+          ask: (source, own) => askOne(source, question, check, own),
+          isFinal: ({ kind }) => kind === "ok",
+          hedgeAfterMs: ranking.hedgeAfterMs,
+        },
+        signal,
+      );
+      return final ?? (others.length > 0 ? summarize(others) : { kind: "absent" });
+    },
+    noteTrouble: ranking.noteTrouble,
+    standing: ranking.standing,
+  };
+}

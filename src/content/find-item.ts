@@ -1,0 +1,171 @@
+/**
+ * Finding data items that the index does not have: a clue is followed to the bytes that it names, and these are held to
+ * the item's id. What is found is served as any item of the index is: as a slice of its root's data.
+ *
+ * Small items are found only when their signature holds over the whole payload. Of a larger one the header is known to be
+ * right, so that a range of it needs no more than its chunks; where a clue is a stranger's, its payload is checked too, since
+ * anyone can put another's signature before other bytes.
+ * Source: design.md §5 "Locate"; contract.md §2 "Verified: true".
+ * @module
+ */
+import { LRUCache } from "lru-cache";
+import type { Id } from "../arweave/id.ts";
+import type { Clue } from "../chain/clue.ts";
+import { trouble, troubleFrom } from "../chain/http.ts";
+import type { NodeAnswer } from "../chain/node.ts";
+import { Failure } from "../failures.ts";
+import { createTurns } from "../lib/queue.ts";
+import type { CheckedItemPayload, CheckItemJob } from "../store/thread-jobs.ts";
+import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";
+import { likelyChunk } from "./fill.ts";
+import { type ReadParts, readWhole } from "./read.ts";
+import type { RootTransaction, RootTransactions } from "./root-transactions.ts";
+
+/** An item that was found in the data of a transaction. Bytes of the root's data, unless said otherwise. */
+export type FoundItem = Readonly<{
+  root: RootTransaction;
+  /** Where the header begins. */
+  itemOffset: number;
+  /** Bytes of the header, and of header and payload. */
+  headerSize: number;
+  itemSize: number;
+  /** Where the payload of the bundle around it begins. */
+  parentStart: number;
+  /** Nested bundles around it, the outermost first. */
+  parents: readonly Id[];
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  /** SHA-256 of the payload, once the signature was checked over all of it. */
+  digest: Uint8Array | undefined;
+}>;
+
+/** Who gave a clue: one whom the operator chose, or anyone. */
+export type ClueGiver = "chosen" | "anyone";
+
+/** Checks an item whole; a thread's work. */
+export type CheckItem = (job: CheckItemJob, signal: AbortSignal) => Promise<CheckedItemPayload>;
+
+/** The finding of items. */
+export type ItemFinder = Readonly<{
+  /**
+   * Follows a clue.
+   *
+   * @returns The item; trouble `wrong` when the clue is untrue, other trouble when it could not be followed; `absent`
+   *   when what it names is not on the chain, as far as nodes know.
+   */
+  follow: (id: Id, clue: Clue, giver: ClueGiver, signal: AbortSignal) => Promise<NodeAnswer<FoundItem>>;
+  /** Notes that what lies at a place is not the item after all: it is not found there again. */
+  refuse: (id: Id, item: FoundItem) => void;
+}>;
+
+/** What finding is made of. */
+export type ItemFinderParts = ReadParts & Readonly<{ roots: RootTransactions; checkItem: CheckItem }>;
+
+/** Items up to this size are checked whole when they are found: five chunks. Bytes of header and payload. */
+const checkedBytesMax = 2 ** 20;
+
+/** The same for clues of anyone; larger items are looked for without. */
+const checkedForAnyoneBytesMax = 16 * 2 ** 20;
+
+/** Walks at once, and those that wait: a walk reads up to 64 MiB. */
+const walksMax = 16;
+const walksWaitingMax = 256;
+
+/** Tags that become headers are far shorter; what is longer is no media type. Characters. */
+const tagLengthMax = 1_024;
+
+/** Places that hold something else. */
+const refusedMax = 10_000;
+
+/** Makes the finding. */
+export function createItemFinder(parts: ItemFinderParts): ItemFinder {
+  const { roots, checkItem } = parts;
+  const turns = createTurns(walksMax, walksWaitingMax);
+  const refused = new LRUCache<string, true>({ max: refusedMax });
+
+  async function followInTurn(
+    id: Id,
+    clue: Clue,
+    giver: ClueGiver,
+    signal: AbortSignal,
+  ): Promise<NodeAnswer<FoundItem>> {
+    const root = await roots.find(clue.rootId, signal);
+    if (root.kind === "no bundle") return trouble("wrong", `${clue.rootId} is no bundle`);
+    // A node that lies is its own matter: who gave the clue did not.
+    if (root.kind === "trouble" && root.reason === "wrong") return trouble("status", root.detail);
+    if (root.kind !== "ok") return root;
+    const walked = await walk(root.value, id, clue, signal);
+    if (walked.kind === "not there") return trouble("wrong", walked.reason);
+    if (walked.kind === "too far") return trouble("too_large", walked.reason);
+    return await checked(id, root.value, walked.item, giver, signal);
+  }
+
+  function walk({ spec }: RootTransaction, id: Id, clue: Clue, signal: AbortSignal): Promise<Walked> {
+    const data = {
+      size: spec.size,
+      read: (span: { start: number; end: number }) => readWhole(parts, spec, span, signal),
+      pieceEnd: (at: number) => likelyChunk(spec.size, at).end,
+    };
+    return walkToItem(data, id, clue);
+  }
+
+  async function checked(
+    id: Id,
+    root: RootTransaction,
+    walked: WalkedItem,
+    giver: ClueGiver,
+    signal: AbortSignal,
+  ): Promise<NodeAnswer<FoundItem>> {
+    const item = foundItem(root, walked);
+    if (refused.has(placeKey(id, item))) return trouble("wrong", `${id} is not where it is said to be`);
+    const { itemOffset, itemSize } = item;
+    const sizeMax = giver === "anyone" ? checkedForAnyoneBytesMax : checkedBytesMax;
+    if (itemSize > sizeMax) return giver === "anyone" ? { kind: "absent" } : { kind: "ok", value: item };
+    const span = { start: itemOffset, end: itemOffset + itemSize };
+    const bytes = await readWhole(parts, root.spec, span, signal);
+    const verdict = await checkItem({ id, bytes }, signal);
+    if (verdict.kind === "valid") return { kind: "ok", value: { ...item, digest: verdict.digest } };
+    refused.set(placeKey(id, item), true);
+    return trouble("wrong", `${id}: ${verdict.reason}`);
+  }
+
+  return {
+    async follow(id, clue, giver, signal) {
+      if (clue.rootId === id) return { kind: "absent" }; // a transaction, which nodes were asked for
+      const turn = turns.take(signal);
+      if (turn === undefined) return trouble("busy", `${walksWaitingMax} walks wait already`);
+      const endTurn = await turn;
+      try {
+        return await followInTurn(id, clue, giver, signal);
+      } catch (error) {
+        signal.throwIfAborted();
+        if (error instanceof Failure) return troubleFrom(error);
+        throw error;
+      } finally {
+        endTurn();
+      }
+    },
+    refuse: (id, item) => refused.set(placeKey(id, item), true),
+  };
+}
+
+/** What is kept of an item: the header itself may be a mebibyte of tags. */
+function foundItem(root: RootTransaction, { header, ...walked }: WalkedItem): FoundItem {
+  const tagged = (name: string) =>
+    header.tags.find((tag) => tag.name.toLowerCase() === name)?.value.slice(0, tagLengthMax);
+  return {
+    root,
+    itemOffset: walked.itemOffset,
+    headerSize: header.headerSize,
+    itemSize: walked.itemSize,
+    parentStart: walked.parentStart,
+    parents: walked.parents,
+    contentType: tagged("content-type"),
+    contentEncoding: tagged("content-encoding"),
+    digest: undefined,
+  };
+}
+
+function placeKey(id: Id, { root, itemOffset, itemSize }: FoundItem): string {
+  return `${id} ${root.spec.id} ${itemOffset} ${itemSize}`;
+}

@@ -1,0 +1,127 @@
+/**
+ * The transactions in whose data items are looked for: from the index, or from nodes with id, signature and block checked.
+ *
+ * A block that was never followed is accepted when its hash is what it says, it names the transaction, and the operator's
+ * nodes say that it stands on the chain: that is what following it would rest on too. Where the index knows another block
+ * at that height, it is not.
+ * Source: contract.md §2 "Verified: true"; design.md §6 "Which rules".
+ * @module
+ */
+import { LRUCache } from "lru-cache";
+import { isBundleTags } from "../arweave/bundle.ts";
+import { type BlockHash, type Id, readBlockHash } from "../arweave/id.ts";
+import type { NodeAnswer } from "../chain/node.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
+import type { RootSpec } from "../store/extents.ts";
+import type { IndexReader } from "../store/index-reader.ts";
+import type { Place } from "../store/place.ts";
+import type { Located } from "../store/rows.ts";
+import type { CheckBlockNamesJob } from "../store/thread-jobs.ts";
+import type { Bodies, ValidTransaction } from "./bodies.ts";
+import type { Fill } from "./fill.ts";
+
+/** A transaction that holds bundles. */
+export type RootTransaction = Readonly<{
+  spec: RootSpec;
+  /** Whether it stands in a block that we accept. */
+  isAccepted: boolean;
+  /** Too deep to be forked away; of transactions in the index only. */
+  isStable: boolean;
+  /** Where the index has it. */
+  place: Place | undefined;
+}>;
+
+/** Finds them. */
+export type RootTransactions = Readonly<{
+  /** @returns The transaction; `no bundle` when it is one but holds none; else what nodes say. */
+  find: (
+    id: Id,
+    signal: AbortSignal,
+  ) => Promise<NodeAnswer<RootTransaction> | Readonly<{ kind: "no bundle" }>>;
+}>;
+
+/** Says why a block's text is not what was asked for; a thread's work. */
+export type CheckBlockNames = (job: CheckBlockNamesJob, signal: AbortSignal) => Promise<string | undefined>;
+
+/** What finding is made of. */
+export type RootTransactionsParts = Readonly<{
+  reader: Pick<IndexReader, "locate" | "block">;
+  bodies: Bodies;
+  nodes: Nodes;
+  keep: Fill["keep"];
+  checkBlockNames: CheckBlockNames;
+}>;
+
+/** Transactions that were asked for are remembered: many items of one bundle are asked for together. */
+const keptMax = 2_000;
+const acceptedKeptMs = 600_000;
+
+/** What is not accepted may be a moment later: it was too new, or a node was in trouble. */
+const otherKeptMs = 10_000;
+
+/** Makes the finding. */
+export function createRootTransactions(parts: RootTransactionsParts): RootTransactions {
+  const { reader, bodies, nodes } = parts;
+  const kept = new LRUCache<Id, RootTransaction>({ max: keptMax });
+  const flights = createSingleFlight<Awaited<ReturnType<RootTransactions["find"]>>>();
+
+  async function ask(id: Id, signal: AbortSignal): ReturnType<RootTransactions["find"]> {
+    const answer = await bodies.transaction(id, signal);
+    if (answer.kind !== "ok") return answer;
+    const { row, data } = answer.value;
+    if (row.dataSize === 0 || !isBundleTags(row.tags)) return { kind: "no bundle" };
+    const spec: RootSpec = { id, dataRoot: row.dataRoot, size: row.dataSize };
+    if (data !== undefined && row.format === 1) await parts.keep(spec, data.bytes); // it came with the answer
+    const root = {
+      spec,
+      isAccepted: isProvable(row) && (await isInBlock(id, signal)),
+      isStable: false,
+      place: undefined,
+    };
+    kept.set(id, root, { ttl: root.isAccepted ? acceptedKeptMs : otherKeptMs });
+    return { kind: "ok", value: root };
+  }
+
+  /** Whether a block that we accept names the transaction. Trouble leaves it open, which is no. */
+  async function isInBlock(id: Id, signal: AbortSignal): Promise<boolean> {
+    const status = await nodes.ask((node, own) => node.txStatus(id, own), signal);
+    if (status.kind !== "ok") return false;
+    const { height } = status.value;
+    const hash = readBlockHash(status.value.blockHash);
+    if (hash === undefined) return false;
+    const followed = reader.block(height);
+    if (followed !== undefined && followed.hash !== hash) return false;
+    return await namesTransaction(id, height, hash, signal);
+  }
+
+  async function namesTransaction(id: Id, height: number, hash: BlockHash, signal: AbortSignal) {
+    const text = await nodes.ask((node, own) => node.blockText(hash, own), signal);
+    if (text.kind !== "ok") return false;
+    const fault = await parts.checkBlockNames({ block: text.value, id, height, hash }, signal);
+    return fault === undefined;
+  }
+
+  return {
+    async find(id, signal) {
+      const located = reader.locate(id);
+      if (located !== undefined && !located.pending) return fromIndex(located);
+      const before = kept.get(id);
+      if (before !== undefined) return { kind: "ok", value: before };
+      return await flights.run(id, signal, (own) => ask(id, own));
+    },
+  };
+}
+
+function fromIndex(located: Located): NodeAnswer<RootTransaction> | Readonly<{ kind: "no bundle" }> {
+  const { id, kind, rootSize, dataRoot, weaveStart, verified, stable, place } = located;
+  if (kind !== "transaction" || rootSize === 0) return { kind: "no bundle" };
+  const spec = { id, dataRoot, size: rootSize, ...(weaveStart === undefined ? {} : { weaveStart }) };
+  const isAccepted = verified && (dataRoot !== "" || located.rootFormat === 1);
+  return { kind: "ok", value: { spec, isAccepted, isStable: stable, place } };
+}
+
+/** Format 1 is proven by its signature, format 2 by its data root. */
+function isProvable({ format, dataRoot }: ValidTransaction["row"]): boolean {
+  return format === 1 || dataRoot !== "";
+}

@@ -1,0 +1,124 @@
+/**
+ * CDB64: a constant key-value file of any size in which a key is found with a few short reads.
+ *
+ * The file begins with 256 tables' places and slot counts (8 bytes each, little-endian); records stand from byte 4,096 on
+ * (key size, value size, key, value); a table's slot has a hash and the record's place, 0 for none. A key's hash
+ * chooses the table, the slot where the search begins, and the slots that are worth a look.
+ * Nothing in the file is believed: every number is held to the file's size before it is used, and a search that a
+ * hostile file would make long is ended.
+ * Source: reference/gateway.md §2.4 (ar-io-node docs/cdb64-format.md).
+ * @module
+ */
+import { equalBytes } from "./bytes.ts";
+
+/** A file to look in. */
+export type Cdb64File = Readonly<{
+  /** Bytes. */
+  size: number;
+  /** The first {@link cdb64HeaderSize} bytes. */
+  header: Uint8Array;
+  /** Gives exactly the bytes `[start, end)`, which lie in the file; throws what it wants. */
+  read: (start: number, end: number) => Promise<Uint8Array>;
+}>;
+
+/** What a search came to. */
+export type Cdb64Answer =
+  | Readonly<{ kind: "value"; value: Uint8Array }>
+  | Readonly<{ kind: "absent" }>
+  | Readonly<{ kind: "malformed"; reason: string }>;
+
+/** Bytes of the tables' places at the beginning of a file. */
+export const cdb64HeaderSize = 4_096;
+
+const tableCount = 256n;
+const slotSize = 16;
+const recordHeadSize = 16;
+
+/** Slots read at once: half of a table's slots are empty, so that a search rarely looks at more than a few. */
+const slotsAtOnce = 32;
+
+/** Reads of one search; an honest file takes two or three. */
+const readsMax = 16;
+
+/** Bytes of a value; those that are looked up have less than 500. */
+const valueSizeMax = 4_096;
+
+const mask64 = (1n << 64n) - 1n;
+
+/** The hash of a key: multiplied by 33, each byte in turn exclusively or-ed in, from 5381 on, of 64 bits. */
+export function cdb64Hash(key: Uint8Array): bigint {
+  let hash = 5_381n;
+  for (const byte of key) hash = (((hash << 5n) + hash) & mask64) ^ BigInt(byte);
+  return hash;
+}
+
+/** Looks up a key. Throws only what `file.read` throws. */
+export async function lookUpCdb64(file: Cdb64File, key: Uint8Array): Promise<Cdb64Answer> {
+  const hash = cdb64Hash(key);
+  const table = tableOf(file, hash);
+  if (table.kind !== "table") return table;
+  const { start, slots } = table;
+  const first = Number((hash / tableCount) % BigInt(slots));
+  let readsLeft = readsMax;
+  for (let looked = 0; looked < slots; ) {
+    const slot = (first + looked) % slots;
+    const count = Math.min(slotsAtOnce, slots - slot, slots - looked);
+    const page = readPage(await file.read(start + slot * slotSize, start + (slot + count) * slotSize), hash);
+    readsLeft -= 1 + page.records.length;
+    if (readsLeft < 0) return malformed(`a search takes more than ${readsMax} reads`);
+    for (const record of page.records) {
+      const answer = await readRecord(file, record, key);
+      if (answer !== undefined) return answer;
+    }
+    if (page.isLast) return { kind: "absent" };
+    looked += count;
+  }
+  return { kind: "absent" };
+}
+
+/** Places of the records that may be the one, and whether the search ends here. */
+function readPage(page: Uint8Array, hash: bigint) {
+  const records: bigint[] = [];
+  for (let at = 0; at < page.length; at += slotSize) {
+    const record = readNumber(page, at + 8);
+    if (record === 0n) return { records, isLast: true };
+    if (readNumber(page, at) === hash) records.push(record);
+  }
+  return { records, isLast: false };
+}
+
+function tableOf(file: Cdb64File, hash: bigint) {
+  const at = Number(hash % tableCount) * 16;
+  const [place, slots] = [readNumber(file.header, at), readNumber(file.header, at + 8)];
+  if (slots === 0n) return { kind: "absent" } as const;
+  const isWithin = place >= cdb64HeaderSize && place + slots * BigInt(slotSize) <= BigInt(file.size);
+  if (!isWithin) return malformed("a table lies beyond the file");
+  return { kind: "table", start: Number(place), slots: Number(slots) } as const;
+}
+
+/** Reads a record; `undefined` when it is another key's. */
+async function readRecord(file: Cdb64File, place: bigint, key: Uint8Array): Promise<Cdb64Answer | undefined> {
+  const room = BigInt(file.size) - place;
+  if (place < cdb64HeaderSize || room < recordHeadSize) return malformed("a record lies beyond the file");
+  const start = Number(place);
+  // One read for nearly every record: what is longer takes a second.
+  const guess = Math.min(Number(room), recordHeadSize + key.length + 512);
+  const bytes = await file.read(start, start + guess);
+  const [keySize, valueSize] = [readNumber(bytes, 0), readNumber(bytes, 8)];
+  if (BigInt(recordHeadSize) + keySize + valueSize > room)
+    return malformed("a record reaches beyond the file");
+  if (keySize !== BigInt(key.length)) return undefined;
+  if (!equalBytes(bytes.subarray(recordHeadSize, recordHeadSize + key.length), key)) return undefined;
+  if (valueSize > valueSizeMax) return malformed(`a value has more than ${valueSizeMax} bytes`);
+  const [from, to] = [recordHeadSize + key.length, recordHeadSize + key.length + Number(valueSize)];
+  if (to <= bytes.length) return { kind: "value", value: bytes.subarray(from, to) };
+  return { kind: "value", value: await file.read(start + from, start + to) };
+}
+
+function readNumber(bytes: Uint8Array, at: number): bigint {
+  return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getBigUint64(at, true);
+}
+
+function malformed(reason: string): Cdb64Answer & { kind: "malformed" } {
+  return { kind: "malformed", reason };
+}
