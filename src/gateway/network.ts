@@ -72,6 +72,7 @@ export function createNetwork(
     const answers = await Promise.all(
       nodes.all.map((node) => withDeadline(signal, waitMsMax, (own) => quiet(ask(node, own), own))),
     );
+    signal.throwIfAborted(); // nobody waits any more, and nothing was learnt
     const alive = answers.filter((answer) => answer !== undefined && "height" in answer);
     furthest = alive.toSorted((a, b) => b.height - a.height)[0];
     askedAt = clock();

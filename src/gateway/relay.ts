@@ -7,12 +7,12 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import type { Trouble } from "../chain/http.ts";
-import type { RawAnswer } from "../chain/node.ts";
+import { type Trouble, trouble } from "../chain/http.ts";
+import type { Node, RawAnswer, RawRequest, Relayed } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { withDeadline } from "../lib/stop.ts";
+import { isTimeout, withDeadline } from "../lib/stop.ts";
 
 /** What a node answered. */
 export type RelayAnswer = Readonly<{ status: number; body: Uint8Array<ArrayBuffer> }>;
@@ -27,7 +27,8 @@ export type Relay = Readonly<{
    * Asks for a path.
    *
    * @param keptMs - How long an answer of 200 is given again without asking; 0 asks each time.
-   * @throws Failure `source_failed`, `source_timeout`, `busy` when no node answered.
+   * @throws Failure `source_failed`, `source_timeout`, `busy` when no node answered; also when one says that it has not
+   * what is asked for while another could not be asked, which may have it.
    */
   get: (path: string, keptMs: number, signal: AbortSignal) => Promise<RelayAnswer>;
   /** Sends a body to every node; a node that does not answer is a result too. */
@@ -40,22 +41,23 @@ const waitMsMax = 20_000;
 /** Bytes of answers that are kept. */
 const keptBytesMax = 16 * 2 ** 20;
 
-/** Creates a relay to nodes, asked in the order of their standing. */
-export function createRelay(nodes: Nodes): Relay {
+/** Creates a relay to nodes, asked in the order of their standing. @param waitMs - Longest wait for nodes. */
+export function createRelay(nodes: Nodes, waitMs = waitMsMax): Relay {
   const kept = new LRUCache<string, RelayAnswer>({ maxSize: keptBytesMax });
   const flights = createSingleFlight<RelayAnswer>();
 
   const ask = async (path: string, signal: AbortSignal): Promise<RelayAnswer> => {
     const troubles: Trouble[] = [];
+    const endsAt = performance.now() + waitMs;
     let absent: RelayAnswer | undefined;
     for (const node of nodes.inOrder()) {
-      const answer = await node.relay({ method: "GET", path }, signal);
-      if (answer.kind === "trouble" || answer.value.status >= 500 || answer.value.status === 429)
-        troubles.push(answer.kind === "trouble" ? answer : statusTrouble(answer.value));
+      const asked = await askWithin(node, { method: "GET", path }, endsAt - performance.now(), signal);
+      const answer = asked.kind === "ok" ? troubleIn(asked.value) : asked;
+      if (answer.kind === "trouble") troubles.push(answer);
       else if (answer.value.status === 404) absent = answered(answer.value);
       else return answered(answer.value);
     }
-    if (absent !== undefined) return absent;
+    if (absent !== undefined && troubles.length === 0) return absent;
     throw noAnswer(path, troubles);
   };
 
@@ -63,9 +65,7 @@ export function createRelay(nodes: Nodes): Relay {
     get: async (path, keptMs, signal) => {
       const known = kept.get(path);
       if (known !== undefined) return known;
-      const answer = await flights.run(path, signal, (own) =>
-        withDeadline(own, waitMsMax, (bounded) => ask(path, bounded)),
-      );
+      const answer = await flights.run(path, signal, (own) => ask(path, own));
       if (keptMs > 0 && answer.status === 200)
         kept.set(path, answer, { ttl: keptMs, size: answer.body.byteLength + path.length + 1 });
       return answer;
@@ -74,9 +74,7 @@ export function createRelay(nodes: Nodes): Relay {
       await Promise.all(
         nodes.all.map(async (node): Promise<PostResult> => {
           const headers = { "content-type": "application/json" };
-          const answer = await withDeadline(signal, waitMsMax, (bounded) =>
-            node.relay({ method: "POST", path, headers, body }, bounded),
-          );
+          const answer = await askWithin(node, { method: "POST", path, headers, body }, waitMs, signal);
           const peer = node.url;
           return answer.kind === "trouble"
             ? { peer, trouble: answer }
@@ -95,10 +93,27 @@ export function noAnswer(asked: string, troubles: readonly Trouble[]): Failure {
   return new Failure(every("busy") ? "busy" : "source_failed", { asked, reasons });
 }
 
+/** Asks a node for as long as there is time: one that is slow is trouble, as one is that says nothing. */
+async function askWithin(node: Node, request: RawRequest, ms: number, signal: AbortSignal): Promise<Relayed> {
+  try {
+    return await withDeadline(signal, Math.max(0, ms), (own) => node.relay(request, own));
+  } catch (error) {
+    if (signal.aborted || !isTimeout(error)) throw error;
+    return trouble("timeout", `${node.url} did not answer in time`);
+  }
+}
+
 function answered({ status, body }: RawAnswer): RelayAnswer {
   return { status, body: new Uint8Array(body) };
 }
 
-function statusTrouble({ status }: RawAnswer): Trouble {
-  return { kind: "trouble", reason: "status", status, detail: `status ${status}` };
+/** Statuses of 4xx that say nothing about what was asked for: too slow, too early, too many. */
+const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
+
+/** An answer that only says that the node is in trouble, as that trouble; every other one as it is. */
+function troubleIn(value: RawAnswer): Relayed {
+  const { status } = value;
+  return status >= 500 || laterStatuses.has(status)
+    ? trouble("status", `status ${status}`, status)
+    : { kind: "ok", value };
 }

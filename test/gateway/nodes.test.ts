@@ -94,10 +94,21 @@ describe("a question to nodes", () => {
     }
   });
 
-  test("is absent when one says so, though the others are in trouble", async () => {
+  test("is absent when all say so, and trouble while one of them may have it", async () => {
+    const relay = createRelay(nodesOf(one.url, two.url));
     answer(0, "/x", 404, "Not Found.");
+    answer(1, "/x", 404, "Not Found.");
+    expect((await relay.get("/x", 0, never)).status).toBe(404);
     answer(1, "/x", 500, "");
-    expect((await createRelay(nodesOf(one.url, two.url)).get("/x", 0, never)).status).toBe(404);
+    expect(await codeOf(relay.get("/x", 0, never))).toBe("source_failed");
+  });
+
+  test("ends when its time is up, however long each node may take for itself", async () => {
+    for (const server of servers) server.setFault(() => ({ kind: "hang", at: "headers" }));
+    const relay = createRelay(nodesOf(one.url, two.url), 20);
+    expect(await codeOf(relay.get("/x", 0, never))).toBe("source_timeout");
+    const [result] = await relay.post("/tx", new Uint8Array(1), never);
+    expect(result).toMatchObject({ peer: one.url, trouble: { reason: "timeout" } });
   });
 
   test("that nobody answers says why", async () => {
@@ -183,6 +194,17 @@ describe("the network", () => {
       "not_synced",
       "not_synced",
     ]);
+  });
+
+  test("is asked again when those who asked have left before it was known", async () => {
+    answer(0, "/info", 200, info(7));
+    const network = createNetwork(nodesOf(one.url), noTip, () => 0);
+    const leaving = new AbortController();
+    const left = codeOf(network.height(leaving.signal));
+    leaving.abort();
+    await left;
+    while (one.requests.length > 0 && one.openSockets() > 0) await Bun.sleep(1);
+    expect(await network.height(never)).toBe(7);
   });
 
   test("is asked once a second, however many want to know", async () => {
