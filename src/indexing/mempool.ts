@@ -144,9 +144,9 @@ async function addFresh(
     const { row, data } = outcome;
     if (data !== undefined) await content.keep({ id, dataRoot: "", size: data.bytes.length }, data.bytes);
     rows.push(pendingRowOf(row));
-    watched.held.set(id, { goneSince: undefined });
   }
   await index.addPending(rows);
+  for (const { id } of rows) watched.held.set(id, { goneSince: undefined });
   if (rows.length > 0) options.onPending(rows.map(({ id }) => id));
 }
 
