@@ -4,6 +4,7 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
+import type { OpenContent } from "../content/content.ts";
 import type { Located } from "../store/rows.ts";
 
 /** Offsets and sizes in bytes. */
@@ -32,5 +33,19 @@ export function itemPlaceOf(locate: (id: Id) => Located | undefined, id: Id): It
     itemOffset: item.itemOffset - parentStart,
     itemSize: item.headerSize + item.size,
     itemDataOffset: item.dataOffset - parentStart,
+  };
+}
+
+/** The place of an item that the index does not have and that was found in its transaction's data. */
+export function foundItemPlace({ root, found, dataOffset, size }: OpenContent): ItemPlace | undefined {
+  if (root === undefined || found === undefined) return undefined;
+  const { itemOffset, headerSize, parentStart } = found;
+  return {
+    rootId: root.id,
+    rootItemOffset: itemOffset,
+    rootDataOffset: dataOffset,
+    itemOffset: itemOffset - parentStart,
+    itemSize: headerSize + size,
+    itemDataOffset: dataOffset - parentStart,
   };
 }

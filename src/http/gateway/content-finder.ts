@@ -4,8 +4,9 @@
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
-import type { GatewayContentStore, OpenContent } from "../../content/content.ts";
-import type { ItemPlace } from "../../gateway/item-place.ts";
+import type { Clue } from "../../chain/clue.ts";
+import type { Content, GatewayContentStore, OpenContent } from "../../content/content.ts";
+import { foundItemPlace, type ItemPlace } from "../../gateway/item-place.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sha256 } from "../../lib/hash.ts";
@@ -30,6 +31,8 @@ export type FindRequest = Readonly<{
   wantsWhole: boolean;
   /** Asked by another gateway: what the index does not have is not looked for at third ones. */
   isForGateway: boolean;
+  /** Where whoever asks says that the addressed id lies. */
+  clue: Clue | undefined;
   signal: AbortSignal;
 }>;
 
@@ -69,7 +72,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     cached: boolean,
     about: Circumstances,
   ) => {
-    const item = options.itemPlaceOf(content.id);
+    const item = options.itemPlaceOf(content.id) ?? foundItemPlace(content);
     const headers = contentHeaders({
       ...content,
       digest,
@@ -129,10 +132,15 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
 
 async function resolve({ resolver, content }: ContentFinderOptions, request: FindRequest) {
   const { address, signal } = request;
-  const open = request.isForGateway ? content.openIndexed : content.open;
+  const open = request.isForGateway ? content.openIndexed : openWith(content.open, address.id, request.clue);
   if (!address.raw) return await resolver.resolve(address.id, address.path, open, signal);
   const found = await open(address.id, signal);
   return { kind: "content", content: found, fallback: false, manifestId: undefined } as const;
+}
+
+/** Passes a clue on with the id that it is about. */
+function openWith(open: Content["open"], about: Id, clue: Clue | undefined): Content["open"] {
+  return clue === undefined ? open : (id, signal) => open(id, signal, id === about ? clue : undefined);
 }
 
 function contentInMemory(body: Blob): ReadableContent {

@@ -3,6 +3,7 @@
  * Source: contract.md §2.
  * @module
  */
+import { readClueHeaders } from "../../chain/clue.ts";
 import { contentAnswer, readWish } from "../content-answer.ts";
 import type { ContentPolicy } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../context.ts";
@@ -50,6 +51,7 @@ export function createContentSender({ finder, coldBufferBytes }: ContentSenderOp
       key,
       wantsWhole: wantsWhole && !context.headOnly,
       isForGateway: hopsOf(request) > 0,
+      clue: readClueHeaders(request.headers),
       signal: request.signal,
     });
   };
