@@ -7,53 +7,100 @@
  * Source: reference/chain.md §2.
  * @module
  */
+import { assert } from "../lib/assert.ts";
 import { concatBytes, utf8Bytes } from "../lib/bytes.ts";
-import { deepHash } from "./deep-hash.ts";
+import { createBlobHash, type DeepHashChunk, deepHash, deepHashList } from "./deep-hash.ts";
 import type { RawTag } from "./tags.ts";
 
-/** The fields that are signed, as bytes. */
+/** The fields that are signed, as bytes, but for the data of format 1. */
 export type SignedFields = Readonly<{
   format: 1 | 2;
   signatureType: "rsa" | "ecdsa";
   owner: Uint8Array;
   target: Uint8Array;
-  data: Uint8Array;
   quantity: bigint;
   reward: bigint;
   lastTx: Uint8Array;
   tags: readonly RawTag[];
+  /** Of format 1 the size of the data that is signed. */
   dataSize: number;
   dataRoot: Uint8Array;
   denomination: bigint;
 }>;
 
-/** The message that the signature is over; it is hashed once more (SHA-256) in signing. */
-export function transactionMessage(fields: SignedFields): Uint8Array {
-  return fields.format === 1 ? firstFormat(fields) : secondFormat(fields);
+/** A message whose data streams by. */
+export type MessageStream = Readonly<{
+  /** Takes in the next bytes of data. None are to come for format 2, which signs its data by its root. */
+  update(piece: Uint8Array): void;
+  /** Gives out the rest; to be called once, when exactly `dataSize` bytes have come. */
+  finish(): void;
+}>;
+
+/**
+ * The message that the signature is over; it is hashed once more (SHA-256) in signing.
+ *
+ * @param data - Of format 1; for format 2 it is not looked at.
+ */
+export function transactionMessage(fields: SignedFields, data: Uint8Array): Uint8Array {
+  const parts: Uint8Array[] = [];
+  const stream = streamMessage(fields, (part) => parts.push(part));
+  if (fields.format === 1) stream.update(data);
+  stream.finish();
+  return concatBytes(parts);
 }
 
-function firstFormat(fields: SignedFields): Uint8Array {
-  const { owner, target, data, lastTx, denomination } = fields;
-  const quantity = decimal(fields.quantity);
-  const reward = decimal(fields.reward);
-  if (denomination > 0n) {
-    return deepHash([
-      decimal(denomination),
-      owner,
-      target,
-      data,
-      quantity,
-      reward,
-      lastTx,
-      pairs(fields.tags),
-    ]);
-  }
-  const tags = fields.tags.flatMap(({ name, value }) => [name, value]);
-  return concatBytes([owner, target, data, quantity, reward, lastTx, ...tags]);
+/**
+ * Makes the message piece by piece.
+ *
+ * @param take - Gets its bytes in order, pieces of data as they come.
+ */
+export function streamMessage(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
+  if (fields.format === 2) return secondFormat(fields, take);
+  return fields.denomination > 0n ? hashedFirstFormat(fields, take) : joinedFirstFormat(fields, take);
 }
 
-function secondFormat(fields: SignedFields): Uint8Array {
-  return deepHash([
+function joinedFirstFormat(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
+  let come = 0;
+  take(fields.owner);
+  take(fields.target);
+  return {
+    update: (piece) => {
+      come += piece.length;
+      take(piece);
+    },
+    finish: () => {
+      assert(come === fields.dataSize, "a message gets as much data as its transaction states");
+      for (const part of [decimal(fields.quantity), decimal(fields.reward), fields.lastTx]) take(part);
+      for (const { name, value } of fields.tags) {
+        take(name);
+        take(value);
+      }
+    },
+  };
+}
+
+function hashedFirstFormat(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
+  const data = createBlobHash(fields.dataSize);
+  return {
+    update: data.update,
+    finish: () => {
+      const { denomination, owner, target, quantity, reward, lastTx, tags } = fields;
+      const before = [decimal(denomination), owner, target].map(deepHash);
+      const after = [decimal(quantity), decimal(reward), lastTx, pairs(tags)].map(deepHash);
+      take(deepHashList([...before, data.digest(), ...after]));
+    },
+  };
+}
+
+function secondFormat(fields: SignedFields, take: (part: Uint8Array) => void): MessageStream {
+  return {
+    update: () => assert(false, "the data of format 2 is signed by its root"),
+    finish: () => take(deepHash(secondFormatParts(fields))),
+  };
+}
+
+function secondFormatParts(fields: SignedFields): DeepHashChunk[] {
+  return [
     ...(fields.denomination > 0n ? [decimal(fields.denomination)] : []),
     utf8Bytes("2"),
     ...(fields.signatureType === "rsa" ? [fields.owner] : []),
@@ -64,7 +111,7 @@ function secondFormat(fields: SignedFields): Uint8Array {
     pairs(fields.tags),
     decimal(fields.dataSize),
     fields.dataRoot,
-  ]);
+  ];
 }
 
 function pairs(tags: readonly RawTag[]): Uint8Array[][] {

@@ -37,13 +37,14 @@ export type UnsignedTransaction = Readonly<{
  * @throws Failure `malformed_input` when a field has no place on the wire.
  */
 export function signTransaction(unsigned: UnsignedTransaction, wallet: Wallet): Transaction {
-  const fields = fieldsOf(unsigned, wallet);
-  const signature = wallet.sign(transactionMessage(fields));
-  return readTransaction(writeTransaction(fields, signature));
+  const data = unsigned.data ?? new Uint8Array(0);
+  const fields = fieldsOf(unsigned, data, wallet);
+  const signature = wallet.sign(transactionMessage(fields, data));
+  return readTransaction(writeTransaction(fields, data, signature));
 }
 
 /** Writes signed fields as the JSON of a node, keys in its order. */
-function writeTransaction(fields: SignedFields, signature: Uint8Array): string {
+function writeTransaction(fields: SignedFields, data: Uint8Array, signature: Uint8Array): string {
   const tags = fields.tags.map(({ name, value }) => ({
     name: encodeBase64url(name),
     value: encodeBase64url(value),
@@ -56,7 +57,7 @@ function writeTransaction(fields: SignedFields, signature: Uint8Array): string {
     tags,
     target: encodeBase64url(fields.target),
     quantity: fields.quantity.toString(),
-    data: encodeBase64url(fields.data),
+    data: encodeBase64url(data),
     data_size: fields.dataSize.toString(),
     data_tree: [],
     data_root: encodeBase64url(fields.dataRoot),
@@ -66,15 +67,13 @@ function writeTransaction(fields: SignedFields, signature: Uint8Array): string {
   });
 }
 
-function fieldsOf(unsigned: UnsignedTransaction, wallet: Wallet): SignedFields {
-  const data = unsigned.data ?? new Uint8Array(0);
+function fieldsOf(unsigned: UnsignedTransaction, data: Uint8Array, wallet: Wallet): SignedFields {
   const stated = unsigned.stated ?? { dataSize: data.length, dataRoot: rootOf(unsigned, data) };
   return {
     format: unsigned.format,
     signatureType: wallet.type,
     owner: wallet.owner,
     target: textBytes("target", unsigned.target ?? ""),
-    data,
     quantity: unsigned.quantity ?? 0n,
     reward: unsigned.reward,
     lastTx: textBytes("last_tx", unsigned.lastTx),

@@ -45,7 +45,7 @@ export type Transaction = Readonly<{
   dataSize: number;
   /** "" when there is no data, and always for format 1 (`treeRootOf`). */
   dataRoot: string;
-  /** The data itself: always there for format 1; for format 2 only in posts that carry it, else "". */
+  /** The data itself: always there for format 1 (but see `readTransactionHeader`), of format 2 in some posts; else "". */
   data: string;
   signature: string;
   /** Decimal; "" when absent, which means 0. */
@@ -80,6 +80,26 @@ const noBytes = new Uint8Array(0);
  * @throws Failure `malformed_input` with `facts.reason`, a sentence.
  */
 export function readTransaction(text: string): Transaction {
+  return readWith(text, sizeOfOwnData);
+}
+
+/**
+ * Reads a transaction whose data was taken out of its JSON, which then has `"data":""` and states the data's size also
+ * in format 1. To be verified it must be fed its data (`createSignatureCheck`).
+ *
+ * @param text - At most `transactionTextSizeMax` characters.
+ * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ */
+export function readTransactionHeader(text: string): Transaction {
+  return readWith(text, (fields, data) =>
+    data.length === 0 ? readDataSize(fields) : sizeOfOwnData(fields, data),
+  );
+}
+
+function readWith(
+  text: string,
+  firstFormatSize: (fields: JsonObject, data: Uint8Array) => number,
+): Transaction {
   const fields = readFields(text, transactionTextSizeMax);
   const format = readFormat(fields["format"]);
   const signature = bytesField(fields, "signature", keySizeMax);
@@ -89,13 +109,12 @@ export function readTransaction(text: string): Transaction {
     format,
     signatureType: owner.length === 0 ? "ecdsa" : "rsa",
     owner,
-    data,
     target: bytesField(fields, "target", addressSize),
     quantity: integerField(fields, "quantity", amountDigitsMax),
     reward: integerField(fields, "reward", amountDigitsMax),
     lastTx: bytesField(fields, "last_tx", anchorSizeMax),
     tags: readTags(fields),
-    dataSize: format === 1 ? sizeOfOwnData(fields, data) : readDataSize(fields),
+    dataSize: format === 1 ? firstFormatSize(fields, data) : readDataSize(fields),
     dataRoot: format === 1 ? noBytes : bytesField(fields, "data_root", addressSize),
     denomination: readDenomination(fields),
   };
@@ -121,14 +140,13 @@ export function readTransaction(text: string): Transaction {
   };
 }
 
-/** The fields that a transaction's signature covers, as bytes. */
+/** The fields that a transaction's signature covers, as bytes, but for the data of format 1. */
 export function signedFieldsOf(transaction: Transaction): SignedFields {
   return {
     format: transaction.format,
     signatureType: transaction.signatureType,
     owner: bytesOf(transaction.owner),
     target: bytesOf(transaction.target),
-    data: bytesOf(transaction.data),
     quantity: transaction.quantity,
     reward: transaction.reward,
     lastTx: bytesOf(transaction.lastTx),
@@ -194,10 +212,11 @@ function readDenomination(fields: JsonObject): bigint {
 
 /** The compressed key whose signature this is. */
 function recoverOwner(fields: SignedFields, signature: Uint8Array): Uint8Array {
+  if (fields.format === 1) throw malformed("owner is empty, and format 1 has no ECDSA signatures");
   if (signature.length !== ecdsaSignatureSize) {
     throw malformed("owner is empty and signature is not the 65 bytes from which an owner can be recovered");
   }
-  const hash = sha256(transactionMessage(fields));
+  const hash = sha256(transactionMessage(fields, noBytes));
   const key = secp256k1.recover(signature.subarray(0, 64), signature[64] ?? 0, hash);
   if (key === undefined) throw malformed("owner is empty and signature gives no key away");
   return compressPoint(key);

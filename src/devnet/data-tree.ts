@@ -21,15 +21,20 @@ const pieceCharacters = (pieceChunks * chunkSize * 4) / 3;
  * Splits base64url text. Works in pieces of 1 MiB and lets others run in between.
  *
  * @param data - Base64url, not empty.
+ * @param take - Gets the bytes in order, in pieces.
  * @returns `undefined` when the text is not canonical base64url.
  */
-export async function splitData(data: string): Promise<SplitData | undefined> {
+export async function splitData(
+  data: string,
+  take: (piece: Uint8Array) => void = () => undefined,
+): Promise<SplitData | undefined> {
   const parts: Uint8Array[] = [];
   const hashes: Uint8Array[] = [];
   for (let at = 0; at < data.length; at += pieceCharacters) {
     if (at > 0) await nextTurn();
     const bytes = decodeBase64url(data.slice(at, at + pieceCharacters));
     if (bytes === undefined) return undefined;
+    take(bytes);
     for (let start = 0; start < bytes.length; start += chunkSize) {
       const part = bytes.subarray(start, start + chunkSize);
       parts.push(part);

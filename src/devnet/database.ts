@@ -24,7 +24,7 @@ const schema = `
     id TEXT PRIMARY KEY,
     height INTEGER NOT NULL,
     position INTEGER NOT NULL,      -- in the block's list
-    text TEXT NOT NULL,
+    text TEXT NOT NULL,             -- without data, which is in chunks alone
     data_root TEXT NOT NULL,        -- of the data tree, also for format 1; '' without data
     data_size INTEGER NOT NULL,
     weave_end INTEGER,              -- absolute end of the data; NULL without data

@@ -13,7 +13,7 @@ export type MinedTransaction = Readonly<{
   id: string;
   height: number;
   position: number; // in the block's list
-  text: string; // the JSON that a node answers
+  text: string; // the JSON that a node answers, without data
   data: MinedData | undefined; // absent without data
 }>;
 

@@ -4,27 +4,22 @@
  */
 import { SQLiteError } from "bun:sqlite";
 import { checkChunk } from "../arweave/chunk.ts";
-import { idOfSignature, readId } from "../arweave/id.ts";
+import { readId } from "../arweave/id.ts";
 import { chunkSize, pathSizeMax } from "../arweave/merkle.ts";
-import { signedFieldsOf, type Transaction } from "../arweave/transaction.ts";
-import { transactionMessage } from "../arweave/transaction-message.ts";
-import { verifyTransaction } from "../arweave/transaction-verify.ts";
+import type { Transaction } from "../arweave/transaction.ts";
+import {
+  createSignatureCheck,
+  isNamedByItsSignature,
+  type SignatureCheck,
+} from "../arweave/transaction-verify.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { readUnsigned } from "../lib/bytes.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
-import { verifyRsaPss } from "../lib/rsa.ts";
-import { hasLowS } from "../lib/secp256k1.ts";
 import type { DataKey, StoredChunk } from "./chunk-store.ts";
-import { nextTurn, splitData } from "./data-tree.ts";
+import { nextTurn, type SplitData, splitData } from "./data-tree.ts";
 import { readPosted } from "./posted-transaction.ts";
-import {
-  type AnchorFault,
-  anchorFault,
-  type Fault,
-  type SignatureFinding,
-  transactionFaults,
-} from "./rules.ts";
+import { type AnchorFault, anchorFault, type Fault, type Finding, transactionFaults } from "./rules.ts";
 import { type ChainState, change, rulesView } from "./state.ts";
 
 /** What became of a posted transaction. */
@@ -119,38 +114,62 @@ function forgetOldest(processed: Map<string, number>): void {
 }
 
 async function admit(state: ChainState, transaction: Transaction, data: string): Promise<TransactionOutcome> {
-  const faults = transactionFaults(transaction, findSignature(transaction), state.accounts);
+  const check = createSignatureCheck(transaction);
+  const isSigned = transaction.format === 1 && data !== "";
+  const signed = isSigned ? await splitData(data, check.update) : undefined;
+  if (isSigned && signed === undefined) return notBase64url;
+  const faults = transactionFaults(transaction, findingOf(transaction, check, signed), state.accounts);
   if (faults.length > 0) return rejected(state, transaction.id, faults);
   const anchor = anchorFault(transaction, rulesView(state));
   if (anchor !== undefined) return { kind: "bad_anchor", fault: anchor };
+  if (state.mempool.isFull()) return { kind: "full" };
 
-  const carried = transaction.format === 1 ? transaction.data : data;
-  const split = carried === "" ? undefined : await splitData(carried);
-  if (data !== "" && (split?.key.root !== transaction.dataRoot || split.key.size !== transaction.dataSize)) {
+  const split = signed ?? (data === "" ? statedData(transaction) : await splitData(data));
+  if (transaction.format === 2 && data !== "" && !states(transaction, split))
     return { kind: "unknown_split" };
-  }
-  const stated = { root: transaction.dataRoot, size: transaction.dataSize };
-  const key = split?.key ?? (transaction.dataSize > 0 ? stated : undefined);
-  return keep(state, transaction, key, split?.chunks ?? []);
+  return await keep(state, transaction, split);
+}
+
+const notBase64url = { kind: "invalid_json", reason: "data is not canonical base64url" } as const;
+
+function findingOf(transaction: Transaction, check: SignatureCheck, signed: SplitData | undefined): Finding {
+  const last = signed?.chunks.at(-1)?.chunk.at(-1) ?? 0;
+  return {
+    idIsHash: isNamedByItsSignature(transaction),
+    signatureIsValid: check.finish().valid,
+    endsWithDigit: last >= 0x30 && last <= 0x39,
+  };
+}
+
+/** The data of a transaction that comes without it: its chunks are to follow. */
+function statedData({ dataRoot: root, dataSize: size }: Transaction): SplitData | undefined {
+  return size > 0 ? { key: { root, size }, chunks: [] } : undefined;
+}
+
+function states({ dataRoot, dataSize }: Transaction, split: SplitData | undefined): boolean {
+  return split?.key.root === dataRoot && split.key.size === dataSize;
 }
 
 /** Keeps a judged transaction: its chunks one by one, so that others run in between, and then itself. */
 async function keep(
   state: ChainState,
   transaction: Transaction,
-  key: DataKey | undefined,
-  chunks: readonly StoredChunk[],
+  split: SplitData | undefined,
 ): Promise<TransactionOutcome> {
-  for (const [index, chunk] of chunks.entries()) {
-    if (index > 0) await nextTurn();
-    if (key !== undefined) state.chunks.put(key, chunk);
-  }
+  // Until it waits itself: another with the same data may be turned away meanwhile, and would take the chunks along.
+  const isHere = split === undefined ? undefined : state.mempool.expect(split.key);
   try {
-    change(state, () => state.mempool.add(transaction, key));
+    for (const [index, chunk] of (split?.chunks ?? []).entries()) {
+      if (index > 0) await nextTurn();
+      if (split !== undefined) state.chunks.put(split.key, chunk);
+    }
+    change(state, () => state.mempool.add(transaction, split?.key));
     return { kind: "accepted", id: transaction.id };
   } catch (error) {
     if (error instanceof Failure && error.code === "busy") return { kind: "full" };
     throw error;
+  } finally {
+    isHere?.();
   }
 }
 
@@ -163,18 +182,6 @@ function rejected(state: ChainState, id: string, faults: readonly Fault[]): Tran
     );
   }
   return { kind: "faulty", faults };
-}
-
-/** Tells which half of a refused transaction is wrong; what passes has passed the one full check. */
-function findSignature(transaction: Transaction): SignatureFinding {
-  if (verifyTransaction(transaction).valid) return { idIsHash: true, signatureIsValid: true };
-  const signature = decodeBase64url(transaction.signature) ?? new Uint8Array(0);
-  const fields = signedFieldsOf(transaction);
-  const signatureIsValid =
-    transaction.signatureType === "rsa"
-      ? verifyRsaPss(fields.owner, transactionMessage(fields), signature)
-      : transaction.format === 2 && hasLowS(signature);
-  return { idIsHash: idOfSignature(signature) === transaction.id, signatureIsValid };
 }
 
 function takeChunk(state: ChainState, text: string): ChunkOutcome {

@@ -6,14 +6,14 @@
  */
 import type { Database } from "bun:sqlite";
 import type { Id } from "../arweave/id.ts";
-import { readTransaction, type Transaction } from "../arweave/transaction.ts";
+import { readTransactionHeader, type Transaction } from "../arweave/transaction.ts";
 import { Failure } from "../failures.ts";
 import type { DataKey } from "./chunk-store.ts";
 
 /** A transaction that waits. */
 export type PendingTransaction = Readonly<{
   sequence: number; // order of arrival
-  transaction: Transaction; // without the data that format 2 may carry
+  transaction: Transaction; // without the data that it carried
   data: DataKey | undefined; // of the data tree, also for format 1
 }>;
 
@@ -23,7 +23,11 @@ export type Mempool = Readonly<{
   /** In order of arrival. */
   list: () => readonly PendingTransaction[];
   get: (id: string) => PendingTransaction | undefined;
+  isFull: () => boolean;
+  /** Whether one waits, or is about to, that needs the data. */
   hasData: (key: DataKey) => boolean;
+  /** Says that one with this data is about to come; what is returned takes that back. */
+  expect: (key: DataKey) => () => void;
   /** @throws Failure `busy` when the waiting room is full. */
   add: (transaction: Transaction, data: DataKey | undefined) => void;
   /** Takes out what was mined or dropped. */
@@ -50,12 +54,22 @@ export function createMempool(database: Database): Mempool {
   const remove = database.query<null, [string]>("DELETE FROM pending WHERE id = ?");
   const awaited = new Map<string, number>(); // how many wait with the same data
   for (const { data } of pending.values()) count(awaited, data, 1);
+  const expected = new Set<Readonly<{ name: string }>>();
   let sequence = [...pending.values()].at(-1)?.sequence ?? 0;
   return {
     size: () => pending.size,
     list: () => [...pending.values()],
     get: (id) => pending.get(id),
-    hasData: (key) => (awaited.get(dataName(key)) ?? 0) > 0,
+    isFull: () => pending.size >= pendingCountMax,
+    hasData: (key) => {
+      const name = dataName(key);
+      return awaited.has(name) || expected.values().some((one) => one.name === name);
+    },
+    expect: (key) => {
+      const one = { name: dataName(key) };
+      expected.add(one);
+      return () => void expected.delete(one);
+    },
     add: (transaction, data) => {
       if (pending.size >= pendingCountMax) throw new Failure("busy", { pendingCountMax });
       insert.run(sequence + 1, transaction.id, transaction.text, data?.root ?? "");
@@ -116,7 +130,7 @@ function loadPending(database: Database): Map<string, PendingTransaction> {
     .all();
   return new Map(
     rows.map(({ sequence, text, data_root: root }) => {
-      const transaction = readTransaction(text);
+      const transaction = readTransactionHeader(text);
       const data = root === "" ? undefined : { root, size: transaction.dataSize };
       return [transaction.id, { sequence, transaction, data }];
     }),

@@ -17,11 +17,8 @@ import { emptyDataRoot } from "./data-tree.ts";
 import { minerShare } from "./fees.ts";
 import type { MinedTransaction } from "./history.ts";
 import type { PendingTransaction } from "./mempool.ts";
-import { anchorFault, inlineDataBytesMax, type RulesView, transactionFaults } from "./rules.ts";
+import { anchorFault, inlineDataBytesMax, type RulesView, soundFinding, transactionFaults } from "./rules.ts";
 import { type ChainState, change, readTip, rulesView, writeAccounts } from "./state.ts";
-
-/** The costly check was made when the transaction came in. */
-const checked = { idIsHash: true, signatureIsValid: true };
 
 type Choice = Readonly<{ chosen: readonly PendingTransaction[]; accounts: AccountOverlay }>;
 
@@ -95,7 +92,7 @@ function choose(state: ChainState): Choice {
 }
 
 function isMineable(transaction: Transaction, view: RulesView): boolean {
-  if (transactionFaults(transaction, checked, view.accounts).length > 0) return false;
+  if (transactionFaults(transaction, soundFinding, view.accounts).length > 0) return false;
   return anchorFault(transaction, view) === undefined;
 }
 
@@ -161,7 +158,9 @@ function recallOf(state: ChainState): Recall | undefined {
 function dropStale(state: ChainState): void {
   const view = { ...rulesView(state), isPending: () => false };
   for (const { transaction, data } of state.mempool.list()) {
-    const codes: string[] = transactionFaults(transaction, checked, state.accounts).map(({ code }) => code);
+    const codes: string[] = transactionFaults(transaction, soundFinding, state.accounts).map(
+      ({ code }) => code,
+    );
     if (codes.length === 0 && anchorFault(transaction, view) !== undefined) codes.push("last_tx_not_valid");
     if (codes.length === 0) continue;
     state.mempool.reject(transaction.id, codes);

@@ -7,6 +7,7 @@
  */
 import { readAddress } from "../arweave/id.ts";
 import type { Transaction } from "../arweave/transaction.ts";
+import { decodedSize } from "../lib/base64url.ts";
 import { type AccountView, applyTransaction, createAccountOverlay } from "./accounts.ts";
 import { devnetFee } from "./fees.ts";
 
@@ -43,8 +44,16 @@ export type RulesView = Readonly<{
   isPending: (id: string) => boolean;
 }>;
 
-/** What a check of id and signature found; made once, because it is the costly part. */
-export type SignatureFinding = Readonly<{ idIsHash: boolean; signatureIsValid: boolean }>;
+/** What a walk over a transaction's signature and data found; made once, because it is the costly part. */
+export type Finding = Readonly<{
+  idIsHash: boolean;
+  signatureIsValid: boolean;
+  /** Of the data of format 1. */
+  endsWithDigit: boolean;
+}>;
+
+/** What was found of each transaction that was taken. */
+export const soundFinding: Finding = { idIsHash: true, signatureIsValid: true, endsWithDigit: false };
 
 /** The chain's one denomination; transactions may leave it out or name it. */
 const denomination = 1;
@@ -67,7 +76,7 @@ export const inlineDataBytesMax = 10 * 2 ** 20;
  */
 export function transactionFaults(
   transaction: Transaction,
-  finding: SignatureFinding,
+  finding: Finding,
   accounts: AccountView,
 ): Fault[] {
   const given = transaction.denomination === "" ? 0 : Number(transaction.denomination);
@@ -82,7 +91,7 @@ export function transactionFaults(
     fault(finding.idIsHash, "tx_id_not_valid", "the id is not the SHA-256 of the signature"),
     overspendFault(transaction, accounts),
     fault(finding.signatureIsValid, "tx_signature_not_valid", "the owner did not sign these fields"),
-    format === 1 ? malleabilityFault(transaction, accounts) : undefined,
+    format === 1 ? malleabilityFault(transaction, finding, accounts) : undefined,
     format === 2 ? dataRootFault(transaction) : undefined,
     targetLengthFault(transaction),
   ];
@@ -148,17 +157,18 @@ function overspendFault(transaction: Transaction, accounts: AccountView): Fault 
 }
 
 /** Format 1 signs its fields run together, so that bytes must not be able to move from one field to the next. */
-function malleabilityFault(transaction: Transaction, accounts: AccountView): Fault | undefined {
-  const { target, quantity, reward, data } = transaction;
+function malleabilityFault(
+  transaction: Transaction,
+  { endsWithDigit }: Finding,
+  accounts: AccountView,
+): Fault | undefined {
+  const { target, quantity, reward } = transaction;
   if (transaction.denomination !== "" && transaction.denomination !== "0") return undefined;
   const targetSize = decodedSize(target);
   if (targetSize !== (quantity > 0n ? 32 : 0)) {
     return { code: "tx_malleable", detail: "a target without a quantity, or a quantity without a target" };
   }
-  const lastByte = lastByteOf(data);
-  if (lastByte !== undefined && lastByte >= 48 && lastByte <= 57) {
-    return { code: "tx_malleable", detail: "the data ends with an ASCII digit" };
-  }
+  if (endsWithDigit) return { code: "tx_malleable", detail: "the data ends with an ASCII digit" };
   const shortened = BigInt(`${reward}`.slice(1) || "0");
   const ambiguous = reward >= 10n && shortened >= leastFee(transaction, accounts);
   return fault(!ambiguous, "tx_malleable", "the reward without its first digit would still suffice");
@@ -173,14 +183,4 @@ function targetLengthFault({ quantity, target }: Transaction): Fault | undefined
   const size = decodedSize(target);
   const fits = size === 32 || (quantity === 0n && size < 32);
   return fault(fits, "invalid_target_length", `target of ${size} bytes`);
-}
-
-/** Bytes that a base64url text stands for. */
-function decodedSize(text: string): number {
-  return Math.floor((text.length * 3) / 4);
-}
-
-function lastByteOf(base64url: string): number | undefined {
-  const tail = base64url.slice(base64url.length - (base64url.length % 4 || 4));
-  return Buffer.from(tail, "base64url").at(-1);
 }

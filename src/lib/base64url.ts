@@ -24,3 +24,8 @@ export function decodeBase64url(text: string): Uint8Array | undefined {
   // The decoder skips what it does not know and reads +, / and padding; writing back tells whether it did.
   return bytes.toString("base64url") === text ? bytes : undefined;
 }
+
+/** How many bytes base64url text stands for, whatever it is made of; exact for the canonical spelling. */
+export function decodedSize(text: string): number {
+  return Math.floor((text.length * 3) / 4);
+}

@@ -5,12 +5,20 @@
  * Source: RFC 8017 §8.1 (RSASSA-PSS), §A.1.1 (RSAPublicKey).
  * @module
  */
-import { constants, createPublicKey, type KeyObject, sign, verify } from "node:crypto";
+import { constants, createPublicKey, createVerify, type KeyObject, sign } from "node:crypto";
 
 /** Keys kept ready: owners repeat within a block, and a ready key verifies in 58 instead of 66 µs (measured). */
 const readyKeysMax = 256;
 
 const readyKeys = new Map<string, KeyObject>();
+
+/** The check of one signature, whose message streams by. */
+export type RsaPssCheck = Readonly<{
+  /** Takes in the next bytes of the message. */
+  update(piece: Uint8Array): void;
+  /** Whether the signature is the key's over all that was taken in; to be asked once. */
+  matches(signature: Uint8Array): boolean;
+}>;
 
 /**
  * Tells whether a signature is that of a key over a message.
@@ -20,14 +28,31 @@ const readyKeys = new Map<string, KeyObject>();
  * @returns False also for numbers that are no modulus.
  */
 export function verifyRsaPss(modulus: Uint8Array, message: Uint8Array, signature: Uint8Array): boolean {
-  try {
-    const padding = constants.RSA_PKCS1_PSS_PADDING;
-    const saltLength = constants.RSA_PSS_SALTLEN_AUTO;
-    return verify("sha256", message, { key: publicKeyOf(modulus), padding, saltLength }, signature);
-  } catch {
-    // The crypto library throws for numbers that cannot be a modulus: nothing is signed by those.
-    return false;
-  }
+  const check = createRsaPssCheck(modulus);
+  check.update(message);
+  return check.matches(signature);
+}
+
+/**
+ * Begins to check a signature. As fast as the one-shot call of the crypto library (57 µs for 4,096 bits, measured).
+ *
+ * @param modulus - Big-endian; at most a few hundred bytes, the caller's bound.
+ */
+export function createRsaPssCheck(modulus: Uint8Array): RsaPssCheck {
+  const verifier = createVerify("sha256");
+  return {
+    update: (piece) => void verifier.update(piece),
+    matches: (signature) => {
+      try {
+        const padding = constants.RSA_PKCS1_PSS_PADDING;
+        const saltLength = constants.RSA_PSS_SALTLEN_AUTO;
+        return verifier.verify({ key: publicKeyOf(modulus), padding, saltLength }, signature);
+      } catch {
+        // The crypto library throws for numbers that cannot be a modulus: nothing is signed by those.
+        return false;
+      }
+    },
+  };
 }
 
 /**

@@ -7,9 +7,14 @@ import { generateKeyPairSync } from "node:crypto";
 import fc from "fast-check";
 import { dataRootOf } from "../../src/arweave/data-root.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
-import { readTransaction, type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
+import {
+  readTransaction,
+  readTransactionHeader,
+  type Transaction,
+  treeRootOf,
+} from "../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../src/arweave/transaction-sign.ts";
-import { verifyTransaction } from "../../src/arweave/transaction-verify.ts";
+import { createSignatureCheck, verifyTransaction } from "../../src/arweave/transaction-verify.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../../src/arweave/wallet.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
@@ -130,7 +135,7 @@ describe("readTransaction", () => {
     ["a short id", changed(v2, { id: "AAAA" }), "id has 3 bytes instead of 32"],
     [
       "an id with another spelling",
-      changed(v2, { id: v2.id.slice(0, 42) + "B" }),
+      changed(v2, { id: `${v2.id.slice(0, 42)}B` }),
       "id is not canonical base64url",
     ],
     [
@@ -282,7 +287,11 @@ describe("verifyTransaction", () => {
       changed(curve, { signature: encodeBase64url(whole.with(64, 4)) }),
       "owner is empty and signature gives no key away",
     ],
-    ["ECDSA in format 1", changed(curve, { format: 1 }), "format 1 has no ECDSA signatures"],
+    [
+      "ECDSA in format 1",
+      changed(curve, { format: 1 }),
+      "owner is empty, and format 1 has no ECDSA signatures",
+    ],
   ];
   test.each(rows)("%s is refused", (_name, text, reason) => {
     expect(reasonOf(text)).toBe(reason);
@@ -308,6 +317,51 @@ describe("verifyTransaction", () => {
 
   test.each([1_024, 2_056, 4_096])("a key of %p bits signs", (bits) => {
     expect(verifyTransaction(signTransaction(plain, rsaWallet(bits)))).toEqual({ valid: true });
+  });
+});
+
+describe("createSignatureCheck", () => {
+  const data = new Uint8Array(5_000).map((_, index) => index * 7);
+  const rows: [name: string, transaction: Transaction][] = [
+    ["format 1", signTransaction({ ...plain, format: 1, data }, rsa)],
+    ["format 1 with a denomination", signTransaction({ ...plain, format: 1, data, denomination: 1n }, rsa)],
+  ];
+  test.each(rows)("of %s: data in pieces of any size is signed, other data is not", (_name, whole) => {
+    const header = readTransactionHeader(changed(whole, { data: "" }));
+    expect(header).toEqual({ ...whole, data: "", text: header.text });
+    const signed = (bytes: Uint8Array, size: number) => {
+      const check = createSignatureCheck(header);
+      for (let at = 0; at < bytes.length; at += size) check.update(bytes.subarray(at, at + size));
+      return check.finish().valid;
+    };
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 6_000 }), fc.nat(data.length - 1), (size, place) => {
+        expect(signed(data, size)).toBe(true);
+        expect(signed(data.with(place, (data[place] ?? 0) ^ 1), size)).toBe(false);
+      }),
+      { numRuns: 20 },
+    );
+  });
+
+  test.each(rows)("of %s: another amount of data than is stated is a defect of ours", (_name, whole) => {
+    const check = createSignatureCheck(whole);
+    check.update(data.subarray(1));
+    expect(() => check.finish()).toThrow("invariant broken");
+  });
+
+  test("of format 2 looks at no data, which is signed by its root", () => {
+    const check = createSignatureCheck(signTransaction({ ...plain, data }, ecdsa));
+    expect(() => check.update(data)).toThrow("invariant broken");
+    expect(check.finish()).toEqual({ valid: true });
+  });
+});
+
+describe("readTransactionHeader", () => {
+  test("reads a transaction that has its data like any other, and takes no other untruth about its size", () => {
+    const whole = signTransaction({ ...plain, format: 1 }, rsa);
+    expect(readTransactionHeader(whole.text)).toEqual(whole);
+    expect(() => readTransactionHeader(changed(whole, { data_size: "6" }))).toThrow(Failure);
+    expect(readTransactionHeader(changed(whole, { data: "", data_size: "6" })).dataSize).toBe(6);
   });
 });
 

@@ -34,7 +34,7 @@ describe("a block", () => {
     const blocks = Array.from({ length: 4 }, (_, height) => blockOf(devnet, height));
     expect(blocks.map(({ txs }) => txs.length)).toEqual([1, 6, 0, 0]);
     for (const block of blocks) {
-      const transactions = block.txs.map((id) => minedTransaction(devnet, id));
+      const transactions = await Promise.all(block.txs.map((id) => minedTransaction(devnet, id)));
       for (const transaction of transactions) expect(verifyTransaction(transaction)).toEqual({ valid: true });
       const placed = transactions.map((transaction) => ({
         ...transaction,
@@ -362,8 +362,8 @@ function blockOf(devnet: Devnet, height: number): Block {
   return readBlock(devnet.blockAt(height)?.text ?? "");
 }
 
-function minedTransaction(devnet: Devnet, id: string) {
-  const found = devnet.transaction(id);
-  if (found.kind !== "mined") throw new Error(`${id} is ${found.kind}`);
-  return readTransaction(found.transaction.text);
+async function minedTransaction(devnet: Devnet, id: string) {
+  const { kind } = devnet.transaction(id);
+  if (kind !== "mined") throw new Error(`${id} is ${kind}`);
+  return readTransaction((await devnet.written(id)) ?? "");
 }

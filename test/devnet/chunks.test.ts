@@ -6,8 +6,10 @@ import { describe, expect, test } from "bun:test";
 import { readBlock } from "../../src/arweave/block.ts";
 import type { TailRule } from "../../src/arweave/data-root.ts";
 import { validatePath } from "../../src/arweave/merkle.ts";
-import { readTransaction } from "../../src/arweave/transaction.ts";
+import { readTransactionHeader } from "../../src/arweave/transaction.ts";
+import { nextTurn } from "../../src/devnet/data-tree.ts";
 import type { Devnet } from "../../src/devnet/devnet.ts";
+import { devnetFee } from "../../src/devnet/fees.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { chunkPosts, ecdsa, openTestDevnet, post, rsa, serve, sign, statedOf, testBytes } from "./support.ts";
@@ -195,6 +197,23 @@ describe("data posted in the body", () => {
     devnet.close();
   });
 
+  test("is whole although another with the same data is turned away while it arrives, whenever that is", async () => {
+    const data = testBytes(4 * kib256);
+    for (let turns = 0; turns < 10; turns += 1) {
+      const devnet = await openTestDevnet();
+      await post(devnet, rsa, { lastTx: "" });
+      const stale = await post(devnet, rsa, { lastTx: "", data, tailRule: "plain" });
+      const arriving = post(devnet, ecdsa, { data, tailRule: "plain" });
+      for (let turn = 0; turn < turns; turn += 1) await nextTurn();
+      await devnet.mine(1);
+      expect(devnet.transaction(stale.id).kind).toBe("rejected");
+      const { id } = await arriving;
+      await devnet.mine(1);
+      expect(readWeave(devnet, id)).toEqual(data);
+      devnet.close();
+    }
+  });
+
   test("of format 1 is proved like any other, and an empty one leaves an empty leaf", async () => {
     const devnet = await openTestDevnet();
     const data = testBytes(300_000, 4);
@@ -202,8 +221,62 @@ describe("data posted in the body", () => {
     const full = await post(devnet, rsa, { format: 1, data });
     await post(devnet, rsa, { format: 1, target: ecdsa.address, quantity: 1n });
     await devnet.mine(1);
-    expect(JSON.parse(minedText(devnet, full.id)).data).toBe(encodeBase64url(data));
+    expect(await devnet.written(full.id)).toBe(full.text);
     expect(readWeave(devnet, full.id)).toEqual(data);
+    devnet.close();
+  });
+
+  test("of format 1 with 10 MiB and with a denomination is signed over all of it, and comes back as it was posted", async () => {
+    const devnet = await openTestDevnet();
+    const data = testBytes(10 * 2 ** 20).with(10 * 2 ** 20 - 1, 0);
+    const reward = devnetFee(BigInt(data.length), "none");
+    for (const denomination of [0n, 1n]) {
+      const whole = sign(devnet, rsa, { format: 1, data, reward, denomination });
+      const fields = JSON.parse(whole.text);
+      const at = 9_000_001;
+      const other = fields.data[at] === "A" ? "B" : "A";
+      const changed = { ...fields, data: fields.data.slice(0, at) + other + fields.data.slice(at + 1) };
+      expect(await devnet.postTransaction(JSON.stringify(changed))).toMatchObject({
+        kind: "faulty",
+        faults: [{ code: "tx_signature_not_valid" }],
+      });
+      expect(await devnet.postTransaction(whole.text)).toMatchObject({ kind: "accepted" });
+      expect(await devnet.written(whole.id)).toBe(whole.text);
+      await devnet.mine(1);
+      expect(await devnet.written(whole.id)).toBe(whole.text);
+      expect(readWeave(devnet, whole.id)).toEqual(data);
+    }
+    devnet.close();
+  });
+
+  test("of format 1 that is no base64url is refused, wherever in a long text the fault stands", async () => {
+    const devnet = await openTestDevnet();
+    const data = testBytes(2 * 2 ** 20).with(2 * 2 ** 20 - 1, 0);
+    const { text } = sign(devnet, rsa, { format: 1, data, reward: devnetFee(BigInt(data.length), "none") });
+    const fields = JSON.parse(text);
+    for (const at of [0, 1_048_575, 1_048_576, fields.data.length - 1]) {
+      const broken = { ...fields, data: `${fields.data.slice(0, at)}+${fields.data.slice(at + 1)}` };
+      expect(await devnet.postTransaction(JSON.stringify(broken))).toEqual({
+        kind: "invalid_json",
+        reason: "data is not canonical base64url",
+      });
+    }
+    devnet.close();
+  });
+
+  test("in a text that is long but for its data, or made of brackets, is not parsed", async () => {
+    const devnet = await openTestDevnet();
+    const { text } = sign(devnet, rsa);
+    const texts = [
+      `${text.slice(0, -1)},"more":"${"x".repeat(2 ** 20)}"}`,
+      `${text.slice(0, -1)},"more":${"[".repeat(5_000)}${"]".repeat(5_000)}}`,
+    ];
+    for (const long of texts) {
+      expect(await devnet.postTransaction(long)).toEqual({
+        kind: "invalid_json",
+        reason: "the body is too large for what it is besides its data",
+      });
+    }
     devnet.close();
   });
 });
@@ -245,7 +318,7 @@ function readWeave(devnet: Devnet, id: string): Uint8Array {
   const { weaveEnd, size, height } = placeOf(devnet, id);
   const block = readBlock(devnet.blockAt(height)?.text ?? "");
   const blockStart = Number(block.weaveSize - block.blockSize);
-  const { dataRoot, format } = readTransaction(minedText(devnet, id));
+  const { dataRoot, format } = readTransactionHeader(minedText(devnet, id));
   const start = weaveEnd - size;
   const data = new Uint8Array(size);
   for (let at = start + 1; at <= weaveEnd; ) {

@@ -5,12 +5,12 @@
  */
 import { Elysia } from "elysia";
 import { tagValue } from "../../arweave/tags.ts";
-import { readTransaction } from "../../arweave/transaction.ts";
+import { readTransactionHeader } from "../../arweave/transaction.ts";
 import type { Devnet } from "../../devnet/devnet.ts";
 import type { MinedTransaction } from "../../devnet/history.ts";
+import { joinData, writeData } from "../../devnet/whole-data.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
 import { nodeBytes, nodeEmpty, nodeError, nodeJson, nodeText } from "./node-answers.ts";
-import { joinData, writeData } from "./whole-data.ts";
 
 /** Data that a node serves in one answer. */
 const servedDataMax = 12 * 2 ** 20;
@@ -32,12 +32,12 @@ export function transactionRoutes(devnet: Devnet) {
     .get("/:name", ({ params }) => namedAnswer(devnet, params.name));
 }
 
-function transactionAnswer(devnet: Devnet, id: string): Response {
+async function transactionAnswer(devnet: Devnet, id: string): Promise<Response> {
   if (!isHash(id)) return nodeText("Invalid hash.", 400);
   const found = devnet.transaction(id);
   switch (found.kind) {
     case "mined":
-      return nodeJson(found.transaction.text);
+      return nodeJson((await devnet.written(id)) ?? found.transaction.text);
     case "pending":
       return nodeText("Pending", 202);
     case "rejected":
@@ -47,9 +47,9 @@ function transactionAnswer(devnet: Devnet, id: string): Response {
   }
 }
 
-function unconfirmedAnswer(devnet: Devnet, id: string): Response {
-  const found = isHash(id) ? devnet.transaction(id) : undefined;
-  return found?.kind === "pending" ? nodeJson(found.text) : transactionAnswer(devnet, id);
+async function unconfirmedAnswer(devnet: Devnet, id: string): Promise<Response> {
+  const text = isHash(id) ? await devnet.written(id) : undefined;
+  return text === undefined ? await transactionAnswer(devnet, id) : nodeJson(text);
 }
 
 function statusAnswer(devnet: Devnet, id: string): Response {
@@ -108,7 +108,7 @@ async function rawAnswer(devnet: Devnet, id: string): Promise<Response> {
   const found = devnet.transaction(id);
   if (found.kind !== "mined") return missingPage();
   const { transaction } = found;
-  const { tags } = readTransaction(transaction.text);
+  const { tags } = readTransactionHeader(transaction.text);
   const contentType = tagValue(tags, "Content-Type") ?? "text/html";
   if (!contentTypePattern.test(contentType)) return nodeEmpty(421);
   const size = transaction.data?.size ?? 0;
