@@ -47,13 +47,15 @@ const site = item(
 );
 const bundle = writeBundle([...pages, plain, nested, site].map(({ bytes }) => bytes));
 
+const key = "frames";
+
 let stack: Stack;
 let old: Transaction;
 let modern: Transaction;
 let root: Transaction;
 
 beforeAll(async () => {
-  stack = await openStack({ ARNS_ROOT_HOST: "gateway.test" });
+  stack = await openStack({ ARNS_ROOT_HOST: "gateway.test", ADMIN_API_KEY: key });
   const { devnet } = stack;
   const html = [{ name: "Content-Type", value: "text/html" }];
   old = await post(devnet, rsa, { data: new TextEncoder().encode("<p>old"), format: 1, tags: html });
@@ -68,12 +70,13 @@ afterAll(() => stack.close());
 const paths = ["/local/social/frame", "/local/farcaster/frame"] as const;
 const ask = (id: string, more = "", method = "GET", path: string = paths[0]) =>
   wire(stack.port, `${method} ${path}/${id} HTTP/1.1${more}`, 8_000);
-const posted = (id: string, body: string, type = "application/json", more = "") =>
-  wire(
-    stack.port,
-    `POST ${paths[0]}/${id} HTTP/1.1${more}\r\nContent-Type: ${type}\r\nContent-Length: ${body.length}\r\n\r\n${body}`,
-    8_000,
-  );
+const posted = async (id: string, body: string, type = "application/json", more = "") => {
+  const lines = more.split("\r\n").filter((line) => line !== "");
+  const headers = new Headers(lines.map((line) => line.split(": ") as [string, string]));
+  headers.set("Content-Type", type);
+  const answer = await fetch(`${stack.gateway.url}${paths[0]}/${id}`, { method: "POST", headers, body });
+  return { status: answer.status, body: await answer.text() };
+};
 const header = (answer: WireAnswer, name: string) =>
   answer.headers
     .filter(([found]) => found === name)
@@ -241,6 +244,12 @@ describe("a frame of nothing", () => {
 });
 
 describe("what is refused", () => {
+  const administer = async (what: string, id: Id) => {
+    const url = `${stack.gateway.url}/svc/admin/${what}`;
+    const headers = { Authorization: `Bearer ${key}` };
+    const answer = await fetch(url, { method: "PUT", headers, body: JSON.stringify({ id }) });
+    expect(answer.status).toBe(200);
+  };
   const html = "\r\nAccept: text/html";
   test.each([
     ["an item", () => plain.id, () => plain.id],
@@ -251,14 +260,13 @@ describe("what is refused", () => {
     ["a transaction of format 2", () => modern.id, () => modern.id],
     ["a page of a manifest", () => plain.id, () => site.id],
   ] as const)("%s has neither record nor content", async (name, refused, asked) => {
-    const { moderation } = stack.gateway.sources;
-    moderation.block("id", refused(), {});
+    await administer("block-data", refused());
     const isRecordFree = name === "a page of a manifest";
     for (const more of isRecordFree ? [html] : ["", html]) {
       for (const method of ["GET", "HEAD"]) expect((await ask(asked(), more, method)).status).toBe(451);
       expect((await posted(asked(), "{}", "application/json", more)).status).toBe(451);
     }
-    moderation.unblock("id", refused());
+    await administer("unblock-data", refused());
     for (const more of ["", html]) expect((await ask(asked(), more)).status).toBe(200);
   });
 });
