@@ -1,7 +1,7 @@
 /**
  * The third tier: the sizes that docs/evidence.md records. `bun run test:slow`.
  *
- * The same tests as in the first tier, with larger numbers; a seed that fails is printed by the test and can be given
+ * The same tests as in the first tier, with larger numbers; every test prints its seed, which can be given
  * again as SEED.
  * @module
  */

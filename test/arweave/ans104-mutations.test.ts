@@ -36,7 +36,7 @@ const items = signers.flatMap((signer) => [
   createDataItem({ data: "" }, signer),
 ]);
 
-console.log(`mutations: ${mutationCount} of each, seed ${mutationSeed}`);
+console.log(`mutations: ${mutationCount} of each`);
 
 describe("damaged inputs", () => {
   test(

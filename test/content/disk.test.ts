@@ -11,6 +11,7 @@ import type { RootSpec } from "../../src/store/extents.ts";
 import type { DataNode, MadeData } from "../chain/data-node.ts";
 import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import { buildRebasedTree } from "../support/rebased-tree.ts";
+import { newSeed } from "../support/seed.ts";
 import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions, seeded } from "./rig.ts";
 
 const chunk = 256 * 1_024;
@@ -39,12 +40,6 @@ function rigWith(options: RigOptions, ...data: MadeData[]): Rig {
     rig,
     data.map(({ root }) => root),
   );
-}
-
-function newSeed(): number {
-  const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1e9);
-  console.log(`seed ${seed} (TEST_SEED)`);
-  return seed;
 }
 
 /** Data whose tree is made of subtrees that count from zero, as some clients build them. */

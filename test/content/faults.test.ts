@@ -8,6 +8,7 @@ import { Failure } from "../../src/failures.ts";
 import type { DataNode, MadeData } from "../chain/data-node.ts";
 import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import type { Fault } from "../chain/fault-server.ts";
+import { newSeed } from "../support/seed.ts";
 import { isSame, joined, locatedOf, openRig, type Rig, seeded } from "./rig.ts";
 
 const chunk = 256 * 1_024;
@@ -206,9 +207,7 @@ describe("gateways", () => {
 });
 
 test("300 random faults on three nodes: every answer is right or trouble, and nothing wrong is on the disk", async () => {
-  const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1e9);
-  console.log(`seed ${seed} (TEST_SEED)`);
-  const random = seeded(seed);
+  const random = seeded(newSeed());
   const pick = <Value>(values: readonly Value[]) => values[Math.floor(random() * values.length)];
   const quick = faults.filter(([, fault]) => fault?.kind !== "hang");
   const all = Array.from({ length: 6 }, (_, index) =>

@@ -2,19 +2,19 @@
  * A process that is killed at any moment, again and again, while the chain goes on: the next one goes on
  * without a hand being laid on it, and in the end no row is lost and none is there twice.
  *
- * CAIRN_SEED runs one seed alone.
+ * SEED runs one seed alone.
  * @module
  */
 import { describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { createRandom, openFolder } from "../indexing/samples.ts";
 import { openWhole, untilWhole } from "../indexing/whole.ts";
+import { seedsOr } from "../support/seed.ts";
 import { expectIndexToEqual } from "./expected.ts";
 import { ancestorAt, chainTo, createScript, growBranch, type ScriptedBlock } from "./scripted-chain.ts";
 import { openScriptedNode } from "./scripted-node.ts";
 
-const { CAIRN_SEED } = process.env;
-const seeds = CAIRN_SEED === undefined ? [1] : [Number(CAIRN_SEED)];
+const seeds = seedsOr([1]);
 const kills = 8;
 const none = new AbortController().signal;
 
@@ -66,7 +66,6 @@ describe("kill -9", () => {
   test.each(seeds)(
     "loses nothing and doubles nothing (seed %p)",
     async (seed) => {
-      console.log(`test/sim/kill.test.ts: seed ${seed}`);
       await run(seed);
     },
     60_000,

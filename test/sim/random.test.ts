@@ -2,18 +2,18 @@
  * Chains that grow, fork, shrink and switch back, from nodes that fail in every way, with restarts in
  * between, all by seed. When the faults end, the index equals the chain.
  *
- * A seed that ever failed stays in the list; CAIRN_SEED runs one alone.
+ * A seed that ever failed stays in the list; SEED runs one alone.
  * @module
  */
 import { afterAll, describe, test } from "bun:test";
 import { createRandom } from "../indexing/samples.ts";
+import { seedsOr } from "../support/seed.ts";
 import { expectIndexToEqual } from "./expected.ts";
 import { openSimulation, openThreads, untilSettled } from "./harness.ts";
 import { ancestorAt, createScript, growBranch, type ScriptedBlock } from "./scripted-chain.ts";
 import { type Fault, openScriptedNode } from "./scripted-node.ts";
 
-const { CAIRN_SEED } = process.env;
-const seeds = CAIRN_SEED === undefined ? [101, 102, 104, 105] : [Number(CAIRN_SEED)];
+const seeds = seedsOr([101, 102, 104, 105]);
 
 const threads = openThreads();
 afterAll(threads.close);
@@ -104,7 +104,6 @@ describe("whatever happens", () => {
   test.each(seeds)(
     "the index equals the chain in the end (seed %p)",
     async (seed) => {
-      console.log(`test/sim/random.test.ts: seed ${seed}`);
       await run(seed);
     },
     60_000,

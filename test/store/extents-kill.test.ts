@@ -10,6 +10,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openExtents } from "../../src/store/extents.ts";
 import { madeBytes } from "../chain/data-node.ts";
+import { newSeed } from "../support/seed.ts";
 import { killedRoot, killedRootBytes } from "./killed-roots.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-kill-"));
@@ -19,8 +20,7 @@ const kills = 12;
 const bytesMax = 24 * 2 ** 20;
 
 test("after each of 12 kills the last roots written down are whole, nothing present is wrong, nothing is left over", async () => {
-  const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1e9);
-  console.log(`seed ${seed} (TEST_SEED)`);
+  const seed = newSeed();
   let next = 0;
   let present = 0;
   for (let kill = 0; kill < kills; kill++) {

@@ -6,6 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { openIndexReader } from "../../src/store/index-reader.ts";
 import { openIndexWriter } from "../../src/store/index-writer.ts";
 import { inspectIndex } from "../../src/store/inspect.ts";
+import { newSeed } from "../support/seed.ts";
 import { temporaryFolder } from "./folder.ts";
 import { createRandom } from "./random.ts";
 
@@ -13,20 +14,23 @@ const rounds = Number(process.env["STORE_KILL_ROUNDS"] ?? 5);
 const child = new URL("./index-kill-child.ts", import.meta.url).pathname;
 
 describe("kill -9 of the index's writer", () => {
-  test(`${rounds} times in a row on one file`, async () => {
-    const seed = Date.now() % 10_000;
-    console.log(`seed ${seed}`);
-    const random = createRandom(seed);
-    using folder = temporaryFolder();
-    const path = `${folder.path}/index.sqlite`;
-    for (let round = 0; round < rounds; round += 1) {
-      const said = await runUntilKilled(path, seed + round, 3 + random.below(25));
-      const { faults, rows } = inspectIndex(path);
-      expect({ seed, round, faults }).toEqual({ seed, round, faults: [] });
-      expect(rows).toBeGreaterThan(0);
-      checkSaid(path, said);
-    }
-  }, 20_000 + rounds * 4_000);
+  test(
+    `${rounds} times in a row on one file`,
+    async () => {
+      const seed = newSeed();
+      const random = createRandom(seed);
+      using folder = temporaryFolder();
+      const path = `${folder.path}/index.sqlite`;
+      for (let round = 0; round < rounds; round += 1) {
+        const said = await runUntilKilled(path, seed + round, 3 + random.below(25));
+        const { faults, rows } = inspectIndex(path);
+        expect({ seed, round, faults }).toEqual({ seed, round, faults: [] });
+        expect(rows).toBeGreaterThan(0);
+        checkSaid(path, said);
+      }
+    },
+    20_000 + rounds * 4_000,
+  );
 });
 
 /** Lets a writer say so many things, kills it, and answers the last one; the writer is ahead of what was read. */

@@ -8,12 +8,13 @@ import { openIndexWriter } from "../../src/store/index-writer.ts";
 import { inspectIndex } from "../../src/store/inspect.ts";
 import { comparePlaces, type Place } from "../../src/store/place.ts";
 import type { PagePlan } from "../../src/store/rows.ts";
+import { seedsOr } from "../support/seed.ts";
 import { temporaryFolder } from "./folder.ts";
 import { fullScan, pageRowText, rowText } from "./model.ts";
 import { createRandom } from "./random.ts";
 import { createWorld, type World } from "./world.ts";
 
-const seeds = (process.env["STORE_SEEDS"] ?? "1,2,3,4").split(",").map(Number);
+const seeds = seedsOr([1, 2, 3, 4]);
 const stepsBefore = 200;
 const walks = 60;
 const stepsPerWalkMax = 30;
@@ -22,7 +23,6 @@ describe("pages", () => {
   test.each(seeds)(
     "with seed %d every page is what a full scan at that moment gives, and nothing repeats",
     (seed) => {
-      console.log(`seed ${seed}`);
       using folder = temporaryFolder();
       const path = `${folder.path}/index.sqlite`;
       const random = createRandom(seed);

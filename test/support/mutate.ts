@@ -5,6 +5,7 @@
  * taken from another sample. The same seed always gives the same inputs.
  * @module
  */
+import { seedOr } from "./seed.ts";
 
 /** Whole numbers by chance, repeatable. */
 export type Chance = Readonly<{
@@ -12,13 +13,13 @@ export type Chance = Readonly<{
   below(below: number): number;
 }>;
 
-const { MUTATIONS, SEED } = process.env;
+const { MUTATIONS } = process.env;
 
 /** How many damaged inputs each parser gets. The slow tier sets 1,000,000. */
 export const mutationCount = Number(MUTATIONS ?? 100_000);
 
-/** The seed of a run; printed by the tests, and settable to repeat one. */
-export const mutationSeed = Number(SEED ?? 20_251_121);
+/** The seed of a run. */
+export const mutationSeed = seedOr(20_251_121);
 
 /** Chance from a seed (xorshift of 32 bits). */
 export function createChance(seed: number): Chance {
