@@ -27,8 +27,8 @@ const quiet = [
   "--disable-sync",
 ];
 
-/** Starts one without a window. */
-export async function openBrowser(): Promise<Browser> {
+/** Starts one without a window. @param more - Arguments beside the usual ones. */
+export async function openBrowser(more: readonly string[] = []): Promise<Browser> {
   const { chromium } = await import(driver);
-  return chromium.launch({ executablePath: executable, args: quiet });
+  return chromium.launch({ executablePath: executable, args: [...quiet, ...more] });
 }
