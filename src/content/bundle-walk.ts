@@ -60,6 +60,9 @@ export const walkReadsMax = 64;
 /** Entries of an index are read by so much: 16,384 of them. 64 such pages are an index of a million items. */
 export const pageBytes = 2 ** 20;
 
+/** Entries are read out of a page by so much: 4,096 of them, 2 ms. */
+const sliceBytes = pageBytes / 4;
+
 /** Nearly every header fits; a longer one takes another read. */
 const headerGuessBytes = 4_096;
 
@@ -169,16 +172,25 @@ async function* pagesOf(walk: Walk, bundle: Bundle): AsyncGenerator<Page> {
   let place = firstEntry(head.count);
   let bytes = first.subarray(bundleCountSize, head.headerSize);
   while (place.index < head.count) {
-    const step = readBundleEntries(bytes, place, head.count, size);
+    const step = readBundleEntries(bytes.subarray(0, sliceBytes), place, head.count, size);
     yield { kind: "entries", entries: step.entries };
     if (step.fault !== undefined) return yield { kind: "not there", reason: step.fault };
+    bytes = bytes.subarray((step.next.index - place.index) * bundleEntrySize);
     place = step.next;
     if (place.index === head.count) return;
-    if (!walk.mayRead()) return yield readsUsedUp;
-    const from = bundleCountSize + place.index * bundleEntrySize;
-    const to = Math.min(head.headerSize, from + pageBytes);
-    bytes = await data.read({ start: bundle.start + from, end: bundle.start + to });
+    if (bytes.length >= bundleEntrySize) await nextTurn();
+    else {
+      if (!walk.mayRead()) return yield readsUsedUp;
+      const from = bundleCountSize + place.index * bundleEntrySize;
+      const to = Math.min(head.headerSize, from + pageBytes);
+      bytes = await data.read({ start: bundle.start + from, end: bundle.start + to });
+    }
   }
+}
+
+/** Lets others have the thread. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Reads the item that an entry names; `undefined` when something else stands there. */

@@ -10,9 +10,9 @@ import type { RootSpec } from "../store/extents.ts";
 import type { Place } from "../store/place.ts";
 import type { Located } from "../store/rows.ts";
 import type { Gate } from "./blocked.ts";
-import type { OpenContent } from "./content.ts";
 import type { Found } from "./elsewhere.ts";
 import type { FoundItem } from "./find-item.ts";
+import type { OpenContent } from "./open-content.ts";
 import { type ReadParts, readSpan, readWhole } from "./read.ts";
 import { type BeginWhole, beginItem, beginRoot, createLearning, type ItemWholeParts } from "./whole.ts";
 

@@ -1,0 +1,97 @@
+/**
+ * Bundles made up by a test, nested as it likes, and where everything in them lies.
+ * @module
+ */
+import { bundleCountSize, bundleEntrySize, writeBundle } from "../../src/arweave/bundle.ts";
+import { readItemHeader } from "../../src/arweave/data-item.ts";
+import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import type { Id } from "../../src/arweave/id.ts";
+import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
+import type { Signer } from "../../src/arweave/signers/scheme.ts";
+import type { Tag } from "../../src/arweave/tags.ts";
+import { testBytes } from "../devnet/support.ts";
+
+/** Tags of a bundle. */
+export const bundleTags: readonly Tag[] = [
+  { name: "Bundle-Format", value: "binary" },
+  { name: "Bundle-Version", value: "2.0.0" },
+];
+
+/** A signed item. */
+export type MadeItem = Readonly<{ id: Id; bytes: Uint8Array; headerSize: number; payload: Uint8Array }>;
+
+/** Where an item lies: bytes of the root's data. */
+export type MadePlace = Readonly<{
+  id: Id;
+  itemOffset: number;
+  headerSize: number;
+  itemSize: number;
+  parents: readonly Id[];
+  parentStart: number;
+  payload: Uint8Array;
+}>;
+
+const signer = createEd25519Signer(new Uint8Array(32).fill(2));
+
+let made = 0;
+
+/** Makes an item that no other is like. */
+export function makeItem(
+  size: number,
+  tags: readonly Tag[] = [{ name: "Content-Type", value: "text/plain" }],
+  by: Signer = signer,
+): MadeItem {
+  made += 1;
+  return signItem(testBytes(size, made), [...tags, { name: "Number", value: `${made}` }], by);
+}
+
+/** Makes an item that is a bundle of items. */
+export function makeNested(items: readonly MadeItem[], by: Signer = signer): MadeItem {
+  made += 1;
+  return signItem(bundleOf(items), [...bundleTags, { name: "Number", value: `${made}` }], by);
+}
+
+/** A bundle's bytes. */
+export function bundleOf(items: readonly MadeItem[]): Uint8Array {
+  return writeBundle(items.map(({ bytes }) => bytes));
+}
+
+/** An item with the header of another, and so with its id, before other bytes. */
+export function forgedItem({ id, bytes, headerSize, payload }: MadeItem, size = payload.length): MadeItem {
+  const other = testBytes(size, 99);
+  return { id, headerSize, payload: other, bytes: Buffer.concat([bytes.subarray(0, headerSize), other]) };
+}
+
+/** Where all the items of a bundle lie, also those that are nested. @param items - Those it was made of. */
+export function placesIn(
+  bundle: Uint8Array,
+  start = 0,
+  parents: readonly Id[] = [],
+): ReadonlyMap<Id, MadePlace> {
+  const places = new Map<Id, MadePlace>();
+  const view = new DataView(bundle.buffer, bundle.byteOffset, bundle.byteLength);
+  const count = view.getUint32(0, true);
+  let at = bundleCountSize + count * bundleEntrySize;
+  for (let index = 0; index < count; index += 1) {
+    const itemSize = view.getUint32(bundleCountSize + index * bundleEntrySize, true);
+    const bytes = bundle.subarray(at, at + itemSize);
+    const read = readItemHeader(bytes, "strict", itemSize);
+    if (read.kind !== "header") throw new Error("what was made can be read");
+    const { id, headerSize, tags } = read.header;
+    const payload = bytes.subarray(headerSize);
+    const place = { id, itemOffset: start + at, headerSize, itemSize, parents, parentStart: start, payload };
+    places.set(id, place);
+    if (tags.some(({ name }) => name === "Bundle-Format"))
+      for (const [inner, found] of placesIn(payload, start + at + headerSize, [...parents, id]))
+        places.set(inner, found);
+    at += itemSize;
+  }
+  return places;
+}
+
+function signItem(payload: Uint8Array, tags: readonly Tag[], by: Signer): MadeItem {
+  const bytes = createDataItem({ data: payload, tags }, by);
+  const read = readItemHeader(bytes, "strict", bytes.length);
+  if (read.kind !== "header") throw new Error("what was made can be read");
+  return { id: read.header.id, bytes, headerSize: read.header.headerSize, payload };
+}
