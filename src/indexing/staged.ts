@@ -60,15 +60,14 @@ const patienceSeconds = 48 * 60 * 60;
 /** Starts the search. */
 export function openStagedSearch(options: StagedOptions): Loop {
   const { staged, clock, random, log } = options;
-  const isMainNet = createChainQuestions(options.nodes).isMainNet;
+  const { isMainNet } = createChainQuestions(options.nodes);
   const step = async (signal: AbortSignal): Promise<StepOutcome> => {
     const rows = staged.due(clock(), atOnce);
     if (rows.length === 0) {
       const nextAt = staged.nextDueAt() ?? Number.POSITIVE_INFINITY;
       return { restMs: Math.min(intervalMs, Math.max(0, nextAt - clock())) };
     }
-    const parts = { ...options, isMainNet: await isMainNet(signal) };
-    await Promise.all(rows.map((row) => settle(row, parts, signal)));
+    await Promise.all(rows.map((row) => settle(row, { ...options, isMainNet }, signal)));
     return "again";
   };
   return openLoop({
@@ -83,7 +82,7 @@ export function openStagedSearch(options: StagedOptions): Loop {
   });
 }
 
-type Parts = StagedOptions & Readonly<{ isMainNet: boolean }>;
+type Parts = StagedOptions & Readonly<{ isMainNet: (signal: AbortSignal) => Promise<boolean> }>;
 
 /** Looks for one, and writes down how that ended. */
 async function settle(row: StagedRow, parts: Parts, signal: AbortSignal): Promise<void> {
@@ -175,7 +174,12 @@ async function check(
   if (typeof ids === "string") return ids;
   if (!ids.includes(id)) return "the block does not name the transaction";
   const transactions = ids.map((each) => (each === id ? bytes : null));
-  const job: CheckBlockJob = { block: text, transactions, previous: undefined, isMainNet };
+  const job: CheckBlockJob = {
+    block: text,
+    transactions,
+    previous: undefined,
+    isMainNet: await isMainNet(signal),
+  };
   const answer = await verify.run<CheckBlockAnswer>("checkBlock", job, { signal });
   if (answer.kind === "refused") return answer.reason;
   if (answer.kind === "faulty") return answer.transactions[0]?.reason ?? "the transaction is not valid";
