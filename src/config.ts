@@ -67,12 +67,10 @@ export function settingsTable(): string {
 /** The settings as lines for a terminal. */
 export function settingsHelp(): string {
   const width = Math.max(...rows.map(([name]) => name.length));
-  return rows
-    .map(
-      ([name, row]) =>
-        `  ${name.padEnd(width)}  ${row.effect.replaceAll("`", "")} [${row.unit}; ${defaultText(row).replaceAll("`", "")}]`,
-    )
-    .join("\n");
+  const lines = rows.map(
+    ([name, row]) => `  ${name.padEnd(width)}  ${row.effect} [${row.unit}; ${defaultText(row)}]`,
+  );
+  return lines.join("\n").replaceAll("`", "");
 }
 
 /** The settings in force as lines `NAME=value`, secrets hidden. */

@@ -45,7 +45,7 @@ export type Transaction = Readonly<{
   dataSize: number;
   /** "" when there is no data, and always for format 1 (`treeRootOf`). */
   dataRoot: string;
-  /** The data itself: always there for format 1 (but see `readTransactionHeader`), of format 2 in some posts; else "". */
+  /** The data itself: of format 1 always (but see `readTransactionHeader`), of format 2 in some posts; else "". */
   data: string;
   signature: string;
   /** Decimal; "" when absent, which means 0. */

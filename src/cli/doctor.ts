@@ -1,6 +1,6 @@
 /**
- * `cairn doctor`: is the folder whole, do cached bytes have their checksums, does the index agree with the chain, do the
- * threads work.
+ * `cairn doctor`: is the folder whole, do cached bytes have their checksums, does the index agree with the chain, do
+ * the threads work.
  * @module
  */
 import { existsSync } from "node:fs";

@@ -34,7 +34,7 @@ test("work that throws at once is a failure like any other", async () => {
   const run = flights.run("key", none, () => {
     throw new Error("at once");
   });
-  expect(run).rejects.toThrow("at once");
+  await expect(run).rejects.toThrow("at once");
 });
 
 test("one who leaves stops only its own wait; the last one's leaving stops the work", async () => {

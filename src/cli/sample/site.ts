@@ -38,7 +38,8 @@ const home = page(
   "A cairn",
   `<img src="cairn.png" width="960" height="480" alt="A cairn of six stones at dusk">
 <h1>It stays where you put it</h1>
-<p class="lead">This page lies on your development chain: signed, bundled, mined, unbundled, verified, and served by range.</p>
+<p class="lead">This page lies on your development chain: signed, bundled, mined, unbundled, verified, and served by
+range.</p>
 <p>The picture, the style sheet and this page are data items of one bundle. The sound below is a transaction of its own,
 fetched in chunks as the player asks for them; move the slider and watch <code>206 Partial Content</code>.</p>
 <audio controls preload="metadata" src="tones.wav"></audio>

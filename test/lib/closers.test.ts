@@ -1,0 +1,44 @@
+/**
+ * Closing what is open: in reverse, once, all of it.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { createClosers } from "../../src/lib/closers.ts";
+
+test("what was opened last is closed first, each after the one before it has ended", async () => {
+  const closed: string[] = [];
+  const closers = createClosers(() => undefined);
+  closers.add("first", () => void closed.push("first"));
+  closers.add("slow", async () => {
+    await Bun.sleep(5);
+    closed.push("slow");
+  });
+  closers.add("last", () => void closed.push("last"));
+  await closers.closeAll();
+  expect(closed).toEqual(["last", "slow", "first"]);
+});
+
+test("one that fails is told of, and the others are closed all the same", async () => {
+  const [closed, faults]: [string[], string[]] = [[], []];
+  const closers = createClosers((name, error) => faults.push(`${name}: ${error}`));
+  closers.add("first", () => void closed.push("first"));
+  closers.add("throws", () => {
+    throw new Error("no");
+  });
+  closers.add("rejects", () => Promise.reject(new Error("never")));
+  await closers.closeAll();
+  expect([closed, faults]).toEqual([["first"], ["rejects: Error: never", "throws: Error: no"]]);
+});
+
+test("a second call waits for the first and closes nothing twice", async () => {
+  let count = 0;
+  const closers = createClosers(() => undefined);
+  closers.add("slow", async () => {
+    await Bun.sleep(5);
+    count += 1;
+  });
+  const first = closers.closeAll();
+  await closers.closeAll();
+  expect(count).toBe(1);
+  await first;
+});
