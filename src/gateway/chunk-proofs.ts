@@ -17,7 +17,8 @@ import {
 import type { BlockHash, Id } from "../arweave/id.ts";
 import type { MerkleTree } from "../arweave/merkle.ts";
 import { buildTxTree, layoutTransactions, type PlacedTransaction, type TxTree } from "../arweave/tx-root.ts";
-import type { Content, OpenContent } from "../content/content.ts";
+import type { Content } from "../content/content.ts";
+import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import type { IndexReader, WeaveSpan } from "../store/index-reader.ts";

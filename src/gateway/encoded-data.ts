@@ -2,7 +2,7 @@
  * Content as base64url inside of a text, written piece by piece so that no turn of the event loop is long.
  * @module
  */
-import type { OpenContent } from "../content/content.ts";
+import type { OpenContent } from "../content/open-content.ts";
 import { assert } from "../lib/assert.ts";
 
 /** Bytes that stand for three: a piece is cut to a multiple of them, so that pieces join without padding. */

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { OpenContent } from "../content/content.ts";
+import type { OpenContent } from "../content/open-content.ts";
 import type { Located } from "../store/rows.ts";
 
 /** Offsets and sizes in bytes. */

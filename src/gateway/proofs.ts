@@ -26,7 +26,8 @@ import type {
 } from "../arweave/proof.ts";
 import { proofItemsMax, proofRangeSizeMax } from "../arweave/proof.ts";
 import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
-import type { Content, OpenContent } from "../content/content.ts";
+import type { Content } from "../content/content.ts";
+import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { type ByteSpan, readRange } from "../lib/range.ts";

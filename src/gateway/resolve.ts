@@ -15,7 +15,8 @@ import {
   readManifest,
   resolvePath,
 } from "../arweave/manifest.ts";
-import type { Content, OpenContent } from "../content/content.ts";
+import type { Content } from "../content/content.ts";
+import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import type { LargeManifestAnswer, LargeManifestJob } from "./large-manifests.ts";
 

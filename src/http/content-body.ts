@@ -7,7 +7,7 @@
  * Source: design.md §5; measured figures: docs/evidence.md.
  * @module
  */
-import type { OpenContent } from "../content/content.ts";
+import type { OpenContent } from "../content/open-content.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { MultipartFrame } from "./multipart.ts";
 

@@ -5,7 +5,8 @@
  */
 import type { Id } from "../../arweave/id.ts";
 import type { Clue } from "../../chain/clue.ts";
-import type { Content, GatewayContentStore, OpenContent } from "../../content/content.ts";
+import type { Content, GatewayContentStore } from "../../content/content.ts";
+import type { OpenContent } from "../../content/open-content.ts";
 import { foundItemPlace, type ItemPlace } from "../../gateway/item-place.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
 import type { Clock } from "../../lib/clock.ts";

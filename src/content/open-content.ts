@@ -1,0 +1,61 @@
+/**
+ * An id's content as those see it who read it: what it is, how far it is checked, and its bytes by span.
+ * Source: design.md §5; contract.md §2.
+ * @module
+ */
+import type { Id } from "../arweave/id.ts";
+import type { ByteSpan } from "../lib/range.ts";
+import type { RootSpec } from "../store/extents.ts";
+
+/** An id's content, found but not yet read. Spans are bytes of the content, half-open, and lie within it. */
+export type OpenContent = Readonly<{
+  id: Id;
+  /** The root transaction's data in which the content lies; undefined when only a trusted gateway knows it. */
+  root: RootSpec | undefined;
+  /** Byte of the root's data at which the content begins. */
+  dataOffset: number;
+  /** Bytes. */
+  size: number;
+  /** As the tag has it, which may be anything; to be checked before it becomes a header. */
+  contentType: string | undefined;
+  contentEncoding: string | undefined;
+  /** SHA-256, 32 bytes, where known: of an item from the index, of a transaction once it was read whole. */
+  digest: Uint8Array | undefined;
+  /** Whether every byte that `read`, `bytes` and `file` give is checked before it is given (contract.md §2). */
+  verified: boolean;
+  /** Too deep to be forked away. */
+  stable: boolean;
+  /** From a source that the operator trusts, or verified. */
+  trusted: boolean;
+  /** Where an item that the index does not have was found: bytes of the root's data. */
+  found?: Readonly<{
+    itemOffset: number; // of its header
+    headerSize: number;
+    parentStart: number; // of the payload of the bundle around it
+  }>;
+  /**
+   * Rejects with Failure `blocked` unless a span may leave. The three below ask for themselves; this is for answers
+   * that carry no bytes, and for all spans of an answer before the first of them leaves.
+   */
+  check: (span: ByteSpan, signal: AbortSignal) => Promise<void>;
+  /** Whether a span can be answered from this disk. */
+  cached: (span: ByteSpan) => boolean;
+  /**
+   * Streams a span in small pieces, made as they are taken; ends after its last byte or throws, never early.
+   * Throws Failure `blocked`, `source_failed`, `source_timeout`, `busy`; the signal's reason.
+   */
+  read: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
+  /** As `read`, also of what is refused: for hashes and proofs, which give no byte away. */
+  inspect: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
+  /** Gives a span of at most `contentBufferBytesMax` whole. Rejects as `read` throws. */
+  bytes: (span: ByteSpan, signal: AbortSignal) => Promise<Uint8Array>;
+  /**
+   * Gives a file and the byte in it at which a span begins, when the span lies wholly on this disk and every byte of
+   * it was checked. The file is to be opened within 5 s. Undefined: use `read` or `bytes`.
+   * Rejects with Failure `blocked`.
+   */
+  file: (
+    span: ByteSpan,
+    signal: AbortSignal,
+  ) => Promise<Readonly<{ path: string; start: number }> | undefined>;
+}>;
