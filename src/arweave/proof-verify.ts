@@ -13,11 +13,17 @@ import { equalBytes } from "../lib/bytes.ts";
 import { type Block, readBlock } from "./block.ts";
 import { verifyBlock } from "./block-check.ts";
 import { verifyItem } from "./data-item.ts";
-import { dataRootOf } from "./data-root.ts";
-import type { BlockHash, Id } from "./id.ts";
 import { hashItem } from "./item-hash.ts";
 import { rulesetAt, validatePath } from "./merkle.ts";
-import type { Proof, ProofPlace, ProofTransaction } from "./proof.ts";
+import type { ProofPlace, ProofTransaction } from "./proof.ts";
+import {
+  type Anchor,
+  type ProofNotes,
+  type ProofQuestion,
+  type ProofStep,
+  wholeOf,
+} from "./proof-question.ts";
+import { checkOwner, checkTransaction, isUnderRoot } from "./proof-transaction.ts";
 import {
   checkChunks,
   type KnownBytes,
@@ -26,51 +32,7 @@ import {
   placedBytes,
   walkItems,
 } from "./proof-walk.ts";
-import { readTransaction, treeRootOf } from "./transaction.ts";
-import { verifyTransaction } from "./transaction-verify.ts";
-import { malformed, readFields } from "./wire.ts";
-
-/** What the asker believes: a block, given by hand; or nothing but that the block shown is the chain's. */
-export type Anchor = Readonly<
-  | { kind: "none" }
-  | { kind: "hash"; hash: BlockHash }
-  /** The JSON of a block, instead of the one shown. */
-  | { kind: "block"; text: string }
-  /** 32 bytes. */
-  | { kind: "tx root"; txRoot: Uint8Array }
->;
-
-/** All of the content where only a part was asked for: itself, or of an item the 48 bytes that are signed. */
-export type WholeContent = Readonly<
-  { kind: "bytes"; bytes: Uint8Array } | { kind: "message"; message: Uint8Array }
->;
-
-/** A proof, and what it is to be checked with. */
-export type ProofQuestion = Readonly<{
-  id: Id;
-  proof: Proof;
-  anchor: Anchor;
-  /** The bytes of `proof.range`. */
-  bytes: Uint8Array;
-  /**
-   * Needed beside a part of an item, or of a transaction of format 1, whose signatures are over all of it. A message
-   * is the deep hash over the very header that the proof shows (`provenHeader`, `createItemHash`).
-   */
-  whole?: WholeContent;
-}>;
-
-/** What a step is about. */
-export type ProofStepName =
-  | "subject"
-  | "block"
-  | "transaction"
-  | "place"
-  | "chunks"
-  | "bundles"
-  | "signature";
-
-/** What was shown, in a sentence. */
-export type ProofStep = Readonly<{ step: ProofStepName; says: string }>;
+import { malformed } from "./wire.ts";
 
 /** What came of it. */
 export type ProofVerdict = Readonly<{
@@ -78,7 +40,7 @@ export type ProofVerdict = Readonly<{
   outcome: "proven" | "signed" | "placed" | "refused";
   steps: readonly ProofStep[];
   /** The first step that fails. Present when refused. */
-  fault: Readonly<{ step: ProofStepName; reason: string }> | undefined;
+  fault: Readonly<{ step: ProofStep["step"]; reason: string }> | undefined;
   /** What had to be believed. */
   trusted: readonly string[];
   /** What was not shown. */
@@ -87,15 +49,13 @@ export type ProofVerdict = Readonly<{
 
 const noBytes = new Uint8Array(0);
 
-type Notes = Readonly<{ steps: ProofStep[]; trusted: string[]; open: string[] }> & { step: ProofStepName };
-
 /**
  * Checks a proof.
  *
  * Takes time in proportion to the proof and the bytes: about 10 ms for each MiB.
  */
 export function verifyProof(question: ProofQuestion): ProofVerdict {
-  const notes: Notes = { steps: [], trusted: [], open: [], step: "subject" };
+  const notes: ProofNotes = { steps: [], trusted: [], open: [], step: "subject" };
   try {
     const { isSigned, isPlaced } = check(question, notes);
     if (isSigned && isPlaced) return verdict("proven", notes);
@@ -107,24 +67,14 @@ export function verifyProof(question: ProofQuestion): ProofVerdict {
   }
 }
 
-/**
- * Whether a signature is over all of the content itself, so that no part of it is signed alone: of data items, and of
- * transactions of format 1.
- *
- * @throws Failure `malformed_input` when the transaction's text cannot be read.
- */
-export function signsWholeContent({ kind, transaction }: Proof): boolean {
-  return kind === "data_item" || (transaction !== undefined && isFirstFormat(transaction));
-}
-
-function verdict(outcome: ProofVerdict["outcome"], notes: Notes, reason?: string): ProofVerdict {
+function verdict(outcome: ProofVerdict["outcome"], notes: ProofNotes, reason?: string): ProofVerdict {
   const { steps, trusted, open, step } = notes;
   return { outcome, steps, trusted, open, fault: reason === undefined ? undefined : { step, reason } };
 }
 
 type Halves = Readonly<{ isSigned: boolean; isPlaced: boolean }>;
 
-function check(question: ProofQuestion, notes: Notes): Halves {
+function check(question: ProofQuestion, notes: ProofNotes): Halves {
   const { proof } = question;
   checkSubject(question);
   notes.step = "block";
@@ -173,7 +123,7 @@ function checkSubject({ id, proof, bytes, whole }: ProofQuestion): void {
 }
 
 /** The block, when its fields are those that its hash covers; `undefined` when nothing can be placed by it. */
-function checkBlock({ proof, anchor }: ProofQuestion, notes: Notes): Block | undefined {
+function checkBlock({ proof, anchor }: ProofQuestion, notes: ProofNotes): Block | undefined {
   const shown = proof.block;
   if (shown === undefined) {
     notes.open.push("it is in no block yet");
@@ -219,69 +169,12 @@ function beliefs(anchor: Anchor, { height, hash, txRoot }: Block): string[] {
   }
 }
 
-/**
- * Checks the header and its signature.
- *
- * @returns The data root that is signed; of format 1, which signs its data itself, only with all of the data at hand.
- */
-function checkTransaction(
-  question: ProofQuestion,
-  shown: ProofTransaction,
-  block: Block | undefined,
-  notes: Notes,
-): Uint8Array | undefined {
-  const { proof } = question;
-  if (proof.kind === "transaction" && shown.id !== proof.id) throw malformed("another transaction is shown");
-  if (proof.kind === "transaction" && shown.dataSize !== proof.size)
-    throw malformed(`the transaction has ${shown.dataSize} bytes of data, not ${proof.size}`);
-  if (block !== undefined && !block.txs.includes(shown.id))
-    throw malformed(`block ${block.height} does not name transaction ${shown.id}`);
-  const text = signedText(question, shown);
-  if (text === undefined) {
-    notes.open.push(
-      `transaction ${shown.id} is of format 1: its signature is over all of its data, which is not at hand`,
-    );
-    return undefined;
-  }
-  const transaction = readTransaction(text);
-  if (transaction.id !== shown.id) throw malformed(`the header is that of transaction ${transaction.id}`);
-  const result = verifyTransaction(transaction);
-  if (!result.valid) throw malformed(result.reason);
-  if (transaction.dataSize !== shown.dataSize)
-    throw malformed(`the header states ${transaction.dataSize} bytes of data, not ${shown.dataSize}`);
-  const signedRoot = decodeBase64url(treeRootOf(transaction)) ?? noBytes;
-  const isRootKnown = transaction.format === 2 || shown.dataRoot.length > 0;
-  if (isRootKnown && !equalBytes(signedRoot, shown.dataRoot))
-    throw malformed("the data root is not that of the transaction");
-  const over = transaction.format === 1 ? "its data" : `its data root, ${shown.dataSize} bytes`;
-  notes.steps.push({
-    step: "transaction",
-    says: `transaction ${shown.id} is signed by ${transaction.ownerAddress} over ${over}`,
-  });
-  return signedRoot;
-}
-
-/** The text that the signature can be checked on; `undefined` when it lacks signed data that is not at hand. */
-function signedText(question: ProofQuestion, shown: ProofTransaction): string | undefined {
-  const { text, dataAt } = shown;
-  if (dataAt === null || !isFirstFormat(shown)) return text;
-  const data = question.proof.kind === "transaction" ? wholeOf(question) : undefined;
-  if (data === undefined) return undefined;
-  return text.slice(0, dataAt) + encodeBase64url(data) + text.slice(dataAt);
-}
-
-/** All of the content, when it is at hand. */
-function wholeOf({ proof, bytes, whole }: ProofQuestion): Uint8Array | undefined {
-  if (whole?.kind === "bytes") return whole.bytes;
-  return bytes.length === proof.size ? bytes : undefined;
-}
-
 /** Follows the path from the block's root to the transaction's data. @returns Whether it is shown. */
 function checkPlace(
   { anchor }: ProofQuestion,
   { id, dataSize, dataRoot, place }: ProofTransaction,
   block: Block,
-  notes: Notes,
+  notes: ProofNotes,
 ): boolean {
   if (dataSize === 0) {
     if (anchor.kind !== "tx root") return true; // the block's hash covers the list of its transactions
@@ -326,7 +219,7 @@ function checkData(
   transaction: ProofTransaction,
   block: Block | undefined,
   content: PlacedBytes,
-  notes: Notes,
+  notes: ProofNotes,
 ): KnownBytes {
   // Which rules hold for a tree of chunks follows from where its block begins.
   if (block === undefined || transaction.dataRoot.length === 0) return nothingKnown;
@@ -346,22 +239,10 @@ function checkData(
   return known;
 }
 
-/** Whether all of the data, at hand, makes the root that was signed; its chunks are then not needed for that. */
-function isUnderRoot(question: ProofQuestion, signedRoot: Uint8Array, notes: Notes): boolean {
-  const whole = wholeOf(question);
-  if (whole === undefined) return false;
-  const isRoot = (["halved", "plain"] as const).some((rule) =>
-    equalBytes(dataRootOf(whole, rule), signedRoot),
-  );
-  if (!isRoot) throw malformed("the data does not make the data root, however it is split");
-  notes.steps.push({ step: "chunks", says: "the whole data makes the data root" });
-  return true;
-}
-
 function checkItemSignature(
   question: ProofQuestion,
   header: Parameters<typeof verifyItem>[0],
-  notes: Notes,
+  notes: ProofNotes,
 ): boolean {
   const whole = wholeOf(question);
   const given = question.whole?.kind === "message" ? question.whole.message : undefined;
@@ -374,13 +255,8 @@ function checkItemSignature(
   }
   const result = verifyItem(header, message);
   if (!result.valid) throw malformed(result.reason);
+  checkOwner(header.id, header.ownerAddress, question.owner);
   const says = `item ${header.id} is signed by ${header.ownerAddress} over all ${question.proof.size} bytes of it`;
   notes.steps.push({ step: "signature", says });
   return true;
-}
-
-/** Whether a text is of format 1 with its data cut out. */
-function isFirstFormat({ text, dataAt }: ProofTransaction): boolean {
-  const { format } = readFields(text, text.length);
-  return dataAt !== null && format !== 2 && format !== "2";
 }

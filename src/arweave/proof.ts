@@ -9,7 +9,7 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { blockTextSizeMax } from "./block.ts";
-import { type BlockHash, type Id, isBlockHash, isId } from "./id.ts";
+import { type Address, type BlockHash, type Id, isAddress, isBlockHash, isId } from "./id.ts";
 import { chunkSize, pathSizeMax } from "./merkle.ts";
 import {
   bytesField,
@@ -50,6 +50,8 @@ export type ProofBlock = Readonly<{ height: number; hash: BlockHash; text: strin
 /** The root transaction. */
 export type ProofTransaction = Readonly<{
   id: Id;
+  /** Of an ECDSA signature, what it recovers to. */
+  owner: Address;
   /** The JSON as a node wrote it. */
   text: string;
   /** Where in the text the base64url of the data was cut out; null: nothing was. */
@@ -171,6 +173,7 @@ export function readProof(text: string): Proof {
 function transactionFields({ place, ...transaction }: ProofTransaction): JsonObject {
   return {
     id: transaction.id,
+    owner: transaction.owner,
     text: transaction.text,
     data_at: transaction.dataAt,
     data_size: transaction.dataSize,
@@ -246,6 +249,7 @@ function readTransactionFields(fields: JsonObject): ProofTransaction {
   if (dataAt !== null && dataAt > text.length) throw malformed("data_at lies behind the text");
   return {
     id: idField(fields, "id"),
+    owner: addressField(fields, "owner"),
     text,
     dataAt,
     dataSize: countField(fields, "data_size"),
@@ -303,6 +307,12 @@ function idField(fields: JsonObject, key: string): Id {
   const id = textField(fields, key);
   if (!isId(id)) throw malformed(`${key} is no id`);
   return id;
+}
+
+function addressField(fields: JsonObject, key: string): Address {
+  const address = textField(fields, key);
+  if (!isAddress(address)) throw malformed(`${key} is no address`);
+  return address;
 }
 
 /** A part that may be null. */

@@ -122,6 +122,11 @@ const verifyArguments = {
   "block-hash": { type: "string", description: "Hash of the block, known from elsewhere", valueHint: "hash" },
   "tx-root": { type: "string", description: "tx_root of the block, known from elsewhere", valueHint: "root" },
   block: { type: "string", description: "The block's JSON, known from elsewhere", valueHint: "file" },
+  owner: {
+    type: "string",
+    description: "Who must have signed; needed for ECDSA transactions",
+    valueHint: "address",
+  },
   proof: { type: "string", description: "A recorded answer of /svc/proof/{id}", valueHint: "file" },
   data: { type: "string", description: "The bytes that it is about, or all", valueHint: "file" },
   json: jsonArgument,
@@ -134,8 +139,8 @@ function verifyCommand() {
     run: async ({ args, rawArgs }) => {
       const [unknown] = unknownOptions(rawArgs, Object.keys(verifyArguments));
       if (unknown !== undefined) throw misuse(`${unknown} is no option of verify`);
-      const { id, gateway, range, block, proof, data } = args;
-      const options = { id, gateway, range, block, proof, data, json: args.json === true };
+      const { id, gateway, range, block, owner, proof, data } = args;
+      const options = { id, gateway, range, block, owner, proof, data, json: args.json === true };
       const { runVerify } = await import("./verify.ts");
       return runVerify({ ...options, blockHash: args["block-hash"], txRoot: args["tx-root"] });
     },

@@ -3,16 +3,11 @@
  * @module
  */
 import type { ItemHeader } from "../arweave/data-item.ts";
-import type { Id } from "../arweave/id.ts";
 import { createItemHash, type ItemHash } from "../arweave/item-hash.ts";
 import { type Proof, proofRangeSizeMax, proofTextSizeMax, readProof } from "../arweave/proof.ts";
-import {
-  type Anchor,
-  type ProofVerdict,
-  signsWholeContent,
-  verifyProof,
-  type WholeContent,
-} from "../arweave/proof-verify.ts";
+import type { ProofQuestion, WholeContent } from "../arweave/proof-question.ts";
+import { signsWholeContent } from "../arweave/proof-transaction.ts";
+import { type ProofVerdict, verifyProof } from "../arweave/proof-verify.ts";
 import { provenHeader } from "../arweave/proof-walk.ts";
 import { transactionDataSizeMax } from "../arweave/transaction.ts";
 import { malformed } from "../arweave/wire.ts";
@@ -24,15 +19,14 @@ import type { ByteSpan } from "../lib/range.ts";
 import { factsOf, type Verification } from "./verify-text.ts";
 
 /** What is to be verified, and where. */
-export type GatewayQuestion = Readonly<{
-  id: Id;
-  anchor: Anchor;
-  http: Http;
-  /** Without a slash at its end. */
-  gateway: string;
-  /** Of the content; undefined for all of it. It may reach beyond the end. */
-  range: ByteSpan | undefined;
-}>;
+export type GatewayQuestion = Pick<ProofQuestion, "id" | "anchor" | "owner"> &
+  Readonly<{
+    http: Http;
+    /** Without a slash at its end. */
+    gateway: string;
+    /** Of the content; undefined for all of it. It may reach beyond the end. */
+    range: ByteSpan | undefined;
+  }>;
 
 /** Of an answer that is no proof, what is shown. Characters. */
 const saidMax = 200;
@@ -74,7 +68,8 @@ async function verifyParts(
   range: ByteSpan,
   signal: AbortSignal,
 ): Promise<Facts> {
-  const { id, anchor } = question;
+  const { id, anchor, owner } = question;
+  const asked = { id, anchor, ...(owner === undefined ? {} : { owner }) };
   const whole = createWhole(first, range);
   const from = whole === undefined ? range.start : 0;
   const to = whole === undefined ? range.end : first.size;
@@ -86,7 +81,7 @@ async function verifyParts(
     let bytes = await content.take(proof.range.end - proof.range.start);
     let count = 1;
     for (; proof.range.end < range.end; count++) {
-      const verdict = verifyProof({ id, proof, anchor, bytes });
+      const verdict = verifyProof({ ...asked, proof, bytes });
       if (verdict.outcome !== (whole === undefined ? "proven" : "placed")) return factsOf(verdict);
       const next = await proofFrom(question, { start: proof.range.end, end: range.end }, signal);
       checkSame(proof, next);
@@ -96,7 +91,7 @@ async function verifyParts(
     await content.skip(to - range.end);
     await content.end();
     const all = whole?.finish();
-    const verdict = verifyProof({ id, proof, anchor, bytes, ...(all === undefined ? {} : { whole: all }) });
+    const verdict = verifyProof({ ...asked, proof, bytes, ...(all === undefined ? {} : { whole: all }) });
     return factsOf(count === 1 ? verdict : { ...verdict, steps: [partsStep(count), ...verdict.steps] });
   } finally {
     await body.return(undefined);

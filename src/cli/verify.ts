@@ -7,9 +7,10 @@
  */
 
 import { blockTextSizeMax } from "../arweave/block.ts";
-import { type Id, readBlockHash, readId } from "../arweave/id.ts";
+import { type Address, readAddress, readBlockHash, readId } from "../arweave/id.ts";
 import { type Proof, proofTextSizeMax, readProof } from "../arweave/proof.ts";
-import { type Anchor, verifyProof } from "../arweave/proof-verify.ts";
+import type { Anchor, ProofQuestion } from "../arweave/proof-question.ts";
+import { verifyProof } from "../arweave/proof-verify.ts";
 import { openHttp } from "../chain/http.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
@@ -26,6 +27,8 @@ export type VerifyOptions = Readonly<{
   txRoot: string | undefined;
   /** File with a block's JSON. */
   block: string | undefined;
+  /** Address of who must have signed. */
+  owner: string | undefined;
   /** First and last byte, as in a Range header. */
   range: string | undefined;
   /** File with an answer of the proof route, and one with the content it is about or all of it. */
@@ -50,24 +53,27 @@ export async function runVerify(options: VerifyOptions): Promise<number> {
   const id = readId(options.id);
   if (id === undefined) throw misuse(`"${options.id}" is no id: those have 43 characters of base64url`);
   const anchor = await readAnchor(options);
-  const verification = await verify(options, id, anchor);
+  const owner = readOwner(options.owner);
+  const verification = await verify(options, { id, anchor, ...(owner === undefined ? {} : { owner }) });
   process.stdout.write(printVerification(verification, options.json));
   return verification.outcome === "proven" ? exitCodes.done : exitCodes.failed;
 }
 
-async function verify(options: VerifyOptions, id: Id, anchor: Anchor): Promise<Verification> {
+type Beliefs = Pick<ProofQuestion, "id" | "anchor" | "owner">;
+
+async function verify(options: VerifyOptions, beliefs: Beliefs): Promise<Verification> {
   const { gateway, proof, data, range } = options;
   if (proof !== undefined || data !== undefined) {
     if (proof === undefined || data === undefined) throw misuse("--proof and --data go together");
     if (gateway !== undefined) throw misuse("--gateway is not asked when --proof is given");
     if (range !== undefined) throw misuse("a recorded proof has its own range: leave --range out");
-    return await verifyFiles(id, anchor, proof, data);
+    return await verifyFiles(beliefs, proof, data);
   }
   if (gateway === undefined) throw misuse("give --gateway, or --proof and --data");
   const http = openHttp(timeouts);
   try {
     return await verifyAtGateway(
-      { id, anchor, http, gateway: readOrigin(gateway), range: readRange(range) },
+      { ...beliefs, http, gateway: readOrigin(gateway), range: readRange(range) },
       new AbortController().signal,
     );
   } finally {
@@ -75,12 +81,7 @@ async function verify(options: VerifyOptions, id: Id, anchor: Anchor): Promise<V
   }
 }
 
-async function verifyFiles(
-  id: Id,
-  anchor: Anchor,
-  proofFile: string,
-  dataFile: string,
-): Promise<Verification> {
+async function verifyFiles(beliefs: Beliefs, proofFile: string, dataFile: string): Promise<Verification> {
   const proof = await readProofFile(proofFile);
   const bytes = new Uint8Array(await (await boundedFile(dataFile, dataFileSizeMax)).arrayBuffer());
   const { start, end } = proof.range;
@@ -88,12 +89,8 @@ async function verifyFiles(
   const parts = isWhole
     ? ({ bytes: bytes.subarray(start, end), whole: { kind: "bytes", bytes } } as const)
     : { bytes };
-  return {
-    id,
-    size: proof.size,
-    range: proof.range,
-    ...factsOf(verifyProof({ id, proof, anchor, ...parts })),
-  };
+  const verdict = verifyProof({ ...beliefs, proof, ...parts });
+  return { id: beliefs.id, size: proof.size, range: proof.range, ...factsOf(verdict) };
 }
 
 async function readProofFile(path: string): Promise<Proof> {
@@ -121,6 +118,13 @@ async function readAnchor({ blockHash, txRoot, block }: VerifyOptions): Promise<
   const root = decodeBase64url(txRoot);
   if (root?.length !== 32) throw misuse(`"${txRoot}" is no tx_root: those are 43 characters of base64url`);
   return { kind: "tx root", txRoot: root };
+}
+
+function readOwner(text: string | undefined): Address | undefined {
+  const owner = text === undefined ? undefined : readAddress(text);
+  if (text !== undefined && owner === undefined)
+    throw misuse(`"${text}" is no address: those have 43 characters of base64url`);
+  return owner;
 }
 
 async function boundedFile(path: string, sizeMax: number) {

@@ -156,15 +156,17 @@ function subject({ id, kind, size, stable }: Located, range: ByteSpan) {
 }
 
 function transactionOf(
-  reader: Pick<IndexReader, "transactionText">,
+  reader: Pick<IndexReader, "locate" | "transactionText">,
   located: Located,
   place: ProofPlace | undefined,
   treeRoot: string | undefined,
 ): ProofTransaction {
   const stored = reader.transactionText(located.rootId);
-  if (stored === undefined) throw new Failure("busy", { id: located.rootId });
+  const owner = reader.locate(located.rootId)?.ownerAddress;
+  if (stored === undefined || owner === undefined) throw new Failure("busy", { id: located.rootId });
   return {
     id: located.rootId,
+    owner,
     text: stored.text,
     dataAt: stored.dataAt,
     dataSize: located.rootSize,

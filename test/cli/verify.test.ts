@@ -7,11 +7,12 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
-import type { Anchor } from "../../src/arweave/proof-verify.ts";
+import type { Anchor } from "../../src/arweave/proof-question.ts";
 import { openHttp } from "../../src/chain/http.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
 import { shieldNames } from "../../src/cli/words.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
+import { ecdsa, rsa } from "../devnet/support.ts";
 import { askProof, openProofChain } from "../http/proof-chain.ts";
 import { repositoryRoot } from "../support/program.ts";
 
@@ -83,7 +84,7 @@ describe("at a gateway", () => {
 
   test("what is in no block yet is not proven", async () => {
     const signed = await verify(chain.pendingFirst.id);
-    expect([signed.outcome, signed.open]).toEqual(["signed", ["it is in no block yet"]]);
+    expect([signed.outcome, signed.open[0]]).toEqual(["signed", "it is in no block yet"]);
     // Its chunks have no place at which nodes could be asked for them.
     const { outcome, open } = await verify(chain.pending.id);
     expect([outcome, open]).toEqual(["unavailable", ["it is in no block yet"]]);
@@ -217,6 +218,20 @@ describe("as a process", () => {
     ]);
   });
 
+  test("an ECDSA transaction is proven to one who knows its owner", async () => {
+    const ask = (...more: string[]) => run(chain.curved.id, "--gateway", gateway, "--json", ...more);
+    const [bare, known, wrong] = [
+      await ask(),
+      await ask("--owner", ecdsa.address),
+      await ask("--owner", rsa.address),
+    ];
+    expect([bare, known, wrong].map(({ code, out }) => [code, JSON.parse(out).outcome])).toEqual([
+      [1, "placed"],
+      [0, "proven"],
+      [1, "refused"],
+    ]);
+  });
+
   test("works from files, with a block header given by hand, and without a network", async () => {
     const proof = file("proof.json", await askProof(gateway, deep.id));
     const part = file("part.json", await askProof(gateway, long.id, "9000000-9000099"));
@@ -259,6 +274,7 @@ describe("as a process", () => {
     [[deep.id, "--gateway", "http://a", "--block", "none"], "cannot be read"],
     [[deep.id, "--gateway", "http://a", "--block", "a", "--tx-root", "b"], "give one of"],
     [[deep.id, "--gateway", "http://a", "--range", "9-1"], "--range must be"],
+    [[deep.id, "--gateway", "http://a", "--owner", "a"], "is no address"],
     [[deep.id, "--gateway", "http://a", "--blockhash", "a"], "is no option"],
   ])("%p is a misuse", async (words, reason) => {
     const { errors, code } = await run(...words);

@@ -4,9 +4,10 @@
  */
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item-sign.ts";
-import { type Id, idOfSignature } from "../../src/arweave/id.ts";
+import { type Address, type Id, idOfSignature } from "../../src/arweave/id.ts";
 import { type Proof, readProof } from "../../src/arweave/proof.ts";
-import { type Anchor, type ProofVerdict, verifyProof } from "../../src/arweave/proof-verify.ts";
+import type { Anchor } from "../../src/arweave/proof-question.ts";
+import { type ProofVerdict, verifyProof } from "../../src/arweave/proof-verify.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
@@ -95,18 +96,22 @@ async function plant({ devnet, gateway }: Stack) {
   const oldData = testBytes(300_000, 3);
   oldData[oldData.length - 1] = 0;
 
-  const chunked = await postChunked(devnet, ecdsa, testBytes(2 * 262_144 + 10_000));
-  const bundle = await postChunked(devnet, ecdsa, writeBundle(parts.map(({ item }) => item)), bundleTags);
+  const chunked = await postChunked(devnet, rsa, testBytes(2 * 262_144 + 10_000));
+  const bundle = await postChunked(devnet, rsa, writeBundle(parts.map(({ item }) => item)), bundleTags);
   const tinyBundle = await postChunked(devnet, rsa, writeBundle(tiny.map(({ item }) => item)), bundleTags);
-  await postChunked(devnet, ecdsa, writeBundle([long.item]), bundleTags);
+  await postChunked(devnet, rsa, writeBundle([long.item]), bundleTags);
   const first = await post(devnet, rsa, { format: 1, data: oldData });
   await post(devnet, rsa, { format: 1, data: writeBundle(old.map(({ item }) => item)), tags: bundleTags });
-  const transfer = await post(devnet, ecdsa, { target: rsa.address, quantity: 1_000n });
+  const transfer = await post(devnet, rsa, { target: ecdsa.address, quantity: 1_000n });
   await post(devnet, rsa, { format: 1, target: ecdsa.address, quantity: 1n });
+  const curved = await postChunked(devnet, ecdsa, testBytes(300_000, 17));
+  const curvedOther = await postChunked(devnet, ecdsa, testBytes(300_000, 19));
+  const inCurved = makeItem(textBytes("In a bundle whose owner nobody states."));
+  await postChunked(devnet, ecdsa, writeBundle([inCurved.item]), bundleTags);
   await devnet.mine(1);
-  const other = await postChunked(devnet, ecdsa, testBytes(1_000, 11));
+  const other = await postChunked(devnet, rsa, testBytes(1_000, 11));
   await devnet.mine(1);
-  const waiting = await postChunked(devnet, ecdsa, testBytes(5_000, 13));
+  const waiting = await postChunked(devnet, rsa, testBytes(5_000, 13));
   const waitingData = textBytes("Of the first format, and in no block yet.");
   const waitingFirst = await post(devnet, rsa, { format: 1, data: waitingData });
   for (const { id } of [waiting, waitingFirst])
@@ -124,6 +129,10 @@ async function plant({ devnet, gateway }: Stack) {
     first: { id: first.id, bytes: oldData },
     transfer: { id: transfer.id, bytes: new Uint8Array(0) },
     other,
+    /** Transactions with ECDSA signatures, of one size, and an item in a third. */
+    curved,
+    curvedOther,
+    inCurved,
     pending: waiting,
     pendingFirst: { id: waitingFirst.id, bytes: waitingData },
   };
@@ -141,7 +150,7 @@ export async function askProof(url: string, id: string, range = ""): Promise<str
 export function check(
   planted: Planted,
   text: string,
-  given: Partial<{ anchor: Anchor; bytes: Uint8Array; whole: Uint8Array }> = {},
+  given: Partial<{ anchor: Anchor; bytes: Uint8Array; whole: Uint8Array; owner: Address }> = {},
 ): ProofVerdict {
   const proof: Proof = readProof(text);
   const bytes = given.bytes ?? planted.bytes.subarray(proof.range.start, proof.range.end);
@@ -150,6 +159,7 @@ export function check(
     proof,
     anchor: given.anchor ?? { kind: "none" },
     bytes,
+    ...(given.owner === undefined ? {} : { owner: given.owner }),
     ...(given.whole === undefined ? {} : { whole: { kind: "bytes", bytes: given.whole } }),
   });
 }

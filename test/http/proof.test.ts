@@ -5,15 +5,25 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { readBlock } from "../../src/arweave/block.ts";
 import { writeBundle } from "../../src/arweave/bundle.ts";
+import { addressOf } from "../../src/arweave/id.ts";
 import { proofFields, proofRangeSizeMax, readProof } from "../../src/arweave/proof.ts";
-import type { Anchor } from "../../src/arweave/proof-verify.ts";
+import type { Anchor } from "../../src/arweave/proof-question.ts";
+import { readTransaction } from "../../src/arweave/transaction.ts";
 import { failures } from "../../src/failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import { ecdsa } from "../devnet/support.ts";
+import { ecdsa, rsa } from "../devnet/support.ts";
 import { wire } from "../support/gateway-server.ts";
 import { createChance, mutationSeed } from "../support/mutate.ts";
-import { askProof, bundleTags, check, openProofChain, type Planted, postChunked } from "./proof-chain.ts";
+import {
+  askProof,
+  bundleTags,
+  check,
+  ethereum,
+  openProofChain,
+  type Planted,
+  postChunked,
+} from "./proof-chain.ts";
 import { everyByte, everyLeaf, type Json } from "./proof-damage.ts";
 
 const chain = await openProofChain();
@@ -76,10 +86,38 @@ describe("a proof", () => {
     expect(verdict.open).toEqual([expect.stringContaining("is of format 1")]);
   });
 
+  test("of an ECDSA transaction holds for one who knows its owner; its place holds for everybody", async () => {
+    const text = await askProof(url, chain.curved.id);
+    const verdict = check(chain.curved, text);
+    expect(verdict).toMatchObject({ outcome: "placed", open: [expect.stringContaining("names no owner")] });
+    const known = check(chain.curved, text, { owner: ecdsa.address });
+    expect(known).toMatchObject({ outcome: "proven", open: [] });
+    expect(known.trusted).toContain(`the owner that was given: ${ecdsa.address}`);
+    expect(check(chain.curved, text, { owner: rsa.address }).outcome).toBe("refused");
+    const item = check(chain.inCurved, await askProof(url, chain.inCurved.id));
+    expect(item).toMatchObject({
+      outcome: "proven",
+      open: [expect.stringContaining("who signed transaction")],
+    });
+  });
+
+  test.each([chain.chunked, chain.first, chain.deep])(
+    "is refused when the owner is another",
+    async (planted) => {
+      const text = await askProof(url, planted.id);
+      expect(check(planted, text, { owner: ecdsa.address })).toMatchObject({ outcome: "refused" });
+      const { items, transaction } = JSON.parse(text);
+      const owner = items.length === 0 ? transaction.owner : addressOf(ethereum.owner);
+      expect(check(planted, text, { owner }).outcome).toBe("proven");
+    },
+  );
+
   test("of what is in no block yet shows its signature, and says so", async () => {
     const text = await askProof(url, chain.pending.id);
     expect(JSON.parse(text)).toMatchObject({ stable: false, block: null, chunks: [] });
     expect(check(chain.pending, text)).toMatchObject({ outcome: "signed", open: ["it is in no block yet"] });
+    const first = check(chain.pendingFirst, await askProof(url, chain.pendingFirst.id));
+    expect(first.open.join("\n")).toContain("may be cut elsewhere");
     const wrong = new Uint8Array(chain.pending.bytes).fill(1, 7, 8);
     expect(check(chain.pending, text, { bytes: wrong }).outcome).toBe("refused");
   });
@@ -291,6 +329,8 @@ describe("what is wrong by one", () => {
     ["an item three bundles down", chain.deep],
     ["a transaction", chain.chunked],
     ["a transaction of format 1", chain.first],
+    ["an ECDSA transaction", chain.curved],
+    ["an item in one", chain.inCurved],
   ])("every number, id and hash of a proof of %s is refused when it is another", async (_name, planted) => {
     const proof = JSON.parse(await askProof(url, planted.id));
     const apart = (path: string) => path === "stable" || path.endsWith(".text");
@@ -300,19 +340,30 @@ describe("what is wrong by one", () => {
   });
 
   test("every field of the block and of the transaction is refused when it is another", async () => {
-    const proof = JSON.parse(await askProof(url, chain.tiny.id));
-    for (const part of ["block", "transaction"] as const) {
-      const texts = [...everyLeaf(JSON.parse(proof[part].text), () => false)].map(
+    for (const [planted, part] of [
+      [chain.tiny, "block"],
+      [chain.tiny, "transaction"],
+      [chain.chunked, "transaction"],
+      [chain.first, "transaction"],
+      [chain.inCurved, "transaction"],
+    ] as const) {
+      const proof = JSON.parse(await askProof(url, planted.id));
+      const texts = [...everyLeaf(JSON.parse(proof[part].text), isUnsigned(planted))].map(
         ([where, text]): [string, string] => [
           `${part}.${where}`,
           JSON.stringify({ ...proof, [part]: { ...proof[part], text } }),
         ],
       );
-      const { passed, count } = passing(chain.tiny, texts);
+      const { passed, count } = passing(planted, texts);
       expect(passed).toEqual([]);
       expect(count).toBeGreaterThan(8);
     }
   });
+
+  /** Format 1 signs its data, and what its header says of a root is nothing. */
+  function isUnsigned(planted: Planted): (name: string) => boolean {
+    return (name) => planted === chain.first && name === "data_root";
+  }
 
   test("every byte of the content, flipped, is refused", async () => {
     const text = await askProof(url, chain.tiny.id);
@@ -325,6 +376,23 @@ describe("what is wrong by one", () => {
 });
 
 describe("what is made up", () => {
+  test("another transaction's data under an ECDSA signature is never proven", async () => {
+    // The signature recovers to somebody, whatever the header says: both lie in one block, so all paths are right.
+    const [one, other] = [
+      await askProof(url, chain.curved.id),
+      await askProof(url, chain.curvedOther.id),
+    ].map((text) => JSON.parse(text));
+    const [header, taken] = [JSON.parse(one.transaction.text), JSON.parse(other.transaction.text)];
+    const text = JSON.stringify({ ...header, data_root: taken.data_root });
+    const owner = readTransaction(text).ownerAddress;
+    const transaction = { ...other.transaction, id: chain.curved.id, text, owner };
+    const forged = JSON.stringify({ ...other, id: chain.curved.id, transaction });
+    const planted = { id: chain.curved.id, bytes: chain.curvedOther.bytes };
+    expect(owner).not.toBe(ecdsa.address);
+    expect(check(planted, forged)).toMatchObject({ outcome: "placed", fault: undefined });
+    expect(check(planted, forged, { owner: ecdsa.address }).outcome).toBe("refused");
+  });
+
   test("a header of the first format, shown with its data, proves no other bytes", async () => {
     const proof = JSON.parse(await askProof(url, chain.first.id));
     const { text, data_at: at } = proof.transaction;
