@@ -29,6 +29,14 @@ describe("readConfig", () => {
     ["GATEWAY_PORT", "0", "GATEWAY_PORT", 0],
     ["GATEWAY_PORT", "65535", "GATEWAY_PORT", 65535],
     ["ENABLE_MEMPOOL_WATCHER", "true", "ENABLE_MEMPOOL_WATCHER", true],
+    ["APEX_ARNS_NAME", "docs", "APEX_REGISTRY_NAME", "docs"],
+    ["TRUSTED_ARNS_GATEWAY_URL", ",", "TRUSTED_ARNS_GATEWAY_URL", []],
+    [
+      "TRUSTED_ARNS_GATEWAY_URL",
+      "https://__NAME__.a.test, https://b.test/ar-io/resolver/__NAME__",
+      "TRUSTED_ARNS_GATEWAY_URL",
+      ["https://__NAME__.a.test", "https://b.test/ar-io/resolver/__NAME__"],
+    ],
   ] as const)("%s=%s is %s %p", (given, text, name, value) => {
     expect<unknown>(readConfig({ [given]: text }, "serve").config[name]).toEqual(value);
   });
@@ -46,9 +54,33 @@ describe("readConfig", () => {
     ],
     ["CONTENT_ISOLATION", "none", 'CONTENT_ISOLATION must be one of auto, csp, off, got "none"'],
     ["AR_IO_WALLET", "short", 'AR_IO_WALLET must be an address of 43 base64url characters, got "short"'],
+    [
+      "TRUSTED_ARNS_GATEWAY_URL",
+      "https://a.test",
+      'TRUSTED_ARNS_GATEWAY_URL must have __NAME__ where the name stands, got "https://a.test"',
+    ],
+    [
+      "TRUSTED_ARNS_GATEWAY_URL",
+      "ftp://__NAME__",
+      'TRUSTED_ARNS_GATEWAY_URL must be an http or https URL, got "ftp://__NAME__"',
+    ],
+    [
+      "APEX_TX_ID",
+      `${"A".repeat(42)}B`,
+      `APEX_TX_ID must be an id of 43 base64url characters, got "${"A".repeat(42)}B"`,
+    ],
     ["FOLLOW_INTERVAL_MS", "0", 'FOLLOW_INTERVAL_MS must be at least 1 millisecond, got "0"'],
   ])("%s=%s is refused", (name, text, complaint) => {
     expect(readConfig({ [name]: text }, "serve").complaints).toEqual([complaint]);
+  });
+
+  test("an apex is an id or a name, not both", () => {
+    const both = { APEX_TX_ID: "A".repeat(43), APEX_REGISTRY_NAME: "docs" };
+    expect(readConfig(both, "serve").complaints).toEqual([
+      "APEX_TX_ID and APEX_REGISTRY_NAME must not both be set: the apex is one of them",
+    ]);
+    for (const name of ["APEX_TX_ID", "APEX_REGISTRY_NAME"] as const)
+      expect(readConfig({ ...both, [name]: undefined }, "serve").complaints).toEqual([]);
   });
 
   test("every complaint is made at once", () => {
