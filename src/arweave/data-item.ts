@@ -12,8 +12,9 @@ import { type ItemRules, readAvroTags, tagLimits } from "./avro.ts";
 import { type Address, addressOf, type Id, idFromBytes } from "./id.ts";
 import { hashItem, type ItemDigests, type SignedFields } from "./item-hash.ts";
 import { signatureLayout } from "./signature.ts";
-import { invalid, type SignatureScheme, type Verdict } from "./signers/scheme.ts";
+import type { SignatureScheme } from "./signers/scheme.ts";
 import type { Tag } from "./tags.ts";
+import { invalid, type Verdict } from "./verdict.ts";
 
 /** Where the parts of a header stand: byte offsets from the item's first byte, sizes in bytes. */
 export type ItemFrame = Readonly<{

@@ -11,9 +11,7 @@ import { hasLowS, secp256k1 } from "../lib/secp256k1.ts";
 import { idOfSignature } from "./id.ts";
 import { ecdsaSignatureSize, signedFieldsOf, type Transaction } from "./transaction.ts";
 import { streamMessage } from "./transaction-message.ts";
-
-/** The outcome of checking one transaction; `reason` is a sentence. */
-export type Verdict = Readonly<{ valid: true } | { valid: false; reason: string }>;
+import { invalid, type Verdict, valid } from "./verdict.ts";
 
 /** The check of a signature over a transaction whose data streams by. */
 export type SignatureCheck = Readonly<{
@@ -30,8 +28,7 @@ const digitsPerDenomination = 3;
 /** Characters of 32 bytes in base64url. */
 const addressLength = 43;
 
-const valid: Verdict = { valid: true };
-const unsigned: Verdict = { valid: false, reason: "signature is not the owner's over these fields" };
+const unsigned = invalid("signature is not the owner's over these fields");
 const noBytes = new Uint8Array(0);
 
 /**
@@ -102,8 +99,4 @@ function ecdsaCheck(transaction: Transaction): SignatureCheck {
       return secp256k1.verify(signature.subarray(0, 64), digest, fields.owner) ? valid : unsigned;
     },
   };
-}
-
-function invalid(reason: string): Verdict {
-  return { valid: false, reason };
 }

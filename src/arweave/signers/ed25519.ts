@@ -6,7 +6,8 @@
 import { createPrivateKey, createPublicKey, sign, verify } from "node:crypto";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase58 } from "../../lib/base58.ts";
-import { invalid, type SignatureScheme, type Signer, type Verdict, valid } from "./scheme.ts";
+import { invalid, type Verdict, valid } from "../verdict.ts";
+import type { SignatureScheme, Signer } from "./scheme.ts";
 
 export const ed25519KeySize = 32;
 export const ed25519SignatureSize = 64;

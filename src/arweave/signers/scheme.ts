@@ -5,12 +5,10 @@
  * Source: ANS-104 §2.2 (signature types and their meta).
  * @module
  */
+import type { Verdict } from "../verdict.ts";
 
 /** The number of a signature type on the wire. */
 export type SignatureType = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 101;
-
-/** The outcome of a check; a reason is one lower-case sentence for people. */
-export type Verdict = Readonly<{ valid: true }> | Readonly<{ valid: false; reason: string }>;
 
 /** One way of signing. Sizes are in bytes. */
 export type SignatureScheme = Readonly<{
@@ -31,11 +29,3 @@ export type Signer = Readonly<{
   /** Signs the 48-byte deep hash; gives `scheme.signatureSize` bytes. */
   sign(message: Uint8Array): Uint8Array;
 }>;
-
-/** The one verdict of success, so that checking many items allocates none. */
-export const valid: Verdict = { valid: true };
-
-/** A verdict of failure. */
-export function invalid(reason: string): Verdict {
-  return { valid: false, reason };
-}
