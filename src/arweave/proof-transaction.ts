@@ -2,8 +2,9 @@
  * The root transaction of a proof: its header, who signed it, and the data root that is signed.
  *
  * Neither kind of signature says all that one would think. An ECDSA header does not state its owner, so that any
- * signature fits any header, as that of somebody else: on the chain the accounts decide, and who checks a proof must know
- * the owner. Format 1 joins its fields without saying where each ends: its place in a block shows which reading is meant.
+ * signature fits any header, as that of somebody else: on the chain the accounts decide, and who checks a proof must
+ * know the owner. Format 1 joins its fields without saying where each ends: its place in a block shows which reading
+ * is meant.
  * Source: reference/chain.md §2.
  * @module
  */
@@ -24,8 +25,8 @@ const noBytes = new Uint8Array(0);
  * Checks the header and its signature.
  *
  * @param block - The block, where its hash was made again.
- * @returns The data root that is signed by a known owner; of format 1, which signs its data itself, only with all of the
- *   data at hand.
+ * @returns The data root that is signed by a known owner; of format 1, which signs its data itself, only with all of
+ *   the data at hand.
  * @throws Failure `malformed_input` with `facts.reason` when something is not so.
  */
 export function checkTransaction(

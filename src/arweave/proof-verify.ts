@@ -196,10 +196,9 @@ function checkPlace(
   if (leaf === undefined) throw malformed("tx_path does not lead from the block's tx_root to this offset");
   if (!equalBytes(leaf.hash, dataRoot)) throw malformed("tx_path leads to another data root");
   checkLeaf(blockStart + leaf.start, blockStart + leaf.end, place, dataSize);
-  notes.steps.push({
-    step: "place",
-    says: `tx_root of block ${block.height} commits to the data root of ${id} at bytes ${place.start} to ${place.end} of the weave`,
-  });
+  const where = `bytes ${place.start} to ${place.end} of the weave`;
+  const says = `tx_root of block ${block.height} commits to the data root of ${id} at ${where}`;
+  notes.steps.push({ step: "place", says });
   return true;
 }
 

@@ -62,7 +62,7 @@ export type ProofTransaction = Readonly<{
   place: ProofPlace | undefined;
 }>;
 
-/** Where the root transaction's data lies in the weave: absolute, half-open; the path shows it under the block's root. */
+/** Where the root transaction's data lies in the weave: absolute, half-open; the path leads there from the block. */
 export type ProofPlace = Readonly<{ start: bigint; end: bigint; txPath: Uint8Array }>;
 
 /** One step of the walk from the transaction to the item. */

@@ -41,8 +41,8 @@ export type ChunkProofs = Readonly<{
    */
   txProof: (transaction: WeaveSpan, signal: AbortSignal) => Promise<TxProof | undefined>;
   /**
-   * The path to the chunk that holds a byte, from data that lies on this disk; `undefined` when it does not, or is split
-   * in a way of its own.
+   * The path to the chunk that holds a byte, from data that lies on this disk; `undefined` when it does not, or is
+   * split in a way of its own.
    *
    * @param at - Byte of the data.
    */
