@@ -121,6 +121,21 @@ describe("what was resolved", () => {
     expect(gateway.questions).toHaveLength(2);
   });
 
+  test("is asked for to the end, though the reader who began it has long had the old answer", async () => {
+    const names = open();
+    gateway.scripts.set("a", says("one"));
+    await find(names);
+    gateway.scripts.set("a", "silent");
+    now += 60_000;
+    const reader = new AbortController();
+    expect((await names.find("a", 0, reader.signal)).answer.kind).toBe("resolved");
+    reader.abort(new Error("left"));
+    await Bun.sleep(10); // for the asking to end, if it did
+    gateway.speak(); // 404
+    while ((await find(names)) !== "absent") await Bun.sleep(1);
+    expect(gateway.questions).toHaveLength(2);
+  });
+
   test("is gone when everybody says so", async () => {
     const names = open();
     gateway.scripts.set("a", says("one"));
