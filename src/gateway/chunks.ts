@@ -12,6 +12,7 @@ import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
 import type { Content } from "../content/content.ts";
 import { Failure } from "../failures.ts";
 import type { IndexReader, WeaveSpan } from "../store/index-reader.ts";
+import { stableDepth } from "../store/rows.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
 import type { RelayedData } from "./relayed-data.ts";
@@ -25,6 +26,8 @@ export type FoundChunk = Readonly<{
    * Whether the chunk was proven against a transaction that was followed; else only a node vouches for it.
    */
   verified: boolean;
+  /** Whether no fork can put another chunk at its place any more. */
+  stable: boolean;
   /** The transaction in whose data it lies, when it was followed. */
   transaction: WeaveSpan | undefined;
   /** Bytes of the data before the chunk. */
@@ -94,6 +97,7 @@ export function createChunks(options: ChunksOptions): Chunks {
       served: { ...served, txPath: proof?.path ?? served.txPath },
       end: transaction.start + BigInt(dataStart + served.chunk.byteLength),
       verified: true,
+      stable: transaction.place.height <= (reader.tip()?.height ?? -1) - stableDepth,
       transaction: { ...transaction, dataRoot: proof?.dataRoot ?? transaction.dataRoot },
       dataStart,
     };
@@ -105,7 +109,7 @@ export function createChunks(options: ChunksOptions): Chunks {
     const text = new TextDecoder().decode(answer.body);
     const read = readUnfollowed(text, offset);
     relayedData.checkBytes(read.served.chunk);
-    return { ...read, verified: false, transaction: undefined, dataStart: 0 };
+    return { ...read, verified: false, stable: false, transaction: undefined, dataStart: 0 };
   };
 
   return {

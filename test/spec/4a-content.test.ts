@@ -118,8 +118,11 @@ describe("an item of a bundle", () => {
       "false",
       "public, max-age=7200",
     ]);
+    // A fork may put another chunk at an offset.
+    expect(header(await get("/chunk/1"), "cache-control")).toBe("public, max-age=60");
     await stack.devnet.mine(stableDepth);
     await stack.settled();
+    expect(header(await get("/chunk/1"), "cache-control")).toBe("public, max-age=2592000, immutable");
     // Asked for at an address that is not in memory: memory may say for five seconds what was true.
     const after = await get(`/${inner.id}`);
     expect([header(after, "x-ar-io-stable"), header(after, "cache-control")]).toEqual([

@@ -21,8 +21,8 @@ const offsetPattern = /^(0|[1-9]\d{0,18})$/;
 /** How long sources may keep a reader waiting, in seconds. */
 const sourceSilenceSeconds = 60;
 
-/** A chunk at an offset is proven and never changes; one that only a node vouches for may. */
-const cacheControl = { verified: "public, max-age=2592000, immutable", other: "public, max-age=60" } as const;
+/** A chunk that is proven and too deep to be forked away never changes at its offset; any other may. */
+const cacheControl = { final: "public, max-age=2592000, immutable", other: "public, max-age=60" } as const;
 
 /** Creates the routes. */
 export function createChunkRoutes(chunks: Chunks): AnyElysia {
@@ -51,10 +51,10 @@ function isNamed(request: Request, tag: string): boolean {
   return namesTag(request.headers.get("if-none-match"), tag);
 }
 
-function chunkHeaders({ served, verified }: FoundChunk) {
+function chunkHeaders({ served, verified, stable }: FoundChunk) {
   return {
     ETag: `"${encodeBase64url(sha256(served.chunk))}"`,
-    "Cache-Control": verified ? cacheControl.verified : cacheControl.other,
+    "Cache-Control": verified && stable ? cacheControl.final : cacheControl.other,
     "X-AR-IO-Verified": String(verified),
   };
 }
