@@ -81,7 +81,7 @@ export function contentHeaders(facts: ContentFacts): Headers {
   if (facts.item !== undefined) setItem(headers, facts.item);
   if (facts.policy.sandbox !== undefined && isActiveType(type))
     headers.set("Content-Security-Policy", facts.policy.sandbox);
-  if (facts.policy.variesByDestination) headers.set("Vary", "Sec-Fetch-Dest");
+  if (facts.policy.variesByDestination) headers.set("Vary", "Sec-Fetch-Dest, Accept");
   return headers;
 }
 

@@ -120,7 +120,7 @@ describe("answered where it was asked", () => {
   });
 
   test("shared caches are told that pages are answered otherwise", async () => {
-    expect(header(await ask(`/${page}`, "localhost"), "vary")).toBe("Sec-Fetch-Dest");
+    expect(header(await ask(`/${page}`, "localhost"), "vary")).toBe("Sec-Fetch-Dest, Accept");
     expect(header(await ask(`/${page}`, pageHost), "vary")).toBe("");
     expect(header(await ask(`/raw/${page}`, "localhost"), "vary")).toBe("");
     expect(header(await ask(`/${page}`, "localhost", "", csp), "vary")).toBe("");
