@@ -11,7 +11,7 @@ import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
 import { badSettings, exitCodes, isMisuse, misuse } from "./complaints.ts";
 import type { Environment } from "./environment.ts";
-import { shieldNames } from "./words.ts";
+import { type KnownWords, shieldNames, unknownWord } from "./words.ts";
 
 type ReadEnvironment = () => Environment;
 
@@ -35,7 +35,10 @@ export async function runCommandLine(
     const [name = "", ...rest] = words;
     // citty drops what a sub-command of a command answers, and with it the exit code.
     const command = await commandNamed(root, name);
-    const rawArgs = shieldNames(rest, await valuedOptions(command));
+    const known = await knownWords(command);
+    const rawArgs = shieldNames(rest, known.valued);
+    const unknown = unknownWord(rawArgs, known);
+    if (unknown !== undefined) throw misuse(`${unknown} is no ${kindOf(unknown)} of ${name}`);
     const { result } = await runCommand(command, { rawArgs });
     return typeof result === "number" ? result : exitCodes.done;
   } catch (error) {
@@ -114,7 +117,6 @@ function serveCommand(environment: ReadEnvironment) {
   });
 }
 
-/** A word that is not among these is a misuse: a mistyped `--tx-root` must not pass for none. */
 const verifyArguments = {
   id: { type: "positional", description: "Id of a transaction or data item", required: true },
   gateway: { type: "string", description: "Gateway that is asked for proof and bytes", valueHint: "url" },
@@ -136,19 +138,13 @@ function verifyCommand() {
   return defineCommand({
     meta: { name: "verify", description: "Check content by its proof, believing nothing but a block" },
     args: verifyArguments,
-    run: async ({ args, rawArgs }) => {
-      const [unknown] = unknownOptions(rawArgs, Object.keys(verifyArguments));
-      if (unknown !== undefined) throw misuse(`${unknown} is no option of verify`);
+    run: async ({ args }) => {
       const { id, gateway, range, block, owner, proof, data } = args;
       const options = { id, gateway, range, block, owner, proof, data, json: args.json === true };
       const { runVerify } = await import("./verify.ts");
       return runVerify({ ...options, blockHash: args["block-hash"], txRoot: args["tx-root"] });
     },
   });
-}
-
-function unknownOptions(words: readonly string[], known: readonly string[]): string[] {
-  return words.filter((word) => /^--./.test(word) && !known.includes(word.slice(2).split("=", 1)[0] ?? ""));
 }
 
 function doctorCommand(environment: ReadEnvironment) {
@@ -220,10 +216,18 @@ async function commandNamed(root: CommandDef, name: string): Promise<CommandDef<
   return command;
 }
 
-/** The options of a command that take a value. */
-async function valuedOptions({ args }: CommandDef<ArgsDef>): Promise<string[]> {
+async function knownWords({ args }: CommandDef<ArgsDef>): Promise<KnownWords> {
   const defined = Object.entries((await resolved(args)) ?? {});
-  return defined.filter(([, { type }]) => type === "string").map(([name]) => name);
+  const ofType = (type: string) => defined.filter(([, arg]) => arg.type === type).map(([name]) => name);
+  return {
+    valued: ofType("string"),
+    flags: ofType("boolean"),
+    positionals: ofType("positional").length,
+  };
+}
+
+function kindOf(word: string): string {
+  return word.startsWith("-") ? "option" : "argument";
 }
 
 async function resolved<Value>(
