@@ -105,6 +105,14 @@ export function nameUrl(value: string): string {
   return value; // As it was written: an address that is written anew has no capitals in its host.
 }
 
+/** A name as it stands in a host, undernames before "_"; in lower case. */
+export function registryName(value: string): string {
+  const name = value.toLowerCase();
+  if (!/^[a-z0-9_-]{0,62}[a-z0-9-]$/.test(name))
+    throw new Error('must be a name of at most 63 letters, digits, "-" and "_"');
+  return name;
+}
+
 const idPattern = /^[0-9a-zA-Z_-]{43}$/;
 
 /** A transaction, item or process id. */

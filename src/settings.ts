@@ -18,6 +18,7 @@ import {
   listenAddress,
   nameUrl,
   port,
+  registryName,
   setting,
   text,
   url,
@@ -58,7 +59,7 @@ export const settings = {
     read: text,
     unit: "file",
     effect:
-      "Certificate, PEM, followed by those that vouch for it; with it the gateway answers https. SIGHUP reads it again.",
+      "Certificate, PEM, with those that vouch for it: the gateway answers https. SIGHUP reads it again.",
   }),
   TLS_KEY_FILE: setting({
     read: text,
@@ -273,7 +274,7 @@ export const settings = {
     effect: "Page for names that stand for nothing.",
   }),
   ARNS_NOT_FOUND_ARNS_NAME: setting({
-    read: text,
+    read: registryName,
     fallback: "unregistered_arns",
     unit: "name",
     effect: "Name of that page, where no id is set.",
@@ -284,7 +285,7 @@ export const settings = {
     effect: "Content of `/`, and of every path that names nothing else; unset is the information record.",
   }),
   APEX_REGISTRY_NAME: setting({
-    read: text,
+    read: registryName,
     aliases: ["APEX_ARNS_NAME"],
     unit: "name",
     effect: "The same by a name that is resolved; not together with APEX_TX_ID.",

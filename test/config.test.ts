@@ -29,7 +29,7 @@ describe("readConfig", () => {
     ["GATEWAY_PORT", "0", "GATEWAY_PORT", 0],
     ["GATEWAY_PORT", "65535", "GATEWAY_PORT", 65535],
     ["ENABLE_MEMPOOL_WATCHER", "true", "ENABLE_MEMPOOL_WATCHER", true],
-    ["APEX_ARNS_NAME", "docs", "APEX_REGISTRY_NAME", "docs"],
+    ["APEX_ARNS_NAME", "Docs_Site", "APEX_REGISTRY_NAME", "docs_site"],
     ["TRUSTED_ARNS_GATEWAY_URL", ",", "TRUSTED_ARNS_GATEWAY_URL", []],
     [
       "TRUSTED_ARNS_GATEWAY_URL",
@@ -63,6 +63,16 @@ describe("readConfig", () => {
       "TRUSTED_ARNS_GATEWAY_URL",
       "ftp://__NAME__",
       'TRUSTED_ARNS_GATEWAY_URL must be an http or https URL, got "ftp://__NAME__"',
+    ],
+    [
+      "APEX_REGISTRY_NAME",
+      "docs.example",
+      'APEX_REGISTRY_NAME must be a name of at most 63 letters, digits, "-" and "_", got "docs.example"',
+    ],
+    [
+      "ARNS_NOT_FOUND_ARNS_NAME",
+      "lost_",
+      'ARNS_NOT_FOUND_ARNS_NAME must be a name of at most 63 letters, digits, "-" and "_", got "lost_"',
     ],
     [
       "APEX_TX_ID",
