@@ -34,6 +34,8 @@ export type ChainQueries = Readonly<{
   blockOf: (hash: string) => BlockRow | undefined;
   /** Blocks of a range of heights, both inclusive, newest first. */
   blocks: (from: number, to: number) => readonly BlockRow[];
+  /** The hashes of such a range. */
+  hashes: (from: number, to: number) => readonly string[];
   transaction: (id: string) => TransactionFinding;
   /** The JSON that a node answers for a transaction that is mined or waits. */
   written: (id: string) => Promise<string | undefined>;
@@ -68,6 +70,7 @@ export function createQueries(state: ChainState): ChainQueries {
     blockAt: history.blockAt,
     blockOf: history.blockOf,
     blocks: history.blocks,
+    hashes: history.hashes,
     transaction: (id) => findTransaction(state, id),
     written: (id) => write(state, id),
     pendingIds: () => state.mempool.list().map(({ transaction }) => transaction.id),

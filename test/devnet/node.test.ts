@@ -221,6 +221,26 @@ describe("the node", () => {
     expect(Object.keys(entry).toSorted()).toEqual(["hash", "tx_root", "weave_size"]);
   });
 
+  test("gives the block index newest first, in both forms the same blocks, however many there are", async () => {
+    const chain = await openTestDevnet();
+    const own = serve(chain);
+    await chain.mine(250);
+    for (const [from, to] of [
+      [0, 250],
+      [49, 150],
+      [200, 9_999],
+    ]) {
+      const hashes = await (await own.get(`/block_index/${from}/${to}`)).json();
+      const entries = await (await own.get(`/block_index/${from}/${to}`, { "x-block-format": "3" })).json();
+      expect(entries.map(({ hash }: { hash: string }) => hash)).toEqual(hashes);
+      expect(hashes.at(-1)).toBe(chain.blockAt(from ?? 0)?.hash);
+      expect(hashes[0]).toBe(chain.blockAt(Math.min(to ?? 0, 250))?.hash);
+      expect(hashes).toHaveLength(Math.min(to ?? 0, 250) - (from ?? 0) + 1);
+    }
+    await own.close();
+    chain.close();
+  });
+
   test("reads addresses with their checksum, and refuses a wrong one", async () => {
     const sum = Buffer.alloc(4);
     sum.writeUInt32BE(crc32(decodeBase64url(rsa.address) ?? new Uint8Array(0)));
