@@ -10,6 +10,7 @@ import { mkdirSync } from "node:fs";
 import { resolve } from "node:path";
 import type { BunPlugin } from "bun";
 import { bundleGraphiql } from "./src/http/gateway/graphiql-assets.ts";
+import { readApiDocs } from "./src/http/reference/api-docs-assets.ts";
 import { workerEntries } from "./src/threads/pool.ts";
 
 const root = import.meta.dir;
@@ -37,7 +38,7 @@ async function writeAssets(): Promise<string[]> {
   const folder = resolve(root, "dist/assets");
   mkdirSync(folder, { recursive: true });
   return Promise.all(
-    Object.entries(await bundleGraphiql()).map(async ([name, bytes]) => {
+    Object.entries({ ...(await bundleGraphiql()), ...(await readApiDocs()) }).map(async ([name, bytes]) => {
       const file = resolve(folder, name);
       await Bun.write(file, bytes);
       return file;

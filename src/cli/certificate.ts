@@ -1,5 +1,6 @@
 /**
- * The certificate of the gateway's listeners: read from its files at the start, and again when the system says SIGHUP.
+ * The certificate of the gateway's listeners: read from its files at the start, and again when the system
+ * says SIGHUP.
  * @module
  */
 import { X509Certificate } from "node:crypto";

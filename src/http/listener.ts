@@ -1,10 +1,11 @@
 /**
  * A socket that takes requests, in the clear or with a certificate that can be replaced while it runs.
  *
- * The runtime cannot give a running listener another certificate (`server.reload` keeps the first one), so a second listener
- * takes the same port and the first one takes no more connections. What is under way at the first is finished there. In the
- * instant of the change a connection whose handshake has not ended may be reset; a caller that connects again gets through
- * (measured: about one for each change at 700 new connections a second).
+ * The runtime cannot give a running listener another certificate (`server.reload` keeps the first one), so a
+ * second listener takes the same port and the first one takes no more connections. What is under way at the
+ * first is finished there. In the instant of the change a connection whose handshake has not ended may be
+ * reset; a caller that connects again gets through (measured: about one for each change at 700 new
+ * connections a second).
  * Source: docs/decisions/040-tls.md.
  * @module
  */

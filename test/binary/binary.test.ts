@@ -64,6 +64,15 @@ describe("the binary, away from its tree", () => {
     });
   });
 
+  test("shows the API reference with its assets from inside", async () => {
+    const page = await (await fetch(`${program.line.gateway}/api-docs`)).text();
+    const files = [...page.matchAll(/(?:src|href)="(\/api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");
+    expect(files).toHaveLength(3);
+    for (const file of files) expect((await fetch(new URL(file, program.line.gateway))).status).toBe(200);
+    const { paths } = await (await fetch(`${program.line.gateway}/openapi.json`)).json();
+    expect(Object.keys(paths)).toContain("/raw/{txId}");
+  });
+
   test("stops when asked, and finds its folder whole, with the native secp256k1 and every thread answering", async () => {
     expect(await program.stop()).toBe(0);
     const { exitCode, stdout } = run(["doctor", "--json", "--offline"], { DATA_DIR: program.folder });

@@ -49,7 +49,7 @@ describeWith(openssl, "https", () => {
       TLS_CERT_FILE: inUse.cert,
       TLS_KEY_FILE: inUse.key,
       ADMIN_LISTEN: "127.0.0.1:0",
-      ADMIN_API_KEY: "key of the test",
+      ADMIN_API_KEY: "key-of-the-test",
     });
   });
   afterAll(async () => {

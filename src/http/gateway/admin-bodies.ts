@@ -11,12 +11,10 @@ import type { PruneWish } from "../../gateway/administration/prune.ts";
 import type { RefusedData } from "../../gateway/administration/refusals.ts";
 import { type BlockedPosition, type BlockNote, isContentHash } from "../../store/moderation.ts";
 import { readBody } from "../body.ts";
+import { limits } from "../limits.ts";
 
 /** Fields of a JSON object, none of them looked at yet. */
 export type Fields = Readonly<Record<string, unknown>>;
-
-/** Largest body of administration. Bytes. Source: contract.md §1. */
-export const adminBytesMax = 8 * 2 ** 20;
 
 /** Notes are for people. Characters. */
 const noteLengthMax = 4_096;
@@ -37,7 +35,7 @@ const pageDefault = 1_000;
  * @throws Failure `too_large`, `malformed_json`.
  */
 export async function readFields(request: Request): Promise<Fields> {
-  const bytes = await readBody(request, adminBytesMax);
+  const bytes = await readBody(request, limits.adminBytesMax);
   if (bytes.byteLength === 0) return {};
   let body: unknown;
   try {

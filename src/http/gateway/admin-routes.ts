@@ -17,9 +17,9 @@ import type { AdminGuard } from "../admin-guard.ts";
 import { jsonAnswer } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
+import { limits } from "../limits.ts";
 import { servicePrefixes } from "../reserved.ts";
 import {
-  adminBytesMax,
   readBundleId,
   readBundleWish,
   readExportWish,
@@ -107,7 +107,7 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
       return said(outcome === "queued" ? "Bundle queued" : "Bundle skipped");
     }),
     post("/queue-data-item", async (request) => {
-      await queue.dataItems(await readBody(request, adminBytesMax), request.signal);
+      await queue.dataItems(await readBody(request, limits.adminBytesMax), request.signal);
       return said("Data item(s) queued");
     }),
     get("/bundle-status/:id", (_request, { id }) => status(id)),

@@ -15,6 +15,7 @@ import type { Relay } from "../../gateway/relay.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
 import { jsonTextAnswer, textAnswer, textType } from "../answers.ts";
 import { readBody } from "../body.ts";
+import { limits } from "../limits.ts";
 
 /** What the routes ask. */
 export type ChainRoutesOptions = Readonly<{
@@ -24,10 +25,6 @@ export type ChainRoutesOptions = Readonly<{
   broadcast: Broadcast;
   relay: Relay;
 }>;
-
-/** Largest bodies, as a node takes them. Bytes. Source: reference/chain.md §1. */
-const transactionBytesMax = 15 * 2 ** 20;
-const chunkBytesMax = 750_000;
 
 /** How long a node's answer is given again. Milliseconds. */
 const keptMs = { peers: 30_000, anchor: 1_000, price: 2_000, wallet: 500 } as const;
@@ -134,14 +131,14 @@ function postingRoutes({ broadcast }: ChainRoutesOptions): AnyElysia {
       "/tx",
       async ({ request }) =>
         chainAnswer(
-          await broadcast.transaction(await readBody(request, transactionBytesMax), request.signal),
+          await broadcast.transaction(await readBody(request, limits.transactionBytesMax), request.signal),
         ),
       { parse: "none" },
     )
     .post(
       "/chunk",
       async ({ request }) =>
-        chainAnswer(await broadcast.chunk(await readBody(request, chunkBytesMax), request.signal)),
+        chainAnswer(await broadcast.chunk(await readBody(request, limits.chunkBytesMax), request.signal)),
       { parse: "none" },
     );
 }

@@ -14,6 +14,7 @@ import { readBody, readJsonBody } from "../body.ts";
 import { sandboxWithScripts } from "../content-headers.ts";
 import { readFetchFacts } from "../fetch-facts.ts";
 import { bareMediaType } from "../header-values.ts";
+import { limits } from "../limits.ts";
 import type { ContentSender, Sending } from "./content-sender.ts";
 
 /** What the routes ask. */
@@ -21,9 +22,6 @@ export type FrameRoutesOptions = Readonly<{ frames: Frames; sender: ContentSende
 
 /** Both spellings: the neutral word, and the one that deployed clients send. */
 const paths = ["/local/social/frame/:id", "/local/farcaster/frame/:id"] as const;
-
-/** Largest body of a frame response. Bytes. Source: contract.md §1. */
-const bodyBytesMax = 64 * 2 ** 10;
 
 const idShape = /^[A-Za-z0-9_-]{43}$/;
 
@@ -67,8 +65,8 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
 async function takeBody(request: Request): Promise<void> {
   const type = bareMediaType(request.headers.get("content-type") ?? "");
   if (type !== "application/json" || request.headers.get("content-length") === "0")
-    await readBody(request, bodyBytesMax);
-  else await readJsonBody(request, bodyBytesMax);
+    await readBody(request, limits.frameBytesMax);
+  else await readJsonBody(request, limits.frameBytesMax);
 }
 
 /** Whether a reader takes the record: one that names no type, or names JSON. */

@@ -3,11 +3,10 @@
  * Source: contract.md §2 "Isolation" (our own pages), §4; reference/graphql.md §4D.
  * @module
  */
-import { promisify } from "node:util";
-import { gunzip } from "node:zlib";
 import { Elysia } from "elysia";
 import { pageAnswer } from "../answers.ts";
-import type { GraphiqlFile, GraphiqlSource } from "./graphiql-assets.ts";
+import { type AssetSource, assetAnswer } from "../assets.ts";
+import type { GraphiqlFile } from "./graphiql-assets.ts";
 
 /** Scripts, styles and requests only to us. The one style that a dialog adds (it locks scrolling) has the nonce. */
 function contentSecurityPolicy(nonce: string): string {
@@ -25,18 +24,13 @@ function contentSecurityPolicy(nonce: string): string {
 
 const nonceBytes = 16;
 
-/** The address of a file carries its version, so that it may be kept for good. */
-const keptForGood = "public, max-age=31536000, immutable";
-
-const expand = promisify(gunzip);
-
 /** Whether a request is a browser's, that wants to look rather than to query. */
 export function wantsPage(request: Request): boolean {
   return request.method === "GET" && (request.headers.get("accept") ?? "").includes("text/html");
 }
 
 /** Answers with the page. */
-export async function graphiqlPage(source: GraphiqlSource): Promise<Response> {
+export async function graphiqlPage(source: AssetSource<GraphiqlFile>): Promise<Response> {
   const { version } = await source();
   const nonce = crypto.getRandomValues(new Uint8Array(nonceBytes)).toBase64();
   const page = pageAnswer(
@@ -64,31 +58,12 @@ export async function graphiqlPage(source: GraphiqlSource): Promise<Response> {
 }
 
 /** Creates the routes of the page's files. */
-export function graphiqlFilesRoutes(source: GraphiqlSource) {
+export function graphiqlFilesRoutes(source: AssetSource<GraphiqlFile>) {
   return new Elysia()
     .get("/graphql/graphiql.js", ({ request }) =>
-      fileAnswer(request, source, "graphiql.js.gz", "text/javascript; charset=utf-8"),
+      assetAnswer(request, source, "graphiql.js.gz", "text/javascript; charset=utf-8"),
     )
     .get("/graphql/graphiql.css", ({ request }) =>
-      fileAnswer(request, source, "graphiql.css.gz", "text/css; charset=utf-8"),
+      assetAnswer(request, source, "graphiql.css.gz", "text/css; charset=utf-8"),
     );
-}
-
-async function fileAnswer(
-  request: Request,
-  source: GraphiqlSource,
-  name: GraphiqlFile,
-  type: string,
-): Promise<Response> {
-  const compressed = (await source()).files[name];
-  const isCompressed = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
-  return new Response(isCompressed ? compressed : new Uint8Array(await expand(compressed)), {
-    headers: {
-      "Content-Type": type,
-      "Cache-Control": keptForGood,
-      Vary: "Accept-Encoding",
-      "X-Content-Type-Options": "nosniff",
-      ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),
-    },
-  });
 }

@@ -11,11 +11,12 @@ import { Failure } from "../../failures.ts";
 import { bodyBytesMax } from "../../gateway/query/limits.ts";
 import type { Log } from "../../lib/log.ts";
 import { jsonAnswer } from "../answers.ts";
+import { createAssetSource } from "../assets.ts";
 import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
 import { readTarget } from "../target.ts";
 import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
-import { createGraphiqlSource } from "./graphiql-assets.ts";
+import { bundleGraphiql, graphiqlFiles } from "./graphiql-assets.ts";
 
 /** What the route is made of. */
 export type GraphqlForwardOptions = Readonly<{
@@ -56,7 +57,7 @@ export function graphqlOrigin(host: string, port: number): string | undefined {
 
 /** Creates the route `/graphql` that forwards. */
 export function graphqlForward(options: GraphqlForwardOptions) {
-  const source = createGraphiqlSource();
+  const source = createAssetSource(graphiqlFiles, bundleGraphiql);
   const answer = ({ request }: { request: Request }) =>
     wantsPage(request) ? graphiqlPage(source) : forward(request, options);
   return new Elysia()

@@ -17,9 +17,10 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Pool } from "../../threads/pool.ts";
 import { jsonAnswer } from "../answers.ts";
+import { createAssetSource } from "../assets.ts";
 import { contextOf } from "../context.ts";
 import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
-import { createGraphiqlSource } from "./graphiql-assets.ts";
+import { bundleGraphiql, graphiqlFiles } from "./graphiql-assets.ts";
 import { acceptedMediaType, graphqlError, readQueryRequest } from "./graphql-request.ts";
 
 /** What the route is made of. */
@@ -43,7 +44,7 @@ const defectMessage = "Internal Server Error";
 export function graphql(options: GraphqlOptions) {
   // Finished bodies by the result that stands for them inside yoga.
   const bodies = new WeakMap<object, Uint8Array<ArrayBuffer>>();
-  const source = createGraphiqlSource();
+  const source = createAssetSource(graphiqlFiles, bundleGraphiql);
   return new Elysia().use(graphiqlFilesRoutes(source)).use(
     yoga({
       schema,

@@ -1,0 +1,102 @@
+/**
+ * Files of our own pages: inside the binary where there is one, else made when somebody first asks; kept
+ * compressed.
+ * @module
+ */
+import { createHash } from "node:crypto";
+import { promisify } from "node:util";
+import { gunzip } from "node:zlib";
+
+/** Files by name, compressed with gzip; every name ends with ".gz". */
+export type AssetFiles<Name extends string> = Readonly<Record<Name, Uint8Array<ArrayBuffer>>>;
+
+/** The files, and a name for this version of them. */
+export type Assets<Name extends string> = Readonly<{
+  files: AssetFiles<Name>;
+  /** Changes when any byte of the files does. */
+  version: string;
+}>;
+
+/** Gives the files; the first call reads or makes them. */
+export type AssetSource<Name extends string> = () => Promise<Assets<Name>>;
+
+/** The address of a file carries its version, so that it may be kept for good. */
+const keptForGood = "public, max-age=31536000, immutable";
+
+const expand = promisify(gunzip);
+
+/**
+ * Creates the source. What failed is tried again by the next call.
+ *
+ * @param make - Makes the files where they are not inside the binary.
+ */
+export function createAssetSource<Name extends string>(
+  names: readonly Name[],
+  make: () => Promise<AssetFiles<Name>>,
+): AssetSource<Name> {
+  let assets: Promise<Assets<Name>> | undefined;
+  return () => {
+    assets ??= load(names, make).catch((error: unknown) => {
+      assets = undefined;
+      throw error;
+    });
+    return assets;
+  };
+}
+
+/** Answers with a file, compressed where the client reads that. */
+export async function assetAnswer<Name extends string>(
+  request: Request,
+  source: AssetSource<Name>,
+  name: Name,
+  type: string,
+): Promise<Response> {
+  const compressed = (await source()).files[name];
+  const isCompressed = /\bgzip\b/.test(request.headers.get("accept-encoding") ?? "");
+  return new Response(isCompressed ? compressed : new Uint8Array(await expand(compressed)), {
+    headers: {
+      "Content-Type": type,
+      "Cache-Control": keptForGood,
+      Vary: "Accept-Encoding",
+      "X-Content-Type-Options": "nosniff",
+      ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),
+    },
+  });
+}
+
+async function load<Name extends string>(
+  names: readonly Name[],
+  make: () => Promise<AssetFiles<Name>>,
+): Promise<Assets<Name>> {
+  const files = (await readEmbedded(names)) ?? (await make());
+  const hash = createHash("sha256");
+  for (const name of names) hash.update(files[name]);
+  return { files, version: hash.digest("base64url").slice(0, 16) };
+}
+
+/** All of the files, or none: a part of them is of no use. */
+async function readEmbedded<Name extends string>(
+  names: readonly Name[],
+): Promise<AssetFiles<Name> | undefined> {
+  const found: Partial<Record<Name, Uint8Array<ArrayBuffer>>> = {};
+  for (const name of names) {
+    const bytes = await readOne(name);
+    if (bytes === undefined) return undefined;
+    found[name] = bytes;
+  }
+  return isWhole(found, names) ? found : undefined;
+}
+
+function isWhole<Name extends string>(
+  found: Partial<AssetFiles<Name>>,
+  names: readonly Name[],
+): found is AssetFiles<Name> {
+  return names.every((name) => name in found);
+}
+
+/** Bun puts a hash before the last ending of an embedded file's name. */
+async function readOne(name: string): Promise<Uint8Array<ArrayBuffer> | undefined> {
+  const stem = name.slice(0, -".gz".length);
+  const file = Bun.embeddedFiles.find((blob) => "name" in blob && String(blob.name).startsWith(stem));
+  return file === undefined ? undefined : new Uint8Array(await file.arrayBuffer());
+}

@@ -1,0 +1,22 @@
+/**
+ * The largest bodies of requests, in one table; the API reference shows it.
+ * Source: contract.md §1; reference/chain.md §1 (what a node takes).
+ * @module
+ */
+import { bodyBytesMax as graphqlBytesMax } from "../gateway/query/limits.ts";
+
+/** Bytes; a larger body is answered 413. */
+export const limits = {
+  /** JSON of administration. */
+  adminBytesMax: 8 * 2 ** 20,
+  /** A query, its variables included. */
+  graphqlBytesMax,
+  /** A signed transaction; one of format 1 carries its data. */
+  transactionBytesMax: 15 * 2 ** 20,
+  /** A chunk with its proof, as JSON. */
+  chunkBytesMax: 750_000,
+  /** A frame response. */
+  frameBytesMax: 64 * 2 ** 10,
+  /** All headers of a request together; more is answered 431 by the listener. */
+  headerBytesMax: 16 * 2 ** 10,
+} as const;

@@ -1,0 +1,199 @@
+/**
+ * What the API reference says of the chain's part: network, blocks, transactions, chunks, wallets, prices.
+ * Source: specification 4A; reference/chain.md §1 (a node's own words).
+ * @module
+ */
+import {
+  type Answer,
+  type Answers,
+  bytes,
+  type Description,
+  empty,
+  idSchema,
+  inHeader,
+  inPath,
+  json,
+  type Parameter,
+  patterns,
+  ref,
+  refusals,
+  type Schema,
+  sampleBlockHash,
+  sampleId,
+  sourceTrouble,
+  text,
+  textSchema,
+} from "./words.ts";
+
+const digits: Schema = { type: "string", pattern: patterns.digits };
+const transactionId = inPath("id", idSchema, sampleId, "Id of the transaction.");
+
+/** What a node says to a wrong or unknown question: bare text, or an object. */
+function nodeSays(description: string): Answer {
+  return {
+    description,
+    content: { "text/plain": { schema: textSchema }, "application/json": { schema: ref("NodeError") } },
+  };
+}
+
+/** What every question answers that a node may have to be asked. */
+const asked: Answers = {
+  400: nodeSays("The question is wrong; a node's own words."),
+  404: nodeSays("`Not Found.`, `Block not found.`"),
+  ...sourceTrouble,
+};
+
+function question(
+  tag: string,
+  path: string,
+  summary: string,
+  found: Answer,
+  parameters: readonly Parameter[] = [],
+): Description {
+  const answers = { 200: found, ...(parameters.length === 0 ? sourceTrouble : asked) };
+  return { method: "GET", path, tag, summary, answers, ...(parameters.length === 0 ? {} : { parameters }) };
+}
+
+const block = json("The block, as a node words it.", ref("Block"));
+
+const network: readonly Description[] = [
+  question("Network", "/info", "State of the chain", json("The state.", ref("NodeStatus"))),
+  question("Network", "/peers", "Nodes of the chain", {
+    ...json("Addresses of nodes.", { type: "array", items: textSchema }),
+  }),
+  question("Network", "/height", "Height of the chain", text("The height.", digits)),
+  question("Network", "/tx_anchor", "Anchor for a new transaction", text("The anchor.")),
+];
+
+const blocks: readonly Description[] = [
+  question("Blocks", "/current_block", "The newest block", block),
+  question("Blocks", "/block/current", "The newest block, under its other address", block),
+  question("Blocks", "/block/height/:height", "The block at a height", block, [
+    inPath("height", digits, "0", "Height, from 0."),
+  ]),
+  question("Blocks", "/block/hash/:hash", "The block with a hash", block, [
+    inPath("hash", { type: "string", pattern: patterns.blockHash }, sampleBlockHash, "Its `indep_hash`."),
+  ]),
+];
+
+const pendingToo = { 202: text("`Pending`: not in a block yet.") };
+
+function ofTransaction(path: string, summary: string, found: Answer): Description {
+  const asksFor = question("Transactions", path, summary, found, [transactionId]);
+  const refused = { 451: refusals("blocked")[451] ?? empty("Refused.") };
+  return { ...asksFor, answers: { ...asksFor.answers, ...pendingToo, ...refused } };
+}
+
+const field = inPath("field", textSchema, "owner", "`data`, `data.*`, `tags`, or another field.");
+
+const transactions: readonly Description[] = [
+  question(
+    "Transactions",
+    "/tx/pending",
+    "Transactions that wait for a block",
+    json("Their ids.", { type: "array", items: idSchema }),
+  ),
+  ofTransaction("/tx/:id", "A transaction", json("The transaction.", ref("Transaction"))),
+  ofTransaction(
+    "/tx/:id/offset",
+    "Where a transaction's data lies",
+    json("Its size and its last byte's place in the weave.", ref("TransactionOffset")),
+  ),
+  ofTransaction(
+    "/tx/:id/status",
+    "Which block a transaction is in",
+    json("The block, and how many follow.", ref("TransactionStatus")),
+  ),
+  {
+    ...ofTransaction("/tx/:id/:field", "One field of a transaction", {
+      description: "The field: bare text, tags as JSON, data in the type that its name says.",
+      content: { "*/*": { schema: textSchema } },
+    }),
+    parameters: [transactionId, field],
+  },
+  ofTransaction("/unconfirmed_tx/:id", "A transaction, also while it waits for a block", {
+    ...json("The transaction.", ref("Transaction")),
+  }),
+  posting("/tx", "Post a transaction to the chain", "Transaction"),
+];
+
+const chunkAnswers: Answers = {
+  304: empty("`If-None-Match` names this chunk."),
+  ...refusals("invalid_offset", "not_found", "blocked"),
+  ...sourceTrouble,
+};
+const chunkParameters = [
+  inPath("offset", digits, "1", "Any byte of the chunk, counted through the weave; the first byte is 1."),
+  inHeader("If-None-Match", textSchema, "Entity tag of a chunk that the client has."),
+];
+
+function ofChunk(method: "GET" | "HEAD", path: string, summary: string, found: Answer): Description {
+  return {
+    ...{ method, path, tag: "Chunks", summary, parameters: chunkParameters },
+    answers: { 200: found, ...chunkAnswers },
+  };
+}
+
+const chunks: readonly Description[] = [
+  ofChunk(
+    "GET",
+    "/chunk/:offset",
+    "The chunk at an offset, with its proof",
+    json("The chunk.", ref("Chunk")),
+  ),
+  ofChunk("HEAD", "/chunk/:offset", "Whether there is a chunk at an offset", empty("There is.")),
+  ofChunk(
+    "GET",
+    "/chunk/:offset/data",
+    "The chunk's bytes alone",
+    bytes("The bytes; the proof is in headers."),
+  ),
+  posting("/chunk", "Post a chunk to the chain", "Chunk"),
+];
+
+function posting(path: string, summary: string, schema: string): Description {
+  const tag = path === "/tx" ? "Transactions" : "Chunks";
+  return {
+    ...{ method: "POST", path, tag, summary },
+    description: "Given to several nodes; the answer is what most of them say.",
+    body: { type: "application/json", schema: ref(schema), example: {} },
+    answers: {
+      200: { ...nodeSays("Nodes took it."), description: "Nodes took it." },
+      208: nodeSays("Nodes have it already."),
+      400: nodeSays("Nodes refuse it."),
+      ...refusals("too_large"),
+      429: nodeSays("Nodes are asked too much."),
+      ...sourceTrouble,
+    },
+  };
+}
+
+const wallet = inPath("address", idSchema, sampleId, "Address of the wallet.");
+const size = inPath("size", digits, "1000", "Bytes.");
+
+const money: readonly Description[] = [
+  question("Wallets", "/wallet/:address/balance", "What a wallet holds", text("Winston.", digits), [wallet]),
+  question(
+    "Wallets",
+    "/wallet/:address/last_tx",
+    "A wallet's newest transaction",
+    {
+      ...text("Its id; nothing for a wallet that has none."),
+    },
+    [wallet],
+  ),
+  question("Prices", "/price/:size", "Price of storing", text("Winston.", digits), [size]),
+  question("Prices", "/price/:size/:target", "Price of storing and of a transfer", text("Winston.", digits), [
+    size,
+    inPath("target", textSchema, "target", "Address that is paid, or the word `target`."),
+  ]),
+];
+
+/** Every route of the chain. */
+export const chainDescriptions: readonly Description[] = [
+  ...network,
+  ...blocks,
+  ...transactions,
+  ...chunks,
+  ...money,
+];

@@ -1,0 +1,185 @@
+/**
+ * What the API reference says of the gateway's own part: content, what it says of itself, names, proof,
+ * queries.
+ * Source: specification 4A; contract.md §2–§4.
+ * @module
+ */
+import {
+  type Answer,
+  type Answers,
+  bytes,
+  type Description,
+  empty,
+  idSchema,
+  inHeader,
+  inPath,
+  inQuery,
+  json,
+  patterns,
+  ref,
+  refusals,
+  sampleId,
+  sourceTrouble,
+  text,
+  textSchema,
+} from "./words.ts";
+
+const information = "Information";
+
+function says(path: string, summary: string, found: Answer, more: Answers = {}): Description {
+  return { method: "GET", path, tag: information, summary, answers: { 200: found, ...more } };
+}
+
+const health = json("Its health.", ref("Health"));
+const figures = text("The figures, in the exposition format of Prometheus.");
+
+const ofItself: readonly Description[] = [
+  says("/", "What this gateway is, or the content that its operator chose", {
+    description: "The record; or content, with its own type.",
+    content: { "application/json": { schema: ref("GatewayInfo") }, "*/*": { schema: textSchema } },
+  }),
+  says("/svc/info", "What this gateway is", json("The record.", ref("GatewayInfo"))),
+  says("/svc/peers", "Gateways and nodes that it asks", json("The record.", ref("Peers"))),
+  says("/svc/healthcheck", "How it is, with reasons", health),
+  says("/svc/__gateway_metrics", "Figures", figures),
+  says("/health", "How it is, under the address of orchestrators", health),
+  says("/ready", "Whether it can serve", health, { 503: json("Not yet.", ref("Health")) }),
+  says("/metrics", "Figures, under the address of collectors", figures),
+];
+
+const content: Answers = {
+  200: bytes("The content. Headers say whether it was verified, whence it is, and how long it may be kept."),
+  206: bytes("The ranges that were asked for; several as multipart/byteranges."),
+  302: empty("The content has a host of its own."),
+  304: empty("The client has it."),
+  ...refusals("invalid_id", "service_worker_refused", "not_found", "precondition_failed", "blocked"),
+  ...refusals("range_not_satisfiable"),
+  ...sourceTrouble,
+};
+
+const range = inHeader(
+  "Range",
+  { type: "string", pattern: patterns.range },
+  "One range of bytes, or several.",
+);
+const tagged = inHeader("If-None-Match", textSchema, "Entity tag of content that the client has.");
+const itemId = inPath("txId", idSchema, sampleId, "Id of a transaction or a data item.");
+const pathBelow = inPath("path", textSchema, "index.html", "Path within the manifest; it may hold slashes.");
+
+function ofContent(method: "GET" | "HEAD", path: string, summary: string): Description {
+  const parameters = path.endsWith("/:path") ? [itemId, pathBelow, range, tagged] : [itemId, range, tagged];
+  return { method, path, servedBy: "/*", tag: "Content", summary, parameters, answers: content };
+}
+
+const contents: readonly Description[] = [
+  ofContent("GET", "/:txId", "Content; of a manifest, what it has for the empty path"),
+  ofContent("HEAD", "/:txId", "Headers of content"),
+  ofContent("GET", "/:txId/:path", "Content that a manifest has for a path"),
+  ofContent("GET", "/raw/:txId", "Content as it is, also of a manifest"),
+  ofContent("HEAD", "/raw/:txId", "Headers of content as it is"),
+];
+
+const proof: Description = {
+  ...{ method: "GET", path: "/svc/proof/:id", tag: "Content" },
+  summary: "Everything by which content can be checked without trust",
+  parameters: [
+    inPath("id", idSchema, sampleId, "Id of a transaction or a data item."),
+    range,
+    inQuery("range", textSchema, "One range, as in `0-99`, for clients that cannot set the header."),
+    tagged,
+  ],
+  answers: {
+    200: json("The proof.", ref("Proof")),
+    304: empty("The client has it."),
+    ...refusals("invalid_id", "malformed_input"),
+    ...refusals("not_found", "proof_too_large", "range_not_satisfiable", "blocked"),
+    ...sourceTrouble,
+  },
+};
+
+const resolver: Description = {
+  ...{ method: "GET", path: "/svc/resolver/:name", tag: "Names" },
+  summary: "What a name stands for",
+  parameters: [inPath("name", textSchema, "an-example", "The name, with its undername before a `_`.")],
+  answers: {
+    200: json("The record.", ref("NameRecord")),
+    402: json("The name has more undernames than were bought.", ref("UndernameLimit")),
+    ...refusals("not_found", "blocked"),
+    ...sourceTrouble,
+  },
+};
+
+const queries: Description = {
+  ...{ method: "POST", path: "/graphql", tag: "Index query" },
+  summary: "Ask the index; a browser that opens this address gets a page to ask from",
+  body: {
+    type: "application/json",
+    schema: {
+      type: "object",
+      required: ["query"],
+      properties: {
+        query: textSchema,
+        variables: { type: "object", nullable: true },
+        operationName: { ...textSchema, nullable: true },
+      },
+    },
+    example: {
+      query: "{ transactions(first: 1) { pageInfo { hasNextPage } edges { cursor node { id } } } }",
+    },
+  },
+  answers: {
+    200: json("Data, errors, or both.", ref("QueryAnswer")),
+    ...Object.fromEntries(
+      [400, 405, 406, 413, 415, 429, 500, 503, 504].map((status) => [
+        status,
+        json("Errors that say what was wrong.", ref("QueryAnswer")),
+      ]),
+    ),
+  },
+};
+
+function frame(method: "GET" | "POST", summary: string): Description {
+  const answers: Answers = {
+    200: {
+      description: "The record; the content where `Accept` names a type that is not JSON.",
+      content: { "application/json": { schema: ref("Transaction") }, "*/*": { schema: textSchema } },
+    },
+    202: text("`Pending`: not in a block yet."),
+    ...refusals("invalid_id", "not_found", "too_large", "blocked", "service_worker_refused"),
+    ...sourceTrouble,
+  };
+  const parameters = [inPath("id", idSchema, sampleId, "Id of the transaction.")];
+  const described = { method, path: "/local/social/frame/:id", tag: "Social frame", summary, parameters };
+  if (method === "GET") return { ...described, answers };
+  const sent = { type: "application/json", schema: { type: "object" }, example: {} };
+  const unreadable = refusals("invalid_id", "malformed_json");
+  return { ...described, body: { ...sent, required: false }, answers: { ...answers, ...unreadable } };
+}
+
+const frames: readonly Description[] = [
+  frame("GET", "A frame, as it is first asked for"),
+  frame("POST", "A frame, as it answers"),
+];
+
+const reference: readonly Description[] = [
+  says(
+    "/openapi.json",
+    "This document",
+    json("OpenAPI 3.0.", { type: "object", required: ["openapi", "paths"] }),
+  ),
+  says("/api-docs", "This document as a page", {
+    description: "The page.",
+    content: { "text/html": { schema: textSchema } },
+  }),
+];
+
+/** Every route of the gateway's own. */
+export const gatewayDescriptions: readonly Description[] = [
+  ...ofItself,
+  ...contents,
+  proof,
+  resolver,
+  queries,
+  ...frames,
+  ...reference,
+];

@@ -1,0 +1,222 @@
+/**
+ * The records of specification part 2, as components of the API reference.
+ *
+ * A field that nodes of today leave out is not required, although the specification's table lists it; fields
+ * beyond the table are kept as nodes send them.
+ * @module
+ */
+import { countSchema, idSchema, patterns, type Schema, textSchema } from "./words.ts";
+
+type Fields = Readonly<Record<string, Schema>>;
+
+const integer: Schema = { type: "integer" };
+const number: Schema = { type: "number" };
+const strings: Schema = { type: "array", items: textSchema };
+const dateTime: Schema = { type: "string", format: "date-time" };
+/** Integers beyond 2^53, which nodes have come to write as text. */
+const amount: Schema = { oneOf: [{ type: "integer" }, { type: "string", pattern: patterns.digits }] };
+const maybeTime: Schema = { ...countSchema, nullable: true, description: "Seconds since the epoch." };
+const tags: Schema = {
+  type: "array",
+  items: record({ name: textSchema, value: textSchema }),
+};
+
+/** An object; fields whose name ends with "?" may be absent. */
+function record(fields: Fields, description?: string): Schema {
+  const names = Object.keys(fields);
+  return {
+    type: "object",
+    ...(description === undefined ? {} : { description }),
+    required: names.filter((name) => !name.endsWith("?")),
+    properties: Object.fromEntries(names.map((name) => [name.replace(/\?$/, ""), fields[name]])),
+  };
+}
+
+const poa = record({ option: textSchema, tx_path: textSchema, data_path: textSchema, "chunk?": textSchema });
+
+const blockHashSchema: Schema = { type: "string", pattern: patterns.blockHash };
+
+const gatewayRecords = {
+  Message: record({ message: textSchema }),
+  Filter: { type: "object", description: "A filter over bundles or data items." },
+  GatewayInfo: record({
+    wallet: textSchema,
+    processId: textSchema,
+    ans104UnbundleFilter: { $ref: "#/components/schemas/Filter" },
+    ans104IndexFilter: { $ref: "#/components/schemas/Filter" },
+    supportedManifestVersions: strings,
+    release: textSchema,
+  }),
+  Health: record({ status: textSchema, uptime: number, date: dateTime, reasons: strings }),
+  Peers: record({
+    gateways: {
+      type: "object",
+      additionalProperties: record({ url: textSchema, dataWeight: number, chunkWeight: number }),
+    },
+    arweaveNodes: {
+      type: "object",
+      additionalProperties: record({ url: textSchema, blocks: integer, height: integer, lastSeen: integer }),
+    },
+  }),
+  NameRecord: record({
+    txId: idSchema,
+    ttlSeconds: countSchema,
+    "processId?": textSchema,
+    resolvedAt: integer,
+    "index?": integer,
+    "limit?": integer,
+  }),
+  UndernameLimit: {
+    oneOf: [textSchema, { type: "object" }],
+    description: "The name has more undernames than were bought.",
+  },
+} as const satisfies Record<string, Schema>;
+
+const chainRecords = {
+  NodeStatus: record({
+    network: textSchema,
+    version: integer,
+    release: integer,
+    current: textSchema,
+    blocks: integer,
+    peers: integer,
+    queue_length: integer,
+    node_state_latency: number,
+    height: integer,
+  }),
+  Block: record({
+    "usd_to_ar_rate?": strings,
+    "scheduled_usd_to_ar_rate?": strings,
+    "packing_2_5_threshold?": amount,
+    "strict_data_split_threshold?": amount,
+    nonce: textSchema,
+    previous_block: textSchema,
+    timestamp: integer,
+    last_retarget: integer,
+    diff: amount,
+    height: integer,
+    hash: textSchema,
+    indep_hash: blockHashSchema,
+    txs: { type: "array", items: idSchema },
+    "tx_root?": textSchema,
+    "tx_tree?": { type: "array" },
+    "wallet_list?": textSchema,
+    reward_addr: textSchema,
+    tags: { type: "array" },
+    reward_pool: amount,
+    weave_size: amount,
+    block_size: amount,
+    "cumulative_diff?": amount,
+    "hash_list_merkle?": textSchema,
+    "poa?": poa,
+  }),
+  Transaction: record({
+    format: integer,
+    id: idSchema,
+    last_tx: textSchema,
+    owner: textSchema,
+    tags,
+    target: textSchema,
+    quantity: textSchema,
+    data: textSchema,
+    "data_tree?": strings,
+    "data_root?": textSchema,
+    "data_size?": textSchema,
+    reward: textSchema,
+    signature: textSchema,
+  }),
+  TransactionOffset: record({ size: textSchema, offset: textSchema }),
+  TransactionStatus: record({
+    block_height: integer,
+    block_indep_hash: blockHashSchema,
+    number_of_confirmations: integer,
+  }),
+  Chunk: record({
+    chunk: textSchema,
+    data_path: textSchema,
+    "tx_path?": textSchema,
+    packing: textSchema,
+    "absolute_end_offset?": textSchema,
+    "chunk_size?": textSchema,
+  }),
+  Proof: record(
+    { version: integer, id: idSchema, stable: { type: "boolean" }, size: integer, block: { type: "object" } },
+    "What leads from bytes to a block's tx_root; docs/proof.md says how to check it by hand.",
+  ),
+  NodeError: { type: "object", description: "A node's own words.", properties: { error: textSchema } },
+} as const satisfies Record<string, Schema>;
+
+const adminRecords = {
+  Debug: record({
+    db: record({
+      counts: { type: "object", additionalProperties: integer },
+      heights: { type: "object", additionalProperties: integer },
+      timestamps: { type: "object", additionalProperties: integer },
+      errors: strings,
+      warnings: strings,
+    }),
+  }),
+  BundleStatus: record({
+    id: idSchema,
+    rootTransactionId: { ...idSchema, nullable: true },
+    ...nullable("formatId", "unbundleFilterId", "indexFilterId", "dataItemCount", "matchedDataItemCount"),
+    ...nullable("importAttemptCount", "duplicatedDataItemCount", "previousUnbundleFilterId"),
+    ...nullable("previousIndexFilterId", "retryAttemptCount"),
+    ...times("Queued", "Skipped", "Unbundled", "FullyIndexed", "Retried"),
+  }),
+  ExportStatus: record({
+    status: { type: "string", enum: ["not_started", "running", "completed", "errored"] },
+    "outputDir?": textSchema,
+    "startHeight?": countSchema,
+    "endHeight?": countSchema,
+    "maxFileRows?": countSchema,
+    "durationInSeconds?": number,
+    "endTime?": dateTime,
+    "endTimestamp?": integer,
+    "error?": textSchema,
+  }),
+  Refusals: record({
+    blocks: { type: "array", items: { type: "object" } },
+    next: { ...textSchema, nullable: true },
+  }),
+  DataItemHeader: record({
+    data_size: countSchema,
+    id: idSchema,
+    owner: textSchema,
+    owner_address: idSchema,
+    signature: textSchema,
+  }),
+} as const satisfies Record<string, Schema>;
+
+const queryRecords = {
+  QueryAnswer: {
+    type: "object",
+    properties: {
+      data: { type: "object", nullable: true },
+      errors: {
+        type: "array",
+        items: record({
+          message: textSchema,
+          "locations?": { type: "array", items: record({ line: integer, column: integer }) },
+          "path?": { type: "array", items: { oneOf: [textSchema, integer] } },
+        }),
+      },
+    },
+  },
+} as const satisfies Record<string, Schema>;
+
+/** Every component, by name. */
+export const records = { ...gatewayRecords, ...chainRecords, ...adminRecords, ...queryRecords };
+
+function nullable(...names: readonly string[]): Fields {
+  return Object.fromEntries(names.map((name) => [name, { ...integer, nullable: true }]));
+}
+
+function times(...names: readonly string[]): Fields {
+  return Object.fromEntries(
+    names.flatMap((name) => [
+      [`first${name}At`, maybeTime],
+      [`last${name}At`, maybeTime],
+    ]),
+  );
+}

@@ -1,0 +1,73 @@
+/**
+ * `GET /openapi.json` and `/api-docs`: the API reference, as a document and as a page that asks nobody else.
+ * Source: contract.md §0a, §2 "Isolation" (our own pages).
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { jsonTextAnswer, pageAnswer } from "../answers.ts";
+import { assetAnswer, createAssetSource } from "../assets.ts";
+import type { RegisteredRoute } from "../routes.ts";
+import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
+import { writeReference } from "./document.ts";
+
+/** Scripts, styles and requests only to us; swagger-ui's pictures are in its style. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "font-src data:",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+].join("; ");
+
+const script = "text/javascript; charset=utf-8";
+
+/** Another version of the program may say something else. */
+const briefly = { "Cache-Control": "public, max-age=300" } as const;
+
+/**
+ * Creates the routes.
+ *
+ * @param routes - Gives the routes that are registered; asked once, when somebody first reads the document.
+ */
+export function createReferenceRoutes(routes: () => readonly RegisteredRoute[]): AnyElysia {
+  const assets = createAssetSource(apiDocsFiles, readApiDocs);
+  let document: Promise<string> | undefined;
+  return new Elysia({ strictPath: true })
+    .get("/openapi.json", async () => {
+      document ??= writeReference(routes());
+      return jsonTextAnswer(await document, 200, briefly);
+    })
+    .get("/api-docs", async () => {
+      const page = pageAnswer(pageText((await assets()).version), contentSecurityPolicy);
+      page.headers.set("Cache-Control", "no-store");
+      return page;
+    })
+    .get("/api-docs/swagger-ui.js", ({ request }) => assetAnswer(request, assets, "swagger-ui.js.gz", script))
+    .get("/api-docs/swagger-ui.css", ({ request }) =>
+      assetAnswer(request, assets, "swagger-ui.css.gz", "text/css; charset=utf-8"),
+    )
+    .get("/api-docs/start.js", ({ request }) => assetAnswer(request, assets, "swagger-start.js.gz", script));
+}
+
+function pageText(version: string): string {
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>API reference · Cairn</title>
+<link rel="icon" href="data:,">
+<link rel="stylesheet" href="/api-docs/swagger-ui.css?v=${version}">
+</head>
+<body>
+<div id="page"></div>
+<noscript>This page needs JavaScript. The document is at <a href="/openapi.json">/openapi.json</a>.</noscript>
+<script src="/api-docs/swagger-ui.js?v=${version}"></script>
+<script src="/api-docs/start.js?v=${version}"></script>
+</body>
+</html>
+`;
+}

@@ -1,0 +1,118 @@
+/**
+ * The words in which routes are described: parameters, bodies and answers as OpenAPI 3.0 has them.
+ * @module
+ */
+import { type FailureCode, failures } from "../../failures.ts";
+
+/** A JSON schema, as far as OpenAPI 3.0 goes. */
+export type Schema = Readonly<Record<string, unknown>>;
+
+/** One parameter of a route. */
+export type Parameter = Readonly<{
+  name: string;
+  in: "path" | "query" | "header";
+  required: boolean;
+  description: string;
+  schema: Schema;
+  example?: string | number;
+}>;
+
+/** One answer of a route. */
+export type Answer = Readonly<{
+  description: string;
+  headers?: Readonly<Record<string, unknown>>;
+  content?: Readonly<Record<string, Readonly<{ schema: Schema; example?: unknown }>>>;
+}>;
+
+/** Answers by status. */
+export type Answers = Readonly<Record<number, Answer>>;
+
+/** What is said of one method of one path. */
+export type Description = Readonly<{
+  method: "GET" | "HEAD" | "POST" | "PUT";
+  /** As it is registered, or as it stands for part of `servedBy`. */
+  path: string;
+  /** The registered path that takes it, where that is another. */
+  servedBy?: string;
+  tag: string;
+  summary: string;
+  description?: string;
+  parameters?: readonly Parameter[];
+  body?: Readonly<{ type: string; schema: Schema; example: unknown; required?: boolean }>;
+  answers: Answers;
+}>;
+
+/** The patterns of specification part 2 "Identifier formats". */
+export const patterns = {
+  id: "^[0-9a-zA-Z_-]{43}$",
+  blockHash: "^[0-9a-zA-Z_-]{64}$",
+  digits: "^[0-9]+$",
+  range: "^bytes=\\d*-\\d*(?:,\\d*-\\d*)*$",
+} as const;
+
+/** Ids and hashes that look right and stand for nothing: 32 and 48 bytes of zero. */
+export const sampleId = "A".repeat(43);
+export const sampleBlockHash = "A".repeat(64);
+
+export const textSchema: Schema = { type: "string" };
+export const idSchema: Schema = { type: "string", pattern: patterns.id };
+export const countSchema: Schema = { type: "integer", minimum: 0 };
+
+/** A schema of the document's components. */
+export function ref(name: string): Schema {
+  return { $ref: `#/components/schemas/${name}` };
+}
+
+export function inPath(name: string, schema: Schema, example: string, description: string): Parameter {
+  return { name, in: "path", required: true, description, schema, example };
+}
+
+export function inQuery(name: string, schema: Schema, description: string): Parameter {
+  return { name, in: "query", required: false, description, schema };
+}
+
+export function inHeader(name: string, schema: Schema, description: string): Parameter {
+  return { name, in: "header", required: false, description, schema };
+}
+
+/** An answer of JSON. */
+export function json(description: string, schema: Schema): Answer {
+  return { description, content: { "application/json": { schema } } };
+}
+
+/** An answer of bare text. */
+export function text(description: string, schema: Schema = textSchema): Answer {
+  return { description, content: { "text/plain": { schema } } };
+}
+
+/** An answer of any bytes. */
+export function bytes(description: string): Answer {
+  return { description, content: { "*/*": { schema: { type: "string", format: "binary" } } } };
+}
+
+/** An answer without a body. */
+export function empty(description: string): Answer {
+  return { description };
+}
+
+/** The answers of failures, with the messages of the one table that has them; the same status is one answer. */
+export function refusals(...codes: readonly FailureCode[]): Answers {
+  const messages = new Map<number, Set<string>>();
+  for (const code of codes) {
+    const { status, message } = failures[code];
+    messages.set(status, (messages.get(status) ?? new Set()).add(message));
+  }
+  return Object.fromEntries([...messages].map(([status, all]) => [status, refusal([...all])]));
+}
+
+/** The status at which sources failed or were late, and what a reader does about it. */
+export const sourceTrouble = refusals("source_failed", "busy", "not_synced", "source_timeout");
+
+function refusal(messages: readonly string[]): Answer {
+  const said = messages.filter((message) => message !== "");
+  if (said.length === 0) return empty("Refused; the body is empty.");
+  return {
+    description: said.map((message) => `\`${message}\``).join(", or "),
+    content: { "application/json": { schema: { type: "string", enum: said } } },
+  };
+}

@@ -1,0 +1,261 @@
+/**
+ * The API reference: it has every endpoint of specification 4A and nothing that is not there, and what it says of answers is what
+ * a running gateway answers to its own examples.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Transaction } from "../../src/arweave/transaction.ts";
+import { post, rsa, testBytes } from "../devnet/support.ts";
+import { faultsOf } from "../support/schema.ts";
+import { openStack, type Stack } from "../support/stack.ts";
+
+/** Specification 4A, every row: method, path, and what its parameters look like. */
+const rows: readonly (readonly [method: string, path: string, pattern?: string])[] = [
+  ["GET", "/svc/admin/debug"],
+  ["POST", "/svc/admin/queue-tx"],
+  ["POST", "/svc/admin/queue-bundle"],
+  ["POST", "/svc/admin/queue-data-item"],
+  ["GET", "/svc/admin/bundle-status/{id}", "^[0-9a-zA-Z_-]{43}$"],
+  ["PUT", "/svc/admin/block-data"],
+  ["PUT", "/svc/admin/block-name"],
+  ["PUT", "/svc/admin/unblock-name"],
+  ["POST", "/svc/admin/export-parquet"],
+  ["GET", "/svc/admin/export-parquet/status"],
+  ["POST", "/svc/admin/prune-stable-data-items"],
+  ["GET", "/"],
+  ["GET", "/svc/healthcheck"],
+  ["GET", "/svc/info"],
+  ["GET", "/svc/peers"],
+  ["GET", "/svc/__gateway_metrics"],
+  ["GET", "/info"],
+  ["GET", "/peers"],
+  ["GET", "/height"],
+  ["GET", "/tx_anchor"],
+  ["GET", "/current_block"],
+  ["GET", "/block/current"],
+  ["GET", "/block/height/{height}", "^[0-9]+$"],
+  ["GET", "/block/hash/{hash}", "^[0-9a-zA-Z_-]{64}$"],
+  ["GET", "/{txId}", "^[0-9a-zA-Z_-]{43}$"],
+  ["HEAD", "/{txId}", "^[0-9a-zA-Z_-]{43}$"],
+  ["GET", "/raw/{txId}", "^[0-9a-zA-Z_-]{43}$"],
+  ["HEAD", "/raw/{txId}", "^[0-9a-zA-Z_-]{43}$"],
+  ["GET", "/tx/pending"],
+  ["GET", "/tx/{id}", "^[0-9a-zA-Z_-]{43}$"],
+  ["GET", "/tx/{id}/offset", "^[0-9a-zA-Z_-]{43}$"],
+  ["GET", "/tx/{id}/status", "^[0-9a-zA-Z_-]{43}$"],
+  ["GET", "/chunk/{offset}", "^[0-9]+$"],
+  ["HEAD", "/chunk/{offset}", "^[0-9]+$"],
+  ["GET", "/wallet/{address}/balance", "^[0-9a-zA-Z_-]{43}$"],
+  ["GET", "/wallet/{address}/last_tx", "^[0-9a-zA-Z_-]{43}$"],
+  ["GET", "/price/{size}", "^[0-9]+$"],
+  // The specification writes the word where the address stands.
+  ["GET", "/price/{size}/{target}", "^[0-9]+$"],
+  ["POST", "/graphql"],
+  ["GET", "/local/social/frame/{id}", "^[0-9a-zA-Z_-]{43}$"],
+  ["POST", "/local/social/frame/{id}", "^[0-9a-zA-Z_-]{43}$"],
+];
+
+/** What the gateway has beyond part 4A, for clients and operators that exist. Source: contract.md §0a–§3. */
+const beyond = [
+  ...[
+    "PUT /svc/admin/unblock-data",
+    "GET /svc/admin/blocks",
+    "GET /svc/proof/{id}",
+    "GET /svc/resolver/{name}",
+  ],
+  ...[
+    "GET /health",
+    "GET /ready",
+    "GET /metrics",
+    "GET /openapi.json",
+    "GET /api-docs",
+    "GET /{txId}/{path}",
+  ],
+  ...[
+    "GET /tx/{id}/{field}",
+    "GET /unconfirmed_tx/{id}",
+    "POST /tx",
+    "POST /chunk",
+    "GET /chunk/{offset}/data",
+  ],
+];
+
+type Schema = Readonly<Record<string, unknown>>;
+type Operation = Readonly<{
+  summary?: string;
+  tags?: readonly string[];
+  parameters?: readonly Readonly<{
+    name: string;
+    in: string;
+    required: boolean;
+    schema: Schema;
+    example?: string;
+  }>[];
+  requestBody?: Readonly<{ content: Readonly<Record<string, { example?: unknown; schema: Schema }>> }>;
+  responses: Readonly<Record<string, { description?: string; content?: Record<string, { schema: Schema }> }>>;
+  security?: unknown;
+}>;
+type Reference = Readonly<{
+  openapi: string;
+  info: { description: string };
+  paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  components: { schemas: Schema };
+}>;
+type Named = readonly [name: string, operation: Operation];
+
+const key = "key-of-the-test";
+let stack: Stack;
+let reference: Reference;
+let operations: readonly Named[];
+/** Values that stand for something on this chain, by parameter. */
+let real: Readonly<Record<string, string>>;
+let small: Transaction;
+
+beforeAll(async () => {
+  stack = await openStack({ ADMIN_API_KEY: key });
+  small = await post(stack.devnet, rsa, {
+    data: testBytes(1_000),
+    tags: [{ name: "Content-Type", value: "text/plain" }],
+  });
+  await stack.devnet.mine(1);
+  await stack.settled();
+  reference = await (await fetch(`${stack.gateway.url}/openapi.json`)).json();
+  operations = Object.entries(reference.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(
+      ([method, operation]): Named => [`${method.toUpperCase()} ${path}`, operation],
+    ),
+  );
+  const { offset } = await (await fetch(`${stack.gateway.url}/tx/${small.id}/offset`)).json();
+  real = {
+    ...{ id: small.id, txId: small.id, offset, height: "1", hash: stack.devnet.blockAt(1)?.hash ?? "" },
+    ...{ address: rsa.address, size: "1000", target: rsa.address, field: "owner", path: "nothing-here" },
+  };
+}, 60_000);
+afterAll(() => stack.close());
+
+describe("the document", () => {
+  test("has every endpoint of specification 4A, with the patterns of its parameters", () => {
+    for (const [method, path, pattern] of rows) {
+      const operation = Object.fromEntries(operations)[`${method} ${path}`];
+      expect(operation, `${method} ${path}`).toBeDefined();
+      const [first] = operation?.parameters?.filter((each) => each.in === "path") ?? [];
+      expect<unknown>(first?.schema["pattern"], `${method} ${path}`).toBe(pattern);
+    }
+  });
+
+  test("has nothing but them and what is named beyond them", () => {
+    const expected = [...rows.map(([method, path]) => `${method} ${path}`), ...beyond];
+    expect(operations.map(([name]) => name).toSorted()).toEqual(expected.toSorted());
+  });
+
+  test("says of each what it is for, what it takes and what it answers", () => {
+    for (const [name, { summary, tags, parameters = [], responses, requestBody, security }] of operations) {
+      expect(summary, name).toBeString();
+      expect(tags, name).toHaveLength(1);
+      const inPath = parameters.filter((each) => each.in === "path").map((each) => each.name);
+      expect(inPath, name).toEqual([...name.matchAll(/\{(\w+)\}/g)].map(([, each]) => each ?? ""));
+      for (const each of parameters.filter(({ required }) => required))
+        expect(each.example, name).toBeString();
+      expect(Object.keys(responses), name).toContain("200");
+      for (const { description } of Object.values(responses)) expect(description, name).toBeString();
+      if (/^(POST|PUT)/.test(name)) expect(requestBody, name).toBeDefined();
+      expect(security !== undefined, name).toBe(name.includes("/svc/admin/"));
+    }
+  });
+
+  test("names the range header and the entity tag where content is served", () => {
+    for (const path of ["/{txId}", "/raw/{txId}"])
+      expect(reference.paths[path]?.["get"]?.parameters?.map(({ name }) => name)).toEqual([
+        ...["txId", "Range", "If-None-Match"],
+      ]);
+    const range = reference.paths["/{txId}"]?.["get"]?.parameters?.[1]?.schema["pattern"];
+    expect<unknown>(range).toBe("^bytes=\\d*-\\d*(?:,\\d*-\\d*)*$");
+  });
+
+  test("has the limits of bodies", () => {
+    for (const limit of ["8 MiB", "10,000", "64 KiB", "15 MiB", "750,000 bytes", "16 KiB"])
+      expect(reference.info.description).toContain(limit);
+  });
+
+  test("has no reference that leads nowhere", () => {
+    for (const [, name] of JSON.stringify(reference).matchAll(/"#\/components\/schemas\/(\w+)"/g))
+      expect(Object.keys(reference.components.schemas)).toContain(name ?? "");
+  });
+});
+
+describe("a running gateway", () => {
+  test("answers each example as the document says", async () => {
+    for (const [name, operation] of operations)
+      expect(await checkAnswer(name, operation, {}), name).not.toBe(401);
+  }, 60_000);
+
+  test("answers what exists with success, as the document says", async () => {
+    for (const [name, operation] of operations) {
+      if (!/^(GET|HEAD)/.test(name) || /bundle-status|resolver|\{path\}/.test(name)) continue;
+      expect(await checkAnswer(name, operation, real), name).toBe(200);
+    }
+  }, 60_000);
+
+  test("answers administration without its key as the document says", async () => {
+    for (const [name, operation] of operations.filter(([each]) => each.includes("/svc/admin/")))
+      expect(await checkAnswer(name, operation, {}, "wrong key"), name).toBe(401);
+  }, 60_000);
+
+  test("serves the page and its files from here, with a policy that lets nothing else in", async () => {
+    const page = await fetch(`${stack.gateway.url}/api-docs`);
+    const html = await page.text();
+    const policy = page.headers.get("content-security-policy") ?? "";
+    expect(policy).toContain("default-src 'none'");
+    expect(policy).not.toMatch(/unsafe|https?:/);
+    expect(html).not.toMatch(/https?:\/\//);
+    const files = [...html.matchAll(/(?:src|href)="(\/api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");
+    expect(files).toHaveLength(3);
+    for (const file of files) {
+      const answer = await fetch(`${stack.gateway.url}${file}`);
+      expect([file, answer.status, answer.headers.get("cache-control")]).toEqual([
+        ...[file, 200, "public, max-age=31536000, immutable"],
+      ]);
+      expect((await answer.text()).length).toBeGreaterThan(100);
+    }
+  });
+});
+
+/** Sends one example and holds the answer to the document. @returns The status. */
+async function checkAnswer(
+  name: string,
+  { parameters = [], requestBody, responses }: Operation,
+  values: Readonly<Record<string, string>>,
+  bearer = key,
+): Promise<number> {
+  const [method = "", path = ""] = name.split(" ");
+  const filled = path.replace(
+    /\{(\w+)\}/g,
+    (_, each) => values[each] ?? parameters.find((one) => one.name === each)?.example ?? "",
+  );
+  const [type, sent] = Object.entries(requestBody?.content ?? {})[0] ?? [];
+  const answer = await fetch(`${stack.gateway.url}${filled}`, {
+    method,
+    redirect: "manual",
+    headers: {
+      Connection: "close",
+      ...(path.startsWith("/svc/admin/") ? { Authorization: `Bearer ${bearer}` } : {}),
+      ...(type === undefined ? {} : { "Content-Type": type }),
+    },
+    ...(sent === undefined ? {} : { body: JSON.stringify(sent.example) }),
+  });
+  const body = await answer.text();
+  const said = responses[answer.status];
+  const where = `${name} answered ${answer.status} ${body.slice(0, 200)}`;
+  expect(Object.keys(responses), where).toContain(String(answer.status));
+  if (said?.content === undefined) expect(body, where).toBe("");
+  else expect(faultsOfBody(body, answer.headers.get("content-type") ?? "", said.content), where).toEqual([]);
+  return answer.status;
+}
+
+function faultsOfBody(body: string, typeLine: string, content: Record<string, { schema: Schema }>): string[] {
+  const [type = ""] = typeLine.split(";");
+  const { schema } = content[type] ?? content["*/*"] ?? {};
+  if (schema === undefined) return [`type ${typeLine} is not among ${Object.keys(content)}`];
+  const value = type === "application/json" && content[type] !== undefined ? JSON.parse(body) : body;
+  return faultsOf(value, schema, reference.components.schemas);
+}
