@@ -60,26 +60,28 @@ const readHereBytesMax = 2 ** 20;
 /** Bytes of manifests that are kept read. */
 const keptBytesMax = 16 * 2 ** 20;
 
-/** Bytes that nobody has checked may be replaced by better ones. Milliseconds. */
+/** Bytes that nobody has checked may be replaced by others. Milliseconds. */
 const unverifiedKeptMs = 60_000;
 
 /** Creates a resolver. */
 export function createResolver({ resolveLarge }: ResolverOptions): Resolver {
-  const kept = new LRUCache<Id, Manifest>({ maxSize: keptBytesMax });
+  const kept = new LRUCache<string, Manifest>({ maxSize: keptBytesMax });
 
   const lookUp = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
     if (manifest.size > readHereBytesMax) return await lookUpLarge(manifest, path, signal);
-    const read = kept.get(manifest.id) ?? readManifest(await wholeOf(manifest, signal));
-    const ttl = manifest.verified ? 0 : unverifiedKeptMs;
-    kept.set(manifest.id, read, { size: Math.max(1, manifest.size), ttl, noUpdateTTL: true });
+    const { name, keptMs } = keeping(manifest);
+    const known = kept.get(name);
+    if (known !== undefined) return resolvePath(known, path);
+    const read = readManifest(await wholeOf(manifest, signal));
+    kept.set(name, read, { size: Math.max(1, manifest.size), ttl: keptMs });
     return resolvePath(read, path);
   };
 
   const lookUpLarge = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
-    const { id } = manifest;
-    let answer = await resolveLarge({ id, path }, signal);
+    const job = { ...keeping(manifest), path };
+    let answer = await resolveLarge(job, signal);
     if (answer.kind === "needs bytes")
-      answer = await resolveLarge({ id, path, bytes: await wholeOf(manifest, signal) }, signal);
+      answer = await resolveLarge({ ...job, bytes: await wholeOf(manifest, signal) }, signal);
     return answer.kind === "found" ? answer.resolved : undefined;
   };
 
@@ -106,6 +108,11 @@ export function createResolver({ resolveLarge }: ResolverOptions): Resolver {
 /** Whether content says of itself that it is a manifest. */
 function isManifest({ contentType }: OpenContent): boolean {
   return (contentType?.split(";")[0] ?? "").trim().toLowerCase() === manifestContentType;
+}
+
+/** How a manifest is kept: what is checked never stands behind what was not. */
+function keeping({ id, verified }: OpenContent): Readonly<{ name: string; keptMs: number }> {
+  return verified ? { name: id, keptMs: 0 } : { name: `${id}.u`, keptMs: unverifiedKeptMs };
 }
 
 /** A manifest that cannot be read leads nowhere; its bytes are at `/raw`. */
