@@ -29,7 +29,7 @@ export type Piece = Readonly<{
   paths: readonly string[];
 }>;
 
-/** The world. `late` is the same as `twin`, and nobody has read it. */
+/** The world. Pieces whose names begin with `late` are the same as others, and nobody has read them. */
 export type World = Readonly<{ pieces: ReadonlyMap<string, Piece>; manifest: Piece }>;
 
 const signer = createEd25519Signer(new Uint8Array(32).fill(11));
@@ -92,8 +92,9 @@ export async function makeWorld(stack: Stack): Promise<World> {
   await devnet.mine(1);
   for (const name of ["twin", "twin again", "late twin"]) await transaction(name, payloads.twin, plain);
   await transaction("old", payloads.old, plain, 1);
+  await transaction("late old", payloads.old, plain);
   await devnet.mine(1);
-  const named = [...ids].filter(([name]) => name !== "late twin");
+  const named = [...ids].filter(([name]) => !name.startsWith("late"));
   const paths = Object.fromEntries(named.map(([name, id]) => [name.replaceAll(" ", "-"), { id }]));
   const manifestText = JSON.stringify({ manifest: "arweave/paths", version: "0.2.0", paths });
   const manifestBytes = new TextEncoder().encode(manifestText);
@@ -110,6 +111,7 @@ export async function makeWorld(stack: Stack): Promise<World> {
     "secret again": payloads.secret,
     "twin again": payloads.twin,
     "late twin": payloads.twin,
+    "late old": payloads.old,
     manifest: manifestBytes,
     nested: nested.subarray(nested.length - nestedSize()),
   };
@@ -136,7 +138,7 @@ function pieceOf(name: string, id: Id, payload: Uint8Array, hasPath: boolean, re
   const located = reader.locate(id);
   assert(located !== undefined && located.size === payload.length, `the index has ${name} with its size`);
   const { rootId, dataOffset, size, rootFormat = 2 } = located;
-  const isListed = hasPath && name !== "late twin" && name !== "manifest";
+  const isListed = hasPath && !name.startsWith("late") && name !== "manifest";
   return {
     name,
     id,

@@ -1,0 +1,353 @@
+/**
+ * What administration brings about, on the whole gateway behind a development chain: queued transactions, bundles and
+ * announced items, pruned rows, and where the routes are and are not.
+ * @module
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { writeBundle } from "../../src/arweave/bundle.ts";
+import { readItemHeader } from "../../src/arweave/data-item.ts";
+import type { Id } from "../../src/arweave/id.ts";
+import { adminKeyOf } from "../../src/cli/admin-key.ts";
+import { readConfig } from "../../src/config.ts";
+import { sandboxLabel } from "../../src/http/hosts.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { post, rsa, testBytes } from "../devnet/support.ts";
+import { bundleTags, makeItem } from "../indexing/samples.ts";
+import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { openStack, type Stack } from "../support/stack.ts";
+
+const key = "key-of-this-test";
+const opened: Stack[] = [];
+afterEach(async () => {
+  for (const stack of opened.splice(0)) await stack.close();
+});
+
+async function open(environment: Readonly<Record<string, string>> = {}): Promise<Stack> {
+  const stack = await openStack({ ADMIN_API_KEY: key, ...environment });
+  opened.push(stack);
+  return stack;
+}
+
+/** Asks administration, and answers its JSON. */
+async function ask(stack: Stack, method: string, path: string, body?: unknown) {
+  const answer = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
+    method,
+    headers: { authorization: `Bearer ${key}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await answer.text();
+  return { status: answer.status, body: text === "" ? "" : JSON.parse(text) };
+}
+
+async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
+  const end = Date.now() + 15_000;
+  while (!(await isSo())) {
+    if (Date.now() > end) throw new Error(`not in time: ${what}`);
+    await Bun.sleep(20);
+  }
+}
+
+const never = '{"never":true}';
+const makeBundle = (...texts: readonly string[]) => {
+  const items = texts.map((text) => makeItem(text));
+  return { data: writeBundle(items), items, ids: items.map(idOfItem) };
+};
+
+function headerOf(item: Uint8Array) {
+  const read = readItemHeader(item, "strict");
+  if (read.kind !== "header") throw new Error("the test's item is an item");
+  return read.header;
+}
+
+function idOfItem(item: Uint8Array): Id {
+  return headerOf(item).id;
+}
+
+/** An item's header as an operator announces it. */
+function announcementOf(item: Uint8Array) {
+  const { id, owner, ownerAddress, signature, headerSize } = headerOf(item);
+  return {
+    id,
+    owner: encodeBase64url(owner),
+    owner_address: ownerAddress,
+    signature: encodeBase64url(signature),
+    data_size: item.length - headerSize,
+    tags: [{ name: encodeBase64url(Buffer.from("Announced")), value: encodeBase64url(Buffer.from("yes")) }],
+  };
+}
+
+describe("a transaction that is queued", () => {
+  test("from before the first block that is followed is found, indexed, and unbundled as the filters say", async () => {
+    const stack = await open({ START_HEIGHT: "30" });
+    const { devnet, gateway } = stack;
+    const { data, ids } = makeBundle("first", "second");
+    const plain = await post(devnet, rsa, { data: testBytes(900) });
+    const bundle = await post(devnet, rsa, { data, tags: [...bundleTags] });
+    await devnet.mine(45);
+    await stack.settled();
+    expect(gateway.reader.placeOf(plain.id)).toBeUndefined();
+
+    for (const { id } of [plain, bundle])
+      expect(await ask(stack, "POST", "queue-tx", { id })).toEqual({
+        status: 200,
+        body: { message: "TX queued" },
+      });
+    await until("both are indexed", () => gateway.reader.placeOf(plain.id)?.height === 1);
+    await until("the items are indexed", () =>
+      ids.every((id) => gateway.reader.locate(id)?.verified === true),
+    );
+    const answer = await fetch(`${gateway.url}/raw/${ids[1]}`);
+    expect([answer.status, await answer.text()]).toEqual([200, "second"]);
+    expect(answer.headers.get("x-ar-io-verified")).toBe("true");
+    const query = `{ transaction(id: "${plain.id}") { id block { height } } }`;
+    const found = await fetch(`${gateway.url}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ query }),
+    });
+    expect(await found.json()).toEqual({ data: { transaction: { id: plain.id, block: { height: 1 } } } });
+    const { body } = await ask(stack, "GET", "debug");
+    expect(body.db).toMatchObject({ errors: [], warnings: [], counts: { stagedTxs: 0 } });
+    expect(body.db.heights).toMatchObject({ minStable: -1, minNew: 30, maxNew: 45, minNewDataItem: -1 });
+  }, 30_000);
+
+  test("is not forgotten by a restart, and is found once it is mined", async () => {
+    const stack = await open({
+      ANS104_UNBUNDLE_FILTER: never,
+      ANS104_INDEX_FILTER: never,
+      ENABLE_MEMPOOL_WATCHER: "false",
+    });
+    const { data, ids } = makeBundle("waits");
+    const bundle = await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
+    await ask(stack, "POST", "queue-bundle", { id: bundle.id });
+    const queued = {
+      status: 200,
+      body: expect.objectContaining({ id: bundle.id, firstQueuedAt: expect.any(Number) }),
+    };
+    const before = await ask(stack, "GET", `bundle-status/${bundle.id}`);
+    expect(before).toEqual(queued);
+    expect(Object.keys(before.body)).toHaveLength(22);
+    await stack.restart();
+    expect(await ask(stack, "GET", `bundle-status/${bundle.id}`)).toEqual(before);
+    await stack.devnet.mine(1);
+    await until("its item is indexed", () => stack.gateway.reader.locate(ids[0] as Id) !== undefined);
+    expect((await ask(stack, "GET", "debug")).body.db.counts).toMatchObject({ stagedTxs: 0, dataItems: 1 });
+  }, 30_000);
+});
+
+describe("a bundle that is queued", () => {
+  test("passes the filters with what is bundled in it, unless they are to be heeded", async () => {
+    const stack = await open({ ANS104_UNBUNDLE_FILTER: never, ANS104_INDEX_FILTER: never });
+    const inner = makeBundle("deep");
+    const nested = makeItem(inner.data, { tags: [...bundleTags] });
+    const shallow = makeItem("shallow");
+    const bundle = await post(stack.devnet, rsa, {
+      data: writeBundle([shallow, nested]),
+      tags: [...bundleTags],
+    });
+    await stack.devnet.mine(1);
+    await stack.settled();
+    const status = async () => (await ask(stack, "GET", `bundle-status/${bundle.id}`)).body;
+    expect(await status()).toMatchObject({ lastSkippedAt: expect.any(Number), lastFullyIndexedAt: null });
+
+    expect((await ask(stack, "POST", "queue-bundle", { id: bundle.id, bypassFilter: false })).body).toEqual({
+      message: "Bundle skipped",
+    });
+    await stack.settled();
+    expect(await status()).toMatchObject({ dataItemCount: null, lastFullyIndexedAt: null });
+
+    expect((await ask(stack, "POST", "queue-bundle", { id: bundle.id })).body).toEqual({
+      message: "Bundle queued",
+    });
+    const { reader } = stack.gateway;
+    await until("the deepest is indexed", () => inner.ids.every((id) => reader.locate(id) !== undefined));
+    await stack.settled();
+    expect(await status()).toMatchObject({
+      dataItemCount: 2,
+      matchedDataItemCount: 2,
+      rootTransactionId: bundle.id,
+    });
+    const within = (await ask(stack, "GET", `bundle-status/${idOfItem(nested)}`)).body;
+    expect(within).toMatchObject({ dataItemCount: 1, rootTransactionId: bundle.id });
+
+    // A bundle within a bundle can be queued by its own id.
+    expect((await ask(stack, "POST", "queue-bundle", { id: idOfItem(nested) })).body).toEqual({
+      message: "Bundle queued",
+    });
+    await stack.settled();
+    const again = (await ask(stack, "GET", `bundle-status/${idOfItem(nested)}`)).body;
+    expect(again.importAttemptCount).toBe(within.importAttemptCount + 1);
+    expect(again).toMatchObject({ dataItemCount: 1, matchedDataItemCount: 1, duplicatedDataItemCount: 0 });
+    expect(reader.counts()).toMatchObject({ items: 3, nestedItems: 1, duplicates: 0 });
+  }, 30_000);
+});
+
+describe("an announced item", () => {
+  test("is there at once without a block, and gives way to the verified one", async () => {
+    const stack = await open();
+    const { data, items, ids } = makeBundle("announced", "not announced");
+    const [item = new Uint8Array(0)] = items;
+    const [id] = ids;
+    if (id === undefined) throw new Error("the bundle has items");
+    const { reader, url } = stack.gateway;
+    expect((await fetch(`${url}/${id}`)).status).toBe(404); // and remembered as unknown
+    expect(await ask(stack, "POST", "queue-data-item", [announcementOf(item)])).toEqual({
+      status: 200,
+      body: { message: "Data item(s) queued" },
+    });
+    expect(reader.locate(id)).toMatchObject({ kind: "item", pending: true, verified: false, size: 9 });
+    const query = `{ transactions(tags: [{ name: "Announced", values: ["yes"] }]) { edges { node { id block { height } owner { address } } } } }`;
+    const found = await fetch(`${url}/graphql`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ query }),
+    });
+    const { ownerAddress } = headerOf(item);
+    expect((await found.json()).data.transactions.edges).toEqual([
+      { node: { id, block: null, owner: { address: ownerAddress } } },
+    ]);
+
+    await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
+    await stack.devnet.mine(1);
+    await stack.settled();
+    await until("the verified row stands", () => reader.locate(id)?.verified === true);
+    expect(reader.locate(id)).toMatchObject({ pending: false });
+    const answer = await fetch(`${url}/${id}`);
+    expect([answer.status, await answer.text()]).toEqual([200, "announced"]);
+
+    // Announced again, it changes nothing.
+    const row = reader.row(id);
+    await ask(stack, "POST", "queue-data-item", [{ ...announcementOf(item), data_size: 1 }]);
+    expect(reader.row(id)).toEqual(row);
+    expect(reader.locate(id)).toMatchObject({ pending: false, size: 9 });
+  }, 30_000);
+});
+
+describe("pruning", () => {
+  test("removes stable items indexed before the time, keeps transactions and what is refused", async () => {
+    const stack = await open();
+    const { data, items, ids } = makeBundle("kept out of sight", "goes", "goes too");
+    const [secret] = ids;
+    const bundle = await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
+    await stack.devnet.mine(1);
+    await stack.settled();
+    const { reader, url } = stack.gateway;
+    await ask(stack, "PUT", "block-data", { id: secret });
+    const count = () => ids.filter((id) => reader.placeOf(id) !== undefined).length;
+    const future = Math.floor(Date.now() / 1_000) + 1_000;
+    const prune = (more = {}) =>
+      ask(stack, "POST", "prune-stable-data-items", { indexedAtThreshold: future, ...more });
+
+    await prune();
+    expect(count()).toBe(3); // not stable yet
+    await stack.devnet.mine(18);
+    await stack.settled();
+    await prune({ indexedAtThreshold: 0 });
+    await prune({ indexedAtThreshold: future - 2_000 });
+    await prune({ startHeight: 2 });
+    await prune({ endHeight: 0 });
+    expect(count()).toBe(3);
+    expect(await prune({ startHeight: 1, endHeight: 1 })).toEqual({
+      status: 200,
+      body: { message: "Stable data items pruned successfully" },
+    });
+    expect(count()).toBe(1);
+    expect(reader.placeOf(bundle.id)).toBeDefined();
+    expect(reader.locate(secret as Id)).toBeDefined();
+    expect((await fetch(`${url}/raw/${bundle.id}`)).status).toBe(451);
+    expect((await fetch(`${url}/${secret}`)).status).toBe(451);
+    const { body } = await ask(stack, "GET", "debug");
+    expect(body.db.counts).toMatchObject({ dataItems: 1, stableTxs: expect.any(Number) });
+    expect(body.db.errors).toEqual([]);
+
+    // Queued again, what was pruned comes back.
+    await ask(stack, "POST", "queue-bundle", { id: bundle.id });
+    await until("all items are back", () => count() === 3);
+    expect(items).toHaveLength(3);
+  }, 30_000);
+});
+
+describe("where administration is", () => {
+  const header = (answer: WireAnswer, name: string) => answer.headers.find(([found]) => found === name)?.[1];
+  const asOwner = `\r\nAuthorization: Bearer ${key}`;
+
+  test("never on hosts of content: there its paths are content's", async () => {
+    const stack = await open({ ARNS_ROOT_HOST: "gateway.test" });
+    const { id } = await post(stack.devnet, rsa, { data: testBytes(10) });
+    await stack.devnet.mine(1);
+    await stack.settled();
+    for (const host of [`${sandboxLabel(id)}.gateway.test`, "some-name.gateway.test"])
+      for (const [method, path] of [
+        ["GET", "/svc/admin/debug"],
+        ["GET", "/ar-io/admin/blocks"],
+        ["PUT", "/svc/admin/block-data"],
+        ["POST", "/svc/admin/queue-tx"],
+        ["OPTIONS", "/svc/admin/block-data"],
+      ] as const) {
+        const answer = await wire(
+          stack.port,
+          `${method} ${path} HTTP/1.1${asOwner}\r\nHost: ${host}:${stack.port}`,
+        );
+        expect([host, method, path, answer.status === 200 || answer.status === 401]).toEqual([
+          host,
+          method,
+          path,
+          false,
+        ]);
+        expect(answer.body.toString()).not.toContain('"db"');
+      }
+    const own = await wire(
+      stack.port,
+      `GET /svc/admin/debug HTTP/1.1${asOwner}\r\nHost: gateway.test:${stack.port}`,
+    );
+    expect(own.status).toBe(200);
+    expect(header(own, "access-control-allow-origin")).toBeUndefined();
+  }, 30_000);
+
+  test("on a listener of its own, when it has one, and nowhere else", async () => {
+    const stack = await open({ ADMIN_LISTEN: "127.0.0.1:0" });
+    const { adminUrl, url } = stack.gateway;
+    if (adminUrl === undefined) throw new Error("administration has a listener");
+    const headers = { authorization: `Bearer ${key}` };
+    for (const path of ["debug", "blocks", "export-parquet/status"]) {
+      expect((await fetch(`${url}/svc/admin/${path}`, { headers })).status).toBe(404);
+      const answer = await fetch(`${adminUrl}/svc/admin/${path}`, { headers });
+      expect(answer.status).toBe(200);
+      expect(answer.headers.get("cache-control")).toBe("no-store");
+      expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+      expect((await fetch(`${adminUrl}/svc/admin/${path}`)).status).toBe(401);
+    }
+    const hash = createHash("sha256").update("x").digest("base64url");
+    expect((await ask(stack, "PUT", "block-data", { hash })).status).toBe(200);
+    expect((await ask(stack, "GET", "blocks")).body.blocks).toHaveLength(1);
+    for (const path of ["/", "/info", "/svc/info", "/graphql", `/${hash}`])
+      expect([path, (await fetch(`${adminUrl}${path}`)).status]).toEqual([path, 404]);
+  }, 30_000);
+
+  test("behind the key that was set, or a random one that is shown once", () => {
+    const configOf = (environment: Record<string, string>) => readConfig(environment, "dev").config;
+    expect(adminKeyOf(configOf({ ADMIN_API_KEY: "mine" }))).toEqual({ key: "mine", shown: {} });
+    for (const environment of [{}, { ADMIN_API_KEY: "" }] as Record<string, string>[]) {
+      const { key: made, shown } = adminKeyOf(configOf(environment));
+      expect(made).toMatch(/^[A-Za-z0-9_-]{43}$/);
+      expect(shown).toEqual({ adminKey: made });
+      expect(adminKeyOf(configOf(environment)).key).not.toBe(made);
+    }
+  });
+
+  test.each([
+    ["127.0.0.1:3010", true],
+    ["localhost:0", true],
+    ["[::1]:3010", true],
+    ["3010", false],
+    ["127.0.0.1", false],
+    [":3010", false],
+    ["a:b", false],
+    ["host:65536", false],
+    ["::1:3010", false],
+  ])("ADMIN_LISTEN=%p is an address to listen on: %p", (text, isOne) => {
+    const { complaints } = readConfig({ ADMIN_LISTEN: text }, "dev");
+    expect(complaints.length === 0).toBe(isOne);
+  });
+});
