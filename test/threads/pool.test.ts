@@ -10,7 +10,7 @@ const pool = openPool({
   entry: new URL("./jobs.ts", import.meta.url),
   threads: 2,
   queueMax: 4,
-  timeoutMs: 1_500,
+  timeoutMs: 4_000, // a thread may take a while to start on a busy machine, and its first job waits for that
   idleMs: 10_000,
 });
 

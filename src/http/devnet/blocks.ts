@@ -14,7 +14,7 @@ import { nodeError, nodeJson, nodeText } from "./node-answers.ts";
 /** Blocks that one answer of the block index covers. */
 const blockIndexRangeMax = 10_000;
 
-/** Blocks that are read and parsed at once: 0.6 MiB of empty ones. */
+/** Blocks that are read and parsed at once: 0.4 MiB of empty ones. */
 const blocksPerTurn = 100;
 
 /** Blocks that `/recent` shows. */
