@@ -135,15 +135,6 @@ export function validatePath(question: {
   return readLeaf(step, path.subarray(at), size, ruleset);
 }
 
-/** The root that a path claims, whatever it is worth: the id of its first branch or leaf. */
-export function rootOfPath(path: Uint8Array): Uint8Array | undefined {
-  if (path.length === leafSize) return leafId(path.subarray(0, hashSize), path.subarray(hashSize));
-  if (path.length < branchSize) return undefined;
-  const at = hasMarker(path, 0) ? hashSize : 0;
-  const [left, right, note] = branchParts(path.subarray(at, at + branchSize));
-  return branchId(left, right, note);
-}
-
 /**
  * The rules for chunks of a block.
  *

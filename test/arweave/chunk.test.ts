@@ -13,13 +13,14 @@ import {
   servedChunkFields,
 } from "../../src/arweave/chunk.ts";
 import { chunkSpans, dataTreeOf, type TailRule } from "../../src/arweave/data-root.ts";
-import { branchId, chunkSize, leafId, noteOf, rootOfPath, validatePath } from "../../src/arweave/merkle.ts";
+import { branchId, chunkSize, leafId, noteOf, validatePath } from "../../src/arweave/merkle.ts";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes, equalBytes, readUnsigned } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { writeJson } from "../../src/lib/json.ts";
 import { testWith } from "../support/helpers.ts";
+import { rootOfPath } from "../support/merkle-path.ts";
 import { createChance, mutateText, mutationCount, mutationSeed } from "../support/mutate.ts";
 import { vectors, vectorsOf, vectorText } from "../support/vectors.ts";
 

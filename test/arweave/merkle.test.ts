@@ -13,7 +13,6 @@ import {
   type ProvenLeaf,
   pathSizeMax,
   type Ruleset,
-  rootOfPath,
   rulesetAt,
   validatePath,
 } from "../../src/arweave/merkle.ts";
@@ -21,6 +20,7 @@ import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { describeWith, testWith } from "../support/helpers.ts";
+import { rootOfPath } from "../support/merkle-path.ts";
 import { createChance, mutateBytes, mutationCount, mutationSeed } from "../support/mutate.ts";
 import { buildRebasedTree, type Nested } from "../support/rebased-tree.ts";
 import { vectorBytes, vectorName, vectors, vectorsOf, vectorText } from "../support/vectors.ts";

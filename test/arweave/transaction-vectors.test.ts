@@ -7,7 +7,7 @@ import { type Block, readBlock } from "../../src/arweave/block.ts";
 import { mainNetFault, mainNetGenesis, verifyBlock } from "../../src/arweave/block-check.ts";
 import { blockHash } from "../../src/arweave/block-hash.ts";
 import { isAddress } from "../../src/arweave/id.ts";
-import { rootOfPath, validatePath } from "../../src/arweave/merkle.ts";
+import { validatePath } from "../../src/arweave/merkle.ts";
 import { readTransaction, type Transaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { verifyTransaction } from "../../src/arweave/transaction-verify.ts";
 import { layoutTransactions, type PlacedTransaction } from "../../src/arweave/tx-root.ts";
@@ -19,6 +19,7 @@ import { isJsonObject, readJson } from "../../src/lib/json.ts";
 import { verifyRsaPss } from "../../src/lib/rsa.ts";
 import { hasLowS, secp256k1 } from "../../src/lib/secp256k1.ts";
 import { testWith } from "../support/helpers.ts";
+import { rootOfPath } from "../support/merkle-path.ts";
 import { vectorName, vectors, vectorsOf, vectorText } from "../support/vectors.ts";
 
 const transactionFiles = vectorsOf("tx");
