@@ -9,7 +9,7 @@ import { addressOf } from "../../src/arweave/id.ts";
 import { proofFields, proofRangeSizeMax, readProof } from "../../src/arweave/proof.ts";
 import type { Anchor } from "../../src/arweave/proof-question.ts";
 import { readTransaction } from "../../src/arweave/transaction.ts";
-import { failures } from "../../src/failures.ts";
+import { Failure, failures } from "../../src/failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { ecdsa, rsa } from "../devnet/support.ts";
@@ -436,14 +436,52 @@ describe("what is made up", () => {
     expect(check(tiny, proof(0, bytes.length))).toMatchObject({ fault: { step: "chunks" } });
   });
 
-  test("a proof of something else proves nothing, nor one that is about no bytes", async () => {
+  test("a proof of something else proves nothing, with its own bytes or with the right ones", async () => {
     const text = await askProof(url, chain.deep.id);
-    expect(check(chain.small, text).outcome).toBe("refused");
-    const nothing = { ...JSON.parse(text), range: { start: 3, end: 3 } };
-    expect(check(chain.deep, JSON.stringify(nothing))).toMatchObject({
-      outcome: "refused",
-      fault: { reason: "the proof is about no bytes" },
+    expect(check(chain.small, text)).toMatchObject({ outcome: "refused" });
+    const claimed = check({ id: chain.small.id, bytes: chain.deep.bytes }, text);
+    expect(claimed).toMatchObject({
+      fault: { step: "subject", reason: `the proof is about ${chain.deep.id}` },
     });
+  });
+
+  test("a proof about no bytes, or with other bytes than it is about, proves nothing", async () => {
+    const text = await askProof(url, chain.deep.id, "1-4");
+    const faultOf = (given: Parameters<typeof check>[2], shown = text) =>
+      check(chain.deep, shown, given).fault?.reason;
+    const nothing = JSON.stringify({ ...JSON.parse(text), range: { start: 3, end: 3 } });
+    expect(faultOf({}, nothing)).toBe("the proof is about no bytes");
+    expect(faultOf({ bytes: chain.deep.bytes })).toContain("19 bytes were given");
+    expect(faultOf({ whole: chain.deep.bytes.subarray(1) })).toContain("and 18 were given");
+    expect(faultOf({ whole: chain.small.bytes.subarray(0, 19) })).toContain("are not the same");
+  });
+
+  test("a transaction that shows an item's place proves no other bytes of its data", async () => {
+    const [own, items] = [
+      JSON.parse(await askProof(url, chain.tinyBundle.id)),
+      JSON.parse(await askProof(url, chain.tiny.id)).items,
+    ];
+    const size = chain.tinyBundle.bytes.length;
+    const end = size - items[0].data_start;
+    const chunks = [{ ...own.chunks[0], chunk: encodeBase64url(chain.tinyBundle.bytes) }];
+    const text = JSON.stringify({ ...own, items, chunks, range: { start: 0, end } });
+    const bytes = chain.tinyBundle.bytes.subarray(items[0].data_start);
+    expect(check(chain.tinyBundle, text, { bytes })).toMatchObject({ fault: { step: "subject" } });
+  });
+
+  test("a transaction is not placed where another of its size lies", async () => {
+    const [one, other] = [
+      await askProof(url, chain.curved.id),
+      await askProof(url, chain.curvedOther.id),
+    ].map((text) => JSON.parse(text));
+    const { place } = other.transaction;
+    const chunks = one.chunks.map((chunk: { end: number }) => ({
+      ...chunk,
+      absolute_end_offset: String(BigInt(place.weave_start) + BigInt(chunk.end)),
+    }));
+    const text = JSON.stringify({ ...one, chunks, transaction: { ...one.transaction, place } });
+    const verdict = check(chain.curved, text, { owner: ecdsa.address });
+    expect(verdict).toMatchObject({ fault: { step: "place", reason: "tx_path leads to another data root" } });
   });
 
   test.each<[string, (proof: Record<string, Json>) => Record<string, Json>]>([
@@ -464,11 +502,11 @@ describe("what is made up", () => {
 
 function isRefused(planted: Planted, text: string): boolean {
   try {
-    return (
-      check(planted, text, { bytes: planted.bytes.subarray(...rangeOf(text, planted)) }).outcome === "refused"
-    );
-  } catch {
-    return true; // it could not even be read
+    const bytes = planted.bytes.subarray(...rangeOf(text, planted));
+    return check(planted, text, { bytes }).outcome === "refused";
+  } catch (error) {
+    if (error instanceof Failure && error.code === "malformed_input") return true; // it could not even be read
+    throw error;
   }
 }
 
