@@ -24,6 +24,7 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { addProcessFigures, createMetrics, type Metrics } from "../lib/metrics.ts";
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
+import { untilStopped } from "../lib/stop.ts";
 import { hostAndPort } from "../setting-readers.ts";
 import type { Config } from "../settings.ts";
 import { type IndexReader, openIndexReader } from "../store/index-reader.ts";
@@ -192,7 +193,8 @@ function surfaceOf(
     chunkNodes: sources.chunkNodes,
     names: named.names,
     gatewayUrls: config.TRUSTED_GATEWAYS_URLS,
-    resolveLarge: (job, signal) => threads.verify.run("resolveLargeManifest", job, { signal }),
+    // The thread finishes for those who come after: what it keeps of a manifest dies with it.
+    resolveLarge: (job, signal) => untilStopped(threads.verify.run("resolveLargeManifest", job), signal),
     listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },
     graphql: queriesOf(parts),
     administration,
