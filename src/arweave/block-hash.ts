@@ -7,7 +7,14 @@
  * from 2.0 to 2.5, and on one of 2.9.
  * @module
  */
-import { concatBytes, readUnsigned, utf8Bytes, writeUnsigned, writeUnsignedFixed } from "../lib/bytes.ts";
+import {
+  concatBytes,
+  readUnsigned,
+  utf8Bytes,
+  withSize,
+  writeUnsigned,
+  writeUnsignedFixed,
+} from "../lib/bytes.ts";
 import { sha256, sha384 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { type BlockShape, integerDigitsMax, isShapeSince } from "./block.ts";
@@ -73,8 +80,8 @@ export function signedHash(fields: JsonObject, shape: BlockShape): Uint8Array {
 export function blockSignaturePreimage(fields: JsonObject, shape: BlockShape): Uint8Array {
   return concatBytes([
     isShapeSince(shape, "2.9") ? new Uint8Array(32) : noBytes,
-    sized(writeUnsigned(integerField(fields, "cumulative_diff", integerDigitsMax)), 2),
-    sized(writeUnsigned(integerField(fields, "previous_cumulative_diff", integerDigitsMax)), 2),
+    withSize(writeUnsigned(integerField(fields, "cumulative_diff", integerDigitsMax)), 2),
+    withSize(writeUnsigned(integerField(fields, "previous_cumulative_diff", integerDigitsMax)), 2),
     bytesField(fields, "previous_solution_hash", fieldSizeMax),
     signedHash(fields, shape),
   ]);
@@ -155,7 +162,7 @@ function headParts(fields: JsonObject): Uint8Array[] {
   return [
     sizedBytes(fields, "previous_block", 1),
     sizedInteger(fields, "timestamp", 1),
-    sized(nonceOf(fields), 2),
+    withSize(nonceOf(fields), 2),
     sizedInteger(fields, "height", 1),
     sizedInteger(fields, "diff", 2),
     sizedInteger(fields, "cumulative_diff", 2),
@@ -163,14 +170,14 @@ function headParts(fields: JsonObject): Uint8Array[] {
     sizedBytes(fields, "hash", 1),
     sizedInteger(fields, "block_size", 2),
     sizedInteger(fields, "weave_size", 2),
-    isUnclaimed ? sized(noBytes, 1) : sizedBytes(fields, "reward_addr", 1),
+    isUnclaimed ? withSize(noBytes, 1) : sizedBytes(fields, "reward_addr", 1),
     sizedBytes(fields, "tx_root", 1),
     sizedBytes(fields, "wallet_list", 1),
     sizedBytes(fields, "hash_list_merkle", 1),
     sizedInteger(fields, "reward_pool", 1),
     sizedInteger(fields, "packing_2_5_threshold", 1),
     sizedInteger(fields, "strict_data_split_threshold", 1),
-    ...rates.map((part) => sized(writeUnsigned(part), 1)),
+    ...rates.map((part) => withSize(writeUnsigned(part), 1)),
     reversedList(fields, "tags", 2),
     reversedList(fields, "txs", 1),
     sizedInteger(fields, "reward", 1),
@@ -254,29 +261,24 @@ function proofParts(fields: JsonObject): Uint8Array[] {
   ];
 }
 
-/** Bytes with their size before them, the size in `width` bytes. */
-function sized(bytes: Uint8Array, width: number): Uint8Array {
-  return concatBytes([writeUnsignedFixed(BigInt(bytes.length), width), bytes]);
-}
-
 function sizedBytes(fields: JsonObject, key: string, width: number): Uint8Array {
-  return sized(
+  return withSize(
     bytesField(fields, key, width === 3 ? pathSizeMax : Math.min(256 ** width - 1, fieldSizeMax)),
     width,
   );
 }
 
 function sizedInteger(fields: JsonObject, key: string, width: number): Uint8Array {
-  return sized(writeUnsigned(integerField(fields, key, integerDigitsMax)), width);
+  return withSize(writeUnsigned(integerField(fields, key, integerDigitsMax)), width);
 }
 
 /** An absent field counts as one of no bytes. */
 function optionalBytes(fields: JsonObject, key: string, width: number): Uint8Array {
-  return fields[key] === undefined ? sized(noBytes, width) : sizedBytes(fields, key, width);
+  return fields[key] === undefined ? withSize(noBytes, width) : sizedBytes(fields, key, width);
 }
 
 function optionalInteger(fields: JsonObject, key: string, width: number): Uint8Array {
-  return fields[key] === undefined ? sized(noBytes, width) : sizedInteger(fields, key, width);
+  return fields[key] === undefined ? withSize(noBytes, width) : sizedInteger(fields, key, width);
 }
 
 function fixedInteger(fields: JsonObject, key: string, width: number): Uint8Array {
@@ -288,7 +290,7 @@ function fixedInteger(fields: JsonObject, key: string, width: number): Uint8Arra
 /** The reference node writes lists from their end, and everybody must. */
 function reversedList(fields: JsonObject, key: string, width: number): Uint8Array {
   const items = listField(fields, key, listCountMax).map((item) => readBytes(item, key, 256 ** width - 1));
-  const parts = items.reverse().map((item) => sized(item, width));
+  const parts = items.reverse().map((item) => withSize(item, width));
   return concatBytes([writeUnsignedFixed(BigInt(items.length), 2), ...parts]);
 }
 

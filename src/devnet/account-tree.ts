@@ -9,7 +9,7 @@
 import { deepHash } from "../arweave/deep-hash.ts";
 import { type Address, idBytes } from "../arweave/id.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
-import { concatBytes, writeUnsigned } from "../lib/bytes.ts";
+import { concatBytes, withSize, writeUnsigned } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import type { Account } from "./accounts.ts";
 
@@ -48,15 +48,11 @@ function nodeHash(leaves: readonly Leaf[], depth: number): Uint8Array {
 /** Address, balance, last transaction, denomination 1, and the permission to mine. */
 function leafHash(address: Uint8Array, { balance, lastTx }: Account): Uint8Array {
   const preimage = concatBytes([
-    sized(address),
-    sized(writeUnsigned(balance)),
-    sized(decodeBase64url(lastTx) ?? new Uint8Array(0)),
-    sized(writeUnsigned(1n)),
+    withSize(address, 1),
+    withSize(writeUnsigned(balance), 1),
+    withSize(decodeBase64url(lastTx) ?? new Uint8Array(0), 1),
+    withSize(writeUnsigned(1n), 1),
     Uint8Array.of(1),
   ]);
   return sha256(preimage);
-}
-
-function sized(bytes: Uint8Array): Uint8Array {
-  return concatBytes([Uint8Array.of(bytes.length), bytes]);
 }

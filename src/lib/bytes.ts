@@ -64,3 +64,12 @@ export function writeUnsignedFixed(value: bigint, size: number): Uint8Array {
   padded.set(bytes, size - bytes.length);
   return padded;
 }
+
+/**
+ * Writes bytes with their size before them.
+ *
+ * @param width - Bytes that the size takes, big-endian; the size must fit.
+ */
+export function withSize(bytes: Uint8Array, width: number): Uint8Array {
+  return concatBytes([writeUnsignedFixed(BigInt(bytes.length), width), bytes]);
+}

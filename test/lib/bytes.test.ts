@@ -10,6 +10,7 @@ import {
   equalBytes,
   readUnsigned,
   utf8Bytes,
+  withSize,
   writeUnsigned,
   writeUnsignedFixed,
 } from "../../src/lib/bytes.ts";
@@ -46,6 +47,13 @@ describe("integers in bytes", () => {
     expect(() => writeUnsigned(-1n)).toThrow("invariant broken");
     expect(writeUnsignedFixed(0n, 0)).toHaveLength(0);
   });
+});
+
+test("bytes stand behind their size, which must fit", () => {
+  expect(withSize(Uint8Array.of(7, 8), 3).toHex()).toBe("0000020708");
+  expect(withSize(new Uint8Array(0), 1).toHex()).toBe("00");
+  expect(withSize(new Uint8Array(255), 1)).toHaveLength(256);
+  expect(() => withSize(new Uint8Array(256), 1)).toThrow("invariant broken");
 });
 
 describe("byte strings", () => {

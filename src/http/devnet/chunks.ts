@@ -8,7 +8,7 @@ import { servedChunkFields } from "../../arweave/chunk.ts";
 import type { Devnet } from "../../devnet/devnet.ts";
 import type { WeaveChunk } from "../../devnet/queries.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
-import { concatBytes, utf8Bytes, writeUnsignedFixed } from "../../lib/bytes.ts";
+import { concatBytes, utf8Bytes, withSize } from "../../lib/bytes.ts";
 import { nodeBytes, nodeEmpty, nodeError, nodeJson } from "./node-answers.ts";
 
 /** Offsets are notes of 32 bytes. */
@@ -50,7 +50,7 @@ function proofOnly({ dataPath, txPath, weaveEnd }: WeaveChunk): Response {
 
 function binaryChunk({ chunk, dataPath, txPath, weaveEnd }: WeaveChunk): Response {
   const packing = utf8Bytes("unpacked");
-  const parts = [sized(chunk, 3), sized(txPath, 3), sized(dataPath, 3), sized(packing, 1)];
+  const parts = [withSize(chunk, 3), withSize(txPath, 3), withSize(dataPath, 3), withSize(packing, 1)];
   const bytes = new Uint8Array(concatBytes(parts));
   return nodeBytes(bytes, "application/octet-stream", { "arweave-absolute-end-offset": `${weaveEnd}` });
 }
@@ -66,8 +66,4 @@ function unconfirmedChunk(devnet: Devnet, id: string, text: string): Response {
     is_stored_long_term: true,
   };
   return nodeJson(JSON.stringify(fields));
-}
-
-function sized(bytes: Uint8Array, width: number): Uint8Array {
-  return concatBytes([writeUnsignedFixed(BigInt(bytes.length), width), bytes]);
 }
