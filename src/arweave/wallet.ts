@@ -4,6 +4,7 @@
  * @module
  */
 import { createPrivateKey, type KeyObject } from "node:crypto";
+import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { concatBytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
@@ -81,9 +82,8 @@ function importRsa(jwk: JsonObject): KeyObject {
   try {
     return createPrivateKey({ key: { ...Object.fromEntries(parts), kty: "RSA", e: "AQAB" }, format: "jwk" });
   } catch (cause) {
-    throw malformed(
-      `the RSA key cannot be used: ${cause instanceof Error ? cause.message : "unknown cause"}`,
-    );
+    const why = cause instanceof Error ? cause.message : String(cause);
+    throw new Failure("malformed_input", { reason: `the RSA key cannot be used: ${why}` }, cause);
   }
 }
 
