@@ -1,5 +1,6 @@
 /**
- * A large bundle from disk to index through the real threads: how fast, and how long the event loop is held up meanwhile.
+ * A large bundle from disk to index through the real threads: how fast, and how long the event loop is held up
+ * meanwhile.
  * @module
  */
 import { mkdtempSync, rmSync } from "node:fs";

@@ -1,8 +1,9 @@
 /**
  * The bearer key of administration. Keys are compared as hashes in constant time, and guessing slows down by address.
  *
- * A wrong key is answered late, and later with each one; while such answers are due to an address, no further key of it is
- * looked at beyond what the waits allow, so that guessing in parallel gains nothing. A right key waits for nothing.
+ * A wrong key is answered late, and later with each one; while such answers are due to an address, no further key of
+ * it is looked at beyond what the waits allow, so that guessing in parallel gains nothing. A right key waits for
+ * nothing.
  * Source: specification part 5; reference/trust.md S2.
  * @module
  */

@@ -3,7 +3,7 @@
  * Source: contract.md §1.
  * @module
  */
-import { Failure, type FailureCode, type FailureRow, failures } from "../failures.ts";
+import { type Failure, type FailureCode, type FailureRow, failures } from "../failures.ts";
 
 export const jsonType = "application/json; charset=utf-8";
 export const textType = "text/plain; charset=utf-8";
@@ -52,11 +52,6 @@ export function codeAnswer(code: FailureCode, headers: HeaderRecord = {}): Respo
   const all = { ...failureHeaders(row), ...headers };
   if (row.message === "") return new Response(null, { status: row.status, headers: all });
   return jsonAnswer(row.message, row.status, all);
-}
-
-/** Whether an error is of one of these rows; of any row when none is named. */
-export function isFailure(error: unknown, ...codes: readonly FailureCode[]): error is Failure {
-  return error instanceof Failure && (codes.length === 0 || codes.includes(error.code));
 }
 
 /** Nobody may keep a failure that can pass: absence, and trouble of ours. */
