@@ -6,7 +6,7 @@
 /** One open object or list: the keys seen so far (none in a list), and where in it the scan stands. */
 type Level = { readonly keys: Set<string> | undefined; step: string | number };
 
-const tokenPattern = /("(?:[^"\\]|\\.)*")(\s*:)?|[{}[\],]/g;
+const tokenPattern = /("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?|[{}[\],]/g;
 
 /**
  * Finds the first key that stands twice in one object.
