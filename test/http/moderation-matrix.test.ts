@@ -8,6 +8,9 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Elysia } from "elysia";
 import { textAnswer } from "../../src/http/answers.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
@@ -24,11 +27,27 @@ const message = '"Blocked by this gateway\'s content policy"';
 let stack: Stack;
 let world: World;
 
+const folder = mkdtempSync(join(tmpdir(), "cairn-names-"));
+const namesFile = join(folder, "names.json");
+
 beforeAll(async () => {
-  stack = await openStack({ ADMIN_API_KEY: key, ARNS_ROOT_HOST: root });
+  writeFileSync(namesFile, "{}");
+  stack = await openStack({ ADMIN_API_KEY: key, ARNS_ROOT_HOST: root, NAMES_FILE: namesFile });
   world = await makeWorld(stack);
+  const pieces = [...world.pieces.values()].map((piece) => [nameOf(piece), piece.id]);
+  writeFileSync(namesFile, JSON.stringify({ site: world.manifest.id, ...Object.fromEntries(pieces) }));
+  const isRead = async () => (await ask(get("/svc/resolver/site", 200))).status === 200;
+  for (let tries = 0; tries < 500 && !(await isRead()); tries++) await Bun.sleep(10);
 }, 60_000);
-afterAll(() => stack.close());
+afterAll(async () => {
+  await stack.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** The name that stands for a piece. */
+function nameOf({ name }: Piece): string {
+  return name.replaceAll(" ", "-");
+}
 
 /** One request, and its status while nothing is refused. */
 type Probe = Readonly<{ head: string; host?: string; status: number }>;
@@ -141,7 +160,9 @@ const routes: Readonly<Record<string, Route>> = {
       ...paths.flatMap((path) => [
         ...contentProbes(`/${world.manifest.id}/${path}`, touched),
         ...fewProbes(`/${path}`, touched, manifestHome),
+        ...fewProbes(`/${path}`, touched, `site.${root}`),
       ]),
+      ...(isFolder ? [] : fewProbes("/", touched, `${nameOf(touched.piece)}.${root}`)),
     ];
   },
   "/tx/:id": records("tx"),
@@ -301,9 +322,37 @@ describe("the matrix", () => {
   );
 });
 
+describe("a name that is refused", () => {
+  test("leads nowhere, nor does what stands before it, and leads there again when it is taken back", async () => {
+    const hosts = [`site.${root}`, `docs_site.${root}`];
+    const paths = ["/", "/secret", "/nothing", "/svc/admin/debug"];
+    const probes = [
+      ...hosts.flatMap((host) => paths.flatMap((path) => withHead(get(path, 0, "", host)))),
+      ...hosts.flatMap((host) => withHead(get("/secret", 0, "\r\nRange: bytes=0-9", host))),
+      ...hosts.flatMap((host) => withHead(get("/secret", 0, "\r\nIf-None-Match: *", host))),
+      ...["/svc", "/ar-io"].flatMap((prefix) => withHead(get(`${prefix}/resolver/SITE`, 0))),
+    ];
+    const statuses = () => Promise.all(probes.map(async (probe) => (await ask(probe)).status));
+    const open = await statuses();
+    expect(open).toContain(200);
+    expect(open).not.toContain(451);
+    await put("block-name", { name: "Site" });
+    const refused = probes.map(() => 451);
+    expect(await statuses()).toEqual(refused);
+    await stack.restart();
+    await stack.settled();
+    expect(await statuses()).toEqual(refused);
+    // The content is not refused, only that name for it.
+    expect((await ask(get(`/${world.manifest.id}/secret`, 200))).status).toBe(200);
+    await put("unblock-name", { name: "sitE" });
+    expect(await statuses()).toEqual(open);
+  }, 30_000);
+});
+
 /** Whether a probe asks for what nobody has read: it stays so until it is refused. */
 function isLate(head: string, host = ""): boolean {
   const late = [...world.pieces.values()].filter(({ name }) => name.startsWith("late"));
+  if (late.some((piece) => host === `${nameOf(piece)}.${root}`)) return true;
   return late.some(
     ({ id }) => head.includes(id) || head.includes(id.slice(1)) || host.startsWith(sandboxLabel(id)),
   );
