@@ -19,7 +19,8 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { extentCallBytesMax } from "../store/extent-read.ts";
-import type { Extents, RootSpec } from "../store/extents.ts";
+import type { Extents } from "../store/extents.ts";
+import type { RootSpec } from "../store/root-spec.ts";
 import type { IndexReader } from "../store/index-reader.ts";
 import { createGate, type Refusals } from "./blocked.ts";
 import { type Bodies, createBodies } from "./bodies.ts";
@@ -83,6 +84,8 @@ export type ContentParts = Readonly<{
   rootQueries: RootQueries;
   /** Run in threads. */
   checks: ContentChecks;
+  /** Longest that an id which the index does not have is looked for elsewhere. Milliseconds; 10 s unless told. */
+  findMsMax?: number;
 }>;
 
 /** Hashes of what gateways gave, which is not kept, are remembered for as long as its description is. Milliseconds. */
@@ -144,6 +147,7 @@ function openElsewhere(parts: ContentParts, bodies: Bodies, fill: Fill): Elsewhe
     queries: parts.rootQueries,
     items,
     fill,
+    findMsMax: parts.findMsMax,
   });
 }
 

@@ -16,7 +16,7 @@ import type { RootQueries } from "../chain/root-queries.ts";
 import { Failure } from "../failures.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, timeout, withDeadline } from "../lib/stop.ts";
-import type { RootSpec } from "../store/extents.ts";
+import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
 import type { Fill } from "./fill.ts";
 import type { FoundItem, ItemFinder } from "./find-item.ts";
@@ -57,6 +57,8 @@ export type ElsewhereParts = Readonly<{
   queries: RootQueries;
   items: ItemFinder;
   fill: Pick<Fill, "keep">;
+  /** Longest that an id is looked for, over all sources. Milliseconds; {@link findMsMaxDefault} unless told. */
+  findMsMax?: number | undefined;
 }>;
 
 /** How long an id stays unknown. Source: contract.md §1. */
@@ -72,8 +74,8 @@ const foundMs = 60_000;
 const itemFoundMs = 600_000;
 const foundMax = 10_000;
 
-/** Longest that an id is looked for, over all sources. Milliseconds. Source: issue "On-demand items". */
-const findMsMax = 10_000;
+/** Source: issue "On-demand items". Milliseconds. */
+const findMsMaxDefault = 10_000;
 
 /** A stage that takes longer than this is joined by the next. Milliseconds. */
 const stageMs = 1_500;
@@ -90,6 +92,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   const known = new LRUCache<Id, Found>({ max: foundMax, ttl: foundMs });
   const flights = createSingleFlight<Found>();
   const stages = createStages(parts);
+  const findMsMax = parts.findMsMax ?? findMsMaxDefault;
 
   async function ask(id: Id, clue: Clue | undefined, signal: AbortSignal): Promise<Found> {
     const isUnknown = unknown.has(id);
@@ -97,7 +100,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
       ...(clue === undefined ? [] : [stages.asTold(id, clue)]),
       ...(isUnknown ? [] : stages.of(id)),
     ];
-    const { found, others } = await askStages(own, id, signal);
+    const { found, others } = await askStages(own, id, findMsMax, signal);
     if (found !== undefined) return remember(id, found);
     for (const answer of others) if (answer.kind === "trouble") throw failureOf(answer, { id });
     // A pending transaction's data cannot be had yet; that it is unknown will not hold for long.
@@ -188,7 +191,12 @@ function itemFound(answer: NodeAnswer<FoundItem>): NodeAnswer<Found> {
 type Asked = Readonly<{ found: Found | undefined; others: readonly NodeAnswer<Found>[] }>;
 
 /** Goes from stage to stage until one finds something provable; a gateway's word is taken when nothing better comes soon. */
-async function askStages(stages: readonly Stage[], id: Id, signal: AbortSignal): Promise<Asked> {
+async function askStages(
+  stages: readonly Stage[],
+  id: Id,
+  findMsMax: number,
+  signal: AbortSignal,
+): Promise<Asked> {
   const soon = linkedController(signal);
   let word: Found | undefined;
   let timer: Timer | undefined;

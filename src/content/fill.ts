@@ -11,7 +11,8 @@ import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, withDeadline } from "../lib/stop.ts";
 import { extentCallBytesMax } from "../store/extent-read.ts";
-import type { Extents, RootSpec } from "../store/extents.ts";
+import type { Extents } from "../store/extents.ts";
+import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies } from "./bodies.ts";
 
 /** Checked bytes `[start, start + bytes.length)` of a root, and whether they were stored. */

@@ -5,7 +5,7 @@
  */
 import type { Id } from "../arweave/id.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import type { RootSpec } from "../store/extents.ts";
+import type { RootSpec } from "../store/root-spec.ts";
 
 /** An id's content, found but not yet read. Spans are bytes of the content, half-open, and lie within it. */
 export type OpenContent = Readonly<{

@@ -7,7 +7,7 @@ import { afterEach, expect, test } from "bun:test";
 import { readFileSync, renameSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
 import { Failure } from "../../src/failures.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
-import type { RootSpec } from "../../src/store/extents.ts";
+import type { RootSpec } from "../../src/store/root-spec.ts";
 import type { DataNode, MadeData } from "../chain/data-node.ts";
 import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import { buildRebasedTree } from "../support/rebased-tree.ts";

@@ -15,7 +15,8 @@ import { openRootQueries } from "../../src/chain/root-queries.ts";
 import { type GatewayContentStore, openContent } from "../../src/content/content.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { type Extents, openExtents, type RootSpec } from "../../src/store/extents.ts";
+import { type Extents, openExtents } from "../../src/store/extents.ts";
+import type { RootSpec } from "../../src/store/root-spec.ts";
 import type { ItemSpan } from "../../src/store/index-reader.ts";
 import type { Located, PageBlock } from "../../src/store/rows.ts";
 import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";
@@ -45,6 +46,7 @@ export type RigOptions = Readonly<{
   index?: Map<Id, Located>;
   /** CDB64 files, by path or URL. */
   rootFiles?: readonly string[];
+  findMsMax?: number;
   /** Blocks that were followed. */
   blockAt?: (at: number | BlockHash) => PageBlock | undefined;
 }>;
@@ -94,6 +96,7 @@ export function openRig(options: RigOptions): Rig {
     gateways,
     rootFiles,
     rootQueries,
+    ...(options.findMsMax === undefined ? {} : { findMsMax: options.findMsMax }),
     checks: {
       transaction: async (id, text) => {
         const [checked] = checkTransactions({ transactions: [{ id, text }] });

@@ -1,0 +1,736 @@
+/**
+ * Data items that the index does not have, on a real chain: found by whatever tells where they lie, checked, served as slices
+ * of their root's data; not found only when everyone says so; never other bytes under an item's id.
+ * @module
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Id, idBytes } from "../../src/arweave/id.ts";
+import type { Clue } from "../../src/chain/clue.ts";
+import type { OpenContent } from "../../src/content/open-content.ts";
+import { Failure } from "../../src/failures.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+import { madeId } from "../chain/data-node.ts";
+import { type Fault, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { type Packable, writeRootIndex } from "../support/cdb64.ts";
+import { signers } from "../support/signers.ts";
+import { forgedItem, type MadeItem, makeItem, makeNested } from "./bundles.ts";
+import {
+  type FakeGateway,
+  type ItemWorld,
+  openFakeGateway,
+  openItemWorld,
+  type PostedBundle,
+  rootHeaders,
+} from "./item-world.ts";
+import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions, seeded } from "./rig.ts";
+
+const mebibyte = 2 ** 20;
+const none = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), "cairn-items-"));
+const closers: (() => Promise<unknown>)[] = [];
+
+/** On a busy machine an answer takes its time; where nothing answers, a test waits for less. */
+const patient = { firstByteMs: 8_000, stallMs: 8_000, totalMs: 20_000 };
+const impatient = { firstByteMs: 800, stallMs: 800, totalMs: 4_000 };
+const timeoutsFor = ({ kind }: Fault) => (kind === "hang" ? impatient : patient);
+
+/** What every test reads; none changes it. */
+let world: ItemWorld;
+let bundle: PostedBundle;
+const direct = makeItem(3_000);
+const nestedOnce = makeItem(40_000);
+const nestedDeep = makeItem(700);
+const empty = makeItem(0);
+const outer = makeNested([makeItem(5), nestedOnce]);
+const deep3 = makeNested([nestedDeep]);
+const deep2 = makeNested([makeItem(9), deep3]);
+const deep1 = makeNested([deep2, makeItem(9)]);
+const ofAllTypes = signers.map((signer) => makeItem(500, [], signer));
+const kinds: readonly (readonly [string, MadeItem])[] = [
+  ["directly in the transaction", direct],
+  ["without payload", empty],
+  ["in a nested bundle", nestedOnce],
+  ["in four bundles", nestedDeep],
+];
+
+beforeAll(async () => {
+  world = await openItemWorld();
+  bundle = await world.postBundle([makeItem(100), direct, outer, deep1, empty, ...ofAllTypes, makeItem(50)]);
+});
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+  world.node.setFault(() => undefined);
+  world.node.requests.length = 0;
+});
+afterAll(async () => {
+  await world.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function rigOf(options: Partial<RigOptions> = {}): Rig {
+  const rig = openRig({ nodeUrls: [world.node.url], timeouts: patient, ...options });
+  closers.push(rig.close);
+  return rig;
+}
+
+async function gatewayOf(): Promise<FakeGateway> {
+  const gateway = await openFakeGateway();
+  closers.push(gateway.stop);
+  return gateway;
+}
+
+/** A file on this machine; its name is new each time. */
+function fileOf(...records: (readonly [Id, Readonly<Record<string, Packable>>])[]): string {
+  const path = join(folder, `${Bun.randomUUIDv7()}.cdb`);
+  writeFileSync(path, writeRootIndex(records));
+  return path;
+}
+
+/** The same by ranges from a server. */
+async function fileServerOf(bytes: Uint8Array): Promise<FaultServer> {
+  const server = await openFaultServer(({ headers }) => {
+    const range = /^bytes=(\d+)-(\d+)$/.exec(headers.get("range") ?? "");
+    if (range === null) return { status: 200, body: bytes };
+    const [start, end] = [Number(range[1]), Math.min(bytes.length, Number(range[2]) + 1)];
+    const contentRange = `bytes ${start}-${end - 1}/${bytes.length}`;
+    return { status: 206, headers: { "content-range": contentRange }, body: bytes.subarray(start, end) };
+  });
+  closers.push(server.stop);
+  return server;
+}
+
+async function outcomeOf(work: Promise<OpenContent>): Promise<OpenContent | string> {
+  return await work.catch((error: unknown) => (error instanceof Failure ? error.code : String(error)));
+}
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  return await work.then(
+    () => "no failure",
+    (error: unknown) => (error instanceof Failure ? error.code : String(error)),
+  );
+}
+
+const wholeOf = (opened: OpenContent) => joined(opened.read({ start: 0, end: opened.size }, none));
+
+/** Everything that tells where an item lies: what to add to a rig, and what to ask with. */
+type Teller = (id: Id) => Promise<Readonly<{ options?: Partial<RigOptions>; clue?: Clue }>>;
+
+const chainOf = (id: Id) => [bundle.rootId, ...bundle.place(id).parents];
+const tellers: readonly (readonly [string, Teller])[] = [
+  [
+    "a client with root and offset",
+    async (id) => ({
+      clue: { rootId: bundle.rootId, path: [], itemOffset: bundle.place(id).itemOffset },
+    }),
+  ],
+  [
+    "a client with root and path",
+    async (id) => ({
+      clue: { rootId: bundle.rootId, path: bundle.place(id).parents, itemOffset: undefined },
+    }),
+  ],
+  [
+    "a client with the root alone",
+    async () => ({ clue: { rootId: bundle.rootId, path: [], itemOffset: undefined } }),
+  ],
+  [
+    "a gateway's headers",
+    async (id) => {
+      const gateway = await gatewayOf();
+      const place = bundle.place(id);
+      gateway.raw.set(id, { headers: rootHeaders(bundle.rootId, place), body: place.payload });
+      return { options: { gatewayUrls: [gateway.url] } };
+    },
+  ],
+  [
+    "gateways' queries",
+    async (id) => {
+      const gateway = await gatewayOf();
+      const chain = [...chainOf(id), id];
+      for (const [index, each] of chain.entries()) gateway.parents.set(each, chain[index - 1] ?? null);
+      return { options: { gatewayUrls: [gateway.url] } };
+    },
+  ],
+  ["a file: root", async (id) => ({ options: { rootFiles: [fileOf([id, { r: idBytes(bundle.rootId) }])] } })],
+  [
+    "a file: root and offsets",
+    async (id) => {
+      const { itemOffset, headerSize } = bundle.place(id);
+      const value = { r: idBytes(bundle.rootId), i: itemOffset, d: itemOffset + headerSize };
+      return { options: { rootFiles: [fileOf([madeId(1), {}], [id, value])] } };
+    },
+  ],
+  [
+    "a file: path",
+    async (id) => ({ options: { rootFiles: [fileOf([id, { p: chainOf(id).map(idBytes) }])] } }),
+  ],
+  [
+    "a file by ranges: path and offsets",
+    async (id) => {
+      const { itemOffset, headerSize } = bundle.place(id);
+      const value = { p: chainOf(id).map(idBytes), i: itemOffset, d: itemOffset + headerSize };
+      const server = await fileServerOf(writeRootIndex([[id, value]]));
+      return { options: { rootFiles: [`${server.url}/index.cdb`] } };
+    },
+  ],
+];
+
+describe("an item is found", () => {
+  for (const [where, item] of kinds)
+    test.each(tellers)(`${where}, by %s`, async (_name, teller) => {
+      const { options, clue } = await teller(item.id);
+      const rig = rigOf(options);
+      const opened = await rig.content.open(item.id, none, clue);
+      const place = bundle.place(item.id);
+      expect(opened).toMatchObject({
+        size: item.payload.length,
+        verified: true,
+        stable: false,
+        trusted: true,
+        contentType: "text/plain",
+        dataOffset: place.itemOffset + place.headerSize,
+        found: {
+          itemOffset: place.itemOffset,
+          headerSize: place.headerSize,
+          parentStart: place.parentStart,
+        },
+      });
+      expect(opened.root?.id).toBe(bundle.rootId);
+      expect(isSame(opened.digest, sha256(item.payload))).toBe(true);
+      expect(isSame(await wholeOf(opened), item.payload)).toBe(true);
+      const asked = world.node.requests.length;
+      expect(isSame(await wholeOf(await rig.content.open(item.id, none, clue)), item.payload)).toBe(true);
+      expect(world.node.requests.length).toBe(asked); // it is remembered, and its bytes are here
+    });
+
+  test("whatever its signature's type", async () => {
+    const rig = rigOf();
+    const clue = { rootId: bundle.rootId, path: [], itemOffset: undefined };
+    for (const item of ofAllTypes) {
+      const opened = await rig.content.open(item.id, none, clue);
+      expect([opened.verified, isSame(await wholeOf(opened), item.payload)]).toEqual([true, true]);
+    }
+    expect(world.node.requests.filter((line) => line === `GET /tx/${bundle.rootId}`)).toHaveLength(1);
+  });
+
+  test("once for 200 who ask at the same time", async () => {
+    const rig = rigOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
+    const all = await Promise.all(Array.from({ length: 200 }, () => rig.content.open(direct.id, none)));
+    for (const opened of all) expect(opened.verified).toBe(true);
+    const count = (path: string) => world.node.requests.filter((line) => line === `GET ${path}`).length;
+    expect([count(`/tx/${direct.id}`), count(`/tx/${bundle.rootId}`)]).toEqual([1, 1]);
+    expect(world.chunkRequests()).toBe(1);
+  });
+
+  test("verified where its root is in the index, stable as the root is, and its weave offset not asked for", async () => {
+    const known = rigOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
+    const first = await known.content.open(direct.id, none);
+    const root = first.root;
+    if (root === undefined) throw new Error("its root is known");
+    const rig = rigOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
+    const place = await fetch(`${world.node.url}/tx/${bundle.rootId}/offset`);
+    const { offset, size } = (await place.json()) as { offset: string; size: string };
+    const weaveStart = BigInt(offset) - BigInt(size);
+    rig.index.set(bundle.rootId, locatedOf(bundle.rootId, { ...root, weaveStart }));
+    world.node.requests.length = 0;
+    expect(await rig.content.open(direct.id, none)).toMatchObject({ verified: true, stable: true });
+    const asked = world.node.requests.filter((line) => !line.startsWith("GET /chunk/"));
+    expect(asked).toEqual([`GET /tx/${direct.id}`]);
+  });
+});
+
+describe("an item's root", () => {
+  const clue = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
+  const unplaced: readonly (readonly [
+    string,
+    (rig: Partial<RigOptions>) => Partial<RigOptions>,
+    Fault | null,
+  ])[] = [
+    ["whose status nobody tells", (options) => options, { kind: "answer", answer: { status: 404 } }],
+    ["whose status is trouble", (options) => options, { kind: "reset" }],
+    [
+      "at a height where another block was followed",
+      (options) => ({
+        ...options,
+        blockAt: () => ({ height: 1, hash: "x".repeat(64) as never, timestamp: 1, previous: "" }),
+      }),
+      null,
+    ],
+  ];
+  test.each(unplaced)("%s leaves its items unverified, and served", async (_name, change, fault) => {
+    world.node.setFault(({ path }) => (path.endsWith("/status") ? (fault ?? undefined) : undefined));
+    const rig = rigOf(change({}));
+    const opened = await rig.content.open(direct.id, none, clue());
+    expect(opened).toMatchObject({ verified: false, trusted: true });
+    expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
+  });
+
+  test("is accepted in its block only: not in one that does not name it, nor in one that was altered", async () => {
+    const status = await (await fetch(`${world.node.url}/tx/${bundle.rootId}/status`)).json();
+    const text = await (await fetch(`${world.node.url}/block/hash/${status.block_indep_hash}`)).text();
+    const other = await (await fetch(`${world.node.url}/block/height/0`)).text();
+    const blocks = [
+      other,
+      text.replace(/"reward":"\d/, '"reward":"7'),
+      text.replace(bundle.rootId, direct.id),
+    ];
+    for (const body of blocks) {
+      world.node.setFault(({ path }) =>
+        path.startsWith("/block/") ? { kind: "answer", answer: { status: 200, body } } : undefined,
+      );
+      const opened = await rigOf().content.open(direct.id, none, clue());
+      expect(opened.verified).toBe(false);
+    }
+    world.node.setFault(() => undefined);
+    expect((await rigOf().content.open(direct.id, none, clue())).verified).toBe(true);
+  });
+});
+
+describe("a large item", () => {
+  const big = makeItem(3 * mebibyte + 777);
+  const forged = forgedItem(makeItem(2 * mebibyte));
+  let large: PostedBundle;
+  let fake: PostedBundle;
+  beforeAll(async () => {
+    large = await world.postBundle([makeItem(10), big]);
+    fake = await world.postBundle([forged, makeItem(10)]);
+  });
+
+  test("is found by its header: a range fetches the chunks that it touches, and is not called verified", async () => {
+    const rig = rigOf({ rootFiles: [fileOf([big.id, { r: idBytes(large.rootId) }])] });
+    const opened = await rig.content.open(big.id, none);
+    expect(opened).toMatchObject({
+      verified: false,
+      trusted: true,
+      digest: undefined,
+      size: big.payload.length,
+    });
+    expect(world.chunkRequests()).toBe(1);
+    const span = { start: 2 * mebibyte, end: 2 * mebibyte + 1_000 };
+    const bytes = await opened.bytes(span, none);
+    expect(isSame(bytes, big.payload.subarray(span.start, span.end))).toBe(true);
+    expect(world.chunkRequests()).toBeLessThanOrEqual(2);
+    expect((await rig.content.open(big.id, none)).verified).toBe(false);
+  });
+
+  const readings: readonly (readonly [string, (opened: OpenContent, size: number) => Promise<unknown>])[] = [
+    ["streamed", (opened) => wholeOf(opened)],
+    ["taken at once", (opened, size) => opened.bytes({ start: 0, end: size }, none)],
+    [
+      "sent as a file",
+      async (opened, size) => {
+        await opened.bytes({ start: 0, end: size - 1 }, none);
+        await opened.bytes({ start: size - 1, end: size }, none);
+        return await opened.file({ start: 0, end: size }, none);
+      },
+    ],
+  ];
+  test.each(readings)("is verified, and its hash known, after it was %s whole", async (_name, readAll) => {
+    const rig = rigOf({ rootFiles: [fileOf([big.id, { r: idBytes(large.rootId) }])] });
+    const opened = await rig.content.open(big.id, none);
+    expect(opened.verified).toBe(false);
+    await readAll(opened, opened.size);
+    const again = await rig.content.open(big.id, none);
+    expect(again.verified).toBe(true);
+    expect(isSame(again.digest, sha256(big.payload))).toBe(true);
+    expect(isSame(await wholeOf(again), big.payload)).toBe(true);
+  });
+
+  test.each(readings)(
+    "whose payload is not its own breaks off where it was %s, and is not found there again",
+    async (_name, readAll) => {
+      const rig = rigOf({ rootFiles: [fileOf([forged.id, { r: idBytes(fake.rootId) }])] });
+      const opened = await rig.content.open(forged.id, none);
+      expect(opened.verified).toBe(false);
+      expect(await codeOf(readAll(opened, opened.size))).toBe("source_failed");
+      expect(await codeOf(rig.content.open(forged.id, none))).toBe("source_failed");
+    },
+  );
+
+  test("never ends whole where its payload is not its own: the last piece stays here", async () => {
+    const rig = rigOf({ rootFiles: [fileOf([forged.id, { r: idBytes(fake.rootId) }])] });
+    const opened = await rig.content.open(forged.id, none);
+    let got = 0;
+    const reading = async () => {
+      for await (const piece of opened.read({ start: 0, end: opened.size }, none)) got += piece.length;
+    };
+    expect(await codeOf(reading())).toBe("source_failed");
+    expect(got).toBeLessThan(opened.size);
+  });
+
+  test("is checked whole where anyone says where it lies: a stranger cannot put other bytes under its id", async () => {
+    const honest = { rootId: large.rootId, path: [], itemOffset: undefined };
+    const opened = await rigOf().content.open(big.id, none, honest);
+    expect(opened.verified).toBe(true);
+    expect(isSame(opened.digest, sha256(big.payload))).toBe(true);
+    const lying = { rootId: fake.rootId, path: [], itemOffset: undefined };
+    expect(await codeOf(rigOf().content.open(forged.id, none, lying))).toBe("not_found");
+  });
+
+  test("of more than 16 MiB is not looked for where anyone says that it is", async () => {
+    const huge = makeItem(16 * mebibyte);
+    const posted = await world.postBundle([huge]);
+    const clue = { rootId: posted.rootId, path: [], itemOffset: undefined };
+    expect(await codeOf(rigOf().content.open(huge.id, none, clue))).toBe("not_found");
+    const rig = rigOf({ rootFiles: [fileOf([huge.id, { r: idBytes(posted.rootId) }])] });
+    expect((await rig.content.open(huge.id, none)).size).toBe(16 * mebibyte);
+  });
+});
+
+describe("who says what is not so", () => {
+  const small = makeItem(2_000);
+  const forged = forgedItem(small);
+  const decoy = makeNested([makeItem(1_000)]);
+  let fake: PostedBundle;
+  let honest: PostedBundle;
+  let plainId: Id;
+  beforeAll(async () => {
+    honest = await world.postBundle([makeItem(7), makeNested([small]), decoy]);
+    fake = await world.postBundle([forged]);
+    plainId = await world.postData(small.bytes, [{ name: "Content-Type", value: "text/plain" }]);
+  });
+
+  const lies: readonly (readonly [string, () => Clue, "wrong" | "trouble"])[] = [
+    ["that it lies in what is no bundle", () => clueTo(plainId), "wrong"],
+    ["that it lies in a bundle where it does not", () => clueTo(bundle.rootId), "wrong"],
+    ["that it lies at another byte", () => ({ ...clueTo(honest.rootId), itemOffset: decoyByte() }), "wrong"],
+    ["that it lies in another bundle", () => ({ ...clueTo(honest.rootId), path: [decoy.id] }), "wrong"],
+    ["where something else stands under its name", () => clueTo(fake.rootId), "wrong"],
+    ["that it lies in what is nowhere", () => clueTo(madeId(77)), "trouble"],
+    ["that it lies in a data item", () => clueTo(direct.id), "trouble"],
+  ];
+
+  const decoyByte = () => honest.place(decoy.id).itemOffset + 500;
+
+  function clueTo(rootId: Id): Clue {
+    return { rootId, path: [], itemOffset: undefined };
+  }
+
+  test.each(lies)(
+    "%s: a gateway is asked less, and another one's word is taken; alone it makes trouble, not an absence",
+    async (_name, lie, blame) => {
+      const [liar, other] = [await gatewayOf(), await gatewayOf()];
+      const { rootId, path, itemOffset } = lie();
+      const headers: Record<string, string> = { "x-ar-io-root-transaction-id": rootId };
+      if (path.length > 0) headers["x-ar-io-root-path"] = path.join(",");
+      if (itemOffset !== undefined) headers["x-ar-io-root-data-item-offset"] = String(itemOffset);
+      liar.raw.set(small.id, { headers, body: forged.payload });
+      const place = honest.place(small.id);
+      other.raw.set(small.id, { headers: rootHeaders(honest.rootId, place), body: small.payload });
+
+      const alone = rigOf({ gatewayUrls: [liar.url] });
+      const outcome = await outcomeOf(alone.content.open(small.id, none));
+      // What cannot be looked into is left to the gateway's word; what is untrue is not.
+      if (blame === "wrong") expect(outcome).toBe("source_failed");
+      else expect(outcome).toMatchObject({ verified: false, root: undefined });
+
+      if (blame !== "wrong") return;
+      const both = rigOf({ gatewayUrls: [liar.url, other.url] });
+      let asked = 0;
+      while (!liar.requests.some((line) => line.startsWith("HEAD")) || asked < 2) {
+        both.content.forget(small.id);
+        const opened = await both.content.open(small.id, none);
+        expect(isSame(await wholeOf(opened), small.payload)).toBe(true);
+        expect(opened.verified).toBe(true);
+        asked += 1;
+        if (asked > 50) break;
+      }
+      const standing = both.gateways.standing();
+      expect(standing.find(({ url }) => url === other.url)?.wrongs).toBe(0);
+      expect(alone.gateways.standing()[0]?.wrongs).toBe(1);
+      expect(alone.gateways.standing()[0]?.restsUntil ?? 0).toBeGreaterThan(Date.now() + 60_000);
+    },
+  );
+
+  test.each(lies)("%s: a file is passed over, and the next one is looked into", async (_name, lie) => {
+    const { rootId, path, itemOffset } = lie();
+    const value: Record<string, Packable> =
+      path.length > 0 ? { p: [rootId, ...path].map(idBytes) } : { r: idBytes(rootId) };
+    if (itemOffset !== undefined) value["i"] = itemOffset;
+    const bad = fileOf([small.id, value]);
+    const good = fileOf([small.id, { r: idBytes(honest.rootId) }]);
+    for (const rootFiles of [
+      [bad, good],
+      [good, bad],
+    ])
+      expect((await rigOf({ rootFiles }).content.open(small.id, none)).verified).toBe(true);
+    expect(await codeOf(rigOf({ rootFiles: [bad] }).content.open(small.id, none))).toBe("source_failed");
+  });
+
+  test.each(lies)("%s: a client gets nothing by it, and spoils nothing for others", async (_name, lie) => {
+    const rig = rigOf({ rootFiles: [fileOf([small.id, { r: idBytes(honest.rootId) }])] });
+    const [told, untold] = await Promise.all([
+      rig.content.open(small.id, none, lie()),
+      rig.content.open(small.id, none),
+    ]);
+    for (const opened of [told, untold]) expect(isSame(await wholeOf(opened), small.payload)).toBe(true);
+    const alone = rigOf();
+    expect(await codeOf(alone.content.open(small.id, none, lie()))).toBeOneOf(["not_found", "source_failed"]);
+    expect(await codeOf(alone.content.open(small.id, none))).toBe("not_found");
+    expect((await alone.content.open(small.id, none, clueTo(honest.rootId))).verified).toBe(true);
+  });
+
+  test("queries that go in circles, too deep, or elsewhere make trouble", async () => {
+    const [one, two] = [madeId(1), madeId(2)];
+    const chains: readonly (readonly [string, readonly (readonly [Id, Id | null])[]])[] = [
+      ["itself", [[small.id, small.id]]],
+      [
+        "a circle",
+        [
+          [small.id, one],
+          [one, two],
+          [two, one],
+        ],
+      ],
+      ["five bundles", [1, 2, 3, 4, 5].map((n) => [n === 1 ? small.id : madeId(n), madeId(n + 1)] as const)],
+      [
+        "a transaction that is nowhere",
+        [
+          [small.id, one],
+          [one, null],
+        ],
+      ],
+      ["a bundle that is not known further", [[small.id, one]]],
+    ];
+    for (const [name, parents] of chains) {
+      const gateway = await gatewayOf();
+      for (const [id, parent] of parents) gateway.parents.set(id, parent);
+      const rig = rigOf({ gatewayUrls: [gateway.url] });
+      expect([name, await codeOf(rig.content.open(small.id, none))]).toEqual([name, "source_failed"]);
+      expect(gateway.requests.filter((line) => line === "POST /graphql").length).toBeLessThanOrEqual(5);
+    }
+  });
+
+  const badFiles: readonly (readonly [string, () => Uint8Array])[] = [
+    ["is empty", () => new Uint8Array(0)],
+    ["is cut in its head", () => writeRootIndex([]).subarray(0, 4_000)],
+    ["has a value of another shape", () => writeRootIndex([[small.id, { x: 1 }]])],
+    ["has a root of 31 bytes", () => writeRootIndex([[small.id, { r: new Uint8Array(31) }]])],
+    ["has a path of eleven", () => writeRootIndex([[small.id, { p: Array(11).fill(new Uint8Array(32)) }]])],
+    ["has an empty path", () => writeRootIndex([[small.id, { p: [] }]])],
+    ["has an offset that is a text", () => writeRootIndex([[small.id, { r: new Uint8Array(32), i: "1" }]])],
+    ["is random", () => crypto.getRandomValues(new Uint8Array(8_192))],
+  ];
+  test.each(badFiles)("a file that %s makes trouble, here and by ranges", async (name, make) => {
+    const path = join(folder, `${Bun.randomUUIDv7()}.cdb`);
+    writeFileSync(path, make());
+    const server = await fileServerOf(make());
+    for (const source of [path, `${server.url}/x.cdb`]) {
+      const code = await codeOf(rigOf({ rootFiles: [source] }).content.open(small.id, none));
+      // Random tables may be well-formed and without the key's slot; nothing is found there in any case.
+      expect(code).toBeOneOf(name === "is random" ? ["source_failed", "not_found"] : ["source_failed"]);
+    }
+    const missing = rigOf({ rootFiles: [join(folder, "nowhere.cdb")] });
+    expect(await codeOf(missing.content.open(small.id, none))).toBe("source_failed");
+  });
+
+  test("a file that is replaced is read anew", async () => {
+    const path = fileOf([madeId(3), { r: idBytes(honest.rootId) }]);
+    const rig = rigOf({ rootFiles: [path] });
+    expect(await codeOf(rig.content.open(small.id, none))).toBe("not_found");
+    writeFileSync(
+      path,
+      writeRootIndex([
+        [small.id, { r: idBytes(honest.rootId) }],
+        [madeId(4), { x: 1 }],
+      ]),
+    );
+    rig.content.forget(small.id);
+    expect((await rig.content.open(small.id, none)).verified).toBe(true);
+  });
+});
+
+describe("trouble", () => {
+  const faults: readonly (readonly [string, Fault])[] = [
+    ["the connection is reset", { kind: "reset" }],
+    ["nothing is answered", { kind: "hang", at: "headers" }],
+    ["the connection ends before the headers", { kind: "cut", at: "headers" }],
+    ["the body stops at its first byte", { kind: "hang", at: 0 }],
+    ["the body ends in the middle", { kind: "cut", at: 5 }],
+    ["the announced length is too great", { kind: "length", by: 1 }],
+    ["the body is cut short", { kind: "shorter", bytes: 10 }],
+    ["a bit is wrong", { kind: "flip", at: 700 }],
+    ["the body is HTML", { kind: "answer", answer: { status: 200, body: "<html>Sorry</html>" } }],
+    ["the status is 429", { kind: "answer", answer: { status: 429 } }],
+    ["the status is 500", { kind: "answer", answer: { status: 500 } }],
+    ["the status is 503", { kind: "answer", answer: { status: 503 } }],
+    ["it leads elsewhere", { kind: "answer", answer: { status: 302, headers: { location: "/" } } }],
+  ];
+  const few = faults.filter(([, { kind }]) => ["reset", "hang", "shorter", "flip"].includes(kind));
+  const parts: readonly (readonly [string, (path: string) => boolean, typeof faults])[] = [
+    ["the transaction", (path) => path === `/tx/${bundle.rootId}`, faults],
+    ["its offset", (path) => path.endsWith("/offset"), few.slice(0, 3)],
+    ["its chunks", (path) => path.startsWith("/chunk/"), faults],
+    ["everything", () => true, few],
+  ];
+  for (const [what, isIt, some] of parts)
+    test.each(some)(`with ${what}, where %s, is told as such, and passes`, async (_name, fault) => {
+      const rootFiles = [fileOf([direct.id, { r: idBytes(bundle.rootId) }])];
+      const rig = rigOf({ rootFiles, timeouts: timeoutsFor(fault) });
+      world.node.setFault(({ path }) => (isIt(path) ? fault : undefined));
+      expect(await codeOf(rig.content.open(direct.id, none))).toBeOneOf(["source_failed", "source_timeout"]);
+      expect(rig.extents.figures().bytes).toBe(0);
+      world.node.setFault(() => undefined);
+      const opened = await rig.content.open(direct.id, none);
+      expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
+    });
+
+  // An answer to HEAD has no body to be wrong.
+  const ofHeads = faults.filter(
+    ([, fault]) => fault.kind !== "flip" && !JSON.stringify(fault).includes("html"),
+  );
+  test.each(ofHeads)("with a gateway, where %s, is told as such", async (_name, fault) => {
+    const gateway = await gatewayOf();
+    gateway.setFault(() => fault);
+    const rig = rigOf({ gatewayUrls: [gateway.url], timeouts: timeoutsFor(fault) });
+    expect(await codeOf(rig.content.open(direct.id, none))).toBeOneOf(["source_failed", "source_timeout"]);
+  });
+
+  test.each(faults)("with a file, where %s, is told as such, and passes", async (_name, fault) => {
+    const server = await fileServerOf(writeRootIndex([[direct.id, { r: idBytes(bundle.rootId) }]]));
+    const rig = rigOf({ rootFiles: [server.url], timeouts: timeoutsFor(fault) });
+    server.setFault(() => fault);
+    const code = await codeOf(rig.content.open(direct.id, none));
+    // A wrong bit may fall where nothing is read, or make another table empty.
+    if (fault.kind !== "flip") expect(code).toBeOneOf(["source_failed", "source_timeout"]);
+    server.setFault(() => undefined);
+    rig.content.forget(direct.id);
+    expect((await rig.content.open(direct.id, none)).verified).toBe(true);
+  });
+
+  test("with one source does not hide what another one knows, nor hold it up", async () => {
+    const hanging = await gatewayOf();
+    hanging.setFault(() => ({ kind: "hang", at: "headers" }));
+    const rig = rigOf({
+      gatewayUrls: [hanging.url],
+      rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])],
+      timeouts: patient,
+    });
+    const opened = await rig.content.open(direct.id, none);
+    expect(opened.verified).toBe(true);
+    while (hanging.openSockets() > 0) await Bun.sleep(1); // the loser was let go
+  });
+
+  test("of all sources ends in time, and lets them go", async () => {
+    const hanging = await gatewayOf();
+    for (const server of [hanging, world.node]) server.setFault(() => ({ kind: "hang", at: "headers" }));
+    const rig = rigOf({
+      gatewayUrls: [hanging.url],
+      timeouts: patient,
+      findMsMax: 500,
+    });
+    expect(await codeOf(rig.content.open(direct.id, none))).toBe("source_timeout");
+    while (hanging.openSockets() + world.node.openSockets() > 0) await Bun.sleep(1);
+  });
+
+  test("with a better proof leaves a gateway's word, after a moment", async () => {
+    const [gateway, hanging] = [await gatewayOf(), await fileServerOf(writeRootIndex([]))];
+    gateway.raw.set(direct.id, { headers: {}, body: direct.payload });
+    hanging.setFault(() => ({ kind: "hang", at: "headers" }));
+    const rig = rigOf({
+      gatewayUrls: [gateway.url],
+      rootFiles: [hanging.url],
+      timeouts: patient,
+    });
+    const opened = await rig.content.open(direct.id, none);
+    expect(opened).toMatchObject({ verified: false, root: undefined });
+    expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
+  });
+
+  test("is not made by an id that nobody has: it is absent, and remembered so", async () => {
+    const gateway = await gatewayOf();
+    const rig = rigOf({
+      gatewayUrls: [gateway.url],
+      rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])],
+    });
+    for (let times = 0; times < 3; times += 1)
+      expect(await codeOf(rig.content.open(madeId(9), none))).toBe("not_found");
+    expect(gateway.requests).toEqual([`HEAD /raw/${madeId(9)}`, "POST /graphql"]);
+  });
+});
+
+describe("what is refused", () => {
+  const clue = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
+  const refusals: readonly (readonly [string, () => Id])[] = [
+    ["itself", () => nestedDeep.id],
+    ["the bundle around it", () => deep3.id],
+    ["a bundle further out", () => deep1.id],
+    ["its transaction", () => bundle.rootId],
+  ];
+  test.each(refusals)("%s: an item does not leave", async (_name, blocked) => {
+    const rig = rigOf();
+    const opened = await rig.content.open(nestedDeep.id, none, clue());
+    rig.blockedIds.add(blocked());
+    expect(await codeOf(wholeOf(opened))).toBe("blocked");
+    expect(await codeOf(opened.bytes({ start: 0, end: 1 }, none))).toBe("blocked");
+    expect(await codeOf(opened.check({ start: 0, end: 1 }, none))).toBe("blocked");
+    expect(await codeOf(opened.file({ start: 0, end: 1 }, none))).toBe("blocked");
+    rig.blockedIds.clear();
+    rig.blockedIds.add(madeId(3));
+    expect(isSame(await wholeOf(opened), nestedDeep.payload)).toBe(true);
+  });
+
+  test("by hash: an item does not leave, also when its hash was not known", async () => {
+    const item = makeItem(2 * mebibyte);
+    const posted = await world.postBundle([item]);
+    const rig = rigOf({
+      rootFiles: [
+        fileOf([item.id, { r: idBytes(posted.rootId) }], [direct.id, { r: idBytes(bundle.rootId) }]),
+      ],
+    });
+    for (const each of [item, direct]) {
+      const opened = await rig.content.open(each.id, none);
+      rig.blockedDigests.add(sha256(each.payload).toHex());
+      expect(await codeOf(opened.bytes({ start: 5, end: 6 }, none))).toBe("blocked");
+      rig.blockedDigests.clear();
+    }
+  });
+});
+
+test("60 items in random bundles, and sources of which most lie or fail: each answer is right, or trouble", async () => {
+  const seed = Number(process.env["TEST_SEED"] ?? Date.now() % 1e9);
+  console.log(`seed ${seed} (TEST_SEED)`);
+  const random = seeded(seed);
+  const below = (count: number) => Math.floor(random() * count);
+  const items = Array.from({ length: 60 }, () => makeItem(below(3_000)));
+  const posted: PostedBundle[] = [];
+  for (let at = 0; at < items.length; at += 20) {
+    let group = items.slice(at, at + 20);
+    for (let level = below(3); level > 0; level -= 1) {
+      const split = below(group.length);
+      group = [...group.slice(0, split), makeNested(group.slice(split))];
+    }
+    posted.push(await world.postBundle(group));
+  }
+  const truthOf = (id: Id) => posted.find(({ places }) => places.has(id));
+  const files = Array.from({ length: 4 }, () =>
+    fileOf(
+      ...items.map(({ id }): readonly [Id, Readonly<Record<string, Packable>>] => {
+        const truth = truthOf(id);
+        const lie = posted[below(posted.length)];
+        const { rootId } = (random() < 0.4 ? truth : lie) ?? bundle;
+        const i = random() < 0.5 ? truth?.place(id).itemOffset : below(5_000);
+        return [id, random() < 0.5 ? { r: idBytes(rootId) } : { r: idBytes(rootId), i: i ?? 0 }];
+      }),
+    ),
+  );
+  const fail: readonly Fault[] = [{ kind: "reset" }, { kind: "flip", at: 600 }, { kind: "cut", at: 500 }];
+  world.node.setFault(() => (random() < 0.1 ? fail[below(fail.length)] : undefined));
+  const rig = rigOf({ rootFiles: files });
+  const counts = { right: 0, trouble: 0 };
+  for (const item of items) {
+    const outcome = await outcomeOf(rig.content.open(item.id, none));
+    if (typeof outcome === "string") {
+      expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
+      counts.trouble += 1;
+      continue;
+    }
+    const bytes = await wholeOf(outcome).catch((error: unknown) => error);
+    if (bytes instanceof Uint8Array) expect(isSame(bytes, item.payload)).toBe(true);
+    counts.right += 1;
+  }
+  expect(counts.right).toBeGreaterThan(10);
+});
