@@ -11,7 +11,7 @@ import type { Log } from "../lib/log.ts";
 import type { FileIdentity } from "./extent-files.ts";
 import type { ExtentMap, RootChange, RootRow } from "./extent-map.ts";
 import { createSteps, type Steps } from "./extent-steps.ts";
-import type { RootSpec } from "./extents.ts";
+import type { RootSpec } from "./root-spec.ts";
 
 /** A root in memory. */
 export type Root = {

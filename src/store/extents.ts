@@ -8,7 +8,6 @@
  * @module
  */
 import { mkdirSync } from "node:fs";
-import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
@@ -22,14 +21,7 @@ import { createReading, extentCallBytesMax, sampleSteps } from "./extent-read.ts
 import { createRoom, diskFreeBytes, type Room, type RoomLimits } from "./extent-room.ts";
 import { createRoots, type Root, type Roots } from "./extent-roots.ts";
 import { checksumOf } from "./extent-steps.ts";
-
-/** Data of one root transaction, by which its file is named and its bytes are checked. */
-export type RootSpec = Readonly<{
-  id: Id; // the root transaction
-  dataRoot: string; // base64url of 32 bytes, or "" where none exists (format 1): the file is then named by id
-  size: number; // bytes of data
-  weaveStart?: bigint; // absolute offset of the data's first byte; absent where it is not known
-}>;
+import type { RootSpec } from "./root-spec.ts";
 
 /** Figures of the cache. */
 export type ExtentFigures = Readonly<{

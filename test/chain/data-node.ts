@@ -8,7 +8,7 @@ import { buildTree } from "../../src/arweave/merkle.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
-import type { RootSpec } from "../../src/store/extents.ts";
+import type { RootSpec } from "../../src/store/root-spec.ts";
 import { type Answer, type FaultServer, type FaultyRequest, openFaultServer } from "./fault-server.ts";
 
 /** Data with its tree. */

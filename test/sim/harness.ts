@@ -13,7 +13,7 @@ import type { Content } from "../../src/content/content.ts";
 import { Failure } from "../../src/failures.ts";
 import { type IndexingOptions, openIndexing } from "../../src/indexing/indexing.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import type { RootSpec } from "../../src/store/extents.ts";
+import type { RootSpec } from "../../src/store/root-spec.ts";
 import { openPool, type Pool } from "../../src/threads/pool.ts";
 import { openDirectIndex } from "../indexing/direct-index.ts";
 import { createRandom, openFolder } from "../indexing/samples.ts";

@@ -23,7 +23,8 @@ import type { Id } from "../../src/arweave/id.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { type Extents, openExtents, type RootSpec } from "../../src/store/extents.ts";
+import { type Extents, openExtents } from "../../src/store/extents.ts";
+import type { RootSpec } from "../../src/store/root-spec.ts";
 import { type Need, testWith } from "../support/helpers.ts";
 
 /** A disk of 4 MiB can only be had from the system. */

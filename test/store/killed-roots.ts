@@ -2,7 +2,7 @@
  * The roots that the killed writer writes, by number.
  * @module
  */
-import type { RootSpec } from "../../src/store/extents.ts";
+import type { RootSpec } from "../../src/store/root-spec.ts";
 import { madeId } from "../chain/data-node.ts";
 
 /** Bytes of each root: not a multiple of anything. */
