@@ -30,15 +30,30 @@ export type BlockedPosition = Pick<Blocked, "blockedAt" | "kind" | "value">;
 /** What can be refused. */
 export type BlockedKind = "id" | "hash" | "name";
 
+/** Where the payload of a refused id lies; half-open bytes of the data of its root transaction. */
+export type RefusedPlace = Readonly<{
+  rootId: Id;
+  /** base64url; "" when the root has none. */
+  dataRoot: string;
+  start: number;
+  end: number;
+}>;
+
 /** The refusals in force. Every question reads the file: an answer is never older than the call. */
 export type Moderation = Readonly<{
   block: (kind: BlockedKind, value: string, note: BlockNote) => void;
+  /** Notes where a refused id lies, so that its bytes are known also where the index does not have it. */
+  place: (id: Id, place: RefusedPlace) => void;
   /** Answers whether it was blocked. */
   unblock: (kind: BlockedKind, value: string) => boolean;
   isBlockedId: (id: Id) => boolean;
   /** @param digest - SHA-256 of a payload, 32 bytes. */
   isBlockedDigest: (digest: Uint8Array) => boolean;
   isBlockedName: (name: string) => boolean;
+  /** Whether the payload of a refused id is known to lie in a span of a transaction's data. */
+  isBlockedWithin: (rootId: Id, start: number, end: number) => boolean;
+  /** The same of data by its root, for bytes of which no more is known; "" is never refused. */
+  isBlockedUnder: (dataRoot: string, start: number, end: number) => boolean;
   /** Whether content of unknown digest must be hashed before it leaves. */
   hasBlockedDigests: () => boolean;
   /** Whether anything of that kind is refused. */
@@ -65,6 +80,17 @@ const migrations = [
    INSERT INTO revision VALUES (0);
    CREATE TRIGGER blocked_added AFTER INSERT ON blocked BEGIN UPDATE revision SET number = number + 1; END;
    CREATE TRIGGER blocked_removed AFTER DELETE ON blocked BEGIN UPDATE revision SET number = number + 1; END;`,
+  `CREATE TABLE places (
+     id TEXT PRIMARY KEY,
+     root TEXT NOT NULL,
+     data_root TEXT NOT NULL,
+     first INTEGER NOT NULL,
+     beyond INTEGER NOT NULL
+   ) STRICT, WITHOUT ROWID;
+   CREATE INDEX places_by_root ON places (root);
+   CREATE INDEX places_by_data_root ON places (data_root) WHERE data_root <> '';
+   CREATE TRIGGER place_removed AFTER DELETE ON blocked WHEN old.kind = 'id'
+     BEGIN DELETE FROM places WHERE id = old.value; END;`,
 ];
 
 const beforeAll = { blockedAt: Number.MAX_SAFE_INTEGER, kind: "", value: "" } as const;
@@ -80,6 +106,18 @@ export function openModeration(path: string, clock: Clock): Moderation {
     `INSERT INTO blocked (kind, value, source, notes, blocked_at) VALUES (?, ?, ?, ?, ?)
      ON CONFLICT DO UPDATE SET source = excluded.source, notes = excluded.notes`,
   );
+  const putPlace = prepare(
+    db,
+    `INSERT OR REPLACE INTO places SELECT ?1, ?2, ?3, ?4, ?5
+     WHERE EXISTS (SELECT 1 FROM blocked WHERE kind = 'id' AND value = ?1)`,
+  );
+  const within = (column: "root" | "data_root") =>
+    prepareQuery<{ found: number }>(
+      db,
+      `SELECT 1 AS found FROM places WHERE ${column} = ?1 AND ${column} <> '' AND first < ?3 AND beyond > ?2 LIMIT 1`,
+    );
+  const withinRoot = within("root");
+  const underRoot = within("data_root");
   const remove = prepare(db, "DELETE FROM blocked WHERE kind = ? AND value = ?");
   const find = prepareQuery<{ found: number }>(
     db,
@@ -104,6 +142,11 @@ export function openModeration(path: string, clock: Clock): Moderation {
     block: (kind, value, { source, notes }) => {
       put.run(kind, value, source ?? null, notes ?? null, unixSeconds(clock));
     },
+    place: (id, { rootId, dataRoot, start, end }) => {
+      putPlace.run(id, rootId, dataRoot, start, end);
+    },
+    isBlockedWithin: (rootId, start, end) => withinRoot.get(rootId, start, end) !== undefined,
+    isBlockedUnder: (dataRoot, start, end) => underRoot.get(dataRoot, start, end) !== undefined,
     unblock: (kind, value) => remove.run(kind, value).changes > 0,
     isBlockedId: (id) => isBlocked("id", id),
     isBlockedDigest: (digest) => isBlocked("hash", encodeBase64url(digest)),

@@ -6,6 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { readId } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { isContentHash, openModeration } from "../../src/store/moderation.ts";
+import { idOf } from "../support/memory-content.ts";
 import { temporaryFolder } from "./folder.ts";
 
 const id = readId("A".repeat(43));
@@ -56,6 +57,58 @@ describe("moderation", () => {
     expect(moderation.unblock("name", "a")).toBe(false);
     expect(moderation.isBlockedName("a")).toBe(false);
     expect(new Set(versions).size).toBe(3);
+    moderation.close();
+  });
+
+  test("where a refused id lies is known until it is taken back, also after a restart", () => {
+    using folder = temporaryFolder();
+    const path = `${folder.path}/moderation.sqlite`;
+    const [rootId, other] = [idOf("root"), idOf("other root")];
+    const [dataRoot, otherData] = [idOf("data root"), idOf("other data root")];
+    const first = openModeration(path, () => 0);
+    first.place(id, { rootId, dataRoot, start: 100, end: 200 }); // it is not refused
+    expect(first.isBlockedWithin(rootId, 0, 1_000)).toBe(false);
+    first.block("id", id, {});
+    first.place(id, { rootId, dataRoot, start: 100, end: 200 });
+    first.block("id", other, {});
+    first.place(other, { rootId: other, dataRoot: "", start: 0, end: 50 });
+    first.block("id", id, { notes: "said twice" });
+    first.close();
+
+    const moderation = openModeration(path, () => 0);
+    const rows: readonly (readonly [number, number, boolean])[] = [
+      [0, 100, false],
+      [0, 101, true],
+      [150, 160, true],
+      [199, 300, true],
+      [200, 300, false],
+      [0, 1_000, true],
+    ];
+    for (const [start, end, expected] of rows) {
+      expect([start, end, moderation.isBlockedWithin(rootId, start, end)]).toEqual([start, end, expected]);
+      expect([start, end, moderation.isBlockedUnder(dataRoot, start, end)]).toEqual([start, end, expected]);
+    }
+    expect(moderation.isBlockedWithin(other, 0, 10)).toBe(true);
+    expect(moderation.isBlockedUnder(otherData, 0, 1_000)).toBe(false);
+    expect(moderation.isBlockedUnder("", 0, 1_000)).toBe(false);
+    moderation.unblock("id", id);
+    expect(moderation.isBlockedWithin(rootId, 0, 1_000)).toBe(false);
+    moderation.close();
+  });
+
+  test("the list goes on after any of its rows", () => {
+    using folder = temporaryFolder();
+    let now = 0;
+    const moderation = openModeration(`${folder.path}/moderation.sqlite`, () => now);
+    for (let index = 0; index < 10; index++) {
+      now = Math.floor(index / 3) * 1_000;
+      moderation.block(index % 2 === 0 ? "name" : "id", `value ${index}`, {});
+    }
+    const whole = moderation.list(100);
+    expect(whole.map(({ blockedAt }) => blockedAt)).toEqual([3, 2, 2, 2, 1, 1, 1, 0, 0, 0]);
+    for (const [index, row] of whole.entries())
+      expect(moderation.list(100, row)).toEqual(whole.slice(index + 1));
+    expect(moderation.values("name")).toHaveLength(5);
     moderation.close();
   });
 
