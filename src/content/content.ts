@@ -65,6 +65,8 @@ export type GatewayContentStore = Content &
   Readonly<{
     /** As `open`, for askers that are gateways themselves: what the index does not have is not found. */
     openIndexed: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
+    /** Forgets all that was found outside of the index: blocks were taken back. */
+    forgetAll: () => void;
     /** Fetches under way and since the start. */
     figures: Fill["figures"];
   }>;
@@ -125,6 +127,7 @@ export function openContent(parts: ContentParts): GatewayContentStore {
     ensure: (root, span, signal) => ensure({ extents, fill }, root, span, signal),
     keep: fill.keep,
     forget: elsewhere.forget,
+    forgetAll: elsewhere.forgetAll,
     figures: fill.figures,
     close: async () => life.abort(new DOMException("content was closed", "AbortError")),
   };
@@ -143,6 +146,7 @@ function openElsewhere(parts: ContentParts, bodies: Bodies, fill: Fill): Elsewhe
   return createElsewhere({
     bodies,
     gateways,
+    roots,
     files: parts.rootFiles,
     queries: parts.rootQueries,
     items,

@@ -20,6 +20,7 @@ import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
 import type { Fill } from "./fill.ts";
 import type { FoundItem, ItemFinder } from "./find-item.ts";
+import type { RootTransactions } from "./root-transactions.ts";
 
 /** Something found elsewhere. */
 export type Found =
@@ -47,6 +48,7 @@ export type Elsewhere = Readonly<{
   /** Notes that an item that was found is not what it should be. */
   refuse: (id: Id, item: FoundItem) => void;
   forget: (id: Id) => void;
+  forgetAll: () => void;
 }>;
 
 /** What finding is made of. */
@@ -56,6 +58,8 @@ export type ElsewhereParts = Readonly<{
   files: RootFiles;
   queries: RootQueries;
   items: ItemFinder;
+  /** What it remembers is forgotten with the rest. */
+  roots: Pick<RootTransactions, "forget" | "forgetAll">;
   fill: Pick<Fill, "keep">;
   /** Longest that an id is looked for, over all sources. Milliseconds; {@link findMsMaxDefault} unless told. */
   findMsMax?: number | undefined;
@@ -133,6 +137,12 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
     forget(id) {
       unknown.delete(id);
       known.delete(id);
+      parts.roots.forget(id);
+    },
+    forgetAll() {
+      unknown.clear();
+      known.clear();
+      parts.roots.forgetAll();
     },
   };
 }

@@ -39,6 +39,8 @@ export type RootTransactions = Readonly<{
     id: Id,
     signal: AbortSignal,
   ) => Promise<NodeAnswer<RootTransaction> | Readonly<{ kind: "no bundle" }>>;
+  forget: (id: Id) => void;
+  forgetAll: () => void;
 }>;
 
 /** Says why a block's text is not what was asked for; a thread's work. */
@@ -110,6 +112,8 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
       if (before !== undefined) return { kind: "ok", value: before };
       return await flights.run(id, signal, (own) => ask(id, own));
     },
+    forget: (id) => kept.delete(id),
+    forgetAll: () => kept.clear(),
   };
 }
 

@@ -289,6 +289,23 @@ describe("an item's root", () => {
   });
 });
 
+test("an item whose root a reorganisation took out of its block is not verified any more", async () => {
+  const item = makeItem(300);
+  const posted = await world.postBundle([item]);
+  const rig = rigOf({ rootFiles: [fileOf([item.id, { r: idBytes(posted.rootId) }])] });
+  expect((await rig.content.open(item.id, none)).verified).toBe(true);
+  const isStatus = (path: string) => path.endsWith("/status");
+  world.node.setFault(({ path }) =>
+    isStatus(path) ? { kind: "answer", answer: { status: 202, body: "Pending" } } : undefined,
+  );
+  expect((await rig.content.open(item.id, none)).verified).toBe(true); // nobody has told us yet
+  rig.content.forgetAll();
+  expect((await rig.content.open(item.id, none)).verified).toBe(false);
+  world.node.setFault(() => undefined);
+  for (const id of [posted.rootId, item.id]) rig.content.forget(id); // as a new block does with what it names
+  expect((await rig.content.open(item.id, none)).verified).toBe(true);
+});
+
 describe("a large item", () => {
   const big = makeItem(3 * mebibyte + 777);
   const forged = forgedItem(makeItem(2 * mebibyte));
