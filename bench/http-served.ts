@@ -53,7 +53,12 @@ const gateway = createGateway({
     weaveSpan: () => undefined,
   },
   content: rig.content,
-  refusals: { isBlockedId: () => false, isBlockedDigest: () => false, hasBlockedDigests: () => false },
+  refusals: {
+    isBlockedId: () => false,
+    isBlockedDigest: () => false,
+    hasBlockedDigests: () => false,
+    isBlockedUnder: () => false,
+  },
   nodes: rig.nodes,
   chunkNodes: rig.nodes,
   names: { resolve: async () => ({ kind: "absent" }) },

@@ -18,11 +18,12 @@ import { createWishes } from "../indexing/wishes.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
-import { sleep } from "../lib/stop.ts";
+import { isTimeout, sleep, withDeadline } from "../lib/stop.ts";
 import type { Config } from "../settings.ts";
 import { type Administration, openAdministration } from "../store/administration.ts";
 import type { IndexReader } from "../store/index-reader.ts";
 import { createIndexWriterCalls, type IndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
+import type { RefusedPlace } from "../store/moderation.ts";
 import type { BundleStatus, PendingRow } from "../store/rows.ts";
 import type { DataFolder } from "./data-folder.ts";
 import type { SetFilters } from "./filters.ts";
@@ -59,6 +60,9 @@ export type AdministrationListeners = Readonly<{
 /** Announced rows that wait at once. */
 const announcedMax = 100_000;
 
+/** Longest search for where an id lies that is to be refused. Milliseconds. */
+const locateMsMax = 5_000;
+
 /** Rows that one transaction of the index takes. */
 const rowsPerWrite = 1_000;
 
@@ -86,7 +90,11 @@ export function openAdministrationRoutes(parts: AdministrationParts): AnyElysia 
     }),
     queue: queueOf(parts, administration, index),
     bundleStatus: (id) => reader.bundleStatus(id) ?? stagedStatus(id, administration),
-    refusals: createRefusalsDesk(moderation, listeners.onRefusals),
+    refusals: createRefusalsDesk({
+      moderation,
+      locate: (id, signal) => locateRefused(id, sources, signal),
+      onChange: listeners.onRefusals,
+    }),
     exports,
     prune: createPrune({ reader, index, refusals: moderation }),
   });
@@ -151,6 +159,26 @@ async function readAnnounced(
       throw new Failure("too_large", { announcementsMax });
     case "malformed":
       throw new Failure("missing_item_headers", { reason: answer.reason });
+  }
+}
+
+/** Where an id lies, from whoever knows; undefined when nobody says so in time. */
+async function locateRefused(
+  id: Id,
+  { content }: Sources,
+  signal: AbortSignal,
+): Promise<RefusedPlace | undefined> {
+  try {
+    const { root, dataOffset, size } = await withDeadline(signal, locateMsMax, (own) =>
+      content.open(id, own),
+    );
+    if (root === undefined) return undefined;
+    return { rootId: root.id, dataRoot: root.dataRoot, start: dataOffset, end: dataOffset + size };
+  } catch (error) {
+    signal.throwIfAborted();
+    // It is refused all the same, by its id; refused before, it keeps the place that it had.
+    if (error instanceof Failure || isTimeout(error)) return undefined;
+    throw error;
   }
 }
 

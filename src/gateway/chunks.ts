@@ -108,7 +108,7 @@ export function createChunks(options: ChunksOptions): Chunks {
     if (answer.status !== 200) throw new Failure("not_found", { offset, status: answer.status });
     const text = new TextDecoder().decode(answer.body);
     const read = readUnfollowed(text, offset);
-    relayedData.checkBytes(read.served.chunk);
+    relayedData.checkChunk(read.served);
     return { ...read, verified: false, stable: false, transaction: undefined, dataStart: 0 };
   };
 

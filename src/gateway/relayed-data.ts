@@ -4,16 +4,20 @@
  * Source: contract.md §3 "block-data".
  * @module
  */
+import type { ServedChunk } from "../arweave/chunk.ts";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
-import { decodeBase64url } from "../lib/base64url.ts";
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
 import { cutData } from "../store/headers.ts";
 import type { Moderation } from "../store/moderation.ts";
 import type { RelayAnswer } from "./relay.ts";
 
 /** What of the refusals is asked. */
-export type RelayRefusals = Pick<Moderation, "isBlockedId" | "isBlockedDigest" | "hasBlockedDigests">;
+export type RelayRefusals = Pick<
+  Moderation,
+  "isBlockedId" | "isBlockedDigest" | "hasBlockedDigests" | "isBlockedUnder"
+>;
 
 /** Stands between a node's data and a reader. Each throws Failure `blocked`. */
 export type RelayedData = Readonly<{
@@ -22,8 +26,7 @@ export type RelayedData = Readonly<{
   checkData: (answer: RelayAnswer) => void;
   /** @param answer - A transaction's JSON, which may carry its data. */
   checkRecord: (answer: RelayAnswer) => void;
-  /** @param bytes - Bytes that may be all of the data. */
-  checkBytes: (bytes: Uint8Array) => void;
+  checkChunk: (chunk: ServedChunk) => void;
 }>;
 
 /** Makes the gate. */
@@ -43,8 +46,25 @@ export function createRelayedData(refusals: RelayRefusals): RelayedData {
     checkRecord: ({ status, body }) => {
       if (status === 200 && refusals.hasBlockedDigests()) checkBytes(cutData(textOf(body)).data);
     },
-    checkBytes,
+    checkChunk: ({ chunk, dataPath, txPath }) => {
+      checkBytes(chunk); // it may be all of the data
+      const end = noteOf(dataPath);
+      const dataRoot = encodeBase64url(txPath.subarray(-leafSize, -noteSize));
+      if (end !== undefined && refusals.isBlockedUnder(dataRoot, end - chunk.byteLength, end))
+        throw new Failure("blocked", { dataRoot, end });
+    },
   };
+}
+
+/** The last part of a path: a hash, and the offset at which what it stands for ends. Source: reference/chain.md §2. */
+const noteSize = 32;
+const leafSize = 32 + noteSize;
+
+/** Where a chunk ends in its data, as its path says; undefined when it says nothing that could be. */
+function noteOf(path: Uint8Array): number | undefined {
+  const hex = path.subarray(-noteSize).toHex();
+  const end = hex === "" ? Number.NaN : Number(BigInt(`0x${hex}`));
+  return Number.isSafeInteger(end) ? end : undefined;
 }
 
 function textOf(body: Uint8Array): string {

@@ -59,7 +59,12 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
   const gateway = createGateway({
     reader: options.reader ?? emptyReader,
     content: options.content,
-    refusals: { isBlockedId: () => false, isBlockedDigest: () => false, hasBlockedDigests: () => false },
+    refusals: {
+      isBlockedId: () => false,
+      isBlockedDigest: () => false,
+      hasBlockedDigests: () => false,
+      isBlockedUnder: () => false,
+    },
     nodes,
     chunkNodes: nodes,
     names: options.names ?? { resolve: async () => ({ kind: "absent" }) },

@@ -4,7 +4,13 @@
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
-import type { Blocked, BlockedPosition, BlockNote, Moderation } from "../../store/moderation.ts";
+import type {
+  Blocked,
+  BlockedPosition,
+  BlockNote,
+  Moderation,
+  RefusedPlace,
+} from "../../store/moderation.ts";
 
 /** Content that is refused: by its id, by its hash, or by both. */
 export type RefusedData = Readonly<{
@@ -18,41 +24,49 @@ export type RefusalsPage = Readonly<{ blocks: readonly Blocked[]; next: BlockedP
 
 /** What an operator refuses. */
 export type RefusalsDesk = Readonly<{
-  blockData: (data: RefusedData, note: BlockNote) => void;
+  blockData: (data: RefusedData, note: BlockNote, signal: AbortSignal) => Promise<void>;
   unblockData: (data: RefusedData) => void;
   blockName: (name: string, note: BlockNote) => void;
   unblockName: (name: string) => void;
   list: (limit: number, after: BlockedPosition | undefined) => RefusalsPage;
 }>;
 
-/**
- * Creates the desk.
- *
- * @param onChange - Called after every change: what memory holds was asked about before it.
- */
-export function createRefusalsDesk(
-  moderation: Pick<Moderation, "block" | "unblock" | "list">,
-  onChange: () => void,
-): RefusalsDesk {
-  const changing =
-    <Parts extends readonly unknown[]>(change: (...parts: Parts) => void) =>
-    (...parts: Parts): void => {
-      change(...parts);
-      onChange();
-    };
+/** What the desk is made of. */
+export type RefusalsDeskOptions = Readonly<{
+  moderation: Pick<Moderation, "block" | "unblock" | "place" | "list">;
+  /** Finds where an id lies; undefined where nobody says so in good time. */
+  locate: (id: Id, signal: AbortSignal) => Promise<RefusedPlace | undefined>;
+  /** Called after every change: what memory holds was asked about before it. */
+  onChange: () => void;
+}>;
+
+/** Creates the desk. */
+export function createRefusalsDesk({ moderation, locate, onChange }: RefusalsDeskOptions): RefusalsDesk {
+  const blockId = async (id: Id, note: BlockNote, signal: AbortSignal): Promise<void> => {
+    // Looked for before it is refused: nobody is told where refused content lies.
+    const place = await locate(id, signal);
+    moderation.block("id", id, note);
+    if (place !== undefined) moderation.place(id, place);
+  };
   return {
-    blockData: changing(({ id, hash }: RefusedData, note: BlockNote) => {
-      if (id !== undefined) moderation.block("id", id, note);
+    blockData: async ({ id, hash }, note, signal) => {
       if (hash !== undefined) moderation.block("hash", hash, note);
-    }),
-    unblockData: changing(({ id, hash }: RefusedData) => {
+      if (id !== undefined) await blockId(id, note, signal);
+      onChange();
+    },
+    unblockData: ({ id, hash }) => {
       if (id !== undefined) moderation.unblock("id", id);
       if (hash !== undefined) moderation.unblock("hash", hash);
-    }),
-    blockName: changing((name: string, note: BlockNote) => moderation.block("name", name, note)),
-    unblockName: changing((name: string) => {
+      onChange();
+    },
+    blockName: (name, note) => {
+      moderation.block("name", name, note);
+      onChange();
+    },
+    unblockName: (name) => {
       moderation.unblock("name", name);
-    }),
+      onChange();
+    },
     list: (limit, after) => {
       const found = moderation.list(limit + 1, after);
       const blocks = found.slice(0, limit);

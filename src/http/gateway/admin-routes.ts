@@ -121,7 +121,7 @@ function refusalEndpoints({ refusals }: AdminRoutesOptions): Endpoint[] {
   return [
     put("/block-data", async (request) => {
       const fields = await readFields(request);
-      refusals.blockData(readRefusedData(fields), readNote(fields));
+      await refusals.blockData(readRefusedData(fields), readNote(fields), request.signal);
       return done();
     }),
     put("/unblock-data", async (request) => {
