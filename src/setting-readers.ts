@@ -47,6 +47,14 @@ export function count(value: string): number {
   return number;
 }
 
+/** A whole number from 1 to 2^53 − 1. */
+export function positive(value: string): number {
+  const number = Number(value);
+  if (!/^\d+$/.test(value) || !Number.isSafeInteger(number) || number < 1)
+    throw new Error("must be a whole number, 1 or more");
+  return number;
+}
+
 /** A whole number of milliseconds, at least 1. */
 export function duration(value: string): number {
   const milliseconds = count(value);

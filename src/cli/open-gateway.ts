@@ -15,6 +15,7 @@ import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphql } from "../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../http/gateway/graphql-forward.ts";
 import type { Certificate } from "../http/listener.ts";
+import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
 import { createRequestFigures, type RequestFigures } from "../http/request-figures.ts";
 import { reservedSegments } from "../http/reserved.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
@@ -42,7 +43,7 @@ import { type OpenNames, openNames } from "./open-names.ts";
 import { openSources, type Sources } from "./open-sources.ts";
 import { openThreads, type Threads, workerCount } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
-import { proxyTest } from "./trusted-proxies.ts";
+import { addressTest, proxyTest } from "./trusted-proxies.ts";
 
 /** What a gateway is opened with. */
 export type GatewayParts = Readonly<{
@@ -264,6 +265,7 @@ function listen(listening: Listening, gateway: Gateway, health: Health): HttpSer
     hit: gateway.hit,
     bodyBytesMax,
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
+    limiter: limiterOf(config),
     log,
     figures,
   });
@@ -273,6 +275,25 @@ function listen(listening: Listening, gateway: Gateway, health: Health): HttpSer
     return server.close(drainMsMax);
   });
   return server;
+}
+
+function limiterOf(config: Config): RateLimiter | undefined {
+  const allowed = config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST;
+  const isExempt = addressTest(allowed, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST");
+  if (!config.ENABLE_RATE_LIMITER) return undefined;
+  return createRateLimiter({
+    client: {
+      capacity: config.RATE_LIMITER_IP_TOKENS_PER_BUCKET,
+      refillPerSecond: config.RATE_LIMITER_IP_REFILL_PER_SEC,
+    },
+    resource: {
+      capacity: config.RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET,
+      refillPerSecond: config.RATE_LIMITER_RESOURCE_REFILL_PER_SEC,
+    },
+    isExempt,
+    seed: Math.floor(systemRandom() * 2 ** 32),
+    clock: systemClock,
+  });
 }
 
 /** Administration on a listener of its own; its key is as worthy of a certificate as anything. */
@@ -314,7 +335,10 @@ function startIndexing(parts: IndexingParts, gateway: Gateway): Indexing {
     hooks: {
       onBlock: ({ ids }) => forget(ids, gateway, sources),
       onItems: (ids) => forget(ids, gateway, sources),
-      onRollback: gateway.forgetAll,
+      onRollback: () => {
+        gateway.forgetAll();
+        sources.content.forgetAll();
+      },
     },
     times: { followMs: config.FOLLOW_INTERVAL_MS },
     clock: systemClock,

@@ -1,9 +1,13 @@
 /**
- * Which addresses are proxies of ours, whose word about the client is believed.
+ * Lists of addresses that an operator names: proxies of ours, whose word about the client is believed, and
+ * clients without a limit.
  * @module
  */
 import ipaddr from "ipaddr.js";
 import { misuse } from "./complaints.ts";
+
+/** A setting that lists addresses. */
+type AddressSetting = "TRUSTED_PROXIES" | "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST";
 
 type Block = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
 
@@ -12,8 +16,11 @@ type Block = readonly [ipaddr.IPv4 | ipaddr.IPv6, number];
  *
  * @throws Misuse when one of them is neither.
  */
-export function proxyTest(trusted: readonly string[]): (address: string) => boolean {
-  const blocks = trusted.map(readBlock);
+export function addressTest(
+  trusted: readonly string[],
+  setting: AddressSetting,
+): (address: string) => boolean {
+  const blocks = trusted.map((each) => readBlock(each, setting));
   if (blocks.length === 0) return () => false;
   return (address) => {
     if (!ipaddr.isValid(address)) return false;
@@ -22,10 +29,15 @@ export function proxyTest(trusted: readonly string[]): (address: string) => bool
   };
 }
 
-function readBlock(text: string): Block {
+/** The test for proxies. @throws Misuse when one of them is neither address nor block. */
+export function proxyTest(trusted: readonly string[]): (address: string) => boolean {
+  return addressTest(trusted, "TRUSTED_PROXIES");
+}
+
+function readBlock(text: string, setting: AddressSetting): Block {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
   if (!ipaddr.isValid(text))
-    throw misuse(`Bad settings:\n  TRUSTED_PROXIES must list addresses or CIDR blocks, got "${text}"`);
+    throw misuse(`Bad settings:\n  ${setting} must list addresses or CIDR blocks, got "${text}"`);
   const address = ipaddr.process(text);
   return [address, address.kind() === "ipv4" ? 32 : 128];
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { type Failure, type FailureCode, type FailureRow, failures } from "../failures.ts";
+import { withBodySize } from "./body-size.ts";
 
 export const jsonType = "application/json; charset=utf-8";
 export const textType = "text/plain; charset=utf-8";
@@ -21,7 +22,8 @@ export function jsonTextAnswer(
   status = 200,
   headers: HeaderRecord = {},
 ): Response {
-  return new Response(text, { status, headers: { "Content-Type": jsonType, ...headers } });
+  const answer = new Response(text, { status, headers: { "Content-Type": jsonType, ...headers } });
+  return withBodySize(answer, text.length);
 }
 
 /** Answers with bare text. */

@@ -6,6 +6,7 @@
 import { Failure, failures } from "../failures.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import { jsonAnswer } from "./answers.ts";
+import { withBodySize } from "./body-size.ts";
 import { allowsTag, namesTag, rangeThatCounts } from "./conditional.ts";
 import { type ContentBody, type ReadableContent, spanBody, spansBody } from "./content-body.ts";
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
@@ -114,7 +115,7 @@ async function send(
     headers.set("Content-Length", String(size));
     return new Response(null, { status, headers });
   }
-  return new Response(await read(), { status, headers });
+  return withBodySize(new Response(await read(), { status, headers }), size);
 }
 
 /** 416 says how large the body is and what it is, so that a player can ask again. */

@@ -15,6 +15,7 @@ import { contextOf } from "./context.ts";
 import { isAdministration, preflightAnswer } from "./cors.ts";
 import { finish, headersOnly } from "./finish.ts";
 import { type Certificate, openListener } from "./listener.ts";
+import type { RateLimiter } from "./rate-limiter.ts";
 import { type Received, receive } from "./receive.ts";
 import type { RequestFigures } from "./request-figures.ts";
 import { createRouteTable, type RouteTable } from "./routes.ts";
@@ -33,6 +34,8 @@ export type ServerOptions = Readonly<{
   bodyBytesMax: number;
   /** Whether the peer at this address may tell us who asked it, and under which scheme. */
   isTrustedProxy?: (address: string) => boolean;
+  /** Absent, anyone may ask for anything. With it `hit` is not asked: what that gives would cost nothing. */
+  limiter?: RateLimiter | undefined;
   log: Log;
   figures: RequestFigures;
 }>;
@@ -66,7 +69,8 @@ const callerLeft = 499;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
-  const { log, figures, hit } = options;
+  const { log, figures, limiter } = options;
+  const hit = limiter === undefined ? options.hit : undefined;
   const table = createRouteTable(options.app.routes);
   const root = surface(options.app, table, log);
   let draining = false;
@@ -79,7 +83,9 @@ export function openServer(options: ServerOptions): HttpServer {
       allowSilence: (seconds) => server.timeout(arrived, seconds),
     });
     const { context } = received;
-    const response = finish(await route(received, root, table), context, draining);
+    const refused = limiter?.refuse(arrived.method, context);
+    const response = finish(refused ?? (await route(received, root, table)), context, draining);
+    if (refused === undefined) limiter?.charge(arrived.method, context, response);
     figures.answered(arrived.method, context, response.status, performance.now() - startedAt);
     return context.headOnly ? await headersOnly(response) : response;
   };

@@ -11,6 +11,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
 import { jsonTextAnswer } from "../answers.ts";
+import { withBodySize } from "../body-size.ts";
 import { namesTag } from "../conditional.ts";
 import { contextOf } from "../context.ts";
 import { digestField, unknownType } from "../header-values.ts";
@@ -43,7 +44,8 @@ export function createChunkRoutes(chunks: Chunks): AnyElysia {
       const headers = chunkHeaders(found);
       if (isNamed(request, headers.ETag)) return new Response(null, { status: 304, headers });
       const body = new Uint8Array(found.served.chunk);
-      return new Response(body, { headers: { ...headers, ...dataHeaders(found, BigInt(params.offset)) } });
+      const all = { ...headers, ...dataHeaders(found, BigInt(params.offset)) };
+      return withBodySize(new Response(body, { headers: all }), body.byteLength);
     });
 }
 

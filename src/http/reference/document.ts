@@ -102,7 +102,8 @@ const introduction = `Content of a permanent chain, verified; the chain itself; 
 
 Every path below \`/svc\` is also answered below \`/ar-io\`. Failures are a JSON string, but the chain's part answers
 as a node does. Every \`GET\` is answered to \`HEAD\` with the same headers. A wrong method is answered 405 with
-\`Allow\`; what waits may be asked again after \`Retry-After\`.
+\`Allow\`; what waits may be asked again after \`Retry-After\`. Where the operator has set limits for clients, any
+route may answer 429 with \`{"error": "Too Many Requests", "message": …}\`.
 
 | Limit | At most |
 |---|---|

@@ -1,0 +1,96 @@
+/**
+ * How much one client, and one resource, may ask for: a token is a kibibyte of answer, and every request
+ * costs one at least.
+ *
+ * A client is an address as trusted proxies tell it (of IPv6 its first 64 bits); a resource is method, host
+ * and path. A body's kibibytes are taken when its length is known, so that a large body is served once and
+ * paid off afterwards. Administration has a guard of its own, and whoever watches the gateway must not be
+ * kept from it.
+ * Source: reference/gateway.md §1.7; contract.md §1.
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import { createTokenBuckets } from "../lib/token-buckets.ts";
+import { jsonAnswer } from "./answers.ts";
+import { bodySizeOf } from "./body-size.ts";
+import { addressBlock } from "./client-address.ts";
+import type { RequestContext } from "./context.ts";
+import { isAdministration } from "./cors.ts";
+
+/** Tokens of one kind of bucket. */
+export type BucketSize = Readonly<{ capacity: number; refillPerSecond: number }>;
+
+/** What a limiter is made of. */
+export type RateLimiterOptions = Readonly<{
+  client: BucketSize;
+  resource: BucketSize;
+  /** Whether an address may ask for as much as it likes. */
+  isExempt: (address: string) => boolean;
+  seed: number;
+  clock: Clock;
+  /** Buckets of each kind that are remembered; 100,000 unless told. */
+  bucketsMax?: number;
+}>;
+
+/** Lets requests in, and takes note of what they cost. */
+export type RateLimiter = Readonly<{
+  /** Takes a token, or answers that there is none. */
+  refuse: (method: string, context: RequestContext) => Response | undefined;
+  /** Takes what the answer's body costs beyond the first token. */
+  charge: (method: string, context: RequestContext, answer: Response) => void;
+}>;
+
+/** About 10 MiB for each kind. */
+const bucketsMaxDefault = 100_000;
+
+/** Whoever asks these decides whether the gateway gets any requests at all. */
+const watched: ReadonlySet<string> = new Set([
+  ...["/health", "/ready", "/metrics"],
+  ...["/svc/healthcheck", "/svc/__gateway_metrics", "/ar-io/healthcheck", "/ar-io/__gateway_metrics"],
+]);
+
+const tokenBytes = 2 ** 10;
+
+/** Creates a limiter. */
+export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
+  const { clock, seed, isExempt, bucketsMax = bucketsMaxDefault } = options;
+  const clients = createTokenBuckets({ ...options.client, countMax: bucketsMax, seed, clock });
+  const resources = createTokenBuckets({ ...options.resource, countMax: bucketsMax, seed, clock });
+
+  const keysOf = (method: string, { target, clientAddress }: RequestContext) => {
+    if (isAdministration(target.path) || watched.has(target.path)) return undefined;
+    const address = clientAddress();
+    if (isExempt(address)) return undefined;
+    return { client: addressBlock(address), resource: `${method} ${target.host} ${target.path}` };
+  };
+  return {
+    refuse: (method, context) => {
+      const keys = keysOf(method, context);
+      if (keys === undefined) return undefined;
+      const clientMs = clients.waitMs(keys.client);
+      if (clientMs > 0) return refusal("IP rate limit exceeded", clientMs);
+      const resourceMs = resources.waitMs(keys.resource);
+      if (resourceMs > 0) return refusal("Resource rate limit exceeded", resourceMs);
+      clients.take(keys.client, 1);
+      resources.take(keys.resource, 1);
+      return undefined;
+    },
+    charge: (method, context, answer) => {
+      const more = tokensOf(context, answer) - 1;
+      const keys = more > 0 ? keysOf(method, context) : undefined;
+      if (keys === undefined) return;
+      clients.take(keys.client, more);
+      resources.take(keys.resource, more);
+    },
+  };
+}
+
+/** An answer of whose size nobody said is short, or, of GraphQL, bounded by its own limits. */
+function tokensOf({ headOnly }: RequestContext, answer: Response): number {
+  return headOnly ? 1 : Math.ceil(bodySizeOf(answer) / tokenBytes);
+}
+
+function refusal(message: string, waitMs: number): Response {
+  const headers = { "Retry-After": String(Math.ceil(waitMs / 1_000)), "Cache-Control": "no-store" };
+  return jsonAnswer({ error: "Too Many Requests", message }, 429, headers);
+}

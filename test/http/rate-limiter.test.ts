@@ -1,0 +1,166 @@
+/**
+ * The rate limiter through a real listener: who is counted, what it costs, what is answered, and what is never kept out.
+ * @module
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import { Elysia } from "elysia";
+import { textAnswer } from "../../src/http/answers.ts";
+import { withBodySize } from "../../src/http/body-size.ts";
+import { createRateLimiter, type RateLimiterOptions } from "../../src/http/rate-limiter.ts";
+import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { type HttpServer, openServer, type ServerOptions } from "../../src/http/server.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+import { post, rsa, testBytes } from "../devnet/support.ts";
+import { openStack } from "../support/stack.ts";
+
+let server: HttpServer;
+let now = 0;
+afterEach(() => server.close(0));
+
+/** Sizes are small, and nothing refills but by the test's clock. */
+function open(limits: Partial<RateLimiterOptions>, more: Partial<ServerOptions> = {}): void {
+  now = 1_000_000;
+  const limiter = createRateLimiter({
+    client: { capacity: 5, refillPerSecond: 1 },
+    resource: { capacity: 1_000, refillPerSecond: 1 },
+    isExempt: () => false,
+    seed: 1,
+    clock: () => now,
+    ...limits,
+  });
+  const sized = (size: number) => withBodySize(new Response(new Uint8Array(size)), size);
+  server = openServer({
+    hostname: "127.0.0.1",
+    port: 0,
+    bodyBytesMax: 1_000,
+    log: silentLog,
+    figures: createRequestFigures(createMetrics(), silentLog, (path) => path),
+    app: new Elysia({ strictPath: true })
+      .get("/a", () => textAnswer("a"))
+      .get("/b", () => textAnswer("b"))
+      .get("/sized/:size", ({ params }) => sized(Number(params.size)))
+      .get("/health", () => textAnswer("well"))
+      .get("/svc/admin/debug", () => textAnswer("state")),
+    limiter,
+    ...more,
+  });
+}
+
+const ask = (path: string, headers: Record<string, string> = {}, method = "GET") =>
+  fetch(`${server.url}${path}`, { headers, method });
+
+async function statuses(
+  count: number,
+  path: string,
+  headers: (at: number) => Record<string, string> = () => ({}),
+) {
+  const all: number[] = [];
+  for (let at = 0; at < count; at += 1) all.push((await ask(path, headers(at))).status);
+  return all;
+}
+
+describe("a client", () => {
+  test("is told, when it has no token, what happened and when to come back", async () => {
+    open({});
+    expect(await statuses(5, "/a")).toEqual([200, 200, 200, 200, 200]);
+    const refused = await ask("/b");
+    expect([refused.status, await refused.json()]).toEqual([
+      429,
+      { error: "Too Many Requests", message: "IP rate limit exceeded" },
+    ]);
+    expect(refused.headers.get("retry-after")).toBe("1");
+    expect(refused.headers.get("cache-control")).toBe("no-store");
+    expect(refused.headers.get("access-control-allow-origin")).toBe("*");
+    expect(refused.headers.get("x-request-id")).toBeString();
+    now += 1_000;
+    expect(await statuses(2, "/b")).toEqual([200, 429]);
+  });
+
+  test("pays a token for each kibibyte, after it got them", async () => {
+    open({});
+    expect(await statuses(2, "/sized/2049")).toEqual([200, 200]);
+    expect((await ask("/a")).headers.get("retry-after")).toBe("2");
+  });
+
+  test("pays for headers alone, and for 304, one token", async () => {
+    open({});
+    for (let at = 0; at < 5; at += 1) expect((await ask("/sized/900000", {}, "HEAD")).status).toBe(200);
+    expect((await ask("/a")).status).toBe(429);
+  });
+
+  test("cannot be another by what it says of itself", async () => {
+    open({});
+    const claims = (at: number) => ({ "X-Forwarded-For": `203.0.113.${at}`, "X-Real-IP": `203.0.113.${at}` });
+    expect(await statuses(7, "/a", claims)).toEqual([200, 200, 200, 200, 200, 429, 429]);
+  });
+
+  test("is who a trusted proxy says that it is", async () => {
+    open({}, { isTrustedProxy: (address) => address === "127.0.0.1" });
+    const first = () => ({ "X-Forwarded-For": "203.0.113.9, 203.0.113.1" });
+    expect(await statuses(6, "/a", first)).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(await statuses(1, "/a", () => ({ "X-Forwarded-For": "203.0.113.2" }))).toEqual([200]);
+    // What stands before the proxy's own entry is the client's word.
+    expect(await statuses(1, "/a", () => ({ "X-Forwarded-For": "203.0.113.77, 203.0.113.1" }))).toEqual([
+      429,
+    ]);
+  });
+
+  test("of IPv6 is the first 64 bits of its address", async () => {
+    open({}, { isTrustedProxy: (address) => address === "127.0.0.1" });
+    const ofOne = (at: number) => ({ "X-Forwarded-For": `2001:db8:0:1::${at + 1}` });
+    expect(await statuses(6, "/a", ofOne)).toEqual([200, 200, 200, 200, 200, 429]);
+    expect(await statuses(1, "/a", () => ({ "X-Forwarded-For": "2001:db8:0:2::1" }))).toEqual([200]);
+  });
+
+  test("on the list of those without a limit has none", async () => {
+    open({ isExempt: (address) => address === "127.0.0.1" });
+    expect(new Set(await statuses(20, "/a"))).toEqual(new Set([200]));
+  });
+});
+
+describe("a resource", () => {
+  test("has a limit for all clients together, and others are still there", async () => {
+    const small = { capacity: 2, refillPerSecond: 1 };
+    open({ resource: small }, { isTrustedProxy: (address) => address === "127.0.0.1" });
+    const many = (at: number) => ({ "X-Forwarded-For": `203.0.113.${at}` });
+    expect(await statuses(3, "/a", many)).toEqual([200, 200, 429]);
+    const refused = await ask("/a", { "X-Forwarded-For": "203.0.113.99" });
+    expect(await refused.json()).toEqual({
+      error: "Too Many Requests",
+      message: "Resource rate limit exceeded",
+    });
+    expect(await statuses(1, "/b", many)).toEqual([200]);
+  });
+});
+
+test.each(["/health", "/svc/admin/debug"])("%s is never kept out", async (path) => {
+  open({ client: { capacity: 1, refillPerSecond: 1 } });
+  expect(await statuses(2, "/a")).toEqual([200, 429]);
+  expect(await statuses(5, path)).toEqual([200, 200, 200, 200, 200]);
+});
+
+test("answers from memory count as well; without a limiter they are given before anything is asked", async () => {
+  const hit = () => new Response("from memory");
+  open({ client: { capacity: 1, refillPerSecond: 1 } }, { hit });
+  expect(await statuses(2, "/a")).toEqual([200, 429]);
+  await server.close(0);
+  open({}, { hit, limiter: undefined });
+  expect(await (await ask("/a")).text()).toBe("from memory");
+});
+
+test("the program counts content by its size, also from memory, and is off unless told", async () => {
+  const stack = await openStack({
+    ENABLE_RATE_LIMITER: "true",
+    RATE_LIMITER_IP_TOKENS_PER_BUCKET: "15",
+    RATE_LIMITER_IP_REFILL_PER_SEC: "1",
+  });
+  const { id } = await post(stack.devnet, rsa, { data: testBytes(10_000) });
+  await stack.devnet.mine(1);
+  await stack.settled();
+  const get = async () => (await fetch(`${stack.gateway.url}/raw/${id}`)).status;
+  expect([await get(), await get(), await get()]).toEqual([200, 200, 429]);
+  await stack.close();
+  open({}, { limiter: undefined }); // closed after each test
+  expect(new Set(await statuses(50, "/a"))).toEqual(new Set([200]));
+}, 30_000);
