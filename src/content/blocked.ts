@@ -11,14 +11,21 @@ import type { Moderation } from "../store/moderation.ts";
 import { type Place, rootPlace } from "../store/place.ts";
 
 /** What of the list of refusals is asked. */
-export type Refusals = Pick<Moderation, "isBlockedId" | "isBlockedDigest" | "hasBlockedDigests" | "has">;
+export type Refusals = Pick<
+  Moderation,
+  "isBlockedId" | "isBlockedDigest" | "isBlockedWithin" | "hasBlockedDigests" | "has"
+>;
 
 /** Decides whether bytes may leave. */
 export type Gate = Readonly<{
   /** @throws Failure `blocked` when the id, or the transaction that it lies in, or content of its hash is refused. */
   checkId: (id: Id, rootId: Id, digest: Uint8Array | undefined) => void;
-  /** Rejects with Failure `blocked` when a refused item lies, wholly or in part, in a span of a root's data. */
-  checkSpan: (place: Place, span: ByteSpan) => Promise<void>;
+  /**
+   * Rejects with Failure `blocked` when refused content lies, wholly or in part, in a span of a root's data.
+   *
+   * @param place - The root's, or that of anything in it; undefined where the index does not know it.
+   */
+  checkSpan: (rootId: Id, place: Place | undefined, span: ByteSpan) => Promise<void>;
   /** Whether content whose hash is not known must be hashed before any of it leaves. */
   mustHash: (size: number) => boolean;
   /** Whether any id or hash is refused: while none is, nothing has to be asked. */
@@ -56,8 +63,11 @@ export function createGate(reader: Pick<IndexReader, "itemsWithin">, refusals: R
       if (isRefused({ id, digest })) throw new Failure("blocked", { id });
       if (rootId !== id && refusals.isBlockedId(rootId)) throw new Failure("blocked", { id, rootId });
     },
-    async checkSpan(place, span) {
+    async checkSpan(rootId, place, span) {
       if (span.start >= span.end || !refuses()) return;
+      if (refusals.isBlockedWithin(rootId, span.start, span.end))
+        throw new Failure("blocked", { rootId, span });
+      if (place === undefined) return;
       const found = await findRefused(rootPlace(place), span);
       if (found !== undefined) throw new Failure("blocked", { id: found.id });
     },

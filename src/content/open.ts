@@ -145,7 +145,7 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
     if (!gate.refuses()) return;
     gate.checkId(slice.id, root.id, learning.digest());
     for (const parent of parents) gate.checkId(parent, root.id, undefined);
-    if (place !== undefined) await gate.checkSpan(place, rootSpan(span));
+    await gate.checkSpan(root.id, place, rootSpan(span));
     if (learning.digest() === undefined && gate.mustHash(size))
       gate.checkId(slice.id, root.id, await learning.readAll(signal));
     if (!isWholeRoot) gate.checkId(slice.id, root.id, await rootDigest(signal));

@@ -87,6 +87,7 @@ export function openRig(options: RigOptions): Rig {
     refusals: {
       isBlockedId: (id) => blockedIds.has(id),
       isBlockedDigest: (digest) => blockedDigests.has(digest.toHex()),
+      isBlockedWithin: () => false,
       hasBlockedDigests: () => blockedDigests.size > 0,
       has: (kind) => (kind === "id" ? blockedIds.size : blockedDigests.size) > 0,
     },

@@ -63,6 +63,7 @@ export async function openWhole(options: WholeOptions) {
     refusals: {
       isBlockedId: () => false,
       isBlockedDigest: () => false,
+      isBlockedWithin: () => false,
       hasBlockedDigests: () => false,
       has: () => false,
     },
