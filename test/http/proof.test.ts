@@ -445,6 +445,12 @@ describe("what is made up", () => {
     });
   });
 
+  test("a transaction's proof under another id is refused", async () => {
+    const text = JSON.stringify({ ...JSON.parse(await askProof(url, chain.other.id)), id: chain.chunked.id });
+    const verdict = check({ id: chain.chunked.id, bytes: chain.other.bytes }, text);
+    expect(verdict.fault?.reason).toBe("another transaction is shown");
+  });
+
   test("a proof about no bytes, or with other bytes than it is about, proves nothing", async () => {
     const text = await askProof(url, chain.deep.id, "1-4");
     const faultOf = (given: Parameters<typeof check>[2], shown = text) =>
@@ -467,6 +473,81 @@ describe("what is made up", () => {
     const text = JSON.stringify({ ...own, items, chunks, range: { start: 0, end } });
     const bytes = chain.tinyBundle.bytes.subarray(items[0].data_start);
     expect(check(chain.tinyBundle, text, { bytes })).toMatchObject({ fault: { step: "subject" } });
+  });
+
+  describe("a walk whose indices are not shown", () => {
+    type Items = { id: string; parent: string; data_start: number; end: number; entry: null }[];
+    const walk = async (planted: Planted, change: (items: Items, others: Items) => Items) => {
+      const [own, other] = [
+        JSON.parse(await askProof(url, planted.id)),
+        JSON.parse(await askProof(url, chain.deep.id)).items,
+      ];
+      const unshown = (items: Items) => items.map((item) => ({ ...item, entry: null }));
+      const items = change(unshown(own.items), unshown(other));
+      // The bytes at the place that is claimed: what is wrong must be found in the walk.
+      const at = items.at(-1)?.data_start ?? 0;
+      const bytes = chain.bundle.bytes.subarray(at, at + planted.bytes.length);
+      return check(planted, JSON.stringify({ ...own, items }), { bytes });
+    };
+
+    test("holds, and says so", async () => {
+      const verdict = await walk(chain.deep, (items) => items);
+      expect(verdict.outcome).toBe("proven");
+      expect(verdict.open).toEqual(Array(3).fill(expect.stringContaining("is not shown")));
+    });
+
+    test.each<[string, (items: Items, others: Items) => Items, string]>([
+      [
+        "into a bundle that does not hold the item",
+        ([item], [nested]) => [
+          nested as never,
+          { ...item, parent: nested?.id, bundle_start: nested?.data_start } as never,
+        ],
+        "does not lie in its bundle",
+      ],
+      [
+        "through an item that is no bundle",
+        ([item], [nested]) => [
+          { ...nested, ...item } as never,
+          { ...item, parent: item?.id, bundle_start: item?.data_start } as never,
+        ],
+        "no bundle by its tags",
+      ],
+      [
+        "to a payload that begins elsewhere",
+        ([item]) => [
+          { ...item, data_start: (item?.data_start ?? 0) + 1, end: (item?.end ?? 0) + 1 } as never,
+        ],
+        "begins elsewhere",
+      ],
+      [
+        "to an item under another's name",
+        ([item]) => [{ ...item, id: chain.note.id } as never],
+        "the signature shown is that of",
+      ],
+      ["that ends before the item", (_items, others) => others.slice(0, 1), "the walk ends at item"],
+      ["that never begins", () => [], "does not lead to the item"],
+    ])("is refused %s", async (_name, change, reason) => {
+      const verdict = await walk(chain.small, change);
+      expect(verdict).toMatchObject({ outcome: "refused" });
+      expect(verdict.fault?.reason).toContain(reason);
+    });
+
+    test("is refused when the names on the way are others", async () => {
+      const verdict = await walk(chain.deep, (items) =>
+        items.map((item, index) => ({
+          ...item,
+          ...(index === 0 ? { id: chain.note.id } : {}),
+          ...(index === 1 ? { parent: chain.note.id } : {}),
+        })),
+      );
+      expect(verdict.fault?.reason).toContain("the signature shown is that of");
+    });
+  });
+
+  test("an item without its signature's fields is refused", async () => {
+    const text = JSON.stringify({ ...JSON.parse(await askProof(url, chain.tiny.id)), signature: null });
+    expect(check(chain.tiny, text).fault?.reason).toBe("the signature's fields are not shown");
   });
 
   test("a transaction is not placed where another of its size lies", async () => {
