@@ -19,7 +19,7 @@ import { takeFolder } from "./folder-lock.ts";
 import { openGateway } from "./open-gateway.ts";
 import { openLog } from "./open-log.ts";
 import { keptSample } from "./sample/kept.ts";
-import { untilTold } from "./until-told.ts";
+import { firstSignal, untilTold } from "./until-told.ts";
 
 /** How it is run. */
 export type DevOptions = Readonly<{ ephemeral: boolean; json: boolean }>;
@@ -32,6 +32,7 @@ const nodeBodyBytesMax = 128 * 2 ** 20;
 
 /** Runs until told to stop. @returns The exit code. */
 export async function runDev(given: Config, options: DevOptions): Promise<number> {
+  const told = firstSignal();
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(given, closers);
   try {
@@ -53,7 +54,7 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
     const record = { gateway: localName(gateway.url), node: localName(chain.url), wallets, sample };
     const administration = { adminUrl: gateway.adminUrl, ...gateway.shownKey };
     process.stdout.write(printDev({ ...record, ...administration }, chain.devnet, options.json));
-    return await untilTold(closers, log);
+    return await untilTold(told, closers, log);
   } catch (error) {
     await closers.closeAll();
     throw error;

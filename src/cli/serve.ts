@@ -7,10 +7,11 @@ import type { Config } from "../settings.ts";
 import { takeFolder } from "./folder-lock.ts";
 import { openGateway } from "./open-gateway.ts";
 import { openLog } from "./open-log.ts";
-import { untilTold } from "./until-told.ts";
+import { firstSignal, untilTold } from "./until-told.ts";
 
 /** Runs until told to stop. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {
+  const told = firstSignal();
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
   try {
@@ -25,7 +26,7 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
     const { adminUrl, shownKey } = gateway;
     const record = { gateway: gateway.url, adminUrl, nodes: config.TRUSTED_NODE_URL, ...shownKey };
     process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : text(record));
-    return await untilTold(closers, log);
+    return await untilTold(told, closers, log);
   } catch (error) {
     await closers.closeAll();
     throw error;

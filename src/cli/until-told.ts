@@ -11,12 +11,16 @@ const signals = ["SIGTERM", "SIGINT"] as const;
 /** Exit code of a program that a second signal ended: 128 and the number of SIGTERM. */
 const endedAtOnce = 143;
 
-/** Waits for a signal, then closes everything. @returns The exit code. */
-export async function untilTold(closers: Closers, log: Log): Promise<number> {
+/** Listens for the first signal from now on, also while the program is still opening. @returns The signal's name. */
+export function firstSignal(): Promise<string> {
   const first = Promise.withResolvers<string>();
-  const told = (signal: string) => first.resolve(signal);
-  for (const signal of signals) process.once(signal, told);
-  log.info("stopping", { signal: await first.promise });
+  for (const signal of signals) process.once(signal, (name) => first.resolve(name));
+  return first.promise;
+}
+
+/** Waits for the first signal, then closes everything. @returns The exit code. */
+export async function untilTold(first: Promise<string>, closers: Closers, log: Log): Promise<number> {
+  log.info("stopping", { signal: await first });
   for (const signal of signals) process.once(signal, () => process.exit(endedAtOnce));
   await closers.closeAll();
   return exitCodes.done;
