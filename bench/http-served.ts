@@ -57,6 +57,7 @@ const gateway = createGateway({
     isBlockedId: () => false,
     isBlockedDigest: () => false,
     hasBlockedDigests: () => false,
+    isBlockedWithin: () => false,
     isBlockedUnder: () => false,
   },
   nodes: rig.nodes,

@@ -16,16 +16,16 @@ import type { RelayAnswer } from "./relay.ts";
 /** What of the refusals is asked. */
 export type RelayRefusals = Pick<
   Moderation,
-  "isBlockedId" | "isBlockedDigest" | "hasBlockedDigests" | "isBlockedUnder"
+  "isBlockedId" | "isBlockedDigest" | "isBlockedWithin" | "isBlockedUnder" | "hasBlockedDigests"
 >;
 
 /** Stands between a node's data and a reader. Each throws Failure `blocked`. */
 export type RelayedData = Readonly<{
   checkId: (id: Id) => void;
   /** @param answer - The data as base64url. */
-  checkData: (answer: RelayAnswer) => void;
+  checkData: (id: Id, answer: RelayAnswer) => void;
   /** @param answer - A transaction's JSON, which may carry its data. */
-  checkRecord: (answer: RelayAnswer) => void;
+  checkRecord: (id: Id, answer: RelayAnswer) => void;
   checkChunk: (chunk: ServedChunk) => void;
 }>;
 
@@ -35,16 +35,22 @@ export function createRelayedData(refusals: RelayRefusals): RelayedData {
     if (bytes.byteLength > 0 && refusals.hasBlockedDigests() && refusals.isBlockedDigest(sha256(bytes)))
       throw new Failure("blocked", { size: bytes.byteLength });
   };
+  const holdsRefused = (id: Id) => refusals.isBlockedWithin(id, 0, Number.MAX_SAFE_INTEGER);
   return {
     checkId: (id) => {
       if (refusals.isBlockedId(id)) throw new Failure("blocked", { id });
     },
-    checkData: ({ status, body }) => {
-      if (status !== 200 || !refusals.hasBlockedDigests()) return;
-      checkBytes(decodeBase64url(textOf(body).trim()) ?? body);
+    checkData: (id, { status, body }) => {
+      if (status !== 200) return;
+      if (holdsRefused(id)) throw new Failure("blocked", { id, within: true });
+      if (refusals.hasBlockedDigests()) checkBytes(decodeBase64url(textOf(body).trim()) ?? body);
     },
-    checkRecord: ({ status, body }) => {
-      if (status === 200 && refusals.hasBlockedDigests()) checkBytes(cutData(textOf(body)).data);
+    checkRecord: (id, { status, body }) => {
+      const isWithin = holdsRefused(id);
+      if (status !== 200 || !(isWithin || refusals.hasBlockedDigests())) return;
+      const { data } = cutData(textOf(body));
+      if (isWithin && data.byteLength > 0) throw new Failure("blocked", { id, within: true });
+      checkBytes(data);
     },
     checkChunk: ({ chunk, dataPath, txPath }) => {
       checkBytes(chunk); // it may be all of the data

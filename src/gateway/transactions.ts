@@ -51,14 +51,14 @@ export function createTransactions(options: TransactionsOptions): Transactions {
   const askRecord = async (route: string, id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
     relayedData.checkId(id);
     const answer = await relay.get(`/${route}/${id}`, keptMs, signal);
-    relayedData.checkRecord(answer);
+    relayedData.checkRecord(id, answer);
     return relayed(answer);
   };
 
   const askData = async (id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
     relayedData.checkId(id);
     const answer = await relay.get(`/tx/${id}/data`, keptMs, signal);
-    relayedData.checkData(answer);
+    relayedData.checkData(id, answer);
     return relayed(answer);
   };
 

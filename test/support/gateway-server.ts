@@ -63,6 +63,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
       isBlockedId: () => false,
       isBlockedDigest: () => false,
       hasBlockedDigests: () => false,
+      isBlockedWithin: () => false,
       isBlockedUnder: () => false,
     },
     nodes,

@@ -1,0 +1,136 @@
+/**
+ * Refusals of what the index does not have: transactions from before the first block that is followed, and an item in one of
+ * their bundles, by every way in which nodes' bytes are passed on.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { writeBundle } from "../../src/arweave/bundle.ts";
+import { readItemHeader } from "../../src/arweave/data-item.ts";
+import type { Id } from "../../src/arweave/id.ts";
+import type { Transaction } from "../../src/arweave/transaction.ts";
+import { post, rsa, testBytes } from "../devnet/support.ts";
+import { bundleTags, makeItem } from "../indexing/samples.ts";
+import { openStack, type Stack } from "../support/stack.ts";
+
+const key = "elsewhere-key";
+const large = testBytes(600_000, 21);
+const small = testBytes(900, 22);
+// Data of format 1 must not end with a digit.
+const carried = Uint8Array.from([...testBytes(5_000, 23), 0xff]);
+const items = [makeItem(testBytes(300_000, 24)), makeItem("what must not be seen"), makeItem("what may")];
+const bundleData = writeBundle(items);
+
+let stack: Stack;
+let chunked: Transaction;
+let single: Transaction;
+let old: Transaction;
+let bundle: Transaction;
+let secret: Id;
+/** Absolute offset of the last byte of each transaction's data, counted from one. */
+const ends = new Map<string, bigint>();
+
+beforeAll(async () => {
+  stack = await openStack({ ADMIN_API_KEY: key, START_HEIGHT: "30" });
+  const { devnet, node } = stack;
+  chunked = await post(devnet, rsa, { data: large });
+  single = await post(devnet, rsa, { data: small });
+  old = await post(devnet, rsa, { format: 1, data: carried });
+  bundle = await post(devnet, rsa, { data: bundleData, tags: [...bundleTags] });
+  await devnet.mine(40);
+  await stack.settled();
+  for (const { id } of [chunked, single, old, bundle])
+    ends.set(id, BigInt((await (await node.get(`/tx/${id}/offset`)).json()).offset));
+  const read = readItemHeader(items[1] ?? new Uint8Array(0), "strict");
+  if (read.kind !== "header") throw new Error("the test's item is an item");
+  secret = read.header.id;
+  expect(stack.gateway.reader.placeOf(chunked.id)).toBeUndefined();
+}, 60_000);
+afterAll(() => stack.close());
+
+async function put(path: string, body: object): Promise<void> {
+  const url = `${stack.gateway.url}/svc/admin/${path}`;
+  const headers = { authorization: `Bearer ${key}` };
+  const answer = await fetch(url, { method: "PUT", headers, body: JSON.stringify(body) });
+  expect([answer.status, await answer.text()]).toEqual([200, ""]);
+}
+
+type Ask = readonly [path: string, headers?: Readonly<Record<string, string>>];
+
+async function statusesOf(asks: readonly Ask[]): Promise<string[]> {
+  const statuses: string[] = [];
+  for (const [path, headers = {}] of asks)
+    for (const method of ["GET", "HEAD"]) {
+      const answer = await fetch(`${stack.gateway.url}${path}`, { method, headers });
+      await answer.arrayBuffer();
+      statuses.push(`${method} ${path} ${JSON.stringify(headers)} ${answer.status}`);
+    }
+  return statuses;
+}
+
+/** Expects that what is asked for is there, is refused at once and after a restart, and is there again. */
+async function expectRefusal(refusal: object, asks: readonly Ask[], spared: readonly Ask[]): Promise<void> {
+  const open = await statusesOf(asks);
+  expect(open.filter((status) => !/ 20[06]$/.test(status))).toEqual([]);
+  const free = await statusesOf(spared);
+  expect(free.filter((status) => !/ 20[06]$/.test(status))).toEqual([]);
+  await put("block-data", refusal);
+  for (let round = 0; round < 2; round++) {
+    expect((await statusesOf(asks)).filter((status) => !status.endsWith(" 451"))).toEqual([]);
+    expect(await statusesOf(spared)).toEqual(free);
+    await stack.restart();
+    await stack.settled();
+  }
+  await put("unblock-data", refusal);
+  expect(await statusesOf(asks)).toEqual(open);
+}
+
+const hashOf = (data: Uint8Array) => createHash("sha256").update(data).digest("base64url");
+const chunkAt = (id: string, fromEnd: number): Ask[] => {
+  const offset = (ends.get(id) ?? 0n) - BigInt(fromEnd);
+  return [[`/chunk/${offset}`], [`/chunk/${offset}/data`]];
+};
+const contentOf = (id: string): Ask[] => [
+  [`/${id}`],
+  [`/raw/${id}`],
+  [`/raw/${id}`, { range: "bytes=0-9" }],
+  [`/tx/${id}/data`],
+];
+
+describe("what the index does not have is refused", () => {
+  test("by id, in chunks", async () => {
+    const asks = [...contentOf(chunked.id), ...chunkAt(chunked.id, 0), ...chunkAt(chunked.id, 599_000)];
+    await expectRefusal({ id: chunked.id }, asks, [...contentOf(single.id), ...chunkAt(single.id, 0)]);
+  }, 30_000);
+
+  test("by id, with the record that carries its data", async () => {
+    const asks: Ask[] = [...contentOf(old.id), [`/tx/${old.id}`], [`/unconfirmed_tx/${old.id}`]];
+    await expectRefusal({ id: old.id }, asks, contentOf(single.id));
+  }, 30_000);
+
+  test("by hash, whole or as the one chunk that it is", async () => {
+    const asks = [...contentOf(single.id), ...chunkAt(single.id, 0)];
+    await expectRefusal({ hash: hashOf(small) }, asks, contentOf(chunked.id));
+    const record: Ask[] = [...contentOf(old.id), [`/tx/${old.id}`], [`/unconfirmed_tx/${old.id}`]];
+    await expectRefusal({ hash: hashOf(carried) }, record, contentOf(chunked.id));
+    await expectRefusal({ hash: hashOf(large) }, contentOf(chunked.id), contentOf(single.id));
+  }, 60_000);
+
+  test("by the id of an item that somebody found in a bundle: wherever its bytes are", async () => {
+    const clue = { "x-ar-io-root-transaction-id": bundle.id };
+    const start = bundleData.length - (items[2]?.length ?? 0) - "what must not be seen".length;
+    const asks: Ask[] = [
+      [`/${secret}`, clue],
+      [`/raw/${bundle.id}`],
+      [`/raw/${bundle.id}`, { range: `bytes=${start}-${start}` }],
+      [`/tx/${bundle.id}/data`],
+      ...chunkAt(bundle.id, bundleData.length - start - 1),
+    ];
+    const spared: Ask[] = [
+      [`/raw/${bundle.id}`, { range: "bytes=0-999" }],
+      [`/raw/${bundle.id}`, { range: "bytes=-100" }],
+      ...chunkAt(bundle.id, bundleData.length - 10),
+    ];
+    await expectRefusal({ id: secret }, asks, spared);
+  }, 30_000);
+});
