@@ -9,10 +9,10 @@
 import type { Database } from "bun:sqlite";
 import { encodeBase64url } from "../lib/base64url.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import type { PostingRow, Postings } from "./postings.ts";
+import type { FindableRow, FindableRows } from "./findable-rows.ts";
 import type { RowTally } from "./row-tally.ts";
 import { prepare, prepareQuery, type Query } from "./sqlite.ts";
-import { keysOfRow, rowColumns, type StoredRow } from "./stored-row.ts";
+import { rowColumns, type StoredRow } from "./stored-row.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
 /** A place in its upper 32 and lower 31 bits. */
@@ -39,8 +39,6 @@ export type CanonicalPlaces = Readonly<{
   demote: (place: Halves, tally: RowTally) => void;
   /** Makes the lowest duplicate of an id canonical; nothing happens when it has none. */
   promote: (id: Uint8Array, tally: RowTally) => void;
-  /** The postings under which a stored row is found. */
-  postingsOf: (row: KeptRow) => PostingRow;
 }>;
 
 /** Ids looked up in one statement. */
@@ -49,7 +47,11 @@ const idsPerLookup = 2_000;
 const place = "n >> 31 AS high, n & 0x7fffffff AS low";
 
 /** Opens the canonical places of one database. */
-export function createCanonicalPlaces(db: Database, keys: FilterKeys, postings: Postings): CanonicalPlaces {
+export function createCanonicalPlaces(
+  db: Database,
+  keys: FilterKeys,
+  findable: FindableRows,
+): CanonicalPlaces {
   const findMany = prepareQuery<Halves & Readonly<{ id: Uint8Array }>>(
     db,
     `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
@@ -63,10 +65,6 @@ export function createCanonicalPlaces(db: Database, keys: FilterKeys, postings: 
   );
   const toDuplicates = prepareMove(db, "items", "duplicates");
   const toItems = prepareMove(db, "duplicates", "items");
-  const postingsOf = (row: KeptRow): PostingRow => {
-    const keyed = { id: row.id, owner: row.address, target: row.target, tags: decodeTagBlob(row.tags) };
-    return { high: row.high, low: row.low, keys: keysOfRow(keys, keyed) };
-  };
 
   return {
     find: (rows) => {
@@ -82,7 +80,7 @@ export function createCanonicalPlaces(db: Database, keys: FilterKeys, postings: 
     demote: ({ high, low }, tally) => {
       const row = item.get(high, low);
       if (row === undefined) return;
-      postings.remove([postingsOf(row)]);
+      findable.remove([findableRow(row)]);
       toDuplicates(row);
       tally.row(row, -1);
       tally.duplicates(1);
@@ -92,12 +90,16 @@ export function createCanonicalPlaces(db: Database, keys: FilterKeys, postings: 
       const row = next === undefined ? undefined : duplicate.get(next.high, next.low);
       if (row === undefined) return;
       toItems(row);
-      postings.add([postingsOf(row)]);
+      findable.add([findableRow(row)]);
       tally.row(row, 1);
       tally.duplicates(-1);
     },
-    postingsOf,
   };
+}
+
+/** What filters find a stored row by. */
+export function findableRow(row: KeptRow): FindableRow {
+  return { ...row, owner: row.address, tags: decodeTagBlob(row.tags) };
 }
 
 /**

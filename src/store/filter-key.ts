@@ -20,6 +20,8 @@ export type FilterKeys = Readonly<{
   /** @param target - As the row stores it. */
   recipient: (target: Uint8Array) => number;
   tag: (name: string, value: string) => number;
+  /** Of every transaction: what tells it from data items. */
+  transaction: () => number;
 }>;
 
 /** Bytes of a database's secret. */
@@ -28,8 +30,11 @@ export const filterSecretBytes = 32;
 /** Bits of a key. */
 export const filterKeyBits = 47;
 
-const kinds = { id: 1, owner: 2, recipient: 3, tag: 4 } as const;
+const kinds = { id: 1, owner: 2, recipient: 3, tag: 4, transaction: 5 } as const;
 const prefixBytes = filterSecretBytes + 1;
+/** Keys of tags that are kept at hand (about 5 MB), and the longest value that is. */
+const rememberedMax = 30_000;
+const rememberedValueMax = 32;
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
 const utf8BytesPerUnit = 3;
 
@@ -48,6 +53,7 @@ export function createFilterKeys(secret: Uint8Array): FilterKeys {
   let message = Buffer.alloc(4_096);
   message.set(secret);
   const digest = Buffer.alloc(32);
+  const words = new DataView(digest.buffer, digest.byteOffset);
 
   const reserve = (size: number): void => {
     if (size <= message.length) return;
@@ -58,7 +64,7 @@ export function createFilterKeys(secret: Uint8Array): FilterKeys {
   const keyOf = (kind: number, size: number): number => {
     message[filterSecretBytes] = kind;
     Bun.SHA256.hash(message.subarray(0, size), digest);
-    return digest.readUIntBE(0, 6) % 2 ** filterKeyBits;
+    return (words.getUint32(0) % 2 ** 31) * 2 ** 16 + words.getUint16(4);
   };
   const ofBytes = (kind: number, bytes: Uint8Array): number => {
     reserve(prefixBytes + bytes.length);
@@ -66,17 +72,37 @@ export function createFilterKeys(secret: Uint8Array): FilterKeys {
     return keyOf(kind, prefixBytes + bytes.length);
   };
 
+  const ofTag = (name: string, value: string): number => {
+    reserve(prefixBytes + 4 + (name.length + value.length) * utf8BytesPerUnit);
+    // The name's length goes first, so that ("ab", "c") and ("a", "bc") differ.
+    const nameSize = message.write(name, prefixBytes + 4);
+    message.writeUInt32LE(nameSize, prefixBytes);
+    const valueSize = message.write(value, prefixBytes + 4 + nameSize);
+    return keyOf(kinds.tag, prefixBytes + 4 + nameSize + valueSize);
+  };
+
+  const remembered = new Map<string, Map<string, number>>();
+  let rememberedCount = 0;
+
   return {
     id: (id) => ofBytes(kinds.id, id),
     owner: (address) => ofBytes(kinds.owner, address),
     recipient: (target) => ofBytes(kinds.recipient, target),
+    transaction: () => ofBytes(kinds.transaction, new Uint8Array(0)),
     tag: (name, value) => {
-      reserve(prefixBytes + 4 + (name.length + value.length) * utf8BytesPerUnit);
-      // The name's length goes first, so that ("ab", "c") and ("a", "bc") differ.
-      const nameSize = message.write(name, prefixBytes + 4);
-      message.writeUInt32LE(nameSize, prefixBytes);
-      const valueSize = message.write(value, prefixBytes + 4 + nameSize);
-      return keyOf(kinds.tag, prefixBytes + 4 + nameSize + valueSize);
+      // Values that many rows share are short; those of one row alone would only push them out.
+      if (value.length > rememberedValueMax) return ofTag(name, value);
+      const keys = remembered.get(name) ?? new Map<string, number>();
+      const known = keys.get(value);
+      if (known !== undefined) return known;
+      const key = ofTag(name, value);
+      if (rememberedCount >= rememberedMax) {
+        remembered.clear();
+        rememberedCount = 0;
+      }
+      remembered.set(name, keys.set(value, key));
+      rememberedCount += 1;
+      return key;
     },
   };
 }

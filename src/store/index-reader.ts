@@ -14,8 +14,8 @@ import { createSums } from "./index-sums.ts";
 import { createItemsWithin } from "./items-within.ts";
 import { createLocating } from "./locate.ts";
 import { createPages } from "./page.ts";
-import { type WindowSizes, windowSizesDefault } from "./page-walk.ts";
 import type { Place } from "./place.ts";
+import { type WindowSizes, windowSizesDefault } from "./place-windows.ts";
 import type {
   BundleRow,
   BundleStatus,

@@ -18,6 +18,7 @@ import { type ChainTables, createChainTables } from "./chain-tables.ts";
 import { createCounts } from "./counts.ts";
 import { createFilterKeys, createFilterSecret } from "./filter-key.ts";
 import { createOwners } from "./owners.ts";
+import { type PartSizes, partSizesDefault } from "./part-table.ts";
 import { createPending, type Pending } from "./pending.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
 import { createRowTable, type RowTable } from "./row-table.ts";
@@ -134,6 +135,8 @@ export type IndexWriterOptions = Readonly<{
   clock: Clock;
   /** Page cache, bytes. */
   cacheBytes?: number;
+  /** When rows become parts of the posting index, and when parts are merged. */
+  partSizes?: PartSizes;
 }>;
 
 const cacheBytesDefault = 64 * 2 ** 20;
@@ -147,7 +150,7 @@ const itemsPerPruneStep = 5_000;
  * @throws Error when the file is damaged or of a newer version.
  */
 export function openIndexWriter(path: string, options: IndexWriterOptions): IndexWriter {
-  const { clock, cacheBytes = cacheBytesDefault } = options;
+  const { clock, cacheBytes = cacheBytesDefault, partSizes = partSizesDefault } = options;
   const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes });
   const counts = createCounts(db);
   const owners = createOwners(db, counts);
@@ -166,7 +169,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     }
   };
   const keys = step(() => createFilterKeys(secretOf(db)));
-  const rows = createRowTable({ db, keys, owners, counts });
+  const rows = createRowTable({ db, keys, owners, counts, partSizes });
   const chain = createChainTables(db, rows, counts);
   const bundles = createBundles(db, counts, clock);
   const pending = createPending({ db, rows, chain, counts });
@@ -206,7 +209,7 @@ type ChainSteps = Pick<
   | "expireAnnounced"
 >;
 
-function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainSteps {
+function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): ChainSteps {
   const tip = prepareQuery<{ height: number }>(
     db,
     "SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1",
@@ -225,9 +228,9 @@ function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainS
   };
 
   return {
-    addBlock: (rows) =>
+    addBlock: (given) =>
       step(() => {
-        const block = isSerialised(rows) ? readBlockRows(rows) : rows;
+        const block = isSerialised(given) ? readBlockRows(given) : given;
         const before = tip.get();
         const { height, hash } = block.block;
         assert(before === undefined || before.height + 1 === height, "blocks are added one after the other");
@@ -236,6 +239,7 @@ function chainSteps({ db, step, chain, bundles, pending, clock }: Parts): ChainS
         if (standing !== undefined && standing.hash.toBase64({ alphabet: "base64url" }) !== hash)
           removeFrom(height);
         addRows(block, true);
+        rows.seal();
       }),
     addStrayBlock: (block) => step(() => addRows(block, false)),
     rollback: (fromHeight) => {
@@ -294,6 +298,7 @@ function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
         bundles.advance(batch.bundle, batch.nextEntry, items.length, outcome.duplicated);
         bundles.queue(batch.bundles);
         bundles.addInvalid(batch.bundle, batch.invalid ?? []);
+        rows.seal();
         return { ...outcome, gone: false };
       }),
     queueBundles: (queued) => step(() => bundles.queue(queued)),

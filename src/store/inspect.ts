@@ -6,11 +6,9 @@
  */
 import type { Database } from "bun:sqlite";
 import { type CounterName, createCountsReader } from "./counts.ts";
-import { createFilterKeys, type FilterKeys } from "./filter-key.ts";
+import { checkFindable } from "./inspect-postings.ts";
 import { packHeight, pendingHeight } from "./place.ts";
 import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "./sqlite.ts";
-import { keysOfRow } from "./stored-row.ts";
-import { decodeTagBlob } from "./tag-blob.ts";
 
 /** What was found. */
 export type Inspection = Readonly<{
@@ -22,7 +20,6 @@ export type Inspection = Readonly<{
 
 /** More lines than this help nobody. */
 const faultsMax = 50;
-const rowsPerRead = 1_000;
 const cacheBytes = 64 * 2 ** 20;
 
 /**
@@ -39,7 +36,7 @@ export function inspectIndex(path: string, checkpoint: () => void = () => undefi
     if (damage.length > 0) return { faults: damage, rows: 0 };
     return inSnapshot(db, () => {
       const faults = [...checkSums(db), ...checkStructure(db)];
-      const postings = checkPostings(db, checkpoint);
+      const postings = checkFindable(db, checkpoint);
       return { faults: [...faults, ...postings.faults].slice(0, faultsMax), rows: postings.rows };
     });
   } finally {
@@ -115,6 +112,10 @@ const impossible: readonly (readonly [string, string])[] = [
     "a missing transaction is there",
     "SELECT n >> 31 AS what FROM missing WHERE n IN (SELECT n FROM transactions)",
   ],
+  [
+    "a row that is no row waits to be sealed",
+    "SELECT n >> 31 AS what FROM unsealed WHERE n NOT IN (SELECT n FROM items)",
+  ],
   ["one place has two rows", "SELECT n >> 31 AS what FROM duplicates WHERE n IN (SELECT n FROM items)"],
   ["two rows have one id", "SELECT hex(id) AS what FROM items GROUP BY id HAVING count(*) > 1"],
   [
@@ -136,58 +137,4 @@ function checkStructure(db: Database): string[] {
       .all()
       .map(({ what }) => `${fault}: ${what}`),
   );
-}
-
-type InspectedRow = Readonly<{
-  high: number;
-  low: number;
-  id: Uint8Array;
-  owner: Uint8Array;
-  target: Uint8Array | null;
-  tags: Uint8Array;
-}>;
-
-/** Every row has its postings, and there are no others. */
-function checkPostings(db: Database, checkpoint: () => void): Inspection {
-  const keys = keysOf(db);
-  const rows = prepareQuery<InspectedRow>(
-    db,
-    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id, o.address AS owner, i.target, i.tags
-     FROM items i LEFT JOIN owners o USING (owner) WHERE i.n > (? << 31) | ? ORDER BY i.n LIMIT ${rowsPerRead}`,
-  );
-  const has = prepareQuery<{ found: number }>(
-    db,
-    "SELECT count(*) AS found FROM postings WHERE key IN (SELECT value FROM json_each(?)) AND n = (? << 31) | ?",
-  );
-  const faults: string[] = [];
-  let count = 0;
-  let expected = 0;
-  let last = { high: -1, low: 0 };
-  for (;;) {
-    checkpoint();
-    const part = rows.all(last.high, last.low);
-    for (const row of part) {
-      count += 1;
-      const wanted = [...new Set(keysOfRow(keys, { ...row, tags: decodeTagBlob(row.tags) }))];
-      expected += wanted.length;
-      const found = has.get(JSON.stringify(wanted), row.high, row.low)?.found;
-      if (found !== wanted.length)
-        faults.push(`a row has ${found} of ${wanted.length} postings: ${row.high}`);
-    }
-    const end = part.at(-1);
-    if (end === undefined) break;
-    last = { high: end.high, low: end.low };
-  }
-  const all = prepareQuery<{ n: number }>(db, "SELECT count(*) AS n FROM postings").get()?.n;
-  if (all !== expected) faults.push(`there are ${all} postings, the rows have ${expected}`);
-  return { faults, rows: count };
-}
-
-function keysOf(db: Database): FilterKeys {
-  const found = prepareQuery<{ value: Uint8Array }>(
-    db,
-    "SELECT value FROM meta WHERE name = 'filter_secret'",
-  ).get();
-  if (found === undefined) throw new Error("the index has no secret: its writer never opened it");
-  return createFilterKeys(found.value);
 }

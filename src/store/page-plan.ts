@@ -26,13 +26,16 @@ export type PlaceRange = Readonly<{
 export type Walk = Readonly<{
   /** In the order of the walk, apart from each other. */
   ranges: readonly PlaceRange[];
+  /** Keys of ids; undefined: of any. */
+  ids: readonly number[] | undefined;
+  /** Groups of other filters. */
   groups: readonly (readonly number[])[];
   excluded: readonly (readonly number[])[];
   onlyTransactions: boolean;
   /** Unix seconds, inclusive. */
   ingested: Readonly<{ min: number; max: number }> | undefined;
-  /** Whether a row that was found by its keys meets the filters. */
-  matches: (row: CheckedRow) => boolean;
+  /** Whether a row that was found in a range meets all that is asked. */
+  matches: (row: CheckedRow, range: PlaceRange) => boolean;
   /** Whether `matches` looks at tags. */
   checksTags: boolean;
 }>;
@@ -43,6 +46,11 @@ export type CheckedRow = Readonly<{
   ownerAddress: string;
   target: string;
   tags: readonly Tag[];
+  kind: "transaction" | "item";
+  /** Unix seconds. */
+  ingestedAt: number;
+  /** Byte of the parent's header, −1 for the transaction itself. */
+  parentOffset: number;
 }>;
 
 /** Answers plans; holds statements of one reader's connection. */
@@ -60,12 +68,13 @@ export function createPlanner(db: Database, keys: FilterKeys): Planner {
     const ranges = isEmpty ? [] : rangesWithin(bounds, listed(plan.bundledIn), childrenOf);
     return {
       ranges: plan.order === "asc" ? ranges : ranges.toReversed(),
+      ids: idKeys(plan, keys),
       groups: groupsOf(plan, keys),
       excluded: tagKeys(plan.tags, "NEQ", keys),
       onlyTransactions: plan.bundledIn === null,
       ingested: ingestedOf(plan),
       matches: createCheck(plan),
-      checksTags: (plan.tags ?? []).some(({ op }) => op === "EQ"),
+      checksTags: (plan.tags ?? []).length > 0,
     };
   };
 }
@@ -162,10 +171,12 @@ function createChildRanges(db: Database, keys: FilterKeys): (id: Id) => readonly
   };
 }
 
+function idKeys({ ids }: PagePlan, keys: FilterKeys): number[] | undefined {
+  return listed(ids) === undefined ? undefined : distinct((ids ?? []).map((id) => keys.id(idBytes(id))));
+}
+
 function groupsOf(plan: PagePlan, keys: FilterKeys): (readonly number[])[] {
   const groups: (readonly number[])[] = [];
-  const ids = listed(plan.ids);
-  if (ids !== undefined) groups.push(distinct(ids.map((id) => keys.id(idBytes(id)))));
   const owners = listed(plan.owners);
   if (owners !== undefined) groups.push(distinct(owners.map((owner) => keys.owner(idBytes(owner)))));
   const recipients = listed(plan.recipients);
@@ -201,18 +212,31 @@ function ingestedOf({ ingestedAt }: PagePlan): Walk["ingested"] {
   return { min: ingestedAt.min ?? 0, max: ingestedAt.max ?? Number.MAX_SAFE_INTEGER };
 }
 
-function createCheck(plan: PagePlan): (row: CheckedRow) => boolean {
+function createCheck(plan: PagePlan): Walk["matches"] {
   const ids = setOf(plan.ids);
   const owners = setOf(plan.owners);
   const recipients = setOf(plan.recipients);
-  const tags = (plan.tags ?? [])
-    .filter(({ op }) => op === "EQ")
-    .map(({ name, values }) => ({ name, values: new Set(values) }));
-  return (row) =>
-    (ids?.has(row.id) ?? true) &&
-    (owners?.has(row.ownerAddress) ?? true) &&
-    (recipients?.has(row.target) ?? true) &&
-    tags.every(({ name, values }) => row.tags.some((tag) => tag.name === name && values.has(tag.value)));
+  const ingested = ingestedOf(plan);
+  const tags = (plan.tags ?? []).map(({ name, values, op }) => ({
+    name,
+    values: new Set(values),
+    isWanted: op === "EQ",
+  }));
+  const tests: readonly Walk["matches"][] = [
+    (row) => ids?.has(row.id) ?? true,
+    (row) => owners?.has(row.ownerAddress) ?? true,
+    (row) => recipients?.has(row.target) ?? true,
+    (row) => plan.bundledIn !== null || row.kind === "transaction",
+    (row, { parents }) =>
+      parents === undefined || (row.kind === "item" && parents.includes(row.parentOffset)),
+    (row) => ingested === undefined || (row.ingestedAt >= ingested.min && row.ingestedAt <= ingested.max),
+    (row) =>
+      tags.every(
+        ({ name, values, isWanted }) =>
+          row.tags.some((tag) => tag.name === name && values.has(tag.value)) === isWanted,
+      ),
+  ];
+  return (row, range) => tests.every((test) => test(row, range));
 }
 
 function setOf(list: readonly string[] | undefined): ReadonlySet<string> | undefined {

@@ -1,12 +1,13 @@
 /**
- * The SQL of one step of a page: candidates from one source in place order, tested against the other groups and
- * joined with their rows, all inside SQLite (a seek from JavaScript costs twenty times one inside: measured).
+ * The SQL of pages: places from one source in order, tested against the other groups inside SQLite (a seek from
+ * JavaScript costs twenty times one inside: measured), and the rows at given places.
  *
  * The text depends on the shape of a step only, so that statements are prepared once a shape.
  * Source: reference/index.md §2 "ways to intersect", §7.2.
  * @module
  */
 import type { SQLQueryBindings } from "bun:sqlite";
+import type { PlaceHalves } from "./part-places.ts";
 import type { PageColumns } from "./rows.ts";
 
 /** Where candidates come from. */
@@ -28,12 +29,11 @@ export type PageStep = Readonly<{
   onlyTransactions: boolean;
   parents: readonly number[] | undefined;
   ingested: Readonly<{ min: number; max: number }> | undefined;
-  columns: PageColumns;
   limit: number;
 }>;
 
-/** A row as a step answers it. Columns that were not asked for are null. */
-export type StepRow = Readonly<{
+/** A row as it is read. Columns that were not asked for are null. */
+export type StoredPageRow = Readonly<{
   high: number;
   low: number;
   fine: number;
@@ -45,6 +45,7 @@ export type StepRow = Readonly<{
   head: number;
   size: number;
   sig: number;
+  parent: number | null;
   tags: Uint8Array | null;
   ingested: number;
   quantity: string | null;
@@ -69,19 +70,18 @@ const parentId = `CASE WHEN i.sig < 0 OR i.n >= 0x7ffffe0000000000 THEN NULL ELS
     (SELECT id FROM duplicates p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0)),
     (SELECT id FROM bundles p WHERE p.n = ((i.n >> 31) << 31) | coalesce(i.parent >> 6, 0))) END`;
 
-/**
- * Writes the SQL of a step: first the places, at most `limit`, then their rows.
- *
- * The rows come in no order that SQL promises; the caller sorts them.
- */
-export function stepSql(step: PageStep): BoundSql {
-  const places = placesSql(step);
-  const sql = `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.id, o.address, i.target, i.anchor, i.head,
-      i.size, i.sig, i.ingested, t.quantity, t.reward, t.format, ${selected(step.columns)}
-    FROM (${places.sql}) w CROSS JOIN items i ON i.n = w.n CROSS JOIN owners o ON o.owner = i.owner
+/** Writes the SQL that reads the rows at places given as a JSON list (`placesJson`), in no order of its own. */
+export function rowsSql(columns: PageColumns): string {
+  return `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.id, o.address, i.target, i.anchor, i.head,
+      i.size, i.sig, i.parent, i.ingested, t.quantity, t.reward, t.format, ${selected(columns)}
+    FROM json_each(?) j CROSS JOIN items i ON i.n = j.value CROSS JOIN owners o ON o.owner = i.owner
       LEFT JOIN transactions t ON i.sig < 0 AND t.n = i.n
-      ${step.columns.block ? "LEFT JOIN blocks b ON b.height = i.n >> 41" : ""}`;
-  return { sql, parameters: [...places.parameters] };
+      ${columns.block ? "LEFT JOIN blocks b ON b.height = i.n >> 41" : ""}`;
+}
+
+/** Places as `rowsSql` takes them. */
+export function placesJson(places: readonly PlaceHalves[]): string {
+  return `[${places.map(({ high, low }) => (BigInt(high) << 31n) | BigInt(low)).join(",")}]`;
 }
 
 function selected({ tags, ownerKey, parent, block }: PageColumns): string {
@@ -95,14 +95,15 @@ function selected({ tags, ownerKey, parent, block }: PageColumns): string {
   ].join(", ");
 }
 
-function placesSql(step: PageStep): Piece {
+/** Writes the SQL that finds places, at most `limit`, in order, in halves. */
+export function placesSql(step: PageStep): BoundSql {
   const source = sourceOf(step.source);
   const rowTests = rowTestsOf(step);
   // What is asked of the row is asked last: the row is read only when every posting is there.
   const row = rowTests.length === 0 ? "" : "CROSS JOIN items r ON r.n = d.n";
   const tests = [source.test, range(step), ...placeTestsOf(step), ...rowTests];
   return {
-    sql: `SELECT ${source.distinct} d.n FROM ${source.table} d ${row}
+    sql: `SELECT ${source.distinct} d.n >> 31 AS high, d.n & 0x7fffffff AS low FROM ${source.table} d ${row}
       WHERE ${tests.map(({ sql }) => sql).join(" AND ")}
       ORDER BY d.n ${step.order === "asc" ? "ASC" : "DESC"} LIMIT ?`,
     parameters: [...tests.flatMap(({ parameters }) => parameters), step.limit],

@@ -1,15 +1,20 @@
 /**
- * Walking a plan: step by step through ranges of places, always from the source that is rarest just there.
+ * Walking a plan: candidates from the posting index in place order, read as rows in batches.
  *
- * A step covers a window in which the source has a bounded number of candidates, so that a query can be ended
- * between steps; windows grow, so that a sparse result costs a handful of them.
- * Source: reference/index.md §2, §4 "Query".
+ * Ids are found in the posting B-tree, rows of no filter in the tables themselves; other filters in the B-tree for
+ * rows that may still be forked away and in parts for all others, merged by place. Whoever takes the rows checks
+ * each against the filters: keys are hashes, and a part may speak of a row that is gone.
+ * Source: design.md §6, reference/index.md §4 "Query".
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { assert } from "../lib/assert.ts";
+import type { FilterKeys } from "./filter-key.ts";
 import type { PlaceRange, Walk } from "./page-plan.ts";
-import { type PageStep, type Source, type StepRow, stepSql } from "./page-sql.ts";
+import { placesJson, rowsSql, type Source, type StoredPageRow } from "./page-sql.ts";
+import { compareHalves, type PartInfo, type PlaceHalves } from "./part-places.ts";
+import { createPartReads } from "./part-read.ts";
+import { mergeStreams } from "./place-streams.ts";
+import { createWindowWalks, type WindowSizes, type WindowWalk } from "./place-windows.ts";
 import type { PageColumns, PagePlan } from "./rows.ts";
 import { prepareQuery, type Query } from "./sqlite.ts";
 
@@ -19,199 +24,113 @@ export type Walker = (
   plan: Pick<PagePlan, "order" | "checkpoint">,
   columns: PageColumns,
   wanted: number,
-  take: (row: StepRow) => "more" | "enough",
+  take: (row: StoredPageRow, range: PlaceRange) => "more" | "enough",
 ) => void;
 
-/** How many candidates of its source a step looks at. */
-export type WindowSizes = Readonly<{
-  /** In the first step, unless two pages are more. */
-  min: number;
-  /** In any later one: a query can be ended between two steps only. */
-  max: number;
-}>;
-
-/** About what a page of common filters needs; and a few milliseconds of work. */
-export const windowSizesDefault: WindowSizes = { min: 256, max: 16_384 };
-const windowGrowth = 4;
-/** Shapes of steps that are kept prepared; beyond it all are forgotten, for they cost 50 µs each to make. */
-const preparedMax = 256;
-
-type Order = "asc" | "desc";
-type Span = Readonly<{ first: bigint; last: bigint }>;
-
-/** How dense a source is from one end of a span: candidates found, and where the last of so many lies. */
-type Sample = Readonly<{
-  source: Source;
-  count: number;
-  /** The place up to which `size` candidates lie; undefined: the span has fewer. */
-  edge: bigint | undefined;
-}>;
+/** Rows read at once at most, when many candidates turn out not to meet the filters. */
+const rowsPerReadMax = 1_024;
 
 /** Opens the walker over a reader's connection. */
-export function createWalker(db: Database, windows: WindowSizes): Walker {
-  const prepared = new Map<string, Query<StepRow>>();
-  const run = (step: PageStep): StepRow[] => {
-    const { sql, parameters } = stepSql(step);
-    const known = prepared.get(sql);
-    if (known !== undefined) return known.all(...parameters);
-    if (prepared.size >= preparedMax) {
-      for (const query of prepared.values()) query.finalize();
-      prepared.clear();
-    }
-    const query = prepareQuery<StepRow>(db, sql);
-    prepared.set(sql, query);
-    return query.all(...parameters);
-  };
-  const sample = createSampler(db);
-
+export function createWalker(db: Database, keys: FilterKeys, windows: WindowSizes): Walker {
+  const candidatesOf = createCandidates(db, keys, windows);
+  const rowsAt = createRowReads(db);
   return (walk, plan, columns, wanted, take) => {
+    const read = { ...columns, tags: columns.tags || walk.checksTags };
     for (const range of walk.ranges) {
-      const outcome = walkRange({ walk, range, plan, columns, wanted, take, run, sample, windows });
-      if (outcome === "enough") return;
+      const candidates = candidatesOf(walk, range, plan, wanted);
+      for (const places of batchesOf(candidates, wanted)) {
+        plan.checkpoint?.();
+        const rows = rowsAt(places, read, plan.order);
+        if (rows.some((row) => take(row, range) === "enough")) return;
+      }
     }
   };
 }
 
-type RangeWalk = Readonly<{
-  walk: Walk;
-  range: PlaceRange;
-  plan: Pick<PagePlan, "order" | "checkpoint">;
-  columns: PageColumns;
-  wanted: number;
-  take: (row: StepRow) => "more" | "enough";
-  run: (step: PageStep) => StepRow[];
-  sample: Sampler;
-  windows: WindowSizes;
-}>;
-
-function walkRange(parts: RangeWalk): "more" | "enough" {
-  const { walk, range, plan, wanted, take, sample, windows } = parts;
-  const sources = sourcesOf(walk);
-  const isSingle = isSingleList(walk, range, sources);
-  let rest: Span = range;
-  let size = Math.max(windows.min, Math.min(wanted * 2, windows.max));
-  while (rest.first <= rest.last) {
-    plan.checkpoint?.();
-    const samples = isSingle ? [] : sources.map((source) => sample(source, rest, size, plan.order));
-    const window = windowOf(rest, rarestOf(samples, plan.order)?.edge, plan.order);
-    const rows = rowsOf(parts, sources, samples, window);
-    for (const row of rows) if (take(row) === "enough") return "enough";
-    const lastRow = rows.at(-1);
-    // A full answer may have left candidates in its window: go on after its last row, not after the window.
-    const end =
-      rows.length === wanted && lastRow !== undefined ? placeOfRow(lastRow) : edgeOf(window, plan.order);
-    rest = plan.order === "asc" ? { ...rest, first: end + 1n } : { ...rest, last: end - 1n };
-    size = Math.min(size * windowGrowth, windows.max);
+/** Candidates in batches, the first as large as what is wanted, larger ones when that was not enough. */
+function* batchesOf(candidates: Iterator<PlaceHalves>, wanted: number): Generator<PlaceHalves[]> {
+  let size = wanted;
+  for (;;) {
+    const places = takeSome(candidates, size);
+    yield places;
+    if (places.length < size) return;
+    size = Math.min(size * 2, Math.max(rowsPerReadMax, wanted));
   }
-  return "more";
 }
 
-/** The rows of one window in order, from its rarest source. */
-function rowsOf(
-  { walk, range, plan, columns, wanted, run }: RangeWalk,
-  sources: readonly Source[],
-  samples: readonly Sample[],
-  window: Span,
-): StepRow[] {
-  const source = rarestOf(samples, plan.order)?.source ?? sources[0];
-  assert(source !== undefined, "a walk has a source");
-  const rows = run({
-    ...window,
-    order: plan.order,
-    source,
-    groups: sources.flatMap((other) => (other === source || other.kind !== "keys" ? [] : [other.keys])),
-    excluded: walk.excluded,
-    onlyTransactions: walk.onlyTransactions,
-    parents: range.parents,
-    ingested: walk.ingested,
-    columns: { ...columns, tags: columns.tags || walk.checksTags },
-    limit: wanted,
-  });
-  return rows.sort(plan.order === "asc" ? compareRows : (a, b) => compareRows(b, a));
-}
+type Candidates = (
+  walk: Walk,
+  range: PlaceRange,
+  plan: Pick<PagePlan, "order" | "checkpoint">,
+  wanted: number,
+) => Iterator<PlaceHalves>;
 
-/** Every list in which a row must be; the whole index where there is none. */
-function sourcesOf(walk: Walk): Source[] {
-  const sources: Source[] = walk.groups.map((keys) => ({ kind: "keys", keys }));
-  if (walk.onlyTransactions) sources.push({ kind: "transactions" });
-  return sources.length > 0 ? sources : [{ kind: "items" }];
-}
+function createCandidates(db: Database, keys: FilterKeys, windows: WindowSizes): Candidates {
+  const windowWalk = createWindowWalks(db, windows);
+  const parts = createPartReads(db);
+  return (walk, range, { order, checkpoint = () => undefined }, wanted) => {
+    const { onlyTransactions, ingested, excluded, groups } = walk;
+    const tests = { onlyTransactions, ingested, parents: range.parents, excluded: [] };
+    const common = { first: range.first, last: range.last, order, wanted, checkpoint };
+    // Rows in parts have no postings but their ids: nothing else can be asked of the B-tree for all rows.
+    if (walk.ids !== undefined)
+      return windowWalk({ ...common, sources: [{ kind: "keys", keys: walk.ids }], tests });
+    if (groups.length === 0)
+      return windowWalk({
+        ...common,
+        sources: [{ kind: onlyTransactions ? "transactions" : "items" }],
+        tests,
+      });
 
-/** Whether one list in place order is the answer itself, so that reading it stops with the page. */
-function isSingleList(walk: Walk, range: PlaceRange, sources: readonly Source[]): boolean {
-  const [source] = sources;
-  const isOrdered = source?.kind !== "keys" || source.keys.length === 1;
-  const isTested = walk.excluded.length > 0 || walk.ingested !== undefined || range.parents !== undefined;
-  return sources.length === 1 && isOrdered && !isTested;
-}
-
-function rarestOf(samples: readonly Sample[], order: Order): Sample | undefined {
-  if (samples.length === 0) return undefined;
-  const ended = samples.filter(({ edge }) => edge === undefined);
-  if (ended.length > 0) return ended.reduce((a, b) => (b.count < a.count ? b : a));
-  // All have more than the window takes: the one that reaches furthest has the fewest in between.
-  return samples.reduce((a, b) => (isNearer(a.edge ?? 0n, b.edge ?? 0n, order) ? b : a));
-}
-
-function windowOf(rest: Span, edge: bigint | undefined, order: Order): Span {
-  if (edge === undefined) return rest;
-  return order === "asc" ? { ...rest, last: edge } : { ...rest, first: edge };
-}
-
-function edgeOf(window: Span, order: Order): bigint {
-  return order === "asc" ? window.last : window.first;
-}
-
-function compareRows(a: StepRow, b: StepRow): number {
-  return a.high - b.high || a.low - b.low;
-}
-
-function placeOfRow({ high, low }: StepRow): bigint {
-  return (BigInt(high) << 31n) | BigInt(low);
-}
-
-type Sampler = (source: Source, span: Span, size: number, order: Order) => Sample;
-
-function createSampler(db: Database): Sampler {
-  type Row = Readonly<{ count: number; high: number | null; low: number | null }>;
-  const prepare = (from: string) => {
-    const ordered = (edge: "min" | "max", direction: "ASC" | "DESC") =>
-      prepareQuery<Row>(
-        db,
-        `SELECT count(*) AS count, ${edge}(n) >> 31 AS high, ${edge}(n) & 0x7fffffff AS low
-         FROM (SELECT n FROM ${from} n BETWEEN ? AND ? ORDER BY n ${direction} LIMIT ?)`,
-      );
-    return { asc: ordered("max", "ASC"), desc: ordered("min", "DESC") };
-  };
-  const postings = prepare("postings WHERE key = ? AND");
-  const transactions = prepare("transactions WHERE");
-  const items = prepare("items WHERE");
-  const read = (
-    row: Row | undefined,
-    size: number,
-  ): Readonly<{ count: number; edge: bigint | undefined }> => {
-    if (row === undefined || row.high === null || row.low === null) return { count: 0, edge: undefined };
-    const edge = row.count < size ? undefined : (BigInt(row.high) << 31n) | BigInt(row.low);
-    return { count: row.count, edge };
-  };
-
-  return (source, { first, last }, size, order) => {
-    if (source.kind !== "keys") {
-      const query = source.kind === "items" ? items : transactions;
-      return { source, ...read(query[order].get(first, last, size), size) };
-    }
-    let count = 0;
-    let nearest: bigint | undefined;
-    for (const key of source.keys) {
-      const found = read(postings[order].get(key, first, last, size), size);
-      count += found.count;
-      if (found.edge !== undefined && (nearest === undefined || isNearer(found.edge, nearest, order)))
-        nearest = found.edge;
-    }
-    return { source, count, edge: nearest };
+    const sources: Source[] = groups.map((group) => ({ kind: "keys", keys: group }));
+    if (onlyTransactions) sources.push({ kind: "transactions" });
+    const recent: WindowWalk = { ...common, sources, tests: { ...tests, excluded } };
+    const inParts = onlyTransactions ? [...groups, [keys.transaction()]] : groups;
+    const bounds = { first: halvesOf(range.first), last: halvesOf(range.last) };
+    const query = { ...bounds, order, groups: inParts, excluded, checkpoint };
+    const streams = parts
+      .list()
+      .filter((part) => overlaps(part, bounds))
+      .map((part) => ({
+        bound: order === "asc" ? part.first : part.last,
+        open: () => parts.find(part, query),
+      }));
+    return mergeStreams([{ bound: undefined, open: () => windowWalk(recent) }, ...streams], order);
   };
 }
 
-function isNearer(a: bigint, b: bigint, order: Order): boolean {
-  return order === "asc" ? a < b : a > b;
+function overlaps(part: PartInfo, bounds: Readonly<{ first: PlaceHalves; last: PlaceHalves }>): boolean {
+  return compareHalves(part.first, bounds.last) <= 0 && compareHalves(part.last, bounds.first) >= 0;
+}
+
+function halvesOf(packed: bigint): PlaceHalves {
+  return { high: Number(packed >> 31n), low: Number(packed & 0x7fffffffn) };
+}
+
+function takeSome(candidates: Iterator<PlaceHalves>, count: number): PlaceHalves[] {
+  const places: PlaceHalves[] = [];
+  while (places.length < count) {
+    const { value, done } = candidates.next();
+    if (done === true) break;
+    places.push(value);
+  }
+  return places;
+}
+
+type RowReads = (
+  places: readonly PlaceHalves[],
+  columns: PageColumns,
+  order: "asc" | "desc",
+) => StoredPageRow[];
+
+function createRowReads(db: Database): RowReads {
+  const prepared = new Map<string, Query<StoredPageRow>>();
+  return (places, columns, order) => {
+    if (places.length === 0) return [];
+    const sql = rowsSql(columns);
+    const query = prepared.get(sql) ?? prepareQuery<StoredPageRow>(db, sql);
+    prepared.set(sql, query);
+    const rows = query.all(placesJson(places));
+    return rows.sort(order === "asc" ? compareHalves : (a, b) => compareHalves(b, a));
+  };
 }

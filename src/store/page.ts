@@ -11,10 +11,11 @@ import { blockHashFromBytes, type Id, idFromBytes } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import { createPlanner } from "./page-plan.ts";
-import type { StepRow } from "./page-sql.ts";
-import { createWalker, type WindowSizes } from "./page-walk.ts";
+import { type CheckedRow, createPlanner } from "./page-plan.ts";
+import type { StoredPageRow } from "./page-sql.ts";
+import { createWalker } from "./page-walk.ts";
 import { placeOfHalves } from "./place.ts";
+import type { WindowSizes } from "./place-windows.ts";
 import type { Page, PageBlock, PagePlan, PageRow } from "./rows.ts";
 import { inSnapshot } from "./sqlite.ts";
 import { addressFromBytes, textOfStored } from "./stored-row.ts";
@@ -33,16 +34,16 @@ const allColumns = { tags: true, ownerKey: true, parent: true, block: true } as 
 /** Opens pages over a reader's connection. */
 export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes): Pages {
   const planOf = createPlanner(db, keys);
-  const walkRows = createWalker(db, windows);
+  const walkRows = createWalker(db, keys, windows);
 
   const page = (plan: PagePlan): Page =>
     inSnapshot(db, () => {
       assert(Number.isSafeInteger(plan.limit) && plan.limit > 0, "a page has one row or more");
       const walk = planOf(plan);
       const rows: PageRow[] = [];
-      walkRows(walk, plan, plan.columns, plan.limit + 1, (found) => {
+      walkRows(walk, plan, plan.columns, plan.limit + 1, (found, range) => {
         const row = pageRow(found);
-        if (walk.matches(row)) rows.push(row);
+        if (walk.matches(checkedRow(found, row), range)) rows.push(row);
         return rows.length > plan.limit ? "enough" : "more";
       });
       return { rows: rows.slice(0, plan.limit), hasNextPage: rows.length > plan.limit };
@@ -54,8 +55,8 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
       inSnapshot(db, () => {
         const walk = planOf(plan);
         let count = 0;
-        walkRows(walk, plan, noColumns, max + 1, (found) => {
-          if (walk.matches(pageRow(found))) count += 1;
+        walkRows(walk, plan, noColumns, max + 1, (found, range) => {
+          if (walk.matches(checkedRow(found, pageRow(found)), range)) count += 1;
           return count > max ? "enough" : "more";
         });
         return count > max ? undefined : count;
@@ -64,7 +65,7 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
   };
 }
 
-function pageRow(row: StepRow): PageRow {
+function pageRow(row: StoredPageRow): PageRow {
   return {
     kind: row.sig < 0 ? "transaction" : "item",
     place: placeOfHalves(row.high, row.low === 0 ? -1 : row.low * 64 + row.fine),
@@ -86,7 +87,11 @@ function pageRow(row: StepRow): PageRow {
   };
 }
 
-function blockOf({ height, hash, timestamp, previous }: StepRow): PageBlock | undefined {
+function checkedRow({ parent }: StoredPageRow, row: PageRow): CheckedRow {
+  return { ...row, parentOffset: parent ?? -1 };
+}
+
+function blockOf({ height, hash, timestamp, previous }: StoredPageRow): PageBlock | undefined {
   if (height === null || hash === null || timestamp === null) return undefined;
   return {
     height,

@@ -3,14 +3,21 @@
  * @module
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { createCanonicalPlaces, type Halves, type KeptRow, prepareKept } from "./canonical-places.ts";
+import {
+  createCanonicalPlaces,
+  findableRow,
+  type Halves,
+  type KeptRow,
+  prepareKept,
+} from "./canonical-places.ts";
 import type { Counts } from "./counts.ts";
 import type { FilterKeys } from "./filter-key.ts";
+import { createFindableRows } from "./findable-rows.ts";
 import type { Owners } from "./owners.ts";
-import { createPostings, type PostingRow } from "./postings.ts";
+import type { PartSizes } from "./part-table.ts";
 import { createTallies, type RowTally } from "./row-tally.ts";
 import { prepare, type Query } from "./sqlite.ts";
-import { keysOfRow, rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
+import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
 import { encodeTagBlob } from "./tag-blob.ts";
 
 /** What became of rows that were added. */
@@ -36,15 +43,30 @@ export type RowTable = Readonly<{
   remove: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
   /** Removes the duplicates that meet a condition, so that none of them takes over when `remove` goes step by step. */
   removeDuplicates: (condition: string, parameters: readonly SQLQueryBindings[]) => void;
+  /** Packs rows that are stable by now more densely; answers whether there were enough of them. */
+  seal: () => boolean;
 }>;
 
 /** What the table works with; all of one database. */
-export type RowTableParts = Readonly<{ db: Database; keys: FilterKeys; owners: Owners; counts: Counts }>;
+export type RowTableParts = Readonly<{
+  db: Database;
+  keys: FilterKeys;
+  owners: Owners;
+  counts: Counts;
+  partSizes: PartSizes;
+}>;
 
 /** Opens the rows of one database. */
-export function createRowTable({ db, keys, owners, counts }: RowTableParts): RowTable {
-  const postings = createPostings(db);
-  const places = createCanonicalPlaces(db, keys, postings);
+export function createRowTable({ db, keys, owners, counts, partSizes }: RowTableParts): RowTable {
+  const unsealed = prepareKept(
+    db,
+    "items",
+    "r.n IN (SELECT n FROM unsealed WHERE n < ? ORDER BY n LIMIT ?) ORDER BY r.n",
+  );
+  const findable = createFindableRows(db, keys, partSizes, (below, limit) =>
+    unsealed.all(below, limit).map(findableRow),
+  );
+  const places = createCanonicalPlaces(db, keys, findable);
   const beginTally = createTallies(db, counts);
   const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
   const insert = prepare(db, `INSERT INTO items ${values}`);
@@ -88,16 +110,16 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
       const ordered = rows.toSorted(compareHalves);
       const standing = places.find(ordered);
       const tally = beginTally();
-      const fresh: PostingRow[] = [];
+      const fresh: StoredRow[] = [];
       let duplicated = 0;
       for (const row of ordered) {
         const outcome = addOne(row, standing.get(row.idText), ingested, tally);
         if (outcome === "duplicated") duplicated += 1;
         if (outcome !== "added") continue;
         standing.set(row.idText, row);
-        fresh.push({ high: row.high, low: row.low, keys: keysOfRow(keys, row) });
+        fresh.push(row);
       }
-      postings.add(fresh);
+      findable.add(fresh);
       tally.flush();
       return { added: fresh.length, duplicated, repeated: rows.length - fresh.length - duplicated };
     },
@@ -107,7 +129,7 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
       // Duplicates first: what meets the condition must not take over.
       removeDuplicates(condition, parameters, tally);
       const rows = meeting(condition).all(...parameters, limit);
-      postings.remove(rows.map(places.postingsOf));
+      findable.remove(rows.map(findableRow));
       for (const row of rows) {
         drop.run(row.high, row.low);
         tally.row(row, -1);
@@ -121,6 +143,7 @@ export function createRowTable({ db, keys, owners, counts }: RowTableParts): Row
       removeDuplicates(condition, parameters, tally);
       tally.flush();
     },
+    seal: findable.seal,
   };
 }
 

@@ -20,7 +20,7 @@
  *   ingested   Unix seconds
  *   trusted    1: the signature was not checked by this process (announced rows)
  * duplicates: the same columns, for the places of an id that are not the lowest.
- * postings: (key, n), key = filter-key.ts of id, owner, recipient, each tag. No other index of these exists.
+ * postings: (key, n), key = filter-key.ts of id, owner, recipient, each tag.
  * transactions: what only transactions have, at every place of theirs, canonical or not. Amounts are text: they
  *   pass 2^63. weave_start and weave_end are absolute and half-open; NULL where unknown or without data.
  * blocks: stored_count: rows of `transactions` at that height; item_count: rows of `items` that are data items;
@@ -161,5 +161,39 @@ CREATE INDEX bundles_due ON bundles (due_at, n) WHERE due_at IS NOT NULL;
 CREATE INDEX bundles_taken ON bundles (n) WHERE state = 'unbundling';
 `;
 
+/**
+ * Parts of the posting index (part-image.ts), each immutable; n = part << 24 | number of the body.
+ *   first, last   packed places of its first and last row
+ *   starts        the first place of each block of places
+ * unsealed: rows whose postings are all in `postings`. Of every other row `postings` has only the id, and one part or
+ *   more have its owner, recipient and tags. A part may also name places whose row is gone or another by now: what it
+ *   says is checked against the row.
+ */
+const parts = `
+CREATE TABLE unsealed (n INTEGER PRIMARY KEY) STRICT;
+INSERT INTO unsealed SELECT n FROM items;
+CREATE TABLE parts (
+  part INTEGER PRIMARY KEY AUTOINCREMENT,
+  level INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  entries INTEGER NOT NULL,
+  buckets INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  starts BLOB NOT NULL
+) STRICT;
+CREATE TABLE part_places (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE part_rare (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE part_lists (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE part_keys (
+  part INTEGER NOT NULL,
+  key INTEGER NOT NULL,
+  chunk INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  list INTEGER NOT NULL,
+  PRIMARY KEY (part, key, chunk)
+) STRICT, WITHOUT ROWID;
+`;
+
 /** Scripts that bring an index file from nothing to the newest version. */
-export const indexMigrations: readonly string[] = [tables];
+export const indexMigrations: readonly string[] = [tables, parts];

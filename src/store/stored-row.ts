@@ -3,7 +3,7 @@
  * @module
  */
 import type { SQLQueryBindings } from "bun:sqlite";
-import { type Address, type Id, idBytes, isAddress } from "../arweave/id.ts";
+import { type Address, type Id, isAddress } from "../arweave/id.ts";
 import type { Tag } from "../arweave/tags.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
@@ -91,9 +91,9 @@ export function storedPending(place: Place, row: PendingRow): StoredRow {
   };
 }
 
-/** The keys under which a row is found. A tag that occurs twice gives its key twice. */
-export function keysOfRow(keys: FilterKeys, row: KeyedRow): number[] {
-  const found = [keys.id(row.id), keys.owner(row.owner)];
+/** The keys by which filters other than the id find a row. A tag that occurs twice gives its key twice. */
+export function filterKeysOfRow(keys: FilterKeys, row: KeyedRow): number[] {
+  const found = [keys.owner(row.owner)];
   if (row.target !== null) found.push(keys.recipient(row.target));
   for (const { name, value } of row.tags) found.push(keys.tag(name, value));
   return found;
@@ -105,6 +105,8 @@ export type KeyedRow = Readonly<{
   /** The owner's address, 32 bytes. */
   owner: Uint8Array;
   target: Uint8Array | null;
+  /** Signature type; negative for a transaction. */
+  sig: number;
   tags: readonly Tag[];
 }>;
 
@@ -156,6 +158,13 @@ function halves(place: Place): Readonly<{ high: number; low: number; fine: numbe
   return { high: placeHigh(place), low: placeLow(place), fine: place.offset === -1 ? 0 : place.offset % 64 };
 }
 
+/** The bytes of a name that is canonical by its type: checking it again costs as much as reading it. */
+function bytesOf(name: Id | Address): Uint8Array {
+  const bytes = Buffer.from(name, "base64url");
+  assert(bytes.length === 32, "an id or an address has 32 bytes");
+  return bytes;
+}
+
 function names(
   row: Readonly<{ id: Id; ownerAddress: Address; target: string; tags: readonly Tag[] }>,
 ): Pick<StoredRow, "idText" | "id" | "ownerAddress" | "owner" | "target" | "tags"> {
@@ -164,9 +173,9 @@ function names(
   const { ownerAddress, tags } = row;
   return {
     idText: row.id,
-    id: idBytes(row.id),
+    id: bytesOf(row.id),
     ownerAddress,
-    owner: idBytes(ownerAddress),
+    owner: bytesOf(ownerAddress),
     target,
     tags,
   };

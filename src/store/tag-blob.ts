@@ -14,12 +14,16 @@ import { assert } from "../lib/assert.ts";
 import { knownNames, knownPairs } from "./known-tags.ts";
 
 const nameCodes = new Map(knownNames.map((name, index) => [name, index * 2 + 1]));
-const pairCodes = new Map(knownPairs.map(([name, value], index) => [pairKey(name, value), index * 2 + 2]));
+/** Codes of known pairs, by name, then value. */
+const pairCodes = new Map<string, Map<string, number>>();
+for (const [index, [name, value]] of knownPairs.entries()) {
+  const codes = pairCodes.get(name) ?? new Map<string, number>();
+  pairCodes.set(name, codes.set(value, index * 2 + 2));
+}
 
 /** How the bytes of a value stand for its text. Numbers are part of the format. */
 const forms = { text: 0, base64url: 1, hex: 2, decimal: 3, uuid: 4, prefixedHex: 5 } as const;
 
-const idPattern = /^[A-Za-z0-9_-]+$/;
 const hexPattern = /^[0-9a-f]+$/;
 const decimalPattern = /^[1-9][0-9]{4,14}$/;
 const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
@@ -35,7 +39,7 @@ export function encodeTagBlob(tags: readonly Tag[]): Uint8Array {
   for (const { name, value } of tags) {
     // Three bytes of UTF-8 a UTF-16 unit at most, and three varints.
     reserve(at + (name.length + value.length) * 3 + 16);
-    const pairCode = pairCodes.get(pairKey(name, value));
+    const pairCode = pairCodes.get(name)?.get(value);
     if (pairCode !== undefined) {
       at = writeVarint(at, pairCode);
       continue;
@@ -113,11 +117,11 @@ function writeName(at: number, name: string): number {
 }
 
 function writeValue(at: number, value: string): number {
-  const bytes = compact(value);
-  if (bytes !== undefined) {
-    const start = writeVarint(at, bytes.data.length * 8 + bytes.form);
-    scratch.set(bytes.data, start);
-    return start + bytes.data.length;
+  // The form is tried in place, behind room for a length of one byte or two.
+  const form = formOf(value);
+  if (form !== forms.text) {
+    const size = writeCompact(at + 2, value, form);
+    if (size > 0) return closeValue(at, size, form);
   }
   const size = Buffer.byteLength(value);
   const start = writeVarint(at, size * 8 + forms.text);
@@ -125,35 +129,49 @@ function writeValue(at: number, value: string): number {
   return start + size;
 }
 
-type Compact = Readonly<{ form: number; data: Uint8Array }>;
-
-/** The bytes of a value that has a shorter form from which exactly the same text comes back. */
-function compact(value: string): Compact | undefined {
-  if (value.length < hexLengthMin) return decimalPattern.test(value) ? decimal(value) : undefined;
-  if (value.length === uuidLength && uuidPattern.test(value))
-    return { form: forms.uuid, data: Buffer.from(value.replaceAll("-", ""), "hex") };
-  return (value.length % 2 === 0 ? hexadecimal(value) : undefined) ?? base64url(value);
+/** Writes the head of a value whose bytes stand two behind it. */
+function closeValue(at: number, size: number, form: number): number {
+  const start = writeVarint(at, size * 8 + form);
+  if (start !== at + 2) scratch.copyWithin(start, at + 2, at + 2 + size);
+  return start + size;
 }
 
-function hexadecimal(value: string): Compact | undefined {
-  if (hexPattern.test(value)) return { form: forms.hex, data: Buffer.from(value, "hex") };
-  if (!value.startsWith("0x") || !hexPattern.test(value.slice(2))) return undefined;
-  return { form: forms.prefixedHex, data: Buffer.from(value.slice(2), "hex") };
+/** The form that a value seems to have; only the bytes can tell whether exactly its text comes back. */
+function formOf(value: string): number {
+  const { length } = value;
+  if (length < hexLengthMin) return decimalPattern.test(value) ? forms.decimal : forms.text;
+  if (length % 2 === 0) {
+    if (length === uuidLength && uuidPattern.test(value)) return forms.uuid;
+    if (hexPattern.test(value)) return forms.hex;
+    if (value.startsWith("0x") && hexPattern.test(value.slice(2))) return forms.prefixedHex;
+  }
+  return base64urlLengths.has(length) ? forms.base64url : forms.text;
 }
 
-function base64url(value: string): Compact | undefined {
-  if (!base64urlLengths.has(value.length) || !idPattern.test(value)) return undefined;
-  const data = Buffer.from(value, "base64url");
-  return data.toString("base64url") === value ? { form: forms.base64url, data } : undefined;
+/** Writes a value in its form; answers how many bytes that took, 0 when its text would not come back. */
+function writeCompact(at: number, value: string, form: number): number {
+  switch (form) {
+    case forms.uuid:
+      return scratch.write(value.replaceAll("-", ""), at, "hex");
+    case forms.hex:
+      return scratch.write(value, at, "hex");
+    case forms.prefixedHex:
+      return scratch.write(value.slice(2), at, "hex");
+    case forms.decimal:
+      return writeDecimal(at, Number(value));
+    default: {
+      const size = scratch.write(value, at, "base64url");
+      return scratch.toString("base64url", at, at + size) === value ? size : 0;
+    }
+  }
 }
 
-function decimal(value: string): Compact | undefined {
-  const number = Number(value);
+function writeDecimal(at: number, value: number): number {
   // Six bytes are the most that a Buffer reads as one number.
-  if (number >= 2 ** 48) return undefined;
-  const data = Buffer.alloc(Math.ceil(Math.log2(number + 1) / 8));
-  data.writeUIntBE(number, 0, data.length);
-  return { form: forms.decimal, data };
+  if (value >= 2 ** 48) return 0;
+  const size = Math.ceil(Math.log2(value + 1) / 8);
+  scratch.writeUIntBE(value, at, size);
+  return size;
 }
 
 function writeVarint(at: number, value: number): number {
@@ -184,8 +202,4 @@ function reserve(size: number): void {
   const larger = Buffer.alloc(2 ** Math.ceil(Math.log2(size)));
   scratch.copy(larger);
   scratch = larger;
-}
-
-function pairKey(name: string, value: string): string {
-  return `${name}\0${value}`;
 }

@@ -15,7 +15,9 @@ import { bundleOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
 const [path = "", seed = "0"] = process.argv.slice(2);
 const random = createRandom(Number(seed));
 const owners = Array.from({ length: 3 }, () => ownerOf(random));
-const writer = openIndexWriter(path, { clock: Date.now });
+// Small parts, so that many a kill comes while rows are sealed or parts are merged.
+const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, mergedRowsMax: 5_000 };
+const writer = openIndexWriter(path, { clock: Date.now, partSizes });
 const reader = openIndexReader(path);
 const start = (reader.tip()?.height ?? 9) + 1;
 const chain = growingChain(writer, random, random.pick(owners), start);

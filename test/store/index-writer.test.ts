@@ -4,16 +4,19 @@
  */
 
 import { serialize } from "bun:jsc";
+import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
-import { openIndexReader } from "../../src/store/index-reader.ts";
+import { type IndexReader, openIndexReader } from "../../src/store/index-reader.ts";
 import { openIndexWriter } from "../../src/store/index-writer.ts";
-import type { ItemRow, PagePlan } from "../../src/store/rows.ts";
+import { inspectIndex } from "../../src/store/inspect.ts";
+import { partSizesDefault } from "../../src/store/part-table.ts";
+import type { BlockRows, ItemRow, PagePlan } from "../../src/store/rows.ts";
 import { temporaryFolder } from "./folder.ts";
 import { growingChain } from "./growing-chain.ts";
 import { indexFile } from "./index-file.ts";
 import { createRandom } from "./random.ts";
-import { bundleOf, idOf, itemOf, ownerOf, pendingOf, someFilters, tagOf } from "./rows-of.ts";
+import { blockOf, bundleOf, idOf, itemOf, ownerOf, pendingOf, someFilters, tagOf } from "./rows-of.ts";
 
 const random = createRandom(42);
 const owner = ownerOf(random);
@@ -331,6 +334,13 @@ describe("rollback", () => {
   });
 });
 
+/** An empty block after the tip. */
+function blockAfter(reader: IndexReader): BlockRows {
+  const tip = reader.tip();
+  const block = blockOf(random, { height: (tip?.height ?? -1) + 1, previous: tip?.hash ?? "" });
+  return { block, transactions: [], missing: [], bundles: [] };
+}
+
 describe("restart", () => {
   test("rows, keys, places of pending rows and bundles at work are as they were", () => {
     using folder = temporaryFolder();
@@ -361,6 +371,35 @@ describe("restart", () => {
     expect(reader.page({ ...all, owners: [owner.address] }).rows.length).toBe(8);
     reader.close();
     second.close();
+  });
+
+  test("an index of the first version is taken over with all its rows, and sealed in time", () => {
+    using folder = temporaryFolder();
+    const path = `${folder.path}/index.sqlite`;
+    const options = { clock: () => 1_700_000_000_000, partSizes: { ...partSizesDefault, sealRows: 10 } };
+    const first = openIndexWriter(path, { ...options, partSizes: partSizesDefault });
+    const chain = growingChain(first, random, owner);
+    for (let count = 0; count < 40; count += 1)
+      chain.add({ transactions: [{ tags: [tagOf("n", "x")] }, {}] });
+    first.close();
+    const db = new Database(path);
+    for (const table of ["unsealed", "parts", "part_places", "part_rare", "part_lists", "part_keys"])
+      db.run(`DROP TABLE ${table}`);
+    db.run("UPDATE schema_version SET version = 1");
+    db.close();
+
+    const second = openIndexWriter(path, options);
+    const reader = openIndexReader(path);
+    const tagged: PagePlan = { ...all, tags: [{ name: "n", values: ["x"], op: "EQ" }] };
+    expect(reader.page(tagged).rows.length).toBe(40);
+    for (let height = 50; height < 60; height += 1) second.addBlock(blockAfter(reader));
+    expect(reader.page(tagged).rows.length).toBe(40);
+    reader.close();
+    second.close();
+    expect(inspectIndex(path).faults).toEqual([]);
+    const sealed = new Database(path);
+    expect(sealed.query("SELECT count(*) AS n FROM unsealed").get()).not.toEqual({ n: 80 });
+    sealed.close();
   });
 
   test("a reader of an index that nobody wrote, and a file that is none, say so", async () => {

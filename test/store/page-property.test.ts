@@ -18,6 +18,7 @@ const seeds = seedsOr([1, 2, 3, 4]);
 const stepsBefore = 200;
 const walks = 60;
 const stepsPerWalkMax = 30;
+const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
 
 describe("pages", () => {
   test.each(seeds)(
@@ -29,8 +30,8 @@ describe("pages", () => {
       const opened: (() => void)[] = [];
       const reader = { current: undefined as ReturnType<typeof openIndexReader> | undefined };
       const world = createWorld(random, (clock) => {
-        const writer = openIndexWriter(path, { clock });
-        // Tiny steps take every turn of the walk on few rows.
+        // Tiny parts and steps take every turn of sealing, merging and walking on few rows.
+        const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes: tinyParts });
         const index = openIndexReader(path, seed % 2 === 0 ? {} : { windows: { min: 2, max: 40 } });
         reader.current = index;
         opened.push(index.close, writer.close);
