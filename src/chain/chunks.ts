@@ -39,8 +39,12 @@ const placesMax = 10_000;
 /** A reader of a large body meets thousands of chances to fail; a connection that breaks once must not end it. */
 const retryPlan = { attempts: 3, firstMs: 100, longestMs: 400 };
 
-/** Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here. */
-export function createChunks(nodes: Nodes): Chunks {
+/**
+ * Makes the chunks of nodes. Gateways that serve `/chunk` are nodes here.
+ *
+ * @param placeNodes - Asked where data lies, which cannot be proven: a wrong place makes honest nodes look like liars.
+ */
+export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
   const places = new LRUCache<Id, bigint>({ max: placesMax });
   const placeFlights = createSingleFlight<bigint>();
 
@@ -50,7 +54,7 @@ export function createChunks(nodes: Nodes): Chunks {
   }
 
   async function askPlace(data: ChunkedData, signal: AbortSignal): Promise<bigint> {
-    const answer = await nodes.ask(
+    const answer = await placeNodes.ask(
       (node, own) => node.txOffset(data.id, own),
       signal,
       (place) => (place.size === data.size ? undefined : `${data.id} has ${place.size} bytes`),

@@ -53,6 +53,20 @@ export type HttpStream = Readonly<{
   cancel: () => void;
 }>;
 
+/** Where to connect in the place of a URL. */
+export type Reached = Readonly<{
+  kind: "reached";
+  /** The URL with the address that was checked. */
+  url: string;
+  /** What the server is to be told that it is: the `Host` header. */
+  host: string;
+  /** The name that its certificate must have. */
+  serverName: string;
+}>;
+
+/** Finds out where to connect, each time anew. */
+export type Reach = (url: string, signal: AbortSignal) => Promise<Reached | Trouble>;
+
 /** A client of one other machine. An aborted call rejects with the signal's reason; nothing else rejects. */
 export type Http = Readonly<{
   /** Asks and waits for the whole answer, of at most `bodyBytesMax`. */
@@ -78,8 +92,13 @@ type Call = Readonly<{
   end: () => void;
 }>;
 
-/** Makes a client. @param timeouts - of every call. */
-export function openHttp(timeouts: HttpTimeouts): Http {
+/**
+ * Makes a client.
+ *
+ * @param timeouts - Of every call; finding out where to connect counts to the first byte.
+ * @param reach - Asked before every connection; without, the runtime connects to whatever a URL names.
+ */
+export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
   const life = new AbortController();
   const turns = createTurns(callsAtOnceMax, callsWaitingMax);
 
@@ -95,7 +114,7 @@ export function openHttp(timeouts: HttpTimeouts): Http {
       if ("kind" in call) return call;
       const total = setTimeout(() => call.stop(timeout(timeouts.totalMs)), timeouts.totalMs);
       try {
-        const asked = await ask(request, call, timeouts.firstByteMs);
+        const asked = await ask(request, call, timeouts.firstByteMs, reach);
         const answer =
           asked.kind === "trouble"
             ? asked
@@ -110,7 +129,7 @@ export function openHttp(timeouts: HttpTimeouts): Http {
     async stream(request, signal) {
       const call = await begin(signal);
       if ("kind" in call) return call;
-      const asked = await ask(request, call, timeouts.firstByteMs);
+      const asked = await ask(request, call, timeouts.firstByteMs, reach);
       if (asked.kind === "response") return openStream(request, asked.response, call, timeouts.stallMs);
       call.end();
       signal.throwIfAborted();
@@ -190,13 +209,25 @@ function createPhases(onLate: (ms: number) => void) {
 
 type Asked = Readonly<{ kind: "response"; response: Response }> | Trouble;
 
-async function ask(request: HttpRequest, call: Call, firstByteMs: number): Promise<Asked> {
+async function ask(
+  request: HttpRequest,
+  call: Call,
+  firstByteMs: number,
+  reach: Reach | undefined,
+): Promise<Asked> {
   call.phase(firstByteMs);
   try {
-    const response = await fetch(request.url, {
+    const reached = await reach?.(request.url, call.signal);
+    if (reached?.kind === "trouble") return reached;
+    const response = await fetch(reached?.url ?? request.url, {
       method: request.method,
-      // Encoded bodies would have another length than the one that is announced and bounded.
-      headers: { "accept-encoding": "identity", ...request.headers },
+      headers: {
+        // Encoded bodies would have another length than the one that is announced and bounded.
+        "accept-encoding": "identity",
+        ...request.headers,
+        ...(reached === undefined ? {} : { host: reached.host }),
+      },
+      ...(reached === undefined ? {} : { tls: { serverName: reached.serverName } }),
       ...(request.body === undefined ? {} : { body: request.body }),
       redirect: "manual",
       decompress: request.keepsCoding !== true,

@@ -13,6 +13,7 @@ import {
   type HttpRequest,
   type HttpTimeouts,
   openHttp,
+  type Reach,
   type Trouble,
   trouble,
 } from "./http.ts";
@@ -139,14 +140,26 @@ type Get = <Value>(
   signal: AbortSignal,
 ) => Promise<NodeAnswer<Value>>;
 
+/** How a node is asked. */
+export type NodeOptions = Readonly<{
+  /** Asked before every connection; for nodes that an operator did not choose. */
+  reach?: Reach;
+  /** Sent with every question. */
+  headers?: Readonly<Record<string, string>>;
+}>;
+
 /**
  * Makes a client of a node.
  *
  * @param url - Origin, `http://host:port` or `https://host`; a path prefix is kept.
  */
-export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefault): Node {
+export function openNode(
+  url: string,
+  timeouts: HttpTimeouts = nodeTimeoutsDefault,
+  options: NodeOptions = {},
+): Node {
   const base = url.replace(/\/+$/, "");
-  const http = openHttp(timeouts);
+  const http = openHttp(timeouts, options.reach);
 
   async function ask<Value>(
     request: Omit<HttpRequest, "url">,
@@ -156,7 +169,8 @@ export function openNode(url: string, timeouts: HttpTimeouts = nodeTimeoutsDefau
     read: Read<Value>,
     signal: AbortSignal,
   ): Promise<NodeAnswer<Value>> {
-    const answer = await http.whole({ ...request, url: base + path }, bytesMax, signal);
+    const headers = { ...options.headers, ...request.headers };
+    const answer = await http.whole({ ...request, headers, url: base + path }, bytesMax, signal);
     return answer.kind === "trouble" ? answer : readAnswer(answer, good, read);
   }
 

@@ -14,9 +14,17 @@ export type Check<Value> = (value: Value, node: Node) => string | undefined;
 
 /** Several nodes. */
 export type Nodes = Readonly<{
+  /** Those it was made of. */
   all: readonly Node[];
-  /** The nodes in the order in which to ask them: better ones mostly first, those that were in trouble or lied last. */
+  /**
+   * The nodes in the order in which to ask them: better ones mostly first, then some of those that help out, those that
+   * were in trouble or lied last.
+   */
   inOrder: () => readonly Node[];
+  /** Takes in a node that helps out: one that nobody here has chosen, so that whatever it says must be proven. */
+  join: (node: Node) => void;
+  /** Lets such a node go; it is closed by who opened it. */
+  leave: (node: Node) => void;
   /**
    * Asks nodes until one answers with a value that passes its check; the next one also when one is slow. A call may
    * check for itself and answer trouble `wrong`: the node is then distrusted.
@@ -29,10 +37,14 @@ export type Nodes = Readonly<{
   ) => Promise<NodeAnswer<Value>>;
   /** Notes that a node said something that is provably not true. */
   distrust: (node: Node, reason: string) => void;
+  /** Of all, also of those that help out. */
   standing: () => readonly (Standing & Readonly<{ url: string }>)[];
   /** Ends every call under way. */
   close: () => void;
 }>;
+
+/** Nodes that help out with one question: strangers may be slow by intent, and each costs a wait. */
+const helpersAskedMax = 5;
 
 /** Joins nodes. @param random - in [0, 1). */
 export function createNodes(
@@ -41,6 +53,17 @@ export function createNodes(
 ): Nodes {
   const { clock, random, log } = parts;
   const ranking = createRanking(all, clock, random);
+  const helpers = new Set<Node>();
+
+  function inOrder(): readonly Node[] {
+    const ordered = ranking.inOrder();
+    if (helpers.size === 0) return ordered;
+    const now = clock();
+    const rests = (node: Node) => ranking.standing(node).restsUntil > now;
+    const own = ordered.filter((node) => !helpers.has(node));
+    const helping = ordered.filter((node) => helpers.has(node)).slice(0, helpersAskedMax);
+    return [...own.filter((node) => !rests(node)), ...helping, ...own.filter(rests)];
+  }
 
   function distrust(node: Node, reason: string): void {
     ranking.noteWrong(node);
@@ -70,11 +93,18 @@ export function createNodes(
 
   return {
     all,
-    inOrder: ranking.inOrder,
+    inOrder,
+    join: (node) => {
+      helpers.add(node);
+      ranking.add(node);
+    },
+    leave: (node) => {
+      if (helpers.delete(node)) ranking.remove(node);
+    },
     async ask(call, signal, check = () => undefined) {
       const { final, others } = await askInTurn(
         {
-          sources: ranking.inOrder(),
+          sources: inOrder(),
           ask: (node, own) => askOne(node, call, check, own),
           isFinal: ({ kind }) => kind === "ok",
           hedgeAfterMs: ranking.hedgeAfterMs,
@@ -84,7 +114,7 @@ export function createNodes(
       return final ?? summarize(others);
     },
     distrust,
-    standing: () => all.map((node) => ({ url: node.url, ...ranking.standing(node) })),
+    standing: () => [...all, ...helpers].map((node) => ({ url: node.url, ...ranking.standing(node) })),
     close: () => {
       for (const node of all) node.close();
     },

@@ -25,6 +25,9 @@ export type Ranking<Source> = Readonly<{
   /** Notes that a source answered what is provably not true. */
   noteWrong: (source: Source) => void;
   standing: (source: Source) => Standing;
+  /** Takes a source in, or lets one go. */
+  add: (source: Source) => void;
+  remove: (source: Source) => void;
   /** How long to wait for a source before another one is asked as well. Milliseconds. */
   hedgeAfterMs: (source: Source) => number;
 }>;
@@ -66,11 +69,8 @@ export function createRanking<Source>(
   random: () => number,
 ): Ranking<Source> {
   const records = new Map(sources.map((source) => [source, newRecord()]));
-  const recordOf = (source: Source): Record => {
-    const record = records.get(source) ?? newRecord();
-    records.set(source, record);
-    return record;
-  };
+  /** A source that was let go while it was asked leaves no record. */
+  const recordOf = (source: Source): Record => records.get(source) ?? newRecord();
 
   /** Chance to a power that falls with weight; the greatest is a source drawn by its weight (Efraimidis, Spirakis). */
   function draw({ successShare, latencyMs }: Record): number {
@@ -112,6 +112,12 @@ export function createRanking<Source>(
       rest(record, restAfterWrongMs);
     },
     standing: (source) => ({ ...recordOf(source) }),
+    add: (source) => {
+      records.set(source, newRecord());
+    },
+    remove: (source) => {
+      records.delete(source);
+    },
     hedgeAfterMs: (source) =>
       Math.min(hedgeLongestMs, Math.max(hedgeShortestMs, 3 * recordOf(source).latencyMs)),
   };
@@ -119,4 +125,10 @@ export function createRanking<Source>(
 
 function newRecord(): Record {
   return { successShare: 1, latencyMs: firstLatencyMs, troubles: 0, wrongs: 0, inRow: 0, restsUntil: 0 };
+}
+
+/** What a standing weighs, 1 to 100: half at a latency of 200 ms, and less with every failure. */
+export function weightOf({ successShare, latencyMs }: Standing): number {
+  const weight = (100 * successShare ** 2 * firstLatencyMs) / (firstLatencyMs + latencyMs);
+  return Math.min(100, Math.max(1, Math.round(weight)));
 }

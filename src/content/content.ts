@@ -97,7 +97,7 @@ const digestsMax = 10_000;
 /** Puts content together. Its parts are closed by who opened them. */
 export function openContent(parts: ContentParts): GatewayContentStore {
   const { reader, extents, nodes, gateways } = parts;
-  const chunks = createChunks(parts.chunkNodes);
+  const chunks = createChunks(parts.chunkNodes, nodes);
   const bodies = createBodies(nodes, gateways, parts.checks.transaction);
   const life = new AbortController();
   const fill = createFill({ extents, chunks, bodies, life: life.signal });

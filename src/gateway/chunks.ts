@@ -41,6 +41,8 @@ export type Chunks = Readonly<{
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
   at: (offset: bigint, signal: AbortSignal) => Promise<FoundChunk>;
+  /** As `at`, for askers that are gateways themselves: no other gateway is asked, which may ask us. */
+  atForGateway: (offset: bigint, signal: AbortSignal) => Promise<FoundChunk>;
 }>;
 
 /** What chunks are found with. */
@@ -49,6 +51,8 @@ export type ChunksOptions = Readonly<{
   content: Pick<Content, "open">;
   /** Chunks from nodes, proven under their data root. */
   provenChunks: ProvenChunks;
+  /** The same from the chain's own nodes alone. */
+  ownChunks: ProvenChunks;
   relay: Relay;
   proofs: ChunkProofs;
   relayedData: RelayedData;
@@ -59,11 +63,12 @@ const keptMs = 10_000;
 
 /** Creates the finder of chunks. */
 export function createChunks(options: ChunksOptions): Chunks {
-  const { reader, content, provenChunks, relay, proofs, relayedData } = options;
+  const { reader, content, relay, proofs, relayedData } = options;
 
   const followed = async (
     transaction: WeaveSpan,
     offset: bigint,
+    source: ProvenChunks,
     signal: AbortSignal,
   ): Promise<FoundChunk> => {
     const at = Number(offset - 1n - transaction.start);
@@ -79,7 +84,7 @@ export function createChunks(options: ChunksOptions): Chunks {
     // Data of format 1 before 2.0 has no root to prove it by: whoever serves it could serve anything.
     if (dataRoot === "") return await relayed(offset, signal);
     const chunked = { id, dataRoot, size: Number(end - start), weaveStart: start };
-    const chunk = await provenChunks.fetch(chunked, at, signal);
+    const chunk = await source.fetch(chunked, at, signal);
     // Asking for the span's file refuses what is blocked within it.
     await data.file({ start: chunk.start, end: chunk.end }, signal);
     const served = { chunk: chunk.bytes, dataPath: chunk.dataPath, txPath: new Uint8Array(0) };
@@ -112,14 +117,17 @@ export function createChunks(options: ChunksOptions): Chunks {
     return { ...read, verified: false, stable: false, transaction: undefined, dataStart: 0 };
   };
 
+  const find = async (offset: bigint, source: ProvenChunks, signal: AbortSignal): Promise<FoundChunk> => {
+    if (offset === 0n) throw new Failure("not_found", { offset });
+    const transaction = reader.transactionAt(offset - 1n);
+    return transaction === undefined
+      ? await relayed(offset, signal)
+      : await followed(transaction, offset, source, signal);
+  };
+
   return {
-    at: async (offset, signal) => {
-      if (offset === 0n) throw new Failure("not_found", { offset });
-      const transaction = reader.transactionAt(offset - 1n);
-      return transaction === undefined
-        ? await relayed(offset, signal)
-        : await followed(transaction, offset, signal);
-    },
+    at: (offset, signal) => find(offset, options.provenChunks, signal),
+    atForGateway: (offset, signal) => find(offset, options.ownChunks, signal),
   };
 }
 

@@ -143,7 +143,8 @@ describe("the recorded chain", () => {
     "real chunks of the years 2.5 and 2.7 are proven at their places; a wrong bit in them is not",
     async () => {
       const chain = await chainAt(893_174);
-      const chunks = createChunks(nodesOf(chain));
+      const nodes = nodesOf(chain);
+      const chunks = createChunks(nodes, nodes);
       const rows = [
         ["wRq6f05oRupfTW_M5dcYBtwK5P8rSNYu20vC6D_o-M4", 256_000, 51_530_681_327_862n, 256_000],
         ["QsB3Rr6C66f1QYRfXV_DXllCOTx2J_Eo2RLOr_egtx8", 11_879_200, 351_531_360_100_598n - 262_143n, 262_144],

@@ -15,6 +15,7 @@ import { withBodySize } from "../body-size.ts";
 import { namesTag } from "../conditional.ts";
 import { contextOf } from "../context.ts";
 import { digestField, unknownType } from "../header-values.ts";
+import { hopsOf } from "./content-sender.ts";
 
 /** Offsets are below 2^63. Source: contract.md §3. */
 const offsetPattern = /^(0|[1-9]\d{0,18})$/;
@@ -30,7 +31,8 @@ export function createChunkRoutes(chunks: Chunks): AnyElysia {
   const find = async (text: string, request: Request): Promise<FoundChunk> => {
     if (!offsetPattern.test(text)) throw new Failure("invalid_offset", { text });
     contextOf(request).allowSilence(sourceSilenceSeconds);
-    return await chunks.at(BigInt(text), request.signal);
+    const at = hopsOf(request) > 0 ? chunks.atForGateway : chunks.at;
+    return await at(BigInt(text), request.signal);
   };
   return new Elysia({ strictPath: true })
     .get("/chunk/:offset", async ({ params, request }) => {

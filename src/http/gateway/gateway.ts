@@ -122,7 +122,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const network = createNetwork(nodes, reader, clock);
   const relayedData = createRelayedData(options.refusals);
   const proofs = createChunkProofs(reader, content);
-  const provenChunks = createProvenChunks(options.chunkNodes);
+  const provenChunks = createProvenChunks(options.chunkNodes, nodes);
+  const ownChunks = createProvenChunks(nodes, nodes);
   const infoText = writeJson(gatewayInfo(options.info));
 
   const transactions = createTransactions({ reader, content, relay, relayedData });
@@ -165,7 +166,11 @@ export function createGateway(options: GatewayOptions): Gateway {
       }),
     )
     .use(createProofRoutes(createProofs({ reader, content, chunkProofs: proofs, provenChunks })))
-    .use(createChunkRoutes(createChunks({ reader, content, provenChunks, relay, proofs, relayedData })));
+    .use(
+      createChunkRoutes(
+        createChunks({ reader, content, provenChunks, ownChunks, relay, proofs, relayedData }),
+      ),
+    );
   app.use(createNameRoutes(options.names));
   const frames = createFrames({ reader, content, transactions });
   app.use(createFrameRoutes({ frames, sender: contentRoutes.sender }));

@@ -1,0 +1,83 @@
+/**
+ * Reaching machines whose addresses others gave: a name is resolved here, every address that it has is checked, and the
+ * connection goes to the address that was checked, so that a name cannot mean one thing when it is looked at and another
+ * when it is used.
+ * Source: reference/trust.md S1.
+ * @module
+ */
+import { lookup } from "node:dns/promises";
+import ipaddr from "ipaddr.js";
+import { untilStopped } from "../lib/stop.ts";
+import { type Reach, type Trouble, trouble } from "./http.ts";
+
+/** All addresses of a name. Rejects when it has none. */
+export type Resolve = (name: string) => Promise<readonly string[]>;
+
+/** What may be reached. */
+export type ReachRules = Readonly<{
+  /** Ports; others carry mail, databases and shells, which a peer has no business to name. */
+  ports: readonly number[];
+  /** Whether also addresses that are not of the public Internet. */
+  allowsPrivate: boolean;
+  resolve?: Resolve;
+}>;
+
+/** Asks as the rest of this machine does, its hosts file included. */
+const resolveHere: Resolve = async (name) =>
+  (await lookup(name, { all: true })).map(({ address }) => address);
+
+/** Makes a reach that keeps to its rules. */
+export function createReach({ ports, allowsPrivate, resolve = resolveHere }: ReachRules): Reach {
+  const allowed = new Set(ports);
+
+  async function addressOf(hostname: string, signal: AbortSignal): Promise<string | Trouble> {
+    const addresses = await addressesOf(hostname, resolve, signal);
+    if ("kind" in addresses) return addresses;
+    const [first] = addresses;
+    if (first === undefined) return trouble("connect", `${hostname} has no address`);
+    // A name with one address of each kind is a trap, whichever would be taken.
+    const refused = allowsPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
+    return refused === undefined
+      ? first
+      : trouble("connect", `${hostname} is at ${refused}, which is not public`);
+  }
+
+  return async (url, signal) => {
+    const parsed = URL.parse(url);
+    if (parsed === null || !/^https?:$/.test(parsed.protocol))
+      return trouble("connect", "no http or https URL");
+    if (!allowed.has(portOf(parsed)))
+      return trouble("connect", `port ${portOf(parsed)} is not one that peers have`);
+    const { host, hostname } = parsed;
+    const address = await addressOf(hostname, signal);
+    if (typeof address !== "string") return address;
+    parsed.hostname = address.includes(":") ? `[${address}]` : address;
+    return { kind: "reached", url: parsed.href, host, serverName: hostname };
+  };
+}
+
+async function addressesOf(
+  hostname: string,
+  resolve: Resolve,
+  signal: AbortSignal,
+): Promise<readonly string[] | Trouble> {
+  const literal = hostname.replace(/^\[(.*)\]$/, "$1");
+  if (ipaddr.isValid(literal)) return [literal];
+  try {
+    return await untilStopped(resolve(hostname), signal);
+  } catch (error) {
+    if (signal.aborted) return trouble("timeout", `${hostname} was not resolved in time`);
+    return trouble("connect", `${hostname} cannot be resolved: ${error}`);
+  }
+}
+
+/** Whether an address is one of the public Internet; what stands for another address counts as that one or as none. */
+export function isPublicAddress(address: string): boolean {
+  return ipaddr.isValid(address) && ipaddr.process(address).range() === "unicast";
+}
+
+/** The port of a URL, also when it is its scheme's own. */
+export function portOf({ port, protocol }: URL): number {
+  if (port !== "") return Number(port);
+  return protocol === "https:" ? 443 : 80;
+}
