@@ -274,13 +274,17 @@ describe("another block", () => {
     }
   });
 
-  test("shown in the place of the right one is refused, whatever is believed", async () => {
-    const proof = JSON.parse(await askProof(url, chain.deep.id));
+  test.each([
+    ["an item", chain.deep],
+    ["a transaction", chain.chunked],
+    ["a transaction without data", chain.transfer],
+  ])("shown in the place of that of %s is refused, whatever is believed", async (_name, planted) => {
+    const proof = JSON.parse(await askProof(url, planted.id));
     proof.block = { height: 2, hash: otherBlock.hash, text: otherBlock.text };
     const text = JSON.stringify(proof);
-    expect(check(chain.deep, text).outcome).toBe("refused");
+    expect(check(planted, text).fault?.reason).toContain("block 2 does not name transaction");
     const anchor = { kind: "tx root", txRoot: bytesOf(block.txRoot) } as const;
-    expect(check(chain.deep, text, { anchor }).outcome).toBe("refused");
+    expect(check(planted, text, { anchor }).outcome).toBe("refused");
   });
 });
 
@@ -376,6 +380,8 @@ describe("what is wrong by one", () => {
 });
 
 describe("what is made up", () => {
+  type Shown = Record<string, unknown>;
+
   test("another transaction's data under an ECDSA signature is never proven", async () => {
     // The signature recovers to somebody, whatever the header says: both lie in one block, so all paths are right.
     const [one, other] = [
@@ -449,6 +455,31 @@ describe("what is made up", () => {
     const text = JSON.stringify({ ...JSON.parse(await askProof(url, chain.other.id)), id: chain.chunked.id });
     const verdict = check({ id: chain.chunked.id, bytes: chain.other.bytes }, text);
     expect(verdict.fault?.reason).toBe("another transaction is shown");
+  });
+
+  test.each([
+    [
+      "header",
+      "the header is that of transaction",
+      (own: Shown, other: Shown) => ({ ...other, id: own["id"] }),
+    ],
+    [
+      "data root",
+      "the data root is not that of the transaction",
+      (own: Shown, other: Shown) => ({ ...own, data_root: other["data_root"], place: other["place"] }),
+    ],
+  ])("a transaction with the %s of another of its size and block is refused", async (_name, reason, mix) => {
+    const { curved, curvedOther } = chain;
+    const [own, other] = [await askProof(url, curved.id), await askProof(url, curvedOther.id)].map((text) =>
+      JSON.parse(text),
+    );
+    const text = JSON.stringify({
+      ...other,
+      id: own.id,
+      transaction: mix(own.transaction, other.transaction),
+    });
+    const planted = { id: curved.id, bytes: curvedOther.bytes };
+    expect(check(planted, text, { owner: ecdsa.address }).fault?.reason).toContain(reason);
   });
 
   test("a proof about no bytes, or with other bytes than it is about, proves nothing", async () => {
