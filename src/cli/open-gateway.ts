@@ -20,6 +20,7 @@ import { createRequestFigures, type RequestFigures } from "../http/request-figur
 import { reservedSegments } from "../http/reserved.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
+import type { Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -28,8 +29,9 @@ import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import { untilStopped } from "../lib/stop.ts";
 import { hostAndPort } from "../setting-readers.ts";
 import type { Config } from "../settings.ts";
-import { type IndexReader, openIndexReader } from "../store/index-reader.ts";
+import { openIndexReader } from "../store/index-reader.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
+import type { IndexReader } from "../store/index-types.ts";
 import { openIndexWriter } from "../store/index-writer.ts";
 import type { Pool } from "../threads/pool.ts";
 import { version } from "../version.ts";
@@ -42,6 +44,7 @@ import { openAdministrationRoutes } from "./open-administration.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { openSources, type Sources } from "./open-sources.ts";
 import { openThreads, type Threads, workerCount } from "./open-threads.ts";
+import { openSetWebhooks } from "./open-webhooks.ts";
 import { systemRandom } from "./random.ts";
 import { addressTest, proxyTest } from "./trusted-proxies.ts";
 
@@ -126,7 +129,8 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   const adminServer = isApart ? listenForAdmin(listening, administration) : undefined;
   const servers = adminServer === undefined ? [server] : [server, adminServer];
   if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
-  const indexing = startIndexing({ ...parts, filters, threads, reader, sources }, gateway);
+  const webhooks = openSetWebhooks({ ...parts, filters, reader, metrics });
+  const indexing = startIndexing({ ...parts, filters, threads, reader, sources }, gateway, webhooks);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
   addGatewayFigures(metrics, {
@@ -317,7 +321,7 @@ function labelOfPath(path: string): string {
 
 type IndexingParts = Omit<SurfaceParts, "metrics" | "health" | "named">;
 
-function startIndexing(parts: IndexingParts, gateway: Gateway): Indexing {
+function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhooks | undefined): Indexing {
   const { config, folder, filters, threads, reader, sources, log } = parts;
   return openIndexing({
     nodes: sources.nodes,
@@ -333,9 +337,16 @@ function startIndexing(parts: IndexingParts, gateway: Gateway): Indexing {
     unbundleThreads: workerCount(config),
     isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
     hooks: {
-      onBlock: ({ ids }) => forget(ids, gateway, sources),
-      onItems: (ids) => forget(ids, gateway, sources),
-      onRollback: () => {
+      onBlock: (block) => {
+        forget(block.ids, gateway, sources);
+        webhooks?.onBlock(block);
+      },
+      onItems: (ids) => {
+        forget(ids, gateway, sources);
+        webhooks?.onItems(ids);
+      },
+      onRollback: (fromHeight) => {
+        webhooks?.onRollback(fromHeight);
         gateway.forgetAll();
         sources.content.forgetAll();
       },

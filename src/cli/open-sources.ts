@@ -14,7 +14,7 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Config } from "../settings.ts";
 import { type Extents, openExtents } from "../store/extents.ts";
-import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexReader } from "../store/index-types.ts";
 import { type Moderation, openModeration } from "../store/moderation.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";

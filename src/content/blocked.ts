@@ -6,7 +6,7 @@
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import type { IndexReader, ItemSpan } from "../store/index-reader.ts";
+import type { IndexReader, ItemSpan } from "../store/index-types.ts";
 import type { Moderation } from "../store/moderation.ts";
 import { type Place, rootPlace } from "../store/place.ts";
 

@@ -20,7 +20,7 @@ import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { extentCallBytesMax } from "../store/extent-read.ts";
 import type { Extents } from "../store/extents.ts";
-import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexReader } from "../store/index-types.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import { createGate, type Refusals } from "./blocked.ts";
 import { type Bodies, createBodies } from "./bodies.ts";

@@ -13,7 +13,7 @@ import { type BlockHash, type Id, readBlockHash } from "../arweave/id.ts";
 import type { NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexReader } from "../store/index-types.ts";
 import type { Place } from "../store/place.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Located } from "../store/rows.ts";

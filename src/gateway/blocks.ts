@@ -3,7 +3,7 @@
  * @module
  */
 import { isBlockHash } from "../arweave/id.ts";
-import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexReader } from "../store/index-types.ts";
 import { stableDepth } from "../store/rows.ts";
 import { type ChainAnswer, jsonOf, nodeTexts, relayed } from "./chain-answer.ts";
 import type { Network } from "./network.ts";

@@ -11,7 +11,7 @@ import { readServedChunk, type ServedChunk } from "../arweave/chunk.ts";
 import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
 import type { Content } from "../content/content.ts";
 import { Failure } from "../failures.ts";
-import type { IndexReader, WeaveSpan } from "../store/index-reader.ts";
+import type { IndexReader, WeaveSpan } from "../store/index-types.ts";
 import { stableDepth } from "../store/rows.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";

@@ -7,7 +7,7 @@
  */
 import type { Metrics } from "../lib/metrics.ts";
 import type { ExtentFigures } from "../store/extents.ts";
-import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexReader } from "../store/index-types.ts";
 
 /** What is read when the figures are. */
 export type GatewayFigures = Readonly<{

@@ -7,7 +7,7 @@ import { type Filter, type FilterSubject, matches } from "../arweave/filter.ts";
 import { transactionSubject } from "../arweave/filter-subject.ts";
 import { tagValue } from "../arweave/tags.ts";
 import { readTransaction } from "../arweave/transaction.ts";
-import type { IndexReader } from "../store/index-reader.ts";
+import type { IndexReader } from "../store/index-types.ts";
 import type { BundleJob, PageRow } from "../store/rows.ts";
 
 /** What is asked of a bundle. */

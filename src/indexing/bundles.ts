@@ -14,11 +14,10 @@ import type { Clock } from "../lib/clock.ts";
 import { createTurns } from "../lib/queue.ts";
 import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
 import { linkedController } from "../lib/stop.ts";
-import type { IndexReader } from "../store/index-reader.ts";
 import type { IndexWriterCalls } from "../store/index-thread.ts";
-import type { BundleFilters } from "../store/index-writer.ts";
+import type { IndexReader } from "../store/index-types.ts";
 import type { Place } from "../store/place.ts";
-import type { BundleJob } from "../store/rows.ts";
+import type { BundleFilters, BundleJob } from "../store/rows.ts";
 import { explainError, type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
 import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 

@@ -5,7 +5,7 @@
 import type { Database } from "bun:sqlite";
 import { idBytes, idFromBytes } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
-import type { IndexReader } from "./index-reader.ts";
+import type { IndexReader } from "./index-types.ts";
 import { pendingHeight, placeHigh, placeLow } from "./place.ts";
 import type { BundleRow, BundleStatus, Located } from "./rows.ts";
 import { prepareQuery } from "./sqlite.ts";

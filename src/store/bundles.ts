@@ -12,9 +12,8 @@ import { assert } from "../lib/assert.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { type BundleSteps, type DueRow, prepareBundleSteps, type Sums } from "./bundle-sql.ts";
 import type { CounterName, Counts } from "./counts.ts";
-import type { BundleFilters } from "./index-writer.ts";
 import { type Place, placeHigh, placeLow, placeOfHalves } from "./place.ts";
-import type { BundleJob, BundleRef, BundleRow, InvalidItem } from "./rows.ts";
+import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "./rows.ts";
 
 /** The queue and what stands in it, for the writer, inside its transaction. */
 type Queueing = Readonly<{

@@ -6,7 +6,7 @@ import type { Database } from "bun:sqlite";
 import { type BlockHash, blockHashBytes, blockHashFromBytes, idFromBytes } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { unpackText } from "./headers.ts";
-import type { BlocksPlan, BlockText, IndexReader, Tip, TransactionText, WeaveSpan } from "./index-reader.ts";
+import type { BlocksPlan, BlockText, IndexReader, Tip, TransactionText, WeaveSpan } from "./index-types.ts";
 import { type Place, placeHigh, placeLow, placeOfHalves } from "./place.ts";
 import type { MissingRow, PageBlock } from "./rows.ts";
 import { prepareQuery } from "./sqlite.ts";

@@ -7,10 +7,9 @@ import { blockHashBytes, idBytes } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import type { Counts } from "./counts.ts";
 import { cutData, packText } from "./headers.ts";
-import type { BlockChecks } from "./index-writer.ts";
 import { type Place, packHeight, packPlace, pendingHeight, placeHigh, placeLow } from "./place.ts";
 import type { RowTable } from "./row-table.ts";
-import type { BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./rows.ts";
+import type { BlockChecks, BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./rows.ts";
 import { prepare, prepareQuery } from "./sqlite.ts";
 import { storedText, storedTransaction } from "./stored-row.ts";
 

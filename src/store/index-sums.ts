@@ -4,7 +4,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { type CounterName, createCountsReader } from "./counts.ts";
-import type { HeightCounts, IndexReader } from "./index-reader.ts";
+import type { HeightCounts, IndexReader } from "./index-types.ts";
 import { stableDepth } from "./rows.ts";
 import { prepareQuery } from "./sqlite.ts";
 

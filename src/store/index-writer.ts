@@ -23,7 +23,9 @@ import { createPending, type Pending } from "./pending.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
 import { createRowTable, type RowTable } from "./row-table.ts";
 import type {
+  BlockChecks,
   BlockRows,
+  BundleFilters,
   BundleJob,
   BundleRef,
   BundleRow,
@@ -37,9 +39,6 @@ import type {
 import { indexMigrations } from "./schema.ts";
 import { closeDatabase, inTransaction, openForWriting, prepareQuery } from "./sqlite.ts";
 import { storedItem } from "./stored-row.ts";
-
-/** Canonical texts of the filters in force (arweave/filter.ts `canonical`). */
-export type BundleFilters = Readonly<{ unbundleFilter: string; indexFilter: string }>;
 
 /** What a batch of items became. */
 export type ItemsAdded = Readonly<{
@@ -74,9 +73,6 @@ export type PruneBounds = Readonly<{
   /** Items that stay all the same: where they lie must be known to refuse them. Ids, and digests as base64url. */
   kept?: Readonly<{ ids: readonly string[]; digests: readonly string[] }>;
 }>;
-
-/** What was checked of a block, and what could not be. */
-export type BlockChecks = Readonly<{ checked: readonly string[]; unchecked: readonly string[] }>;
 
 /** The writer. Times are taken from its clock. */
 export type IndexWriter = Readonly<{

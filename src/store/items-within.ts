@@ -7,7 +7,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { idFromBytes } from "../arweave/id.ts";
-import type { IndexReader, ItemSpan } from "./index-reader.ts";
+import type { IndexReader, ItemSpan } from "./index-types.ts";
 import { placeHigh } from "./place.ts";
 import { prepareQuery } from "./sqlite.ts";
 

@@ -5,7 +5,7 @@
 import type { Database } from "bun:sqlite";
 import { type Id, idBytes, idFromBytes } from "../arweave/id.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import type { IndexReader } from "./index-reader.ts";
+import type { IndexReader } from "./index-types.ts";
 import { type Place, pendingHeight, placeHigh, placeOfHalves } from "./place.ts";
 import { type Located, stableDepth } from "./rows.ts";
 import { prepareQuery } from "./sqlite.ts";

@@ -310,3 +310,9 @@ export const stableDepth = 18;
 
 /** Signature types of transactions; data items have positive ones (arweave/signature.ts). */
 export const transactionSignatureTypes = { rsa: -1, ecdsa: -2 } as const;
+
+/** Canonical texts of the filters in force (arweave/filter.ts `canonical`). */
+export type BundleFilters = Readonly<{ unbundleFilter: string; indexFilter: string }>;
+
+/** What was checked of a block, and what could not be. */
+export type BlockChecks = Readonly<{ checked: readonly string[]; unchecked: readonly string[] }>;

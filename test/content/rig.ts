@@ -16,7 +16,7 @@ import { type GatewayContentStore, openContent } from "../../src/content/content
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { type Extents, openExtents } from "../../src/store/extents.ts";
-import type { ItemSpan } from "../../src/store/index-reader.ts";
+import type { ItemSpan } from "../../src/store/index-types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import type { Located, PageBlock } from "../../src/store/rows.ts";
 import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";

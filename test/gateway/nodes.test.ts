@@ -10,7 +10,7 @@ import { createBroadcast } from "../../src/gateway/broadcast.ts";
 import { createNetwork } from "../../src/gateway/network.ts";
 import { createRelay } from "../../src/gateway/relay.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import type { Tip } from "../../src/store/index-reader.ts";
+import type { Tip } from "../../src/store/index-types.ts";
 import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
 import { chunkPosts, testBytes } from "../devnet/support.ts";
 

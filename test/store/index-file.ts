@@ -2,7 +2,8 @@
  * An index in a folder of its own, with a clock that tests move.
  * @module
  */
-import { type IndexReader, type IndexReaderOptions, openIndexReader } from "../../src/store/index-reader.ts";
+import { type IndexReaderOptions, openIndexReader } from "../../src/store/index-reader.ts";
+import type { IndexReader } from "../../src/store/index-types.ts";
 import { type IndexWriter, openIndexWriter } from "../../src/store/index-writer.ts";
 import { inspectIndex } from "../../src/store/inspect.ts";
 import { temporaryFolder } from "./folder.ts";

@@ -4,7 +4,7 @@
  */
 import type { BlockHash, Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
-import type { IndexReader } from "../../src/store/index-reader.ts";
+import type { IndexReader } from "../../src/store/index-types.ts";
 import type { IndexWriter } from "../../src/store/index-writer.ts";
 import type { Place } from "../../src/store/place.ts";
 import type { ItemRow, PagePlan, TagPlan, TransactionRow } from "../../src/store/rows.ts";

@@ -6,8 +6,9 @@
  * Source: specification 4A; contract.md §3 "prune".
  * @module
  */
-import type { IndexReader } from "../../store/index-reader.ts";
+
 import type { IndexWriterCalls } from "../../store/index-thread.ts";
+import type { IndexReader } from "../../store/index-types.ts";
 import type { Moderation } from "../../store/moderation.ts";
 import { stableDepth } from "../../store/rows.ts";
 

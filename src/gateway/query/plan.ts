@@ -8,7 +8,7 @@
  */
 import { GraphQLError } from "graphql";
 import { type Id, isAddress, isBlockHash, isId } from "../../arweave/id.ts";
-import type { BlocksPlan } from "../../store/index-reader.ts";
+import type { BlocksPlan } from "../../store/index-types.ts";
 import { pendingHeight } from "../../store/place.ts";
 import type { Bounds, PageColumns, PagePlan, TagPlan } from "../../store/rows.ts";
 import { readBlockCursor, readTransactionCursor } from "./cursor.ts";

@@ -7,7 +7,7 @@
 
 import { isBlockHash, isId } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import type { IndexReader } from "../../store/index-reader.ts";
+import type { IndexReader } from "../../store/index-types.ts";
 import type { PageBlock, PageColumns, PagePlan, PageRow } from "../../store/rows.ts";
 import { compileShape, type Shape, type WriteValue } from "./answer-text.ts";
 import { requestRowsMax } from "./limits.ts";

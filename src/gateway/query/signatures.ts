@@ -12,7 +12,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
 import { openExtentFiles } from "../../store/extent-files.ts";
 import { rootName } from "../../store/extent-roots.ts";
-import type { IndexReader } from "../../store/index-reader.ts";
+import type { IndexReader } from "../../store/index-types.ts";
 import { pendingHeight } from "../../store/place.ts";
 import type { PageRow } from "../../store/rows.ts";
 import type { Signatures } from "./shapes.ts";
