@@ -1,6 +1,6 @@
 /**
- * Data that this gateway has not and a node would give: refused by id before it is asked for, and by hash before it is
- * passed on.
+ * Data that this gateway has not and a node would give: refused by id before it is asked for, and by hash
+ * before it is passed on.
  * Source: contract.md §3 "block-data".
  * @module
  */
@@ -62,7 +62,7 @@ export function createRelayedData(refusals: RelayRefusals): RelayedData {
   };
 }
 
-/** The last part of a path: a hash, and the offset at which what it stands for ends. Source: reference/chain.md §2. */
+/** The last part of a path: a hash, and the offset at which what it stands for ends. Source: chain.md §2. */
 const noteSize = 32;
 const leafSize = 32 + noteSize;
 

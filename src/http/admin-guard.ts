@@ -1,9 +1,10 @@
 /**
- * The bearer key of administration. Keys are compared as hashes in constant time, and guessing slows down by address.
+ * The bearer key of administration. Keys are compared as hashes in constant time, and guessing slows down by
+ * address.
  *
- * A wrong key is answered late, and later with each one; while such answers are due to an address, no further key of
- * it is looked at beyond what the waits allow, so that guessing in parallel gains nothing. A right key waits for
- * nothing.
+ * A wrong key is answered late, and later with each one; while such answers are due to an address, no further
+ * key of it is looked at beyond what the waits allow, so that guessing in parallel gains nothing. A right key
+ * waits for nothing.
  * Source: specification part 5; reference/trust.md S2.
  * @module
  */
@@ -17,9 +18,11 @@ import { addressBlock } from "./client-address.ts";
 /** Lets the owner of the key in. */
 export type AdminGuard = Readonly<{
   /**
+   * Rejects with Failure `unauthorized`; `too_many_requests` when the address has guessed too much to be
+   * heard.
+   *
    * @param authorization - The header's value, or null.
    * @param address - Of who asks.
-   * Rejects with Failure `unauthorized`; `too_many_requests` when the address has guessed too much to be heard.
    */
   admit: (authorization: string | null, address: string, signal: AbortSignal) => Promise<void>;
 }>;

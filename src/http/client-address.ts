@@ -32,7 +32,8 @@ export function clientAddressOf(
 }
 
 /**
- * What of an address belongs to one customer: of IPv6 the first 64 bits, because the rest is theirs to choose.
+ * What of an address belongs to one customer: of IPv6 the first 64 bits, because the rest is theirs to
+ * choose.
  *
  * @returns The text itself when it is no address.
  */

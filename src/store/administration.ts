@@ -1,8 +1,8 @@
 /**
  * What an operator has asked for beside refusals: transactions to be found and indexed, and exports.
  *
- * The index can be rebuilt from the chain, an operator's wishes cannot: this file is of its own, and synced before a call
- * returns. One process holds it.
+ * The index can be rebuilt from the chain, an operator's wishes cannot: this file is of its own, and synced
+ * before a call returns. One process holds it.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
@@ -39,7 +39,10 @@ const migrations = [
 /** A few thousand ids and a hundred exports. */
 const cacheBytes = 2 ** 20;
 
-/** Opens the file, creating it when absent. An export that ran when the process ended is interrupted from now on. */
+/**
+ * Opens the file, creating it when absent. An export that ran when the process ended is interrupted from now
+ * on.
+ */
 export function openAdministration(path: string, clock: Clock): Administration {
   const db = openForWriting(path, { migrations, synchronous: "FULL", cacheBytes });
   return {

@@ -1,5 +1,6 @@
 /**
- * Ids that an operator asked for and that the index does not have: they wait here until they are found, or given up.
+ * Ids that an operator asked for and that the index does not have: they wait here until they are found, or
+ * given up.
  * @module
  */
 import type { Database } from "bun:sqlite";

@@ -1,9 +1,9 @@
 /**
- * Headers of data items that an operator announces before their bundle is found: read in a thread, because thousands of
- * them take a second to parse and hash.
+ * Headers of data items that an operator announces before their bundle is found: read in a thread, because
+ * thousands of them take a second to parse and hash.
  *
- * A header names itself truly (its id is the hash of its signature, its address that of its owner) or is refused; that the
- * owner signed it can only be seen when the payload is there.
+ * A header names itself truly (its id is the hash of its signature, its address that of its owner) or is
+ * refused; that the owner signed it can only be seen when the payload is there.
  * Source: specification part 2 "Data item header"; contract.md §3 "queue-data-item".
  * @module
  */

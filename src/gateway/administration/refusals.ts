@@ -1,5 +1,6 @@
 /**
- * Refusing content and names, and taking it back: written and synced before a call returns, in force with the next answer.
+ * Refusing content and names, and taking it back: written and synced before a call returns, in force with the
+ * next answer.
  * Source: specification 4A; contract.md §3 "block-data".
  * @module
  */

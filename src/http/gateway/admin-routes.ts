@@ -1,8 +1,9 @@
 /**
- * Administration: what an operator asks of the gateway, behind a bearer key, under both spellings of its prefix.
+ * Administration: what an operator asks of the gateway, behind a bearer key, under both spellings of its
+ * prefix.
  *
- * Never on hosts of content, and without CORS (server.ts); every answer is `no-store` (finish.ts). What an endpoint changes
- * is written down before it answers.
+ * Never on hosts of content, and without CORS (server.ts); every answer is `no-store` (finish.ts). What an
+ * endpoint changes is written down before it answers.
  * Source: specification 4A "Administration"; contract.md §0a, §1, §3.
  * @module
  */
@@ -39,7 +40,10 @@ export type AdminQueue = Readonly<{
   transaction: (id: Id) => Promise<void>;
   /** Rejects with Failure `too_many_requests`. */
   bundle: (id: Id, bypassFilter: boolean) => Promise<"queued" | "skipped">;
-  /** @param body - JSON. Rejects with Failure `missing_item_headers`, `malformed_json`, `too_large`, `too_many_requests`. */
+  /**
+   * @param body - JSON. Rejects with Failure `missing_item_headers`, `malformed_json`, `too_large`,
+   * `too_many_requests`.
+   */
   dataItems: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<void>;
 }>;
 
