@@ -1,0 +1,93 @@
+/**
+ * Administration's routes when what stands behind them fails: the fixed messages, and nothing of the inside.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { Failure } from "../../src/failures.ts";
+import { createAdminGuard } from "../../src/http/admin-guard.ts";
+import { type AdminRoutesOptions, createAdminRoutes } from "../../src/http/gateway/admin-routes.ts";
+import { sleep } from "../../src/lib/stop.ts";
+import { openGatewayServer } from "../support/gateway-server.ts";
+import { createMemoryContent, idOf } from "../support/memory-content.ts";
+
+const key = "key";
+let failure: Error = new Error("a secret of the inside");
+const fail = (): never => {
+  throw failure;
+};
+const failing: AdminRoutesOptions = {
+  guard: createAdminGuard({ key, clock: Date.now, sleep }),
+  debug: fail,
+  queue: { transaction: fail, bundle: fail, dataItems: fail },
+  bundleStatus: fail,
+  refusals: { blockData: fail, unblockData: fail, blockName: fail, unblockName: fail, list: fail },
+  exports: { start: fail, status: fail },
+  prune: fail,
+};
+const content = createMemoryContent();
+const { url, lines, close } = openGatewayServer({ content, administration: createAdminRoutes(failing) });
+afterAll(async () => {
+  await close();
+  await content.close();
+});
+
+const id = idOf("any");
+const rows: readonly (readonly [method: string, path: string, body?: unknown])[] = [
+  ["GET", "debug"],
+  ["POST", "queue-tx", { id }],
+  ["POST", "queue-bundle", { id }],
+  ["POST", "queue-data-item", []],
+  ["GET", `bundle-status/${id}`],
+  ["PUT", "block-data", { id }],
+  ["PUT", "unblock-data", { id }],
+  ["PUT", "block-name", { name: "a" }],
+  ["PUT", "unblock-name", { name: "a" }],
+  ["GET", "blocks"],
+  ["POST", "export-parquet", { outputDir: "a", startHeight: 0, endHeight: 0, maxFileRows: 0 }],
+  ["GET", "export-parquet/status"],
+  ["POST", "prune-stable-data-items", { indexedAtThreshold: 1 }],
+];
+
+async function ask(method: string, path: string, body: unknown) {
+  return await fetch(`${url}/svc/admin/${path}`, {
+    method,
+    headers: { authorization: `Bearer ${key}` },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+}
+
+describe("administration in trouble", () => {
+  test.each(rows)("%s %s answers a defect with 500 and logs it whole", async (method, path, body) => {
+    failure = new Error("a secret of the inside");
+    const answer = await ask(method, path, body);
+    expect([answer.status, await answer.text()]).toEqual([500, '"Internal Server Error"']);
+    expect(answer.headers.get("cache-control")).toBe("no-store");
+    const last = lines.filter(({ message }) => message === "defect").at(-1);
+    expect(JSON.stringify(last)).toContain("a secret of the inside");
+  });
+
+  test.each(["queue-tx", "queue-bundle"])(
+    "%s answers a full list with 429 and when to come back",
+    async (path) => {
+      failure = new Failure("too_many_requests");
+      const answer = await ask("POST", path, { id });
+      expect([answer.status, await answer.text()]).toEqual([429, '"Too Many Requests"']);
+      expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);
+      expect(answer.headers.get("cache-control")).toBe("no-store");
+    },
+  );
+
+  test("a second export is told that one runs", async () => {
+    failure = new Failure("export_running");
+    const [, path = "", body] = rows.find(([, each]) => each === "export-parquet") ?? [];
+    const answer = await ask("POST", path, body);
+    expect([answer.status, await answer.text()]).toEqual([409, '"Export already running"']);
+  });
+
+  test("a busy index is told as such", async () => {
+    failure = new Failure("busy");
+    const answer = await ask("POST", "queue-tx", { id });
+    expect([answer.status, await answer.text()]).toEqual([503, '"Service busy"']);
+    expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);
+  });
+});
