@@ -32,23 +32,23 @@ afterAll(async () => {
 });
 
 const id = idOf("any");
-const rows: readonly (readonly [method: string, path: string, body?: unknown])[] = [
-  ["GET", "debug"],
+const rows: readonly (readonly [method: string, path: string, body: object | undefined])[] = [
+  ["GET", "debug", undefined],
   ["POST", "queue-tx", { id }],
   ["POST", "queue-bundle", { id }],
   ["POST", "queue-data-item", []],
-  ["GET", `bundle-status/${id}`],
+  ["GET", `bundle-status/${id}`, undefined],
   ["PUT", "block-data", { id }],
   ["PUT", "unblock-data", { id }],
   ["PUT", "block-name", { name: "a" }],
   ["PUT", "unblock-name", { name: "a" }],
-  ["GET", "blocks"],
+  ["GET", "blocks", undefined],
   ["POST", "export-parquet", { outputDir: "a", startHeight: 0, endHeight: 0, maxFileRows: 0 }],
-  ["GET", "export-parquet/status"],
+  ["GET", "export-parquet/status", undefined],
   ["POST", "prune-stable-data-items", { indexedAtThreshold: 1 }],
 ];
 
-async function ask(method: string, path: string, body: unknown) {
+async function ask(method: string, path: string, body: object | undefined) {
   return await fetch(`${url}/svc/admin/${path}`, {
     method,
     headers: { authorization: `Bearer ${key}` },
