@@ -1,7 +1,8 @@
 /**
  * The debug record: what the index holds, how far it is, and what an operator should look at.
  *
- * All of it comes from numbers that are kept as they change, so that it costs the same for a hundred rows and a billion.
+ * All of it comes from numbers that are kept as they change, so that it costs the same for a hundred rows and
+ * a billion.
  * Source: specification 4A; reference/gateway.md §7 (names of `db`, which importers of the peer read).
  * @module
  */
@@ -102,17 +103,13 @@ function heightsIn({ minHeight, maxHeight }: HeightCounts): number {
 
 function errorsOf(stable: HeightCounts): string[] {
   const { blocks, blockTransactions, transactions, minHeight, maxHeight } = stable;
+  const range = `stable block height range (${minHeight} to ${maxHeight})`;
+  const named = `stable block transaction count (${blockTransactions})`;
   return [
-    ...(blocks === heightsIn(stable)
-      ? []
-      : [
-          `Stable block count (${blocks}) does not match stable block height range (${minHeight} to ${maxHeight}).`,
-        ]),
+    ...(blocks === heightsIn(stable) ? [] : [`Stable block count (${blocks}) does not match ${range}.`]),
     ...(transactions === blockTransactions
       ? []
-      : [
-          `Stable transaction count (${transactions}) does not match stable block transaction count (${blockTransactions}).`,
-        ]),
+      : [`Stable transaction count (${transactions}) does not match ${named}.`]),
   ];
 }
 
