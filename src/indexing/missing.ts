@@ -129,7 +129,9 @@ async function addToBlock(
     for (const { missing } of found) await postpone(missing, options);
     return;
   }
-  if (layout !== undefined) await options.index.setWeaveLayout(height, layout.spans, layout.checks);
+  // A fork that came meanwhile has missing transactions of its own.
+  if (layout !== undefined && !(await options.index.setWeaveLayout(block, layout.spans, layout.checks)))
+    return;
   const added: Found[] = [];
   for (const one of found) if (await add(one, layout?.spans ?? [], options)) added.push(one);
   if (added.length === 0) return;

@@ -9,9 +9,9 @@
 
 import { deserialize } from "bun:jsc";
 import type { Database } from "bun:sqlite";
-import type { Id } from "../arweave/id.ts";
+import type { BlockHash, Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
-import { decodeBase64url } from "../lib/base64url.ts";
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { type Bundles, createBundles } from "./bundles.ts";
 import { type ChainTables, createChainTables } from "./chain-tables.ts";
@@ -90,11 +90,16 @@ export type IndexWriter = Readonly<{
   /** Fills a transaction that was missing; false when that place is not missing (any more). */
   addMissingTransaction: (place: Place, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
   /**
-   * Sets where the transactions of a block lie in the weave, once all of them are known.
+   * Sets where the transactions of a block lie in the weave, once all of them are known; false when another block stands
+   * at its height by now, or none.
    *
    * @param checks - What is checked of the block by now; absent: as before.
    */
-  setWeaveLayout: (height: number, layout: WeaveLayout, checks?: BlockChecks) => void;
+  setWeaveLayout: (
+    block: Readonly<{ height: number; hash: BlockHash }>,
+    layout: WeaveLayout,
+    checks?: BlockChecks,
+  ) => boolean;
   /** Notes one more failed attempt at a missing transaction. */
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
   /** Adds items of a bundle and notes the bundle's progress. */
@@ -255,10 +260,13 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
         bundles.queue(queued);
         return true;
       }),
-    setWeaveLayout: (height, layout, checks) =>
+    setWeaveLayout: ({ height, hash }, layout, checks) =>
       step(() => {
+        const known = chain.known(height);
+        if (known === undefined || encodeBase64url(known.hash) !== hash) return false;
         chain.setWeaveLayout(height, layout);
         if (checks !== undefined) chain.setChecks(height, checks);
+        return true;
       }),
     postponeMissing: (place, nextTryAtMs) => step(() => chain.postponeMissing(place, nextTryAtMs)),
     addPending: (added) => step(() => pending.add(added, unixSeconds(clock))),

@@ -150,14 +150,21 @@ describe("missing transactions", () => {
     expect(file.writer.addMissingTransaction(place, late, queueAll(10, [late]))).toBe(true);
     expect(file.writer.addMissingTransaction(place, late, [])).toBe(false);
     const start = 2n ** 60n;
-    file.writer.setWeaveLayout(
-      10,
-      [
-        { txIndex: 0, start, end: start + 10n },
-        { txIndex: 1, start: start + 262_144n, end: start + 262_164n },
-      ],
-      { checked: ["tx_root"], unchecked: [] },
-    );
+    const hash = file.reader.block(10)?.hash;
+    if (hash === undefined) throw new Error("the block is there");
+    const setLayout = (at: typeof hash) =>
+      file.writer.setWeaveLayout(
+        { height: 10, hash: at },
+        [
+          { txIndex: 0, start, end: start + 10n },
+          { txIndex: 1, start: start + 262_144n, end: start + 262_164n },
+        ],
+        { checked: ["tx_root"], unchecked: [] },
+      );
+    // A layout of a block that a fork has taken away is no other block's.
+    expect(setLayout(hash.toLowerCase() as typeof hash)).toBe(false);
+    expect(file.reader.weaveSpan(id)).toBeUndefined();
+    expect(setLayout(hash)).toBe(true);
     expect(file.reader.weaveSpan(id)).toMatchObject({ start: start + 262_144n, end: start + 262_164n });
     expect(file.reader.transactionAt(start + 9n)?.id).toBe(transactions[0]?.id ?? id);
     // Padding between transactions belongs to none.
