@@ -1,9 +1,10 @@
 /**
- * Transactions that an operator asked for: each is looked for on the chain, verified with its block, and indexed, wherever
- * the follower is.
+ * Transactions that an operator asked for: each is looked for on the chain, verified with its block, and
+ * indexed, wherever the follower is.
  *
- * A block at such a height stands in the index for these transactions alone, until the follower comes to it. That it is a
- * block of the chain is the nodes' word; that it is a valid one, and that the transaction is in it, is checked.
+ * A block at such a height stands in the index for these transactions alone, until the follower comes to it.
+ * That it is a block of the chain is the nodes' word; that it is a valid one, and that the transaction is in
+ * it, is checked.
  * Source: specification 4A "queue-tx".
  * @module
  */
