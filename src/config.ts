@@ -123,7 +123,24 @@ function also(row: Setting<unknown>): string {
 }
 
 /** Beginnings that only this program and its peers use; a name with one of them was meant for us. */
-const ourPrefixes = /^(ANS104|ARNS|AR_IO|TRUSTED|DEVNET|CACHE|X402|STRIPE|CLICKHOUSE|GRAPHQL|QUERY|SANDBOX)_/;
+const ourPrefixes = new RegExp(
+  `^(${[
+    "ANS104",
+    "ARNS",
+    "AR_IO",
+    "TRUSTED",
+    "DEVNET",
+    "CACHE",
+    "X402",
+    "STRIPE",
+    "CLICKHOUSE",
+    "GRAPHQL",
+    "QUERY",
+    "SANDBOX",
+    "WEBHOOK",
+    "RATE_LIMITER",
+  ].join("|")})_`,
+);
 
 function unknownNames(environment: Environment): string[] {
   const known = new Set(

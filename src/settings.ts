@@ -24,6 +24,7 @@ import {
   text,
   url,
 } from "./setting-readers.ts";
+import { webhookSettings } from "./webhook-settings.ts";
 
 export const settings = {
   DATA_DIR: setting({
@@ -147,6 +148,26 @@ export const settings = {
     effect:
       "CDB64 files that tell in which transaction a data item lies, separated by commas; a URL must answer ranges.",
   }),
+  PEER_DISCOVERY: setting({
+    read: flag,
+    fallback: true,
+    dev: false,
+    unit: "true or false",
+    effect:
+      "Whether machines that nodes and gateways name are asked for chunks too, each of which is proven.",
+  }),
+  PEER_PORTS: setting({
+    read: list(port),
+    fallback: [80, 443, 1984, 3000],
+    unit: "ports",
+    effect: "Ports at which such machines are reached, separated by commas.",
+  }),
+  PEER_PRIVATE_ADDRESSES: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect: "Whether they may be at private or loopback addresses: for tests and closed networks only.",
+  }),
   START_HEIGHT: setting({
     read: height,
     fallback: "latest",
@@ -228,6 +249,8 @@ export const settings = {
     unit: "milliseconds",
     effect: "Longest a GraphQL query may run.",
   }),
+
+  ...webhookSettings,
 
   GRAPHQL_HOST: setting({
     read: text,

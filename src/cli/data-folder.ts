@@ -14,6 +14,8 @@ export type DataFolder = Readonly<{
   moderation: string;
   /** What else an operator has asked for. */
   administration: string;
+  /** What others are still to be told. */
+  webhooks: string;
   /** Where exports are written unless told. */
   exports: string;
   /** The map of cached content, and the folder of its files. */
@@ -32,6 +34,7 @@ export function dataFolderAt(folder: string): DataFolder {
     index: at("index.sqlite"),
     moderation: at("moderation.sqlite"),
     administration: at("administration.sqlite"),
+    webhooks: at("webhooks.sqlite"),
     exports: at("export"),
     contentMap: at("content.sqlite"),
     content: at("content"),

@@ -1,5 +1,5 @@
 /**
- * The two filters of the settings, read; a fault is a misuse of the settings.
+ * The filters of the settings, read; a fault is a misuse of the settings.
  * @module
  */
 import { type Filter, readFilter } from "../arweave/filter.ts";
@@ -11,17 +11,28 @@ import { badSettings } from "./complaints.ts";
 /** A filter, and the JSON that it was read from. */
 export type SetFilter = Readonly<{ filter: Filter; json: JsonValue }>;
 
-/** Both filters. */
-export type SetFilters = Readonly<{ unbundle: SetFilter; index: SetFilter }>;
+/** All of them. */
+export type SetFilters = Readonly<{
+  unbundle: SetFilter;
+  index: SetFilter;
+  webhookIndex: SetFilter;
+  webhookBlock: SetFilter;
+}>;
+
+type FilterName =
+  | "ANS104_UNBUNDLE_FILTER"
+  | "ANS104_INDEX_FILTER"
+  | "WEBHOOK_INDEX_FILTER"
+  | "WEBHOOK_BLOCK_FILTER";
 
 /**
- * Reads both.
+ * Reads them.
  *
  * @throws Misuse with the path of every fault.
  */
 export function readFilters(config: Config): SetFilters {
   const complaints: string[] = [];
-  const read = (name: "ANS104_UNBUNDLE_FILTER" | "ANS104_INDEX_FILTER"): SetFilter => {
+  const read = (name: FilterName): SetFilter => {
     try {
       const json = readJson(config[name]);
       if (!isJsonObject(json)) throw new Failure("malformed_input", { reason: "is no JSON object" });
@@ -33,7 +44,12 @@ export function readFilters(config: Config): SetFilters {
       return { filter: { kind: "never" }, json: null };
     }
   };
-  const filters = { unbundle: read("ANS104_UNBUNDLE_FILTER"), index: read("ANS104_INDEX_FILTER") };
+  const filters = {
+    unbundle: read("ANS104_UNBUNDLE_FILTER"),
+    index: read("ANS104_INDEX_FILTER"),
+    webhookIndex: read("WEBHOOK_INDEX_FILTER"),
+    webhookBlock: read("WEBHOOK_BLOCK_FILTER"),
+  };
   if (complaints.length > 0) throw badSettings(complaints);
   return filters;
 }

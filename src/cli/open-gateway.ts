@@ -197,7 +197,7 @@ function surfaceOf(
     nodes: sources.nodes,
     chunkNodes: sources.chunkNodes,
     names: named.names,
-    gatewayUrls: config.TRUSTED_GATEWAYS_URLS,
+    peers: sources.peers,
     // The thread finishes for those who come after: what it keeps of a manifest dies with it.
     resolveLarge: (job, signal) => untilStopped(threads.verify.run("resolveLargeManifest", job), signal),
     listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },

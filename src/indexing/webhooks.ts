@@ -1,0 +1,218 @@
+/**
+ * Webhooks: what the index gains, told to servers that an operator names; at least once, to each in order.
+ *
+ * What the index tells is written down at once by its key; a loop looks at it in small portions, asks the
+ * filters, and writes a letter for each target; a loop for each target sends its letters one after the
+ * other. A target that does not take a letter holds up only its own. Targets may be on this machine or
+ * network, because the operator named them; a redirect is not followed, because somebody else did.
+ * Source: docs/decisions/041-webhooks.md; reference/gateway.md §1.9; Standard Webhooks 1.0 (headers, signature).
+ * @module
+ */
+import { createHmac } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import type { Filter } from "../arweave/filter.ts";
+import type { Id } from "../arweave/id.ts";
+import { failureOf, type Http } from "../chain/http.ts";
+import { Failure } from "../failures.ts";
+import { type Clock, unixSeconds } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { IndexReader } from "../store/index-types.ts";
+import type { Announcement, Outbox, OutboxRow } from "../store/outbox.ts";
+import { type Loop, openLoop } from "./supervise.ts";
+import { letterOf } from "./webhook-letters.ts";
+
+/** What webhooks are made of. */
+export type WebhooksOptions = Readonly<{
+  targets: readonly string[];
+  /** Which transactions and data items, and which blocks, are told of. */
+  indexFilter: Filter;
+  blockFilter: Filter;
+  /** Signs letters; a text, or `whsec_` and base64. Undefined leaves them unsigned. */
+  secret: string | undefined;
+  outbox: Outbox;
+  reader: Pick<IndexReader, "row" | "locate" | "blockText" | "tip" | "transactionsOfBlock">;
+  http: Http;
+  clock: Clock;
+  random: () => number;
+  log: Log;
+  times?: Partial<WebhookTimes>;
+}>;
+
+/** How long; milliseconds. */
+export type WebhookTimes = Readonly<{
+  /** The first wait after a letter did not arrive; later ones double. */
+  retryMs: number;
+  longestMs: number;
+  /** Between two looks when nobody wakes the loops. */
+  restMs: number;
+}>;
+
+const timesDefault: WebhookTimes = { retryMs: 1_000, longestMs: 5 * 60_000, restMs: 30_000 };
+
+/** Webhooks that run; the first three are to be told what indexing tells. */
+export type Webhooks = Readonly<{
+  onBlock: (block: Readonly<{ height: number; ids: readonly Id[] }>) => void;
+  onItems: (ids: readonly Id[]) => void;
+  onRollback: (fromHeight: number) => void;
+  /** Letters under way, for figures. */
+  waiting: () => number;
+  close: () => Promise<void>;
+}>;
+
+/** A letter that could not be delivered for so long is given up. Seconds. */
+export const letterAgeMax = 24 * 60 * 60;
+
+/** A target that says so often that a letter is wrong will not change its mind, and others wait behind it. */
+export const refusalsMax = 5;
+
+/** Looked at between two turns of the event loop; each is one look-up in the index. */
+const portion = 25;
+
+/** Blocks that may have been indexed and not announced when the process ended; one, and some to spare. */
+const missedBlocksMax = 10;
+
+const sendTimeoutMs = 30_000;
+
+/** Statuses of 400 to 499 that speak of the moment or of the address, not of the letter. */
+const passing: ReadonlySet<number> = new Set([401, 403, 404, 405, 407, 408, 421, 423, 425, 429]);
+
+/** Opens webhooks: tells what was missed when the process ended, and starts to send. */
+export function openWebhooks(options: WebhooksOptions): Webhooks {
+  const { outbox, log } = options;
+  const times = { ...timesDefault, ...options.times };
+  if (options.secret === undefined) log.warn("webhooks are not signed: WEBHOOK_SECRET is unset");
+  const senders = options.targets.map((target) => openSender(target, options, times));
+  const wakeSenders = () => {
+    for (const sender of senders) sender.wake();
+  };
+  const chooser = loopOf("webhooks", options, times, () => chooseSome(options, wakeSenders));
+
+  const announce = (rows: readonly Announcement[], height?: number) => {
+    const lost = outbox.announce(rows, height);
+    if (lost > 0) log.error("webhooks: too much at once, the oldest announcements went", { count: lost });
+    chooser.wake();
+  };
+  // What no letter would be about is not even announced.
+  const told = (ids: readonly Id[]) => (options.indexFilter.kind === "never" ? [] : ids);
+  const onBlock: Webhooks["onBlock"] = ({ height, ids }) => {
+    const transactions = told(ids).map((id) => ({ kind: "block transaction", key: id }) as const);
+    announce([{ kind: "block", key: String(height) }, ...transactions], height);
+  };
+  for (const block of missedBlocks(options)) onBlock(block);
+  return {
+    onBlock,
+    onItems: (ids) => {
+      const items = told(ids).map((id) => ({ kind: "item", key: id }) as const);
+      if (items.length > 0) announce(items);
+    },
+    onRollback: outbox.rollback,
+    waiting: () => outbox.counts().letters,
+    close: async () => {
+      await Promise.all([chooser, ...senders].map((loop) => loop.close()));
+    },
+  };
+}
+
+function missedBlocks({ outbox, reader }: WebhooksOptions): { height: number; ids: Id[] }[] {
+  const known = outbox.height();
+  const tip = reader.tip()?.height;
+  if (known === undefined || tip === undefined) return [];
+  const first = Math.max(known + 1, tip - missedBlocksMax + 1);
+  return Array.from({ length: Math.max(0, tip - first + 1) }, (_, index) => ({
+    height: first + index,
+    ids: reader.transactionsOfBlock(first + index).map(({ id }) => id),
+  }));
+}
+
+async function chooseSome(options: WebhooksOptions, wakeSenders: () => void): Promise<"again" | "rest"> {
+  const { outbox, reader, log } = options;
+  const rows = outbox.announced(portion);
+  const last = rows.at(-1);
+  if (last === undefined) return "rest";
+  const filters = { index: options.indexFilter, block: options.blockFilter };
+  const letters = rows.map((row) => letterOf(row, filters, reader)).filter((letter) => letter !== undefined);
+  const lost = outbox.choose(last.number, letters);
+  if (lost > 0) log.error("webhooks: the outbox is full, the oldest letters went", { count: lost });
+  if (letters.length > 0) wakeSenders();
+  await setImmediate();
+  return "again";
+}
+
+function openSender(target: string, options: WebhooksOptions, times: WebhookTimes): Loop {
+  const { outbox, log } = options;
+  const name = `webhook ${new URL(target).origin}`; // a path may hold a secret
+  return loopOf(name, options, times, async (signal) => {
+    const late = outbox.expire(letterAgeMax);
+    if (late > 0) log.error("webhooks: letters were too old and went", { count: late });
+    const letter = outbox.first(target);
+    if (letter === undefined) return "rest";
+    const outcome = await send(target, letter, options, signal);
+    if (outcome === "refused" && letter.refusals + 1 < refusalsMax) {
+      outbox.refused(letter.number);
+      throw new Failure("source_failed", { target: name, reason: "refused", number: letter.number });
+    }
+    if (outcome === "refused") log.error(`${name} refused a letter for good`, { event: letter.event });
+    outbox.remove(letter.number);
+    return "again";
+  });
+}
+
+/** Sends a letter. @throws Failure when it did not arrive, or when the target may take it later. */
+async function send(
+  target: string,
+  letter: OutboxRow,
+  { http, secret, clock }: WebhooksOptions,
+  signal: AbortSignal,
+): Promise<"taken" | "refused"> {
+  const headers = letterHeaders(letter, unixSeconds(clock), secret);
+  const body = new Uint8Array(new TextEncoder().encode(letter.body));
+  const answer = await http.stream({ method: "POST", url: target, headers, body }, signal);
+  if (answer.kind === "trouble") throw failureOf(answer);
+  answer.cancel(); // what a target has to say beyond its status is not read
+  const { status } = answer;
+  if (status >= 200 && status < 300) return "taken";
+  if (status >= 400 && status < 500 && !passing.has(status)) return "refused";
+  throw new Failure("source_failed", { reason: "status", status });
+}
+
+/**
+ * The headers of a letter, after Standard Webhooks: the signature covers id, moment and body.
+ *
+ * @param at - Unix seconds.
+ */
+export function letterHeaders(
+  { number, createdAt, body }: Pick<OutboxRow, "number" | "createdAt" | "body">,
+  at: number,
+  secret: string | undefined,
+): Readonly<Record<string, string>> {
+  const id = `msg_${createdAt}_${number}`; // the same however often it is sent
+  const headers = { "content-type": "application/json", "webhook-id": id, "webhook-timestamp": String(at) };
+  if (secret === undefined) return headers;
+  const signature = createHmac("sha256", keyOf(secret)).update(`${id}.${at}.${body}`).digest("base64");
+  return { ...headers, "webhook-signature": `v1,${signature}` };
+}
+
+function keyOf(secret: string): Buffer {
+  return secret.startsWith("whsec_")
+    ? Buffer.from(secret.slice("whsec_".length), "base64")
+    : Buffer.from(secret);
+}
+
+function loopOf(
+  name: string,
+  { clock, random, log }: WebhooksOptions,
+  { retryMs, longestMs, restMs }: WebhookTimes,
+  step: Parameters<typeof openLoop>[0]["step"],
+): Loop {
+  const backoff = { firstMs: retryMs, longestMs };
+  return openLoop({
+    name,
+    step,
+    intervalMs: restMs,
+    backoff,
+    stepTimeoutMs: sendTimeoutMs,
+    clock,
+    random,
+    log,
+  });
+}

@@ -1,0 +1,157 @@
+/**
+ * What others are to be told, until they have heard it: first what was announced, by its key alone; then,
+ * once it was chosen, a letter for each target.
+ *
+ * Both lists are bounded: of more, the oldest go. What is here survives the end of the process at any
+ * moment; with the machine's power the last moments may go (the index is as good as its file, and has them).
+ * @module
+ */
+import { type Clock, unixSeconds } from "../lib/clock.ts";
+import { closeDatabase, inTransaction, openForWriting, prepare, prepareQuery } from "./sqlite.ts";
+
+/** What became part of the index. */
+export type Announcement = Readonly<{ kind: "block" | "block transaction" | "item"; key: string }>;
+
+/** An announcement with its number, which only grows. */
+export type AnnouncedRow = Announcement & Readonly<{ number: number }>;
+
+/** What a target is told; the same for all targets. */
+export type Letter = Readonly<{ event: string; body: string }>;
+
+/** A letter on its way to one target. */
+export type OutboxRow = Letter &
+  Readonly<{
+    /** Only grows; a target gets its letters in this order. */
+    number: number;
+    /** Unix seconds. */
+    createdAt: number;
+    /** Times that the target refused it. */
+    refusals: number;
+  }>;
+
+/** The outbox. */
+export type Outbox = Readonly<{
+  /** Keeps announcements. @param height - Of the block that they end, if they do. @returns How many old ones went. */
+  announce: (rows: readonly Announcement[], height?: number) => number;
+  /** The oldest announcements. */
+  announced: (limit: number) => readonly AnnouncedRow[];
+  /** Replaces announcements up to a number by letters to the targets. @returns How many old letters went. */
+  choose: (upTo: number, letters: readonly Letter[]) => number;
+  /** The target's oldest letter. */
+  first: (target: string) => OutboxRow | undefined;
+  /** Takes a letter out: it arrived, or was given up. */
+  remove: (number: number) => void;
+  /** Notes that a target refused a letter. */
+  refused: (number: number) => void;
+  /** Gives up letters older than this. @returns How many. */
+  expire: (ageSecondsMax: number) => number;
+  /** Height of the newest block that was announced; undefined for a new file. */
+  height: () => number | undefined;
+  /** Blocks from a height on are gone. */
+  rollback: (fromHeight: number) => void;
+  /** Letters, and announcements. */
+  counts: () => Readonly<{ letters: number; announced: number }>;
+  close: () => void;
+}>;
+
+/** How large the lists may grow. */
+export type OutboxLimits = Readonly<{ lettersMax: number; announcedMax: number }>;
+
+/** A day of a quiet gateway; and what a few busy blocks announce, most of which no filter chooses. */
+export const outboxLimitsDefault: OutboxLimits = { lettersMax: 10_000, announcedMax: 200_000 };
+
+const migrations = [
+  `CREATE TABLE announced (number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT NOT NULL) STRICT;
+   CREATE TABLE letters (
+     number INTEGER PRIMARY KEY AUTOINCREMENT,
+     target TEXT NOT NULL,
+     event TEXT NOT NULL,
+     body TEXT NOT NULL,
+     created_at INTEGER NOT NULL,
+     refusals INTEGER NOT NULL DEFAULT 0
+   ) STRICT;
+   CREATE INDEX letters_of_target ON letters (target, number);
+   CREATE TABLE progress (one INTEGER PRIMARY KEY CHECK (one = 1), height INTEGER NOT NULL) STRICT;`,
+];
+
+const cacheBytes = 2 ** 20;
+
+/**
+ * Opens the file, creating it when absent.
+ *
+ * @param targets - Letters to any other are given up at once.
+ */
+export function openOutbox(
+  path: string,
+  targets: readonly string[],
+  clock: Clock,
+  limits: OutboxLimits = outboxLimitsDefault,
+): Outbox {
+  const db = openForWriting(path, { migrations, synchronous: "NORMAL", cacheBytes });
+  const run = (sql: string) => prepare(db, sql);
+  const announce = run("INSERT INTO announced (kind, key) VALUES (?, ?)");
+  const trimAnnounced = run("DELETE FROM announced WHERE number <= (SELECT max(number) FROM announced) - ?");
+  const setHeight = run(
+    "INSERT INTO progress VALUES (1, ?) ON CONFLICT DO UPDATE SET height = excluded.height",
+  );
+  const lower = run("UPDATE progress SET height = min(height, ?)");
+  const forget = run("DELETE FROM announced WHERE number <= ?");
+  const write = run("INSERT INTO letters (target, event, body, created_at) VALUES (?, ?, ?, ?)");
+  const trimLetters = run(
+    "DELETE FROM letters WHERE number IN (SELECT number FROM letters ORDER BY number LIMIT max(0, ?))",
+  );
+  const remove = run("DELETE FROM letters WHERE number = ?");
+  const refused = run("UPDATE letters SET refusals = refusals + 1 WHERE number = ?");
+  const expire = run("DELETE FROM letters WHERE created_at < ?");
+  const announced = prepareQuery<AnnouncedRow>(
+    db,
+    "SELECT number, kind, key FROM announced ORDER BY number LIMIT ?",
+  );
+  const first = prepareQuery<OutboxRow>(
+    db,
+    `SELECT number, event, body, created_at AS createdAt, refusals FROM letters
+     WHERE target = ? ORDER BY number LIMIT 1`,
+  );
+  const progress = prepareQuery<{ height: number }>(db, "SELECT height FROM progress");
+  const counts = prepareQuery<{ letters: number; announced: number }>(
+    db,
+    "SELECT (SELECT count(*) FROM letters) AS letters, (SELECT count(*) FROM announced) AS announced",
+  );
+  const countsNow = () => counts.get() ?? { letters: 0, announced: 0 };
+  run("DELETE FROM letters WHERE target NOT IN (SELECT value FROM json_each(?))").run(
+    JSON.stringify(targets),
+  );
+
+  return {
+    announce: (rows, height) =>
+      inTransaction(db, () => {
+        for (const { kind, key } of rows) announce.run(kind, key);
+        if (height !== undefined) setHeight.run(height);
+        return trimAnnounced.run(limits.announcedMax).changes;
+      }),
+    announced: (limit) => announced.all(limit),
+    choose: (upTo, letters) =>
+      inTransaction(db, () => {
+        const now = unixSeconds(clock);
+        for (const { event, body } of letters)
+          for (const target of targets) write.run(target, event, body, now);
+        forget.run(upTo);
+        const excess = countsNow().letters - limits.lettersMax;
+        return excess > 0 ? trimLetters.run(excess).changes : 0;
+      }),
+    first: (target) => first.get(target) ?? undefined,
+    remove: (number) => {
+      remove.run(number);
+    },
+    refused: (number) => {
+      refused.run(number);
+    },
+    expire: (ageSecondsMax) => expire.run(unixSeconds(clock) - ageSecondsMax).changes,
+    height: () => progress.get()?.height,
+    rollback: (fromHeight) => {
+      lower.run(fromHeight - 1);
+    },
+    counts: countsNow,
+    close: () => closeDatabase(db),
+  };
+}

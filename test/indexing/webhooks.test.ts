@@ -1,0 +1,284 @@
+/**
+ * Webhooks over real sockets: what is told, in which order, how often, signed by whom, and what a bad target can do.
+ * @module
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { writeBundle } from "../../src/arweave/bundle.ts";
+import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import type { Filter } from "../../src/arweave/filter.ts";
+import type { Id } from "../../src/arweave/id.ts";
+import { openHttp } from "../../src/chain/http.ts";
+import { letterHeaders, openWebhooks, refusalsMax, type Webhooks } from "../../src/indexing/webhooks.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { openOutbox } from "../../src/store/outbox.ts";
+import { post, rsa } from "../devnet/support.ts";
+import { eventually } from "../support/program.ts";
+import { signers } from "../support/signers.ts";
+import { openStack } from "../support/stack.ts";
+import { openWebhookTarget, type WebhookTarget } from "../support/webhook-target.ts";
+
+const always: Filter = { kind: "always" };
+const secret = "secret of the test";
+const hash = "B".repeat(64);
+
+let folder: string;
+let lines: Record<string, unknown>[];
+let target: WebhookTarget;
+/** Height of the index's newest block. */
+let tip: number;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "cairn-webhooks-"));
+  lines = [];
+  tip = 0;
+  target = openWebhookTarget();
+});
+afterEach(async () => {
+  await target.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** Webhooks over blocks that hold nothing, with short waits. */
+function open(targets: readonly string[] = [target.url]): Webhooks {
+  const outbox = openOutbox(join(folder, "webhooks.sqlite"), targets, Date.now);
+  const http = openHttp({ firstByteMs: 300, stallMs: 300, totalMs: 300 });
+  const webhooks = openWebhooks({
+    ...{ targets, secret, outbox, http, clock: Date.now, random: () => 0.5 },
+    indexFilter: { kind: "never" },
+    blockFilter: always,
+    reader: {
+      row: () => undefined,
+      locate: () => undefined,
+      tip: () => ({ height: tip, hash: hash as never, timestamp: 1 }),
+      transactionsOfBlock: () => [],
+      blockText: (height) => ({
+        text: JSON.stringify({ height, indep_hash: hash, previous_block: hash, timestamp: 9, txs: [] }),
+        checked: [],
+        unchecked: [],
+      }),
+    },
+    log: createLog({
+      ...{ level: "debug", format: "json", clock: Date.now },
+      write: (line) => lines.push(JSON.parse(line)),
+    }),
+    times: { retryMs: 5, longestMs: 20, restMs: 50 },
+  });
+  return {
+    ...webhooks,
+    close: async () => {
+      await webhooks.close();
+      http.close();
+      outbox.close();
+    },
+  };
+}
+
+const tell = (webhooks: Webhooks, ...heights: readonly number[]) => {
+  for (const height of heights) webhooks.onBlock({ height, ids: [] });
+};
+const heightOf = ({ body }: WebhookTarget["attempts"][number]) =>
+  (body["data"] as Readonly<{ height: number }>).height;
+const heights = (of = target) => of.attempts.map(heightOf);
+const until = (count: number, of = target) =>
+  eventually(
+    async () => of.attempts.length,
+    (now) => now >= count,
+  );
+const idle = (webhooks: Webhooks) =>
+  eventually(
+    async () => webhooks.waiting(),
+    (now) => now === 0,
+  );
+
+describe("a target", () => {
+  test("gets letters in order, each once, signed as Standard Webhooks has it", async () => {
+    const webhooks = open();
+    tell(webhooks, 1, 2, 3);
+    await until(3);
+    await idle(webhooks);
+    expect(heights()).toEqual([1, 2, 3]);
+    for (const { headers, text } of target.attempts) {
+      const id = headers.get("webhook-id");
+      const at = headers.get("webhook-timestamp");
+      const expected = createHmac("sha256", secret).update(`${id}.${at}.${text}`).digest("base64");
+      expect(headers.get("webhook-signature")).toBe(`v1,${expected}`);
+      expect(headers.get("content-type")).toBe("application/json");
+      expect(Math.abs(Number(at) - Date.now() / 1_000)).toBeLessThan(60);
+    }
+    expect(new Set(target.attempts.map(({ headers }) => headers.get("webhook-id"))).size).toBe(3);
+    expect(target.attempts[0]?.body).toEqual({
+      event: "block-indexed",
+      data: { height: 1, indep_hash: hash, previous_block: hash, timestamp: 9, txs: [] },
+    });
+    await webhooks.close();
+  });
+
+  test.each([
+    ["fails", [500, 503, 500]],
+    ["is asked too much", [429, 429]],
+    ["does not know us yet", [401, 404]],
+    ["does not answer", ["hang"]],
+  ] as const)(
+    "that %s is told again, under the same id, before it is told anything else",
+    async (_what, answers) => {
+      target.answers.push(...answers);
+      const webhooks = open();
+      tell(webhooks, 1, 2);
+      await until(answers.length + 2);
+      await idle(webhooks);
+      expect(heights()).toEqual([...answers.map(() => 1), 1, 2]);
+      const ids = target.attempts.map(({ headers }) => headers.get("webhook-id"));
+      expect(new Set(ids.slice(0, -1)).size).toBe(1);
+      await webhooks.close();
+    },
+  );
+
+  test("that cannot be reached holds up nobody else, and gets everything when it is back", async () => {
+    const gone = openWebhookTarget();
+    await gone.close();
+    const webhooks = open([gone.url, target.url]);
+    tell(webhooks, 1, 2);
+    await until(2);
+    expect(webhooks.waiting()).toBe(2);
+    const back = openWebhookTarget(gone.port);
+    await until(2, back);
+    expect([heights(), heights(back)]).toEqual([
+      [1, 2],
+      [1, 2],
+    ]);
+    await webhooks.close();
+    await back.close();
+  });
+
+  test(`that refuses a letter ${refusalsMax} times is told the next one, and the log says so`, async () => {
+    target.answers.push(...Array.from({ length: refusalsMax }, () => 422));
+    const webhooks = open();
+    tell(webhooks, 1, 2);
+    await until(refusalsMax + 1);
+    expect(heights()).toEqual([...Array.from({ length: refusalsMax }, () => 1), 2]);
+    expect(lines).toContainEqual(
+      expect.objectContaining({ message: expect.stringContaining("refused a letter for good") }),
+    );
+    await webhooks.close();
+  });
+
+  test("cannot send us anywhere else", async () => {
+    const inside = openWebhookTarget();
+    target.answers.push({ location: inside.url }, { location: inside.url });
+    const webhooks = open();
+    tell(webhooks, 1);
+    await until(3);
+    await idle(webhooks);
+    expect([heights(), inside.attempts]).toEqual([[1, 1, 1], []]);
+    await webhooks.close();
+    await inside.close();
+  });
+
+  test("that was away when the program ended is told by the next one", async () => {
+    target.answers.push(...Array.from({ length: 50 }, () => 500));
+    const before = open();
+    tell(before, 1, 2);
+    await until(1);
+    await before.close();
+    target.answers.length = 0;
+    target.attempts.length = 0;
+    tip = 2;
+    const after = open();
+    await until(2);
+    await idle(after);
+    expect(heights()).toEqual([1, 2]);
+    await after.close();
+  });
+});
+
+test("blocks that were indexed when the process ended, but not announced, are told at the next start", async () => {
+  const before = open();
+  tell(before, 1);
+  await until(1);
+  await idle(before);
+  await before.close();
+  tip = 3;
+  const after = open();
+  await until(3);
+  expect(heights()).toEqual([1, 2, 3]);
+  await after.close();
+});
+
+test("a secret of Standard Webhooks is the bytes that it encodes", () => {
+  const row = { number: 1, createdAt: 2, body: "{}" };
+  const bytes = Buffer.from("key of bytes");
+  const encoded = letterHeaders(row, 3, `whsec_${bytes.toString("base64")}`);
+  expect(encoded).toEqual(letterHeaders(row, 3, "key of bytes"));
+  expect(letterHeaders(row, 3, undefined)["webhook-signature"]).toBeUndefined();
+  expect(letterHeaders(row, 4, "key of bytes")["webhook-signature"]).not.toBe(encoded["webhook-signature"]);
+});
+
+describe("the program", () => {
+  const [, signer] = signers;
+  const bundleTags = [
+    { name: "Bundle-Format", value: "binary" },
+    { name: "Bundle-Version", value: "2.0.0" },
+  ];
+  const tagged = (value: string) => [{ name: "Kind", value }];
+
+  test("tells of blocks, transactions and data items that the filters choose", async () => {
+    const filter = JSON.stringify({ tags: [{ name: "Kind", value: "wanted" }] });
+    const stack = await openStack({
+      WEBHOOK_TARGET_SERVERS: target.url,
+      WEBHOOK_INDEX_FILTER: filter,
+      WEBHOOK_BLOCK_FILTER: '{"always":true}',
+      WEBHOOK_SECRET: secret,
+    });
+    if (signer === undefined) throw new Error("no signer");
+    const items = ["wanted", "other"].map((kind) =>
+      createDataItem({ data: kind, tags: tagged(kind) }, signer),
+    );
+    const wanted = await post(stack.devnet, rsa, { data: new Uint8Array(10), tags: tagged("wanted") });
+    await post(stack.devnet, rsa, { data: new Uint8Array(11), tags: tagged("other") });
+    const bundle = await post(stack.devnet, rsa, { data: writeBundle(items), tags: bundleTags });
+    await stack.devnet.mine(2);
+    await stack.settled();
+    const count = async () => target.attempts.length;
+    await eventually(count, (now) => now >= stack.devnet.height() + 3);
+    const events = target.attempts.map(({ body }) => body);
+    const dataOf = (event: string) =>
+      events.filter((each) => each["event"] === event).map((each) => each["data"]);
+    expect(heights().filter((_, at) => events[at]?.["event"] === "block-indexed")).toEqual(
+      Array.from({ length: stack.devnet.height() + 1 }, (_, height) => height),
+    );
+    expect(dataOf("tx-indexed")).toEqual([
+      expect.objectContaining({
+        id: wanted.id,
+        owner_address: rsa.address,
+        data_size: 10,
+        tags: tagged("wanted"),
+      }),
+    ]);
+    expect(dataOf("ans104-data-item-indexed")).toEqual([
+      expect.objectContaining({ parent_id: bundle.id as Id, data_size: 6, tags: tagged("wanted") }),
+    ]);
+    await stack.close();
+  }, 40_000);
+
+  test("tells nobody anything unless it is told to", async () => {
+    const stack = await openStack({ WEBHOOK_TARGET_SERVERS: target.url });
+    await post(stack.devnet, rsa, { data: new Uint8Array(10) });
+    await stack.devnet.mine(1);
+    await stack.settled();
+    await stack.close();
+    expect(target.attempts).toEqual([]);
+  }, 40_000);
+
+  test.each(["WEBHOOK_INDEX_FILTER", "WEBHOOK_BLOCK_FILTER"])(
+    "%s that is no filter is a complaint",
+    async (name) => {
+      await expect(openStack({ [name]: '{"sometimes":true}' })).rejects.toThrow(
+        new RegExp(`Bad settings:\\n {2}${name}: `),
+      );
+    },
+  );
+});

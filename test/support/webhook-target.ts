@@ -1,0 +1,44 @@
+/**
+ * A server that webhooks are sent to: it takes note of what arrives, and answers as it is told.
+ * @module
+ */
+
+/** A letter as it arrived. */
+export type ArrivedLetter = Readonly<{ headers: Headers; text: string; body: Record<string, unknown> }>;
+
+/** A target. */
+export type WebhookTarget = Readonly<{
+  url: string;
+  port: number;
+  /** Every attempt, in order. */
+  attempts: ArrivedLetter[];
+  /** Statuses of the next answers; 204 when there is none left. */
+  answers: (number | "hang" | Readonly<{ location: string }>)[];
+  close: () => Promise<void>;
+}>;
+
+/** Opens a target; a port is for one that comes back. */
+export function openWebhookTarget(port = 0): WebhookTarget {
+  const attempts: ArrivedLetter[] = [];
+  const answers: WebhookTarget["answers"] = [];
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port,
+    fetch: async (request) => {
+      const text = await request.text();
+      attempts.push({ headers: request.headers, text, body: JSON.parse(text) });
+      const next = answers.shift() ?? 204;
+      if (next === "hang") await new Promise<void>(() => undefined);
+      if (typeof next === "object")
+        return new Response(null, { status: 307, headers: { Location: next.location } });
+      return new Response(null, { status: Number(next) });
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}/hook`,
+    port: server.port ?? 0,
+    attempts,
+    answers,
+    close: () => server.stop(true),
+  };
+}
