@@ -9,7 +9,13 @@
 import type { Database } from "bun:sqlite";
 import { ordinalsPerChunk } from "./part-codec.ts";
 import { chunksOf, createKeyLists, meetInChunk } from "./part-lists.ts";
-import { countWhile, createPlaceReads, type PartInfo, type PlaceHalves } from "./part-places.ts";
+import {
+  compareHalves,
+  countWhile,
+  createPlaceReads,
+  type PartInfo,
+  type PlaceHalves,
+} from "./part-places.ts";
 import { prepareQuery } from "./sqlite.ts";
 
 /** What is sought in a part. */
@@ -60,8 +66,7 @@ export function createPartReads(db: Database): PartReads {
         last: { high: lastHigh, low: lastLow },
       })),
     find: function* (part, query) {
-      const start = places.firstAtOrAfter(part, query.first);
-      const end = places.firstAfter(part, query.last);
+      const { start, end } = ordinalsBetween(places, part, query);
       if (start >= end) return;
       const groups = query.groups.map((keys) => listsOf(part, keys));
       const excluded = query.excluded.map((keys) => listsOf(part, keys));
@@ -77,5 +82,19 @@ export function createPartReads(db: Database): PartReads {
         for (const low of ordinals) yield places.at(part, base + low);
       }
     },
+  };
+}
+
+/** The ordinals of a part whose places lie in a range, half-open. Most ranges cover it: then nothing is read. */
+function ordinalsBetween(
+  places: PlaceReads,
+  part: PartInfo,
+  { first, last }: PartQuery,
+): Readonly<{ start: number; end: number }> {
+  const isFromStart = compareHalves(first, part.first) <= 0;
+  const isToEnd = compareHalves(last, part.last) >= 0;
+  return {
+    start: isFromStart ? 0 : places.firstAtOrAfter(part, first),
+    end: isToEnd ? part.count : places.firstAfter(part, last),
   };
 }

@@ -32,13 +32,13 @@ export type PartSizes = Readonly<{
   mergedRowsMax: number;
 }>;
 
-/** Half a second for the largest merge; some 25 parts at 10 M rows. */
+/** A quarter of a second for the largest merge; some 50 parts at 10 M rows. */
 export const partSizesDefault: PartSizes = {
   rowsMin: 32,
   sealRows: 4_096,
   levelRows: 512,
   fanIn: 8,
-  mergedRowsMax: 2 ** 19,
+  mergedRowsMax: 2 ** 18,
 };
 
 /** The parts of one database, for the writer, inside its transaction. */
