@@ -78,15 +78,20 @@ export function openPool(options: PoolOptions): Pool {
     if (open >= options.threads + options.queueMax)
       throw new Failure("busy", { entry: String(options.entry), name });
     open += 1;
-    const timeout = AbortSignal.timeout(options.timeoutMs);
-    const signal = jobOptions.signal === undefined ? timeout : AbortSignal.any([timeout, jobOptions.signal]);
-    const start = (): Promise<Answer> =>
-      piscina.run(job, { name, signal, transferList: transferList(jobOptions.transfer ?? []) });
+    let timeout: AbortSignal | undefined;
+    const start = (): Promise<Answer> => {
+      // The time of one thread's job begins when those before it have ended.
+      timeout = AbortSignal.timeout(options.timeoutMs);
+      const signal =
+        jobOptions.signal === undefined ? timeout : AbortSignal.any([timeout, jobOptions.signal]);
+      return piscina.run(job, { name, signal, transferList: transferList(jobOptions.transfer ?? []) });
+    };
     try {
       return await (options.threads === 1 ? inTurn(start) : start());
     } catch (error) {
       if (jobOptions.signal?.aborted === true) throw jobOptions.signal.reason;
-      throw explain(error, { entry: String(options.entry), name, hung: timeout.aborted, lastThreadError });
+      const hung = timeout?.aborted ?? false;
+      throw explain(error, { entry: String(options.entry), name, hung, lastThreadError });
     } finally {
       open -= 1;
     }

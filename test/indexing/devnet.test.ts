@@ -84,7 +84,7 @@ describe("the development chain", () => {
       whole,
     );
     expect(whole.reader.locate(transaction.id)).toMatchObject({ pending: true, stable: false, size: 14 });
-    expect(seen.items.has(transaction.id)).toBe(true);
+    await untilWhole("it was told", () => seen.items.has(transaction.id), whole);
     await devnet.mine(1);
     await untilFollowed();
     expect(whole.reader.placeOf(transaction.id)).toEqual({ height: devnet.height(), txIndex: 0, offset: -1 });
@@ -99,7 +99,7 @@ describe("the development chain", () => {
     devnet.reset();
     await untilWhole("it is gone", () => whole.reader.placeOf(transaction.id) === undefined, whole);
     await untilFollowed();
-    expect(seen.rollbacks.length).toBeGreaterThan(0);
+    await untilWhole("the rollback was told", () => seen.rollbacks.length > 0, whole);
   });
 
   test("a bundle of a thousand items whose chunks come after its block is indexed when they are there", async () => {
