@@ -15,6 +15,7 @@ import {
   createPlaceReads,
   type PartInfo,
   type PlaceHalves,
+  type PlaceReads,
 } from "./part-places.ts";
 import { prepareQuery } from "./sqlite.ts";
 
