@@ -576,6 +576,14 @@ describe("what is made up", () => {
     });
   });
 
+  test("chunks out of order, or twice, are refused", async () => {
+    const proof = JSON.parse(await askProof(url, chain.chunked.id));
+    for (const chunks of [proof.chunks.toReversed(), [proof.chunks[0], ...proof.chunks]]) {
+      const verdict = check(chain.chunked, JSON.stringify({ ...proof, chunks }));
+      expect(verdict.fault?.reason).toContain("does not follow the one before");
+    }
+  });
+
   test("an item without its signature's fields is refused", async () => {
     const text = JSON.stringify({ ...JSON.parse(await askProof(url, chain.tiny.id)), signature: null });
     expect(check(chain.tiny, text).fault?.reason).toBe("the signature's fields are not shown");
