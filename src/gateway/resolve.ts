@@ -30,6 +30,8 @@ export type Resolution =
       fallback: boolean;
       /** The manifest that the path was looked up in. */
       manifestId: Id | undefined;
+      /** Whether the bytes of the manifest were checked; where there was none, nothing can mislead. */
+      isPathVerified: boolean;
     }>;
 
 /** Finds content by id and path. */
@@ -90,7 +92,13 @@ export function createResolver({ resolveLarge }: ResolverOptions): Resolver {
       const found = await open(id, signal);
       if (!isManifest(found)) {
         if (path !== undefined && path !== "") throw new Failure("not_found", { id, path });
-        return { kind: "content", content: found, fallback: false, manifestId: undefined };
+        return {
+          kind: "content",
+          content: found,
+          fallback: false,
+          manifestId: undefined,
+          isPathVerified: true,
+        };
       }
       if (path === undefined) return { kind: "folder" };
       const target = await readable(lookUp(found, path, signal), id);
@@ -100,6 +108,7 @@ export function createResolver({ resolveLarge }: ResolverOptions): Resolver {
         content: await open(target.id, signal),
         fallback: target.fallback,
         manifestId: id,
+        isPathVerified: found.verified,
       };
     },
   };

@@ -59,6 +59,7 @@ const changeableKeptMs = 5_000;
 type Circumstances = Readonly<{
   fallback: boolean;
   manifestId: Id | undefined;
+  isPathVerified: boolean;
   keep: Keep;
   policy: ContentPolicy;
 }>;
@@ -101,7 +102,10 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       body,
       headers: headersOf(content, digest, true, about),
       dependsOn: about.manifestId === undefined ? [content.id] : [content.id, about.manifestId],
-      goodUntil: content.stable && content.verified ? Number.POSITIVE_INFINITY : clock() + changeableKeptMs,
+      goodUntil:
+        content.stable && content.verified && about.isPathVerified
+          ? Number.POSITIVE_INFINITY
+          : clock() + changeableKeptMs,
     };
     // What was refused or found anew meanwhile must not come back into memory as it was.
     hits.put(request.key, hit, since);
@@ -117,12 +121,12 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       const since = hits.moment();
       const found = await resolve(options, request);
       if (found.kind === "folder") return found;
-      const { content, fallback, manifestId } = found;
+      const { content, fallback, manifestId, isPathVerified } = found;
       const keep: Keep =
-        fallback || request.address.changing
+        fallback || request.address.changing || !isPathVerified
           ? { kind: "for a time", seconds: changingAgeSeconds }
           : { kind: "by content" };
-      const about = { fallback, manifestId, keep, policy: request.policy };
+      const about = { fallback, manifestId, isPathVerified, keep, policy: request.policy };
       if (request.wantsWhole && content.size <= hitBytesMax)
         return await remember(content, about, request, since);
       const cached = content.cached({ start: 0, end: content.size });
@@ -136,7 +140,13 @@ async function resolve({ resolver, content }: ContentFinderOptions, request: Fin
   const open = request.isForGateway ? content.openIndexed : openWith(content.open, address.id, request.clue);
   if (!address.raw) return await resolver.resolve(address.id, address.path, open, signal);
   const found = await open(address.id, signal);
-  return { kind: "content", content: found, fallback: false, manifestId: undefined } as const;
+  return {
+    kind: "content",
+    content: found,
+    fallback: false,
+    manifestId: undefined,
+    isPathVerified: true,
+  } as const;
 }
 
 /** Passes a clue on with the id that it is about. */
