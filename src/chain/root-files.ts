@@ -1,7 +1,8 @@
 /**
  * Indexes of data items in CDB64 files: on this machine, or read by ranges from a URL.
  *
- * A file's beginning is kept; a look-up then takes two short reads. A file that was replaced is seen by its size, on this
+ * A file's beginning is kept; a look-up then takes two short reads. A file that was replaced is seen by its
+ * size, on this
  * machine also by its time.
  * Source: reference/gateway.md §2.4.
  * @module

@@ -1,5 +1,6 @@
 /**
- * Several sources of one kind that are asked by URL: the better ones first, the next one early when one is slow; what they
+ * Several sources of one kind that are asked by URL: the better ones first, the next one early when one is
+ * slow; what they
  * say is checked, and those that lie or fail are asked less.
  * @module
  */

@@ -1,6 +1,8 @@
 /**
- * Ids that the index does not have: transactions that a node has, data items in them by whatever tells where they lie, and
- * what a trusted gateway gives on its word. What nobody has is remembered for a moment, so that asking for nonsense costs
+ * Ids that the index does not have: transactions that a node has, data items in them by whatever tells
+ * where they lie, and
+ * what a trusted gateway gives on its word. What nobody has is remembered for a moment, so that asking for
+ * nonsense costs
  * others nothing.
  * @module
  */
@@ -200,7 +202,10 @@ function itemFound(answer: NodeAnswer<FoundItem>): NodeAnswer<Found> {
 
 type Asked = Readonly<{ found: Found | undefined; others: readonly NodeAnswer<Found>[] }>;
 
-/** Goes from stage to stage until one finds something provable; a gateway's word is taken when nothing better comes soon. */
+/**
+ * Goes from stage to stage until one finds something provable; a gateway's word is taken when nothing
+ * better comes soon.
+ */
 async function askStages(
   stages: readonly Stage[],
   id: Id,

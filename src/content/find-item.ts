@@ -2,8 +2,10 @@
  * Finding data items that the index does not have: a clue is followed to the bytes that it names, and these are held to
  * the item's id. What is found is served as any item of the index is: as a slice of its root's data.
  *
- * Small items are found only when their signature holds over the whole payload. Of a larger one the header is known to be
- * right, so that a range of it needs no more than its chunks; where a clue is a stranger's, its payload is checked too, since
+ * Small items are found only when their signature holds over the whole payload. Of a larger one the header
+ * is known to be
+ * right, so that a range of it needs no more than its chunks; where a clue is a stranger's, its payload is
+ * checked too, since
  * anyone can put another's signature before other bytes.
  * Source: design.md §5 "Locate"; contract.md §2 "Verified: true".
  * @module

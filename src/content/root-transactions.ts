@@ -1,8 +1,11 @@
 /**
- * The transactions in whose data items are looked for: from the index, or from nodes with id, signature and block checked.
+ * The transactions in whose data items are looked for: from the index, or from nodes with id, signature and
+ * block checked.
  *
- * A block that was never followed is accepted when its hash is what it says, it names the transaction, and the operator's
- * nodes say that it stands on the chain: that is what following it would rest on too. Where the index knows another block
+ * A block that was never followed is accepted when its hash is what it says, it names the transaction, and
+ * the operator's
+ * nodes say that it stands on the chain: that is what following it would rest on too. Where the index knows
+ * another block
  * at that height, it is not.
  * Source: contract.md §2 "Verified: true"; design.md §6 "Which rules".
  * @module

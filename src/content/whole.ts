@@ -1,5 +1,6 @@
 /**
- * What is learnt of content when all of it goes by: its hash, and of an item found elsewhere whether its signature holds.
+ * What is learnt of content when all of it goes by: its hash, and of an item found elsewhere whether its
+ * signature holds.
  * @module
  */
 import { readItemHeader } from "../arweave/data-item.ts";

@@ -162,7 +162,8 @@ export function createSteps(
 }
 
 /**
- * Walks the steps of a span and gathers those for which `isDone` does not hold. Pages whose steps all are done, or none,
+ * Walks the steps of a span and gathers those for which `isDone` does not hold. Pages whose steps all are
+ * done, or none,
  * by `doneCount`, are taken whole, so that a root of 10 GiB costs 640 looks.
  */
 function gather(

@@ -90,7 +90,8 @@ export type IndexWriter = Readonly<{
   /** Fills a transaction that was missing; false when that place is not missing (any more). */
   addMissingTransaction: (place: Place, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
   /**
-   * Sets where the transactions of a block lie in the weave, once all of them are known; false when another block stands
+   * Sets where the transactions of a block lie in the weave, once all of them are known; false when another
+   * block stands
    * at its height by now, or none.
    *
    * @param checks - What is checked of the block by now; absent: as before.
