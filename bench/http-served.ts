@@ -63,7 +63,7 @@ const gateway = createGateway({
   nodes: rig.nodes,
   chunkNodes: rig.nodes,
   names: { resolve: async () => ({ kind: "absent" }) },
-  gatewayUrls: [],
+  peers: { gateways: () => [], nodes: () => [] },
   resolveLarge: () => Promise.reject(new Error("the bench has no manifests")),
   listeners: { onTransaction: () => undefined, onChunk: () => undefined },
   graphql: undefined,

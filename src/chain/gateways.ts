@@ -59,7 +59,7 @@ export const gatewayTimeoutsDefault: HttpTimeouts = {
 };
 
 /** Says that we ask for someone else, so that gateways that trust each other do not ask in circles. */
-const hopHeaders = { "x-ar-io-hops": "1" } as const;
+export const hopHeaders = { "x-ar-io-hops": "1" } as const;
 const keepsCoding = true;
 
 /** Opens gateways by their URLs. @param random - in [0, 1). */

@@ -37,6 +37,9 @@ export type Nodes = Readonly<{
   ) => Promise<NodeAnswer<Value>>;
   /** Notes that a node said something that is provably not true. */
   distrust: (node: Node, reason: string) => void;
+  /** Notes how a node did that was asked otherwise than through `ask`. */
+  noteAnswer: (node: Node, ms: number) => void;
+  noteTrouble: (node: Node) => void;
   /** Of all, also of those that help out. */
   standing: () => readonly (Standing & Readonly<{ url: string }>)[];
   /** Ends every call under way. */
@@ -114,6 +117,8 @@ export function createNodes(
       return final ?? summarize(others);
     },
     distrust,
+    noteAnswer: ranking.noteAnswer,
+    noteTrouble: ranking.noteTrouble,
     standing: () => [...all, ...helpers].map((node) => ({ url: node.url, ...ranking.standing(node) })),
     close: () => {
       for (const node of all) node.close();

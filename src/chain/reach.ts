@@ -56,12 +56,21 @@ export function createReach({ ports, allowsPrivate, resolve = resolveHere }: Rea
   };
 }
 
+/** Makes a test of URLs that can be told to be out of reach without asking anyone. */
+export function createRefusal({ ports, allowsPrivate }: ReachRules): (url: URL) => boolean {
+  return (url) => {
+    const literal = literalOf(url.hostname);
+    const isLiteral = ipaddr.isValid(literal);
+    return !ports.includes(portOf(url)) || (isLiteral && !allowsPrivate && !isPublicAddress(literal));
+  };
+}
+
 async function addressesOf(
   hostname: string,
   resolve: Resolve,
   signal: AbortSignal,
 ): Promise<readonly string[] | Trouble> {
-  const literal = hostname.replace(/^\[(.*)\]$/, "$1");
+  const literal = literalOf(hostname);
   if (ipaddr.isValid(literal)) return [literal];
   try {
     return await untilStopped(resolve(hostname), signal);
@@ -69,6 +78,10 @@ async function addressesOf(
     if (signal.aborted) return trouble("timeout", `${hostname} was not resolved in time`);
     return trouble("connect", `${hostname} cannot be resolved: ${error}`);
   }
+}
+
+function literalOf(hostname: string): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1");
 }
 
 /** Whether an address is one of the public Internet; what stands for another address counts as that one or as none. */

@@ -2,13 +2,14 @@
  * Everything that content is made of, opened: this folder's cache and refusals, the nodes, other gateways.
  * @module
  */
-import { openGateways } from "../chain/gateways.ts";
-import { openNode } from "../chain/node.ts";
+import { hopHeaders, openGateways } from "../chain/gateways.ts";
+import { nodeTimeoutsDefault, openNode } from "../chain/node.ts";
 import { createNodes, type Nodes } from "../chain/nodes.ts";
 import { openRootFiles } from "../chain/root-files.ts";
 import { openRootQueries } from "../chain/root-queries.ts";
 import { checksIn } from "../content/checks.ts";
 import { type GatewayContentStore, openContent } from "../content/content.ts";
+import type { PeerList } from "../gateway/peers.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -18,6 +19,7 @@ import type { IndexReader } from "../store/index-types.ts";
 import { type Moderation, openModeration } from "../store/moderation.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { DataFolder } from "./data-folder.ts";
+import { openPeerList } from "./open-peers.ts";
 import { systemRandom } from "./random.ts";
 
 /** What content is made of, open. */
@@ -25,6 +27,7 @@ export type Sources = Readonly<{
   nodes: Nodes;
   /** Asked for chunks; gateways among them, because every chunk is proven. */
   chunkNodes: Nodes;
+  peers: PeerList;
   extents: Extents;
   moderation: Moderation;
   content: GatewayContentStore;
@@ -59,12 +62,18 @@ export function openSources({
   closers.add("nodes", nodes.close);
   // Every chunk is proven, so a gateway is as good a source of chunks as a node.
   const chunkNodes = createNodes(
-    [...nodeUrls, ...config.TRUSTED_GATEWAYS_URLS].map((url) => openNode(url)),
+    [
+      ...nodeUrls.map((url) => openNode(url)),
+      ...config.TRUSTED_GATEWAYS_URLS.map((url) =>
+        openNode(url, nodeTimeoutsDefault, { headers: hopHeaders }),
+      ),
+    ],
     common,
   );
   closers.add("chunk nodes", chunkNodes.close);
   const gateways = openGateways(config.TRUSTED_GATEWAYS_URLS, common);
   closers.add("gateways", gateways.close);
+  const peers = openPeerList({ config, nodes, chunkNodes, gateways, log, closers });
   const rootFiles = openRootFiles(config.CDB64_ROOT_TX_INDEX_SOURCES, common);
   closers.add("indexes of items", rootFiles.close);
   const rootQueries = openRootQueries(config.TRUSTED_GATEWAYS_URLS, common);
@@ -92,5 +101,5 @@ export function openSources({
     checks: checksIn(verify),
   });
   closers.add("content", content.close);
-  return { nodes, chunkNodes, extents, moderation, content };
+  return { nodes, chunkNodes, peers, extents, moderation, content };
 }

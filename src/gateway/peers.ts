@@ -6,22 +6,39 @@
 import type { JsonObject } from "../lib/json.ts";
 import type { Network } from "./network.ts";
 
-/** Weight of a machine that an operator configured; the peer's scale is 1 to 100. */
-const configuredWeight = 50;
+/** A gateway that is asked for content or chunks. */
+export type GatewayPeer = Readonly<{
+  /** Origin. */
+  url: string;
+  /** By how often and how fast it answers, 1 to 100. */
+  dataWeight: number;
+  chunkWeight: number;
+}>;
 
-/**
- * The peer record: gateways that are asked for content, and nodes that have answered, keyed by `host:port`.
- *
- * @param gatewayUrls - Origins of the trusted gateways.
- */
-export function peerRecord(gatewayUrls: readonly string[], network: Network): JsonObject {
-  const gateways = gatewayUrls.map((url) => [
-    hostPortOf(url),
-    { url, dataWeight: configuredWeight, chunkWeight: configuredWeight },
-  ]);
-  const nodes = network
-    .nodes()
-    .map(({ url, blocks, height, seenAt }) => [hostPortOf(url), { url, blocks, height, lastSeen: seenAt }]);
+/** A node that has answered. */
+export type NodePeer = Readonly<{
+  url: string;
+  blocks: number;
+  height: number;
+  /** Milliseconds since the epoch. */
+  seenAt: number;
+}>;
+
+/** The machines, but for the nodes that an operator chose. */
+export type PeerList = Readonly<{
+  gateways: () => readonly GatewayPeer[];
+  nodes: () => readonly NodePeer[];
+}>;
+
+/** The peer record: gateways, and nodes that have answered, keyed by `host:port`. */
+export function peerRecord(list: PeerList, network: Network): JsonObject {
+  const gateways = list.gateways().map(({ url, dataWeight, chunkWeight }) => {
+    return [hostPortOf(url), { url, dataWeight, chunkWeight }];
+  });
+  // Those that an operator chose last: they stand where both name the same one.
+  const nodes = [...list.nodes(), ...network.nodes()].map(({ url, blocks, height, seenAt }) => {
+    return [hostPortOf(url), { url, blocks, height, lastSeen: seenAt }];
+  });
   return { gateways: Object.fromEntries(gateways), arweaveNodes: Object.fromEntries(nodes) };
 }
 

@@ -250,7 +250,7 @@ describe("what the index does not have", () => {
     expect([node.requests.length, gateway.requests.length]).toEqual([1, 2]);
     rig.content.forget(madeId(20));
     expect(await failureOf(rig.content.open(madeId(20), none))).toBe("not_found");
-    expect([node.requests.length, gateway.requests.length]).toEqual([2, 2]);
+    expect([node.requests.length, gateway.requests.length]).toEqual([2, 3]);
   });
 
   test("1,000 who want the same unknown id ask once", async () => {

@@ -69,7 +69,10 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     nodes,
     chunkNodes: nodes,
     names: options.names ?? { resolve: async () => ({ kind: "absent" }) },
-    gatewayUrls: ["https://gateway.example"],
+    peers: {
+      gateways: () => [{ url: "https://gateway.example", dataWeight: 50, chunkWeight: 50 }],
+      nodes: () => [],
+    },
     resolveLarge: async (job) => lookUpLargeManifest(job),
     listeners: { onTransaction: () => undefined, onChunk: () => undefined },
     graphql: options.graphql,

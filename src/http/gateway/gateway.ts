@@ -20,7 +20,7 @@ import type { IsolationRules } from "../../gateway/isolation.ts";
 import { itemPlaceOf } from "../../gateway/item-place.ts";
 import type { Names } from "../../gateway/names/names.ts";
 import { createNetwork } from "../../gateway/network.ts";
-import { peerRecord } from "../../gateway/peers.ts";
+import { type PeerList, peerRecord } from "../../gateway/peers.ts";
 import { createProofs } from "../../gateway/proofs.ts";
 import { createRelay } from "../../gateway/relay.ts";
 import { createRelayedData, type RelayRefusals } from "../../gateway/relayed-data.ts";
@@ -69,8 +69,8 @@ export type GatewayOptions = Readonly<{
   /** Asked for chunks; gateways that serve `/chunk` may be among them. */
   chunkNodes: Nodes;
   names: Names;
-  /** Origins of trusted gateways, for the peer record. */
-  gatewayUrls: readonly string[];
+  /** For the peer record. */
+  peers: PeerList;
   /** Runs `resolveLargeManifest` (workers/verify.ts) in a thread. */
   resolveLarge: ResolverOptions["resolveLarge"];
   listeners: BroadcastListeners;
@@ -151,7 +151,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     .use(
       createServiceRoutes({
         info: () => gatewayInfo(options.info),
-        peers: () => peerRecord(options.gatewayUrls, network),
+        peers: () => peerRecord(options.peers, network),
         health: options.health,
         metrics,
       }),

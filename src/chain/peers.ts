@@ -1,0 +1,244 @@
+/**
+ * Machines that others name. Each is asked for `/info` from time to time, weighed by how often and how fast it answers, asked
+ * for chunks, which are proven, and for nothing else.
+ *
+ * They are strangers: they are reached by `reach` alone, one list gives only a part of them, those that do not answer
+ * are let go, and none of them is asked for what cannot be proven.
+ * Source: reference/gateway.md §1.5; reference/trust.md S1; issue "Peers".
+ * @module
+ */
+import { LRUCache } from "lru-cache";
+import type { Clock } from "../lib/clock.ts";
+import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
+import type { Log } from "../lib/log.ts";
+import { createTurns } from "../lib/queue.ts";
+import { sleep } from "../lib/stop.ts";
+import { hopHeaders } from "./gateways.ts";
+import type { HttpTimeouts, Reach } from "./http.ts";
+import { type Node, openNode } from "./node.ts";
+import type { Nodes } from "./nodes.ts";
+import { askForPeers, drawn, keyOf, type NamedPeer, type PeerKind } from "./peer-names.ts";
+
+/** A machine that others named and that has answered. */
+export type Peer = Readonly<{
+  /** Origin, without a final slash. */
+  url: string;
+  kind: PeerKind;
+  /** As it said of itself at last. */
+  height: number;
+  blocks: number;
+  /** When it last answered. Milliseconds since the epoch. */
+  seenAt: number;
+}>;
+
+/** Machines that others named. */
+export type Peers = Readonly<{
+  list: () => readonly Peer[];
+  /** Learns what is new if it is time, and asks those whose turn it is. Rejects with the signal's reason only. */
+  round: (signal: AbortSignal) => Promise<void>;
+  /** Makes rounds until it is closed. */
+  start: () => void;
+  close: () => Promise<void>;
+}>;
+
+/** What peers are found with. */
+export type PeersOptions = Readonly<{
+  /** Nodes and gateways that an operator chose: asked for the names of others; never peers themselves. */
+  nodes: readonly Node[];
+  gateways: readonly Node[];
+  /** Peers help out here. */
+  chunkNodes: Pick<Nodes, "join" | "leave" | "noteAnswer" | "noteTrouble">;
+  reach: Reach;
+  /** Whether a URL can be told to be out of reach without asking anyone. */
+  isRefused: (url: URL) => boolean;
+  /** Machines at one host: ports are cheap. */
+  perHostMax: number;
+  clock: Clock;
+  /** In [0, 1). */
+  random: () => number;
+  log: Log;
+  timeouts?: HttpTimeouts;
+}>;
+
+/** Peers at a time. Source: issue "Peers". */
+export const peersKeptMax = 200;
+
+/** Each is asked for its `/info` so often. Milliseconds. Source: issue "Peers". */
+export const infoEveryMs = 30_000;
+
+/** Lists are asked for so often. Milliseconds. */
+export const learnEveryMs = 600_000;
+
+/** Of one list, so many are taken. */
+const perListMax = 50;
+
+/** Learned machines of each kind that are asked for their lists, each time. */
+const askedForListsMax = 4;
+
+/** One that gave no answer so often in a row is let go, and not taken in again for an hour. */
+const silencesMax = 4;
+const goneMs = 3_600_000;
+const goneMax = 10_000;
+
+/** Asked at once: 200 in 30 s are seven a second. */
+const askedAtOnceMax = 8;
+
+/** Pause between rounds. Milliseconds. */
+const roundEveryMs = 2_000;
+
+/** Strangers get less time than those that an operator chose. */
+const timeoutsDefault: HttpTimeouts = { firstByteMs: 4_000, stallMs: 4_000, totalMs: 8_000 };
+
+type Entry = {
+  readonly node: Node;
+  readonly kind: PeerKind;
+  readonly key: string;
+  readonly host: string;
+  said: Readonly<{ height: number; blocks: number; at: number }> | undefined;
+  askedAt: number;
+  silences: number;
+};
+
+/** Opens an empty list of peers. */
+export function openPeers(options: PeersOptions): Peers {
+  const { clock, random, log } = options;
+  const table = createTable(options);
+  const life = new AbortController();
+  const turns = createTurns(askedAtOnceMax, peersKeptMax);
+  let learnedAt = Number.NEGATIVE_INFINITY;
+  let running: Promise<void> = Promise.resolve();
+
+  async function learn(signal: AbortSignal): Promise<void> {
+    const heard = (kind: PeerKind) => {
+      const known = table.all().filter((entry) => entry.kind === kind && entry.said !== undefined);
+      return drawn(known, askedForListsMax, random).map(({ node }) => node);
+    };
+    const ask = (path: "/peers" | "/ar-io/peers") => (node: Node) =>
+      askForPeers(node, path, perListMax, random, signal);
+    const lists = await Promise.all([
+      ...[...options.nodes, ...heard("node")].map(ask("/peers")),
+      ...[...options.gateways, ...heard("gateway")].map(ask("/ar-io/peers")),
+    ]);
+    for (const named of lists.flat()) table.take(named);
+  }
+
+  async function askInfo(entry: Entry, signal: AbortSignal): Promise<void> {
+    const endTurn = await turns.take(signal); // there is room for all of them to wait
+    try {
+      entry.askedAt = clock();
+      const startedAt = performance.now();
+      const answer = await entry.node.info(signal);
+      const info = answer.kind === "ok" ? readJson(answer.value) : undefined;
+      table.note(entry, info, performance.now() - startedAt);
+    } finally {
+      endTurn?.();
+    }
+  }
+
+  async function round(signal: AbortSignal): Promise<void> {
+    if (clock() - learnedAt >= learnEveryMs) {
+      learnedAt = clock();
+      await learn(signal);
+    }
+    const due = table.all().filter(({ askedAt }) => clock() - askedAt >= infoEveryMs);
+    await Promise.all(due.map((entry) => askInfo(entry, signal)));
+  }
+
+  async function run(): Promise<void> {
+    while (!life.signal.aborted) {
+      try {
+        await round(life.signal);
+      } catch (error) {
+        if (!life.signal.aborted) log.error("a round among peers failed", { error });
+      }
+      await pause(life.signal);
+    }
+  }
+
+  return {
+    list: () => table.all().flatMap(peerOf),
+    round,
+    start: () => {
+      running = run();
+    },
+    close: async () => {
+      life.abort(new DOMException("peers were closed", "AbortError"));
+      await running;
+      table.clear();
+    },
+  };
+}
+
+/** The peers there are, and who may become one. */
+function createTable(options: PeersOptions) {
+  const { chunkNodes, reach, clock, log } = options;
+  const timeouts = options.timeouts ?? timeoutsDefault;
+  const entries = new Map<string, Entry>();
+  const gone = new LRUCache<string, true>({
+    max: goneMax,
+    ttl: goneMs,
+    ttlResolution: 0,
+    perf: { now: clock },
+  });
+  const chosen = new Set([...options.nodes, ...options.gateways].map(({ url }) => keyOf(new URL(url))));
+
+  function end({ node, key }: Entry): void {
+    entries.delete(key);
+    chunkNodes.leave(node);
+    node.close();
+  }
+
+  function noteSilence(entry: Entry): void {
+    entry.silences += 1;
+    chunkNodes.noteTrouble(entry.node);
+    if (entry.silences < silencesMax) return;
+    gone.set(entry.key, true);
+    end(entry);
+    log.debug("a peer that does not answer was let go", { peer: entry.node.url });
+  }
+
+  return {
+    all: () => [...entries.values()],
+    take: ({ kind, url }: NamedPeer) => {
+      const key = keyOf(url);
+      const host = url.hostname;
+      const isKnown = entries.has(key) || chosen.has(key) || gone.has(key);
+      if (isKnown || entries.size >= peersKeptMax || options.isRefused(url)) return;
+      const atHost = [...entries.values()].filter((entry) => entry.host === host).length;
+      if (atHost >= options.perHostMax) return;
+      const node = openNode(url.origin, timeouts, { reach, headers: hopHeaders });
+      const unasked = { said: undefined, askedAt: Number.NEGATIVE_INFINITY, silences: 0 };
+      entries.set(key, { node, kind, key, host, ...unasked });
+    },
+    note: (entry: Entry, info: JsonValue | undefined, ms: number) => {
+      const height = wholeNumber(info, "height");
+      if (height === undefined) return noteSilence(entry);
+      if (entry.said === undefined) chunkNodes.join(entry.node);
+      chunkNodes.noteAnswer(entry.node, ms);
+      entry.said = { height, blocks: wholeNumber(info, "blocks") ?? height + 1, at: clock() };
+      entry.silences = 0;
+    },
+    clear: () => {
+      for (const entry of [...entries.values()]) end(entry);
+    },
+  };
+}
+
+function peerOf({ node, kind, said }: Entry): Peer[] {
+  if (said === undefined) return [];
+  return [{ url: node.url, kind, height: said.height, blocks: said.blocks, seenAt: said.at }];
+}
+
+function wholeNumber(record: JsonValue | undefined, name: string): number | undefined {
+  const value = isJsonObject(record) ? record[name] : undefined;
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
+}
+
+/** Waits for the next round, or for the end. */
+async function pause(signal: AbortSignal): Promise<void> {
+  try {
+    await sleep(roundEveryMs, signal);
+  } catch (error) {
+    if (!signal.aborted) throw error; // the end is what the caller looks for next
+  }
+}
