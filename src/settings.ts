@@ -6,6 +6,9 @@
  * Source: contract.md §0; reference/gateway.md §4.
  * @module
  */
+
+import { limiterSettings } from "./limiter-settings.ts";
+import { nameSettings } from "./name-settings.ts";
 import {
   address,
   choice,
@@ -16,10 +19,7 @@ import {
   id,
   list,
   listenAddress,
-  nameUrl,
   port,
-  positive,
-  registryName,
   setting,
   text,
   url,
@@ -90,43 +90,7 @@ export const settings = {
     unit: "folder",
     effect: "Exports are written below it and nowhere else; unset is `export` in DATA_DIR.",
   }),
-  ENABLE_RATE_LIMITER: setting({
-    read: flag,
-    fallback: false,
-    unit: "true or false",
-    effect:
-      "Whether clients and resources have limits; a token is a KiB of answer, a request costs one at least.",
-  }),
-  RATE_LIMITER_IP_TOKENS_PER_BUCKET: setting({
-    read: positive,
-    fallback: 100_000,
-    unit: "tokens",
-    effect: "What one client address may take at once.",
-  }),
-  RATE_LIMITER_IP_REFILL_PER_SEC: setting({
-    read: positive,
-    fallback: 20,
-    unit: "tokens",
-    effect: "What a client address gets back in a second.",
-  }),
-  RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: setting({
-    read: positive,
-    fallback: 1_000_000,
-    unit: "tokens",
-    effect: "What may be taken of one resource at once, by all clients together.",
-  }),
-  RATE_LIMITER_RESOURCE_REFILL_PER_SEC: setting({
-    read: positive,
-    fallback: 100,
-    unit: "tokens",
-    effect: "What a resource gets back in a second.",
-  }),
-  RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST: setting({
-    read: list(text),
-    fallback: [],
-    unit: "addresses",
-    effect: "Clients without a limit, separated by commas; addresses or CIDR blocks.",
-  }),
+  ...limiterSettings,
 
   TRUSTED_NODE_URL: setting({
     read: list(url),
@@ -283,74 +247,7 @@ export const settings = {
     effect:
       "Hosts whose subdomains are names and sandboxes, separated by commas; under `dev` also `localhost`.",
   }),
-  NAMES_FILE: setting({
-    read: text,
-    unit: "file",
-    effect:
-      'JSON object of names: `{"name": "id"}`, or objects with `id`, `ttlSeconds`, `processId`, `undernames`, ' +
-      "`undernameLimit`; asked first, read again when it changes, at most 1 MiB.",
-  }),
-  TRUSTED_ARNS_GATEWAY_URL: setting({
-    read: list(nameUrl),
-    fallback: ["https://__NAME__.turbo-gateway.com"],
-    dev: [],
-    unit: "URLs",
-    effect:
-      "Gateways that are trusted to resolve names, `__NAME__` where the name stands, separated by commas; " +
-      "a lone comma asks none.",
-  }),
-  ARNS_CACHE_TTL_SECONDS: setting({
-    read: count,
-    fallback: 86_400,
-    unit: "seconds",
-    effect: "How long a resolved name is served though nobody can say whether it still holds.",
-  }),
-  ARNS_CACHE_MAX_KEYS: setting({
-    read: count,
-    fallback: 10_000,
-    unit: "names",
-    effect: "Resolved names that are kept.",
-  }),
-  ARNS_COMPOSITE_RESOLVER_TIMEOUT_MS: setting({
-    read: duration,
-    fallback: 3_000,
-    unit: "milliseconds",
-    effect: "Longest that one gateway may take to resolve a name.",
-  }),
-  ARNS_CACHED_RESOLUTION_FALLBACK_TIMEOUT_MS: setting({
-    read: duration,
-    fallback: 250,
-    unit: "milliseconds",
-    effect: "How long a request waits for a name to be resolved anew before it is served as it was.",
-  }),
-  ARNS_RESOLVER_ENFORCE_UNDERNAME_LIMIT: setting({
-    read: flag,
-    fallback: true,
-    unit: "true or false",
-    effect: "Whether undernames beyond what their name has paid for are answered with 402.",
-  }),
-  ARNS_NOT_FOUND_TX_ID: setting({
-    read: id,
-    unit: "transaction id",
-    effect: "Page for names that stand for nothing.",
-  }),
-  ARNS_NOT_FOUND_ARNS_NAME: setting({
-    read: registryName,
-    fallback: "unregistered_arns",
-    unit: "name",
-    effect: "Name of that page, where no id is set.",
-  }),
-  APEX_TX_ID: setting({
-    read: id,
-    unit: "transaction id",
-    effect: "Content of `/`, and of every path that names nothing else; unset is the information record.",
-  }),
-  APEX_REGISTRY_NAME: setting({
-    read: registryName,
-    aliases: ["APEX_ARNS_NAME"],
-    unit: "name",
-    effect: "The same by a name that is resolved; not together with APEX_TX_ID.",
-  }),
+  ...nameSettings,
   SANDBOX_PROTOCOL: setting({
     read: choice("http", "https"),
     unit: "http or https",
