@@ -482,6 +482,14 @@ describe("what is made up", () => {
     expect(check(planted, text, { owner: ecdsa.address }).fault?.reason).toContain(reason);
   });
 
+  test("a transaction is not larger than its header says", async () => {
+    const proof = JSON.parse(await askProof(url, chain.chunked.id));
+    const size = proof.size + 1;
+    const transaction = { ...proof.transaction, data_size: size, place: null };
+    const verdict = check(chain.chunked, JSON.stringify({ ...proof, size, transaction }));
+    expect(verdict.fault?.reason).toContain(`the header states ${size - 1} bytes of data`);
+  });
+
   test("a proof about no bytes, or with other bytes than it is about, proves nothing", async () => {
     const text = await askProof(url, chain.deep.id, "1-4");
     const faultOf = (given: Parameters<typeof check>[2], shown = text) =>
