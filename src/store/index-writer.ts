@@ -127,7 +127,7 @@ export type IndexWriter = Readonly<{
   failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
   /** Removes item rows of stable heights by time of ingestion; transactions stay. */
   pruneItems: (bounds: PruneBounds) => number;
-  /** Lets the write-ahead log shrink; called when there is nothing to do. */
+  /** Folds what it can of the log into the file, without waiting for readers; called when there is nothing to do. */
   checkpoint: () => void;
   close: () => void;
 }>;
@@ -181,7 +181,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
     ...chainSteps({ db, step, rows, chain, bundles, pending, clock }),
     ...bundleSteps({ db, step, rows, chain, bundles, pending, clock }),
     checkpoint: () => {
-      db.run("PRAGMA wal_checkpoint(TRUNCATE)");
+      db.run("PRAGMA wal_checkpoint(PASSIVE)");
     },
     close: () => closeDatabase(db),
   };
