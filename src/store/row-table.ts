@@ -97,14 +97,6 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
     return "added";
   };
 
-  const removeDuplicates = (
-    condition: string,
-    parameters: readonly SQLQueryBindings[],
-    tally: RowTally,
-  ): void => {
-    tally.duplicates(-db.run(`DELETE FROM duplicates WHERE ${condition}`, [...parameters]).changes);
-  };
-
   return {
     add: (rows, ingested) => {
       const ordered = rows.toSorted(compareHalves);
@@ -127,7 +119,7 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
     remove: (condition, parameters, limit) => {
       const tally = beginTally();
       // Duplicates first: what meets the condition must not take over.
-      removeDuplicates(condition, parameters, tally);
+      removeDuplicates(db, condition, parameters, tally);
       const rows = meeting(condition).all(...parameters, limit);
       findable.remove(rows.map(findableRow));
       for (const row of rows) {
@@ -140,7 +132,7 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
     },
     removeDuplicates: (condition, parameters) => {
       const tally = beginTally();
-      removeDuplicates(condition, parameters, tally);
+      removeDuplicates(db, condition, parameters, tally);
       tally.flush();
     },
     seal: findable.seal,
@@ -159,4 +151,13 @@ function createMeeting(db: Database): (condition: string) => Query<KeptRow> {
 
 function compareHalves(a: Halves, b: Halves): number {
   return a.high - b.high || a.low - b.low;
+}
+
+function removeDuplicates(
+  db: Database,
+  condition: string,
+  parameters: readonly SQLQueryBindings[],
+  tally: RowTally,
+): void {
+  tally.duplicates(-db.run(`DELETE FROM duplicates WHERE ${condition}`, [...parameters]).changes);
 }

@@ -31,7 +31,7 @@ let secret: Id;
 const ends = new Map<string, bigint>();
 
 beforeAll(async () => {
-  stack = await openStack({ ADMIN_API_KEY: key, START_HEIGHT: "30" });
+  stack = await openStack({ ADMIN_API_KEY: key, START_HEIGHT: "30", ENABLE_MEMPOOL_WATCHER: "false" });
   const { devnet, node } = stack;
   chunked = await post(devnet, rsa, { data: large });
   single = await post(devnet, rsa, { data: small });
