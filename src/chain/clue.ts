@@ -1,5 +1,6 @@
 /**
- * What others say about where a data item lies. Nothing of it is believed before the bytes at that place were checked.
+ * What others say about where a data item lies. Nothing of it is believed before the bytes at that place were
+ * checked.
  * Source: reference/gateway.md §1.1 (headers), §2.4 (values of CDB64 files).
  * @module
  */

@@ -1,5 +1,6 @@
 /**
- * Lists in which machines name others: `/peers` of a node, `/ar-io/peers` of a gateway. What is on them is anybody's word.
+ * Lists in which machines name others: `/peers` of a node, `/ar-io/peers` of a gateway. What is on them is
+ * anybody's word.
  * Source: specification part 2 "Peer record"; reference/chain.md §1 (`/peers`).
  * @module
  */

@@ -1,9 +1,9 @@
 /**
- * Machines that others name. Each is asked for `/info` from time to time, weighed by how often and how fast it answers, asked
- * for chunks, which are proven, and for nothing else.
+ * Machines that others name. Each is asked for `/info` from time to time, weighed by how often and how fast
+ * it answers, asked for chunks, which are proven, and for nothing else.
  *
- * They are strangers: they are reached by `reach` alone, one list gives only a part of them, those that do not answer
- * are let go, and none of them is asked for what cannot be proven.
+ * They are strangers: they are reached by `reach` alone, one list gives only a part of them, those that do
+ * not answer are let go, and none of them is asked for what cannot be proven.
  * Source: reference/gateway.md §1.5; reference/trust.md S1; issue "Peers".
  * @module
  */

@@ -1,5 +1,6 @@
 /**
- * Items' bundles as other gateways' GraphQL knows them: from the item to its bundle, from there on to the transaction.
+ * Items' bundles as other gateways' GraphQL knows them: from the item to its bundle, from there on to the
+ * transaction.
  * Source: reference/graphql.md (`Transaction.bundledIn`).
  * @module
  */
