@@ -107,6 +107,12 @@ describe("the source tree", () => {
     expect(faults).toEqual([]);
   });
 
+  test("has no circle of imports, type-only ones included", () => {
+    const imports = new Map(sources.map((source) => [source.path, importsOf(source)]));
+    const circles = sources.flatMap(({ path }) => circleThrough(path, imports));
+    expect(circles).toEqual([]);
+  });
+
   test("has no file that nobody uses", () => {
     const used = new Set([...sources, ...tests].flatMap(importsOf));
     const entries = /^(src\/main\.ts|workers\/[^/]+\.ts|bench\/[^/]+\.ts|console\/.*)$/;
@@ -142,6 +148,22 @@ function importsOf({ path, text }: Source): string[] {
   return [...text.matchAll(pattern)].map((match) =>
     relative(root, resolve(root, dirname(path), match[1] ?? match[2] ?? "")),
   );
+}
+
+/** The files by which a file imports itself, if it does. */
+function circleThrough(start: string, imports: ReadonlyMap<string, readonly string[]>): string[] {
+  const seen = new Set<string>();
+  const walk = (path: string, way: readonly string[]): string[] => {
+    for (const next of imports.get(path) ?? []) {
+      if (next === start) return [[...way, next].join(" → ")];
+      if (seen.has(next)) continue;
+      seen.add(next);
+      const found = walk(next, [...way, next]);
+      if (found.length > 0) return found;
+    }
+    return [];
+  };
+  return walk(start, [start]);
 }
 
 function layerOf(path: string): string {
