@@ -1,5 +1,6 @@
 /**
- * Chunks of a transaction's data from the chain's nodes, each proven against the data root before it is given on.
+ * Chunks of a transaction's data from the chain's nodes, each proven against the data root before it is given
+ * on.
  * @module
  */
 import { LRUCache } from "lru-cache";

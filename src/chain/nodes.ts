@@ -17,8 +17,8 @@ export type Nodes = Readonly<{
   /** Those it was made of. */
   all: readonly Node[];
   /**
-   * The nodes in the order in which to ask them: better ones mostly first, then some of those that help out, those that
-   * were in trouble or lied last.
+   * The nodes in the order in which to ask them: better ones mostly first, then some of those that help out,
+   * those that were in trouble or lied last.
    */
   inOrder: () => readonly Node[];
   /** Takes in a node that helps out: one that nobody here has chosen, so that whatever it says must be proven. */
@@ -26,8 +26,8 @@ export type Nodes = Readonly<{
   /** Lets such a node go; it is closed by who opened it. */
   leave: (node: Node) => void;
   /**
-   * Asks nodes until one answers with a value that passes its check; the next one also when one is slow. A call may
-   * check for itself and answer trouble `wrong`: the node is then distrusted.
+   * Asks nodes until one answers with a value that passes its check; the next one also when one is slow. A
+   * call may check for itself and answer trouble `wrong`: the node is then distrusted.
    * @returns The value; else `pending`, trouble if anyone was in trouble, a refusal, or `absent` when all say so.
    */
   ask: <Value>(

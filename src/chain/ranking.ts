@@ -1,6 +1,6 @@
 /**
- * Which of several sources to ask first: by how often and how fast they answered, with rests after trouble and longer
- * ones after untruth. Every source is asked some time, so that one that recovers is found.
+ * Which of several sources to ask first: by how often and how fast they answered, with rests after trouble
+ * and longer ones after untruth. Every source is asked some time, so that one that recovers is found.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";

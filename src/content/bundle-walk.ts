@@ -2,9 +2,10 @@
  * The way through bundles to a data item: indexes are read by pages, headers of items where they must be,
  * and nothing else.
  *
- * Where a clue says which nested bundles lead there, or at which byte the item begins, only these are entered; without,
- * every item that is a bundle is, those of one level before those below. What is read is proven to be the root's data;
- * what it says is held to the item's id, which is the hash of the signature in its header.
+ * Where a clue says which nested bundles lead there, or at which byte the item begins, only these are
+ * entered; without, every item that is a bundle is, those of one level before those below. What is read is
+ * proven to be the root's data; what it says is held to the item's id, which is the hash of the signature in
+ * its header.
  * Source: design.md §5 "Locate"; ANS-104 §1.
  * @module
  */

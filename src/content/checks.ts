@@ -20,9 +20,9 @@ export type ContentChecks = Readonly<{
 }>;
 
 /**
- * Runs the checks in the threads of `workers/verify.ts`. A caller that leaves, as a source does that was not the
- * soonest, is not waited for; its thread finishes: ending it would cost more, and strangers could have threads ended
- * at will.
+ * Runs the checks in the threads of `workers/verify.ts`. A caller that leaves, as a source does that was not
+ * the soonest, is not waited for; its thread finishes: ending it would cost more, and strangers could have
+ * threads ended at will.
  */
 export function checksIn(verify: Pool): ContentChecks {
   const run = <Answer>(name: string, job: unknown, signal: AbortSignal): Promise<Answer> =>

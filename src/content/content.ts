@@ -1,9 +1,9 @@
 /**
  * The bytes of an id, from wherever they are: this disk, chunks from nodes, other gateways.
  *
- * The index knows where an id lies; its bytes are a slice of its root transaction's data. Nothing leaves as verified
- * that was not checked: chunks against the data root when they come, what is on disk against its checksums when it is
- * read. Opening transfers nothing when the index knows the id.
+ * The index knows where an id lies; its bytes are a slice of its root transaction's data. Nothing leaves as
+ * verified that was not checked: chunks against the data root when they come, what is on disk against its
+ * checksums when it is read. Opening transfers nothing when the index knows the id.
  * Source: design.md §5; contract.md §2.
  * @module
  */
@@ -45,8 +45,8 @@ export type Content = Readonly<{
    */
   open: (id: Id, signal: AbortSignal, clue?: Clue) => Promise<OpenContent>;
   /**
-   * Brings a span of a root's data onto this disk, checked, and keeps it until `release`.
-   * Rejects with Failure `source_failed`, `source_timeout`, `busy` when there is no room; the signal's reason.
+   * Brings a span of a root's data onto this disk, checked, and keeps it until `release`. Rejects with
+   * Failure `source_failed`, `source_timeout`, `busy` when there is no room; the signal's reason.
    */
   ensure: (root: RootSpec, span: ByteSpan, signal: AbortSignal) => Promise<EnsuredData>;
   /**

@@ -1,6 +1,7 @@
 /**
- * Finding data items that the index does not have: a clue is followed to the bytes that it names, and these are held to
- * the item's id. What is found is served as any item of the index is: as a slice of its root's data.
+ * Finding data items that the index does not have: a clue is followed to the bytes that it names, and these
+ * are held to the item's id. What is found is served as any item of the index is: as a slice of its root's
+ * data.
  *
  * Small items are found only when their signature holds over the whole payload. Of a larger one the header
  * is known to be

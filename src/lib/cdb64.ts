@@ -1,11 +1,11 @@
 /**
  * CDB64: a constant key-value file of any size in which a key is found with a few short reads.
  *
- * The file begins with 256 tables' places and slot counts (8 bytes each, little-endian); records stand from byte
- * 4,096 on (key size, value size, key, value); a table's slot has a hash and the record's place, 0 for none. A key's
- * hash chooses the table, the slot where the search begins, and the slots that are worth a look.
- * Nothing in the file is believed: every number is held to the file's size before it is used, and a search that a
- * hostile file would make long is ended.
+ * The file begins with 256 tables' places and slot counts (8 bytes each, little-endian); records stand from
+ * byte 4,096 on (key size, value size, key, value); a table's slot has a hash and the record's place, 0 for
+ * none. A key's hash chooses the table, the slot where the search begins, and the slots that are worth a
+ * look. Nothing in the file is believed: every number is held to the file's size before it is used, and a
+ * search that a hostile file would make long is ended.
  * Source: reference/gateway.md §2.4 (ar-io-node docs/cdb64-format.md).
  * @module
  */

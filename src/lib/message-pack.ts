@@ -1,6 +1,6 @@
 /**
- * MessagePack values, read within bounds: maps with text keys, lists, byte strings, texts and whole numbers. What else
- * the format has is refused, since nothing that is read here is made of it.
+ * MessagePack values, read within bounds: maps with text keys, lists, byte strings, texts and whole numbers.
+ * What else the format has is refused, since nothing that is read here is made of it.
  * Source: github.com/msgpack/msgpack/blob/master/spec.md.
  * @module
  */

@@ -1,6 +1,6 @@
 /**
- * Machines that others name: learned within bounds, asked at their pace, weighed, let go; and three local gateways that help
- * out with chunks, of which one lies.
+ * Machines that others name: learned within bounds, asked at their pace, weighed, let go; and three local
+ * gateways that help out with chunks, of which one lies.
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";

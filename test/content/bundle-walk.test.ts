@@ -1,5 +1,6 @@
 /**
- * The way through bundles to an item: found where it lies with few reads, refused where it does not, given up in time.
+ * The way through bundles to an item: found where it lies with few reads, refused where it does not, given up
+ * in time.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -1,6 +1,7 @@
 /**
- * Data items that the index does not have, on a real chain: found by whatever tells where they lie, checked, served as slices
- * of their root's data; not found only when everyone says so; never other bytes under an item's id.
+ * Data items that the index does not have, on a real chain: found by whatever tells where they lie, checked,
+ * served as slices of their root's data; not found only when everyone says so; never other bytes under an
+ * item's id.
  * @module
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";

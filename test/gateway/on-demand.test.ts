@@ -1,6 +1,6 @@
 /**
- * Three whole gateways on one chain: one indexes everything, two index no items. What these find they find by a client's word,
- * or by what the first one tells, and they learn of each other.
+ * Three whole gateways on one chain: one indexes everything, two index no items. What these find they find by
+ * a client's word, or by what the first one tells, and they learn of each other.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
