@@ -3,9 +3,14 @@
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { openHttp } from "../../src/chain/http.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { createReach, isPublicAddress, type ReachRules } from "../../src/chain/reach.ts";
+import { makeCertificate, openssl } from "../support/certificates.ts";
+import { testWith } from "../support/helpers.ts";
 import { openFaultServer } from "./fault-server.ts";
 
 const none = new AbortController().signal;
@@ -180,6 +185,19 @@ describe("a call", () => {
     expect(await node.height(none)).toMatchObject({ kind: "trouble", reason: "status" });
     expect(server.requests).toEqual(["GET /height"]);
     node.close();
+  });
+
+  testWith(openssl, "over https wants the certificate of the name, not of the address", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "cairn-reach-"));
+    const { cert, key } = await makeCertificate(folder, "peer"); // of localhost and of 127.0.0.1
+    const child = Bun.spawn([process.execPath, join(import.meta.dir, "reach-child.ts"), cert, key], {
+      env: { ...process.env, NODE_EXTRA_CA_CERTS: cert },
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    const said = JSON.parse(await new Response(child.stdout).text());
+    rmSync(folder, { recursive: true, force: true });
+    expect(said).toEqual([7, "connect", 7]);
   });
 
   test("waits no longer for a name than for anything else", async () => {
