@@ -133,6 +133,8 @@ const ourPrefixes = new RegExp(
     "CACHE",
     "X402",
     "STRIPE",
+    "PAYMENT",
+    "TOP_UP",
     "CLICKHOUSE",
     "GRAPHQL",
     "QUERY",

@@ -15,6 +15,8 @@ export type FailureRow = Readonly<{
   retryAfterSeconds?: number;
   /** How the caller may make itself known: `WWW-Authenticate`. */
   challenge?: string;
+  /** The failure's fact `reason` follows the message after `: `, or is the message where that is empty. */
+  explained?: true;
 }>;
 
 export const failures = {
@@ -40,11 +42,26 @@ export const failures = {
     message: "Invalid endHeight - must be a positive integer greater than or equal to startHeight",
   },
   export_refused: { status: 400, message: "" },
+  missing_tx_id: { status: 400, message: "Missing tx_id in request body" },
+  token_not_supported: { status: 400, message: "Token not supported" },
+  invalid_quantity: { status: 400, message: "Invalid quantity parameter" },
+  invalid_paying_address: { status: 400, message: "Invalid paying address!" },
+  invalid_byte_count: { status: 400, message: "Invalid byte count" },
+  top_up_amount_invalid: { status: 400, message: "Payment Amount is Invalid!", explained: true },
+  price_amount_invalid: { status: 400, message: "Payment Amount is Invalid", explained: true },
+  payment_refused: { status: 400, message: "", explained: true },
   unauthorized: { status: 401, message: "Unauthorized", challenge: "Bearer" },
   undername_limit: {
     status: 402,
     message: "ArNS undername limit exceeded. Purchase additional undernames to continue.",
   },
+  insufficient_balance: { status: 402, message: "Insufficient balance" },
+  settlement_failed: { status: 402, message: "Payment settlement failed" },
+  invalid_signature: { status: 403, message: "Invalid signature or missing required headers" },
+  invalid_destination: { status: 403, message: "Destination address is not a valid native address!" },
+  user_not_found: { status: 404, message: "User Not Found" },
+  transaction_not_found: { status: 404, message: "Transaction ID not found!" },
+  invalid_currency: { status: 404, message: "Invalid currency" },
   not_found: { status: 404, message: "Not Found" },
   bundle_not_found: { status: 404, message: "Bundle not found" },
   method_not_allowed: { status: 405, message: "Method Not Allowed" },
@@ -61,6 +78,17 @@ export const failures = {
   busy: { status: 503, message: "Service busy", retryAfterSeconds: 5 },
   not_synced: { status: 503, message: "Chain state not available yet", retryAfterSeconds: 5 },
   worker_failed: { status: 500, message: "Internal Server Error" },
+  fiat_oracle_unavailable: { status: 503, message: "Fiat Oracle Unavailable", retryAfterSeconds: 5 },
+  pricing_oracle_unavailable: { status: 503, message: "Pricing Oracle Unavailable", retryAfterSeconds: 5 },
+  transaction_trouble: {
+    status: 503,
+    message: "Error while processing transaction!",
+    retryAfterSeconds: 5,
+  },
+  settlement_unknown: { status: 503, message: "Payment settlement failed", retryAfterSeconds: 5 },
+  approvals_unavailable: { status: 503, message: "Internal server error", retryAfterSeconds: 5 },
+  database_unavailable: { status: 503, message: "Cloud Database Unavailable", retryAfterSeconds: 5 },
+  payment_method_off: { status: 503, message: "This payment method is switched off" },
   source_timeout: { status: 504, message: "Sources did not answer in time", retryAfterSeconds: 5 },
 } as const satisfies Record<string, FailureRow>;
 

@@ -9,6 +9,7 @@
 
 import { limiterSettings } from "./limiter-settings.ts";
 import { nameSettings } from "./name-settings.ts";
+import { paymentSettings } from "./payment-settings.ts";
 import {
   address,
   choice,
@@ -91,6 +92,7 @@ export const settings = {
     effect: "Exports are written below it and nowhere else; unset is `export` in DATA_DIR.",
   }),
   ...limiterSettings,
+  ...paymentSettings,
 
   TRUSTED_NODE_URL: setting({
     read: list(url),

@@ -35,6 +35,18 @@ const layers: Readonly<Record<string, readonly string[]>> = {
     "src/root",
     "src/lib",
   ],
+  "src/payment": ["src/chain", "src/store", "src/threads", "src/arweave", "src/root", "src/lib"],
+  "src/upload": [
+    "src/payment",
+    "src/content",
+    "src/chain",
+    "src/store",
+    "src/threads",
+    "src/arweave",
+    "src/root",
+    "src/lib",
+  ],
+  "src/sandbox": ["src/root", "src/lib"],
   "src/devnet": ["src/arweave", "src/root", "src/lib"],
   workers: ["src/gateway", "src/store", "src/arweave", "src/root", "src/lib"],
 };

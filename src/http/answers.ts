@@ -43,9 +43,13 @@ export function pageAnswer(html: string, contentSecurityPolicy: string): Respons
   });
 }
 
-/** Turns an expected failure into its answer: the fixed message as a JSON string. */
+/** Turns an expected failure into its answer: the fixed message as a JSON string, with the cause where it may follow. */
 export function failureAnswer(failure: Failure, headers: HeaderRecord = {}): Response {
-  return codeAnswer(failure.code, headers);
+  const row: FailureRow = failures[failure.code];
+  const reason = failure.facts["reason"];
+  if (row.explained === undefined || typeof reason !== "string") return codeAnswer(failure.code, headers);
+  const message = row.message === "" ? reason : `${row.message}: ${reason}`;
+  return jsonAnswer(message, row.status, { ...failureHeaders(row), ...headers });
 }
 
 /** The answer of one row of the failures table. */
