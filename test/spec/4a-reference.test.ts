@@ -208,10 +208,10 @@ describe("a running gateway", () => {
     expect(policy).toContain("default-src 'none'");
     expect(policy).not.toMatch(/unsafe|https?:/);
     expect(html).not.toMatch(/https?:\/\//);
-    const files = [...html.matchAll(/(?:src|href)="(\/api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");
+    const files = [...html.matchAll(/(?:src|href)="(api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");
     expect(files).toHaveLength(3);
     for (const file of files) {
-      const answer = await fetch(`${stack.gateway.url}${file}`);
+      const answer = await fetch(`${stack.gateway.url}/${file}`);
       expect([file, answer.status, answer.headers.get("cache-control")]).toEqual([
         ...[file, 200, "public, max-age=31536000, immutable"],
       ]);

@@ -32,6 +32,7 @@ import type { Metrics } from "../../lib/metrics.ts";
 import type { IndexReader } from "../../store/index-types.ts";
 import { jsonTextAnswer } from "../answers.ts";
 import { createHosts } from "../hosts.ts";
+import { gatewayReference } from "../reference/gateway-reference.ts";
 import { createReferenceRoutes } from "../reference/reference-routes.ts";
 import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
@@ -177,7 +178,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   if (options.graphql !== undefined) app.use(options.graphql);
   if (options.administration !== undefined) app.use(options.administration);
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
-  app.use(createReferenceRoutes(() => app.routes));
+  app.use(createReferenceRoutes(gatewayReference, () => app.routes));
   app.use(contentRoutes.routes);
   return { app, hit: contentRoutes.hit, forget: hits.forget, forgetAll: hits.clear };
 }

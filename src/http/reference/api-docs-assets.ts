@@ -16,7 +16,7 @@ export type ApiDocsFile = (typeof apiDocsFiles)[number];
 
 /** Its own validator is a service elsewhere. Nothing is asked but the document. */
 const start = `SwaggerUIBundle({
-  url: "/openapi.json",
+  url: "openapi.json",
   dom_id: "#page",
   deepLinking: true,
   docExpansion: "list",

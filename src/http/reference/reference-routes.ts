@@ -8,7 +8,7 @@ import { jsonTextAnswer, pageAnswer } from "../answers.ts";
 import { assetAnswer, createAssetSource } from "../assets.ts";
 import type { RegisteredRoute } from "../routes.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
-import { writeReference } from "./document.ts";
+import { type Reference, writeReference } from "./document.ts";
 
 /** Scripts, styles and requests only to us; swagger-ui's pictures are in its style. */
 const contentSecurityPolicy = [
@@ -32,12 +32,15 @@ const briefly = { "Cache-Control": "public, max-age=300" } as const;
  *
  * @param routes - Gives the routes that are registered; asked once, when somebody first reads the document.
  */
-export function createReferenceRoutes(routes: () => readonly RegisteredRoute[]): AnyElysia {
+export function createReferenceRoutes(
+  reference: Reference,
+  routes: () => readonly RegisteredRoute[],
+): AnyElysia {
   const assets = createAssetSource(apiDocsFiles, readApiDocs);
   let document: Promise<string> | undefined;
   return new Elysia({ strictPath: true })
     .get("/openapi.json", async () => {
-      document ??= writeReference(routes());
+      document ??= writeReference(reference, routes());
       return jsonTextAnswer(await document, 200, briefly);
     })
     .get("/api-docs", async () => {
@@ -52,6 +55,7 @@ export function createReferenceRoutes(routes: () => readonly RegisteredRoute[]):
     .get("/api-docs/start.js", ({ request }) => assetAnswer(request, assets, "swagger-start.js.gz", script));
 }
 
+/** Its addresses are relative to it: a service may be mounted below a prefix. */
 function pageText(version: string): string {
   return `<!doctype html>
 <html lang="en">
@@ -60,13 +64,13 @@ function pageText(version: string): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>API reference · Cairn</title>
 <link rel="icon" href="data:,">
-<link rel="stylesheet" href="/api-docs/swagger-ui.css?v=${version}">
+<link rel="stylesheet" href="api-docs/swagger-ui.css?v=${version}">
 </head>
 <body>
 <div id="page"></div>
-<noscript>This page needs JavaScript. The document is at <a href="/openapi.json">/openapi.json</a>.</noscript>
-<script src="/api-docs/swagger-ui.js?v=${version}"></script>
-<script src="/api-docs/start.js?v=${version}"></script>
+<noscript>This page needs JavaScript. The document is at <a href="openapi.json">openapi.json</a>.</noscript>
+<script src="api-docs/swagger-ui.js?v=${version}"></script>
+<script src="api-docs/start.js?v=${version}"></script>
 </body>
 </html>
 `;

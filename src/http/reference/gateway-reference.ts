@@ -1,0 +1,48 @@
+/**
+ * The API reference of the gateway: its routes, and what holds for all of them.
+ * Source: specification 4A; contract.md §1.
+ * @module
+ */
+import { limits } from "../limits.ts";
+import { adminDescriptions } from "./admin-descriptions.ts";
+import { chainDescriptions } from "./chain-descriptions.ts";
+import type { Reference } from "./document.ts";
+import { gatewayDescriptions } from "./gateway-descriptions.ts";
+import { records } from "./records.ts";
+
+const kibibyte = 2 ** 10;
+
+const limitRows: readonly (readonly [string, string])[] = [
+  ["JSON of administration", sizeText(limits.adminBytesMax)],
+  ["Headers of one `queue-data-item`", "10,000"],
+  ["GraphQL request", sizeText(limits.graphqlBytesMax)],
+  ["`POST /tx`", sizeText(limits.transactionBytesMax)],
+  ["`POST /chunk`", `${limits.chunkBytesMax.toLocaleString("en")} bytes`],
+  ["Frame response", sizeText(limits.frameBytesMax)],
+  ["All headers of a request (431)", sizeText(limits.headerBytesMax)],
+];
+
+const introduction = `Content of a permanent chain, verified; the chain itself; queries over it.
+
+Every path below \`/svc\` is also answered below \`/ar-io\`. Failures are a JSON string, but the chain's part answers
+as a node does. Every \`GET\` is answered to \`HEAD\` with the same headers. A wrong method is answered 405 with
+\`Allow\`; what waits may be asked again after \`Retry-After\`. Where the operator has set limits for clients, any
+route may answer 429 with \`{"error": "Too Many Requests", "message": …}\`.
+
+| Limit | At most |
+|---|---|
+${limitRows.map(([what, most]) => `| ${what} | ${most} |`).join("\n")}
+
+A larger body is answered 413.`;
+
+function sizeText(size: number): string {
+  return size % kibibyte ** 2 === 0 ? `${size / kibibyte ** 2} MiB` : `${size / kibibyte} KiB`;
+}
+
+export const gatewayReference: Reference = {
+  title: "Cairn gateway",
+  introduction,
+  descriptions: [...gatewayDescriptions, ...adminDescriptions, ...chainDescriptions],
+  records,
+  securitySchemes: { key: { type: "http", scheme: "bearer", description: "ADMIN_API_KEY" } },
+};
