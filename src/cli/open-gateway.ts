@@ -26,7 +26,6 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { addProcessFigures, createMetrics, type Metrics } from "../lib/metrics.ts";
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
-import { untilStopped } from "../lib/stop.ts";
 import { hostAndPort } from "../setting-readers.ts";
 import type { Config } from "../settings.ts";
 import { openIndexReader } from "../store/index-reader.ts";
@@ -43,7 +42,7 @@ import { readFilters, type SetFilters } from "./filters.ts";
 import { openAdministrationRoutes } from "./open-administration.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import { openSources, type Sources } from "./open-sources.ts";
-import { openThreads, type Threads, workerCount } from "./open-threads.ts";
+import { openThreads, type Threads } from "./open-threads.ts";
 import { openSetWebhooks } from "./open-webhooks.ts";
 import { systemRandom } from "./random.ts";
 import { addressTest, proxyTest } from "./trusted-proxies.ts";
@@ -199,7 +198,7 @@ function surfaceOf(
     names: named.names,
     peers: sources.peers,
     // The thread finishes for those who come after: what it keeps of a manifest dies with it.
-    resolveLarge: (job, signal) => untilStopped(threads.verify.run("resolveLargeManifest", job), signal),
+    resolveLarge: (job, signal) => threads.verify.run("resolveLargeManifest", job, { signal }),
     listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },
     graphql: queriesOf(parts),
     administration,
@@ -334,7 +333,6 @@ function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhook
     stop: config.STOP_HEIGHT,
     unbundleFilter: filters.unbundle.filter,
     indexFilter: filters.index.filter,
-    unbundleThreads: workerCount(config),
     isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
     hooks: {
       onBlock: (block) => {

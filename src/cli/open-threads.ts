@@ -13,7 +13,7 @@ export type Threads = Readonly<{ index: Pool; verify: Pool; unbundle: Pool; quer
 /** A thread without work gives its memory back after this long. */
 const idleMs = 60_000;
 
-/** A write may wait behind a long rollback; a batch of items has a deadline of its own (indexing/unbundle.ts). */
+/** A rollback is long; a batch of items has a deadline of its own (indexing/unbundle.ts). */
 const writeTimeoutMs = 10 * 60_000;
 const verifyTimeoutMs = 2 * 60_000;
 const unbundleTimeoutMs = 60 * 60_000;
@@ -25,7 +25,7 @@ const queryGraceMs = 2_000;
 const jobsWaitingMax = 1_024;
 
 /** Threads that verify, and as many that unbundle. */
-export function workerCount(config: Config): number {
+function workerCount(config: Config): number {
   return config.WORKER_THREADS === 0 ? availableParallelism() : config.WORKER_THREADS;
 }
 

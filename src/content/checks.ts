@@ -3,7 +3,6 @@
  * @module
  */
 import { assert } from "../lib/assert.ts";
-import { untilStopped } from "../lib/stop.ts";
 import type { CheckedItemPayload, CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { CheckTransaction } from "./bodies.ts";
@@ -19,23 +18,17 @@ export type ContentChecks = Readonly<{
   itemMessage: CheckItemMessage;
 }>;
 
-/**
- * Runs the checks in the threads of `workers/verify.ts`. A caller that leaves, as a source does that was not
- * the soonest, is not waited for; its thread finishes: ending it would cost more, and strangers could have
- * threads ended at will.
- */
+/** Runs the checks in the threads of `workers/verify.ts`. */
 export function checksIn(verify: Pool): ContentChecks {
-  const run = <Answer>(name: string, job: unknown, signal: AbortSignal): Promise<Answer> =>
-    untilStopped(verify.run<Answer>(name, job), signal);
   return {
     transaction: async (id, text, signal) => {
       const job: CheckTransactionsJob = { transactions: [{ id, text }] };
-      const [checked] = await run<readonly CheckedTransaction[]>("checkTransactions", job, signal);
+      const [checked] = await verify.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
       assert(checked !== undefined, "one transaction asked about is one answer");
       return checked;
     },
-    blockNames: (job, signal) => run<string | undefined>("checkBlockNames", job, signal),
-    item: (job, signal) => run<CheckedItemPayload>("checkItem", job, signal),
-    itemMessage: (job, signal) => run<string | undefined>("checkItemMessage", job, signal),
+    blockNames: (job, signal) => verify.run<string | undefined>("checkBlockNames", job, { signal }),
+    item: (job, signal) => verify.run<CheckedItemPayload>("checkItem", job, { signal }),
+    itemMessage: (job, signal) => verify.run<string | undefined>("checkItemMessage", job, { signal }),
   };
 }

@@ -11,7 +11,6 @@ import { canonical } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createTurns } from "../lib/queue.ts";
 import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
 import { linkedController } from "../lib/stop.ts";
 import type { IndexWriterCalls } from "../store/index-thread.ts";
@@ -22,15 +21,13 @@ import { explainError, type Loop, type LoopStatus, openLoop, type StepOutcome } 
 import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 
 /** What the queue's workers are made of. */
-export type BundlesOptions = Omit<UnbundleParts, "countEntries" | "index" | "reader" | "turns"> &
+export type BundlesOptions = Omit<UnbundleParts, "countEntries" | "index" | "reader"> &
   Readonly<{
     index: UnbundleParts["index"] &
       Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
     reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt">;
     /** Bundles that are worked on at once: one waits for bytes while another is verified. */
     lanes: number;
-    /** Threads of the pool; as many as lanes when it is not said. */
-    threads?: number;
     /** How often the queue is looked at when nothing says that there is something in it, milliseconds. */
     intervalMs: number;
     /** Waits before a bundle is tried again. */
@@ -151,8 +148,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
   };
   const entries = createCounts(countsMax);
   const workerFailures = createCounts(countsMax);
-  const turns = createTurns(options.threads ?? options.lanes, options.lanes);
-  const parts: UnbundleParts = { ...options, turns, countEntries: entries.add };
+  const parts: UnbundleParts = { ...options, countEntries: entries.add };
 
   const postpone = (job: BundleJob, error: unknown) => {
     const reason = explainError(error);

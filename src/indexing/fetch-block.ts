@@ -13,7 +13,6 @@ import type { Node, NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
-import { untilStopped } from "../lib/stop.ts";
 import type { SerialisedRows } from "../store/rows.ts";
 import type { CarriedData, CheckBlockAnswer, CheckBlockJob } from "../store/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
@@ -193,7 +192,7 @@ async function check(
   };
   const transfer = transactions.flatMap((bytes) => (bytes === null ? [] : largeBuffer(bytes)));
   // The job is short: ending its thread would cost more than letting it finish.
-  return untilStopped(parts.pool.run<CheckBlockAnswer>("checkBlock", job, { transfer }), signal);
+  return parts.pool.run<CheckBlockAnswer>("checkBlock", job, { transfer, signal });
 }
 
 /** Above this a buffer is moved to the thread; below, copying it costs less. */

@@ -11,7 +11,6 @@ import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Turns } from "../lib/queue.ts";
 import { type RetryPlan, retry } from "../lib/retry.ts";
-import { untilStopped } from "../lib/stop.ts";
 import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 
@@ -98,7 +97,7 @@ export function checkTransactions(
 ): Promise<readonly CheckedTransaction[]> {
   const job: CheckTransactionsJob = { transactions };
   if (transactions.length === 0) return Promise.resolve([]);
-  return untilStopped(pool.run<readonly CheckedTransaction[]>("checkTransactions", job), signal);
+  return pool.run<readonly CheckedTransaction[]>("checkTransactions", job, { signal });
 }
 
 type Given = Readonly<{ bytes: Uint8Array; node: Node }>;

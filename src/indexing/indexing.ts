@@ -84,8 +84,6 @@ export type IndexingOptions = Readonly<{
   stop: number | undefined;
   unbundleFilter: Filter;
   indexFilter: Filter;
-  /** Threads of the `unbundle` pool; as many as lanes when it is not said. */
-  unbundleThreads?: number;
   /** Bundles that are worked on at once; most of them wait for their bytes. */
   lanes?: number;
   isMempoolWatched: boolean;
@@ -164,7 +162,6 @@ export function openIndexing(options: IndexingOptions): Indexing {
     ...options,
     pool: options.unbundle,
     lanes,
-    threads: options.unbundleThreads ?? lanes,
     limits: { ...bundleLimitsDefault, ...options.limits },
     onItems: hooks.onItems,
     intervalMs: times.queueMs,

@@ -13,8 +13,6 @@ import type { Id } from "../arweave/id.ts";
 import type { Content } from "../content/content.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
-import type { Turns } from "../lib/queue.ts";
-import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 import type { IndexWriterCalls } from "../store/index-thread.ts";
 import type { IndexReader } from "../store/index-types.ts";
 import type { RootSpec } from "../store/root-spec.ts";
@@ -56,8 +54,6 @@ export type UnbundleParts = Readonly<{
   reader: FilterReader & Pick<IndexReader, "locate">;
   content: Pick<Content, "ensure">;
   pool: Pick<Pool, "run">;
-  /** One turn a thread of the pool: a batch that waits for a thread must not be taken for hung. */
-  turns: Turns;
   unbundleFilter: Filter;
   indexFilter: Filter;
   limits: BundleLimits;
@@ -180,33 +176,14 @@ function endOf(next: EntryPlace | undefined, count: number): number {
   return next === undefined ? count : next.index;
 }
 
-/**
- * A thread is ended only when it hangs: one that merely has its caller gone finishes its batch and is of use
- * again.
- */
-async function readBatch(
+function readBatch(
   job: UnbundleJob,
-  { limits, turns, pool }: UnbundleParts,
+  { limits, pool }: UnbundleParts,
   signal: AbortSignal,
 ): Promise<UnbundleAnswer> {
-  const ms = limits.batchTimeoutMs + Math.ceil(job.size / limits.slowestBytesPerMs);
-  const turn = turns.take(signal);
-  if (turn === undefined) throw new Failure("busy", { bundle: job.bundleId });
-  const endTurn = await turn;
-  const batch = withDeadline(nobody, ms, (deadline) =>
-    pool.run<UnbundleAnswer>("unbundle", job, { signal: deadline }),
-  ).finally(endTurn);
-  try {
-    return await untilStopped(batch, signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (isTimeout(error)) throw new Failure("worker_failed", { hungMs: ms, bundle: job.bundleId }, error);
-    throw error;
-  }
+  const timeoutMs = limits.batchTimeoutMs + Math.ceil(job.size / limits.slowestBytesPerMs);
+  return pool.run<UnbundleAnswer>("unbundle", job, { signal, timeoutMs });
 }
-
-/** The signal of nobody, who never leaves. */
-const nobody = new AbortController().signal;
 
 async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promise<void> {
   const added = await parts.index.addItems({

@@ -9,6 +9,8 @@ import { pathToFileURL } from "node:url";
 import type { StructuredSerializeOptions } from "node:worker_threads";
 import { Piscina } from "piscina";
 import { Failure } from "../failures.ts";
+import { createTurns } from "../lib/queue.ts";
+import { untilStopped } from "../lib/stop.ts";
 
 /** What a pool is made of. */
 export type PoolOptions = Readonly<{
@@ -18,7 +20,7 @@ export type PoolOptions = Readonly<{
   threads: number;
   /** Most jobs that wait; one more is refused with Failure `busy`. */
   queueMax: number;
-  /** A job that has not answered after this long is ended with its thread. Milliseconds. */
+  /** A job that has been at work for this long is ended with its thread. Milliseconds. */
   timeoutMs: number;
   /** A thread without work for this long ends. Milliseconds; Infinity keeps it. */
   idleMs: number;
@@ -32,7 +34,13 @@ export type WorkerEntry = (typeof workerEntries)[number];
 
 /** How a job is handed over. */
 export type JobOptions = Readonly<{
+  /**
+   * Ends the caller's wait. A job that waits for a thread is taken out; one that runs is carried out for
+   * nobody: ending its thread would cost more than the rest of it, and callers could end threads at will.
+   */
   signal?: AbortSignal;
+  /** Taken for hung after so long at work, where the pool's own limit is another. Milliseconds. */
+  timeoutMs?: number;
   /** Buffers that move to the thread instead of being copied; they are empty here afterwards. */
   transfer?: readonly ArrayBuffer[];
 }>;
@@ -42,8 +50,8 @@ export type Pool = Readonly<{
   /**
    * Runs one exported function of the entry with one job.
    *
-   * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung;
-   * else whatever the job threw.
+   * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung; the signal's
+   *   reason; else whatever the job threw.
    */
   run: <Answer>(exportName: string, job: unknown, options?: JobOptions) => Promise<Answer>;
   /** Jobs that wait or run, and threads that live. */
@@ -66,56 +74,46 @@ export function openPool(options: PoolOptions): Pool {
     recordTiming: false,
   });
 
-  const inTurn = createTurnstile();
-  let open = 0;
+  // Handed over one a thread: piscina puts a job that finds no thread behind later ones (seen: a block handed
+  // to the writer before the one below it), and a job's time must not begin while it waits.
+  const turns = createTurns(options.threads, options.queueMax);
   let lastThreadError: unknown;
   // A thread that fails without a job (it could not load, say) has nobody else to tell.
   piscina.on("error", (error: unknown) => {
     lastThreadError = error;
   });
-  const run = async <Answer>(name: string, job: unknown, jobOptions: JobOptions = {}): Promise<Answer> => {
-    // Counted here: piscina's own bound grows with the threads that are starting.
-    if (open >= options.threads + options.queueMax)
-      throw new Failure("busy", { entry: String(options.entry), name });
-    open += 1;
-    let timeout: AbortSignal | undefined;
-    const start = (): Promise<Answer> => {
-      // The time of one thread's job begins when those before it have ended.
-      timeout = AbortSignal.timeout(options.timeoutMs);
-      const signal =
-        jobOptions.signal === undefined ? timeout : AbortSignal.any([timeout, jobOptions.signal]);
-      return piscina.run(job, { name, signal, transferList: transferList(jobOptions.transfer ?? []) });
-    };
+
+  const work = async <Answer>(name: string, job: unknown, jobOptions: JobOptions): Promise<Answer> => {
+    const hung = new AbortController();
+    const timer = setTimeout(() => hung.abort(), jobOptions.timeoutMs ?? options.timeoutMs);
+    const transfer = transferList(jobOptions.transfer ?? []);
     try {
-      return await (options.threads === 1 ? inTurn(start) : start());
+      return await piscina.run(job, { name, signal: hung.signal, transferList: transfer });
     } catch (error) {
-      if (jobOptions.signal?.aborted === true) throw jobOptions.signal.reason;
-      const hung = timeout?.aborted ?? false;
-      throw explain(error, { entry: String(options.entry), name, hung, lastThreadError });
+      const facts = { entry: String(options.entry), name, hung: hung.signal.aborted, lastThreadError };
+      throw explain(error, facts);
     } finally {
-      open -= 1;
+      clearTimeout(timer);
     }
+  };
+
+  const run = async <Answer>(name: string, job: unknown, jobOptions: JobOptions = {}): Promise<Answer> => {
+    const signal = jobOptions.signal ?? nobody;
+    const turn = turns.take(signal);
+    if (turn === undefined) throw new Failure("busy", { entry: String(options.entry), name });
+    const endTurn = await turn;
+    return await untilStopped(work<Answer>(name, job, jobOptions).finally(endTurn), signal);
   };
 
   return {
     run,
-    load: () => ({ open, threads: piscina.threads.length }),
+    load: () => ({ open: turns.atWork() + turns.waiting(), threads: piscina.threads.length }),
     close: () => piscina.close({ force: false }),
   };
 }
 
-/**
- * Starts one job after the other has ended. piscina keeps jobs that can be aborted in a line of its own and may put
- * one that finds no thread behind the others (seen: a block handed to the writer before the one below it).
- */
-function createTurnstile(): <Answer>(start: () => Promise<Answer>) => Promise<Answer> {
-  let last: Promise<unknown> = Promise.resolve();
-  return (start) => {
-    const job = last.then(start, start);
-    last = job;
-    return job;
-  };
-}
+/** The signal of nobody, who never leaves. */
+const nobody = new AbortController().signal;
 
 /** piscina takes the list itself; its type follows bun-types, where `postMessage` also takes options. */
 function transferList(buffers: readonly ArrayBuffer[]): StructuredSerializeOptions {

@@ -86,7 +86,6 @@ export async function openWhole(options: WholeOptions) {
     nodes,
     verify,
     unbundle,
-    unbundleThreads: 1,
     index,
     reader,
     content,

@@ -96,7 +96,6 @@ export function openSimulation(options: SimulationOptions) {
       stop: undefined,
       unbundleFilter: always,
       indexFilter: always,
-      unbundleThreads: 1,
       isMempoolWatched: false,
       hooks: { onBlock: () => undefined, onItems: () => undefined, onRollback: () => undefined },
       clock,

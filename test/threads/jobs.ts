@@ -1,7 +1,8 @@
 /**
- * Jobs for the pool's test: one that answers, one that dies, one that hangs, one that throws.
+ * Jobs for the pool's test: ones that answer, die, hang, throw, or work until they are told to end.
  * @module
  */
+import { threadId } from "node:worker_threads";
 
 export function add(job: { a: number; b: number }): number {
   return job.a + job.b;
@@ -29,4 +30,15 @@ let count = 0;
 export function next(): number {
   count += 1;
   return count;
+}
+
+/** Which thread this is. */
+export function threadNumber(): number {
+  return threadId;
+}
+
+/** Says that it began, and works until it is told to end. */
+export function workUntilTold({ began }: { began: Int32Array }): void {
+  Atomics.store(began, 0, 1);
+  while (Atomics.load(began, 1) === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
 }

@@ -14,6 +14,13 @@ const pool = openPool({
   idleMs: 10_000,
 });
 
+const ofOneThread = {
+  entry: new URL("./jobs.ts", import.meta.url),
+  threads: 1,
+  queueMax: 1_000,
+  idleMs: 10_000,
+} as const;
+
 afterAll(() => pool.close());
 
 async function failureOf(promise: Promise<unknown>): Promise<string> {
@@ -44,21 +51,41 @@ describe("pool", () => {
     expect(await pool.run<number>("add", { a: 4, b: 4 })).toBe(8);
   });
 
-  test("a caller who leaves gets its own reason", async () => {
+  test("a caller who leaves gets its own reason, and the thread that works for it lives on", async () => {
+    const single = openPool({ ...ofOneThread, timeoutMs: 10_000 });
     const leave = new AbortController();
-    const job = pool.run("hang", {}, { signal: leave.signal });
+    const thread = await single.run<number>("threadNumber", {});
+    const began = new Int32Array(new SharedArrayBuffer(8));
+    const job = single.run("workUntilTold", { began }, { signal: leave.signal });
+    while (Atomics.load(began, 0) === 0) await Bun.sleep(1);
     leave.abort(new Error("left"));
     expect(await failureOf(job)).toBe("Error: left");
+    Atomics.store(began, 1, 1);
+    expect(await single.run<number>("threadNumber", {})).toBe(thread);
+    expect(single.load()).toEqual({ open: 0, threads: 1 });
+    await single.close();
+  });
+
+  test("a job whose caller left before its turn is not carried out, and one that only waits is not hung", async () => {
+    const single = openPool({ ...ofOneThread, timeoutMs: 60_000 });
+    const first = await single.run<number>("next", {});
+    const began = new Int32Array(new SharedArrayBuffer(8));
+    const long = single.run("workUntilTold", { began });
+    while (Atomics.load(began, 0) === 0) await Bun.sleep(1);
+    const leave = new AbortController();
+    const left = single.run("next", {}, { signal: leave.signal });
+    const waits = single.run<number>("next", {}, { timeoutMs: 1_000 });
+    leave.abort(new Error("left"));
+    expect(await failureOf(left)).toBe("Error: left");
+    await Bun.sleep(1_100); // longer than `waits` may be at work
+    Atomics.store(began, 1, 1);
+    await long;
+    expect(await waits).toBe(first + 1);
+    await single.close();
   });
 
   test("one thread carries jobs out in the order in which they were handed over", async () => {
-    const single = openPool({
-      entry: new URL("./jobs.ts", import.meta.url),
-      threads: 1,
-      queueMax: 1_000,
-      timeoutMs: 10_000,
-      idleMs: 10_000,
-    });
+    const single = openPool({ ...ofOneThread, timeoutMs: 10_000 });
     const count = 500;
     const numbers = await Promise.all(Array.from({ length: count }, () => single.run<number>("next", {})));
     await single.close();
