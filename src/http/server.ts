@@ -129,12 +129,19 @@ function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
     .onError({ as: "global" }, ({ error, code, request }) => {
       const { requestId, target } = contextOf(request);
       if (code === "NOT_FOUND") return routeless(request.method, table.methodsOf(target.path));
-      if (request.signal.aborted) return new Response(null, { status: callerLeft });
+      if (isLeaving(error, request.signal)) return new Response(null, { status: callerLeft });
       if (error instanceof Failure) return failed(error, requestId, log);
       log.error("defect", { requestId, error });
       return codeAnswer("internal");
     })
     .use(app);
+}
+
+/** Whether an error is what becomes of work whose caller left; a defect stays one, whoever is there to see it. */
+function isLeaving(error: unknown, { aborted, reason }: AbortSignal): boolean {
+  if (!aborted) return false;
+  const isAbort = error instanceof Error && error.name === "AbortError";
+  return isAbort || error === reason || error instanceof Failure;
 }
 
 async function route(received: Received, root: AnyElysia, table: RouteTable): Promise<Response> {

@@ -92,6 +92,9 @@ describe("a page that is opened on a shared host", () => {
     expect((await ask(`/${page}`, "localhost")).status).toBe(200);
     expect((await ask(`/${page}`, "localhost", opened)).status).toBe(302);
     expect((await ask(`/${page}`, "localhost", oldBrowser)).status).toBe(302);
+    expect((await ask(`/${page}`, "localhost", "\r\nAccept: Text/HTML")).status).toBe(302);
+    expect((await ask(`/${page}`, siteHost)).status).toBe(200);
+    expect((await ask(`/${page}`, siteHost, opened)).status).toBe(302);
   });
 
   test("follows the operator's scheme before the request's", async () => {

@@ -55,6 +55,10 @@ function routes() {
       request.signal.throwIfAborted();
       return textAnswer("late");
     })
+    .get("/slow-defect", async ({ request }) => {
+      await new Promise((resolve) => request.signal.addEventListener("abort", resolve));
+      throw new TypeError("broken when nobody looked");
+    })
     .get("/scheme", ({ request }) => textAnswer(contextOf(request).scheme))
     .get("/host", ({ request }) => textAnswer(contextOf(request).target.host));
 }
@@ -395,6 +399,14 @@ test("a caller who leaves ends the work for it", async () => {
   expect(
     lines.filter((line) => line["message"] === "defect" && JSON.stringify(line).includes("Abort")),
   ).toEqual([]);
+});
+
+test("a defect that comes up after the caller left is logged as any other", async () => {
+  await wire(server.port, "GET /slow-defect HTTP/1.1\r\nX-Request-Id: left-1", 50);
+  const defect = () => lines.find((line) => line["message"] === "defect" && line["requestId"] === "left-1");
+  const deadline = Date.now() + 2_000;
+  while (defect() === undefined && Date.now() < deadline) await Bun.sleep(5);
+  expect(defect()).toMatchObject({ level: "error", error: { message: "broken when nobody looked" } });
 });
 
 test("requests are counted by status, method and label", async () => {

@@ -104,7 +104,8 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const pathStart = url.indexOf("/", hostStart);
     const host = hosts.meaningOf(url.slice(hostStart, pathStart));
     const found = hits.get(url.slice(host.kind === "shared" ? pathStart : hostStart));
-    if (found === undefined || !isPlain(request.headers, isolates)) return undefined;
+    if (found === undefined || !isPlain(request.headers)) return undefined;
+    if (isolates && leavesSharedHost(isolation, readFetchFacts(request.headers))) return undefined;
     return new Response(found.body, found);
   };
 
@@ -121,9 +122,9 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
 const headersThatMatter = ["range", "if-none-match", "if-match", "x-request-id", "service-worker"] as const;
 
 /** Whether nothing but the body is asked for, so that an answer from memory will do as it is. */
-function isPlain(headers: Headers, isolates: boolean): boolean {
+function isPlain(headers: Headers): boolean {
   for (const name of headersThatMatter) if (headers.has(name)) return false;
-  return !isolates || !(headers.has("sec-fetch-dest") || (headers.get("accept") ?? "").includes("text/html"));
+  return true;
 }
 
 function policyOf(
