@@ -5,6 +5,8 @@
 
 const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
+const digitOf = new Map<string, bigint>([...alphabet].map((letter, index) => [letter, BigInt(index)]));
+
 /**
  * Writes bytes in base58. Quadratic in the size: meant for keys and hashes.
  *
@@ -21,4 +23,24 @@ export function encodeBase58(bytes: Uint8Array): string {
     rest /= 58n;
   }
   return "1".repeat(zeros) + text;
+}
+
+/**
+ * Reads base58. A value has one text, so texts of the same value are the same. Quadratic in the length: the caller
+ * bounds it.
+ *
+ * @returns The bytes, or `undefined` when a character is foreign.
+ */
+export function decodeBase58(text: string): Uint8Array | undefined {
+  let zeros = 0;
+  while (text[zeros] === "1") zeros += 1;
+
+  let value = 0n;
+  for (const letter of text) {
+    const digit = digitOf.get(letter);
+    if (digit === undefined) return undefined;
+    value = value * 58n + digit;
+  }
+  const hex = value === 0n ? "" : value.toString(16);
+  return Uint8Array.fromHex("00".repeat(zeros) + (hex.length % 2 === 0 ? hex : `0${hex}`));
 }

@@ -3,7 +3,8 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { encodeBase58 } from "../../src/lib/base58.ts";
+import fc from "fast-check";
+import { decodeBase58, encodeBase58 } from "../../src/lib/base58.ts";
 
 describe("encodeBase58", () => {
   test.each([
@@ -16,5 +17,19 @@ describe("encodeBase58", () => {
     ["ff", "5Q"],
   ])("writes %p as %p", (hex, text) => {
     expect(encodeBase58(Uint8Array.fromHex(hex))).toBe(text);
+  });
+});
+
+describe("decodeBase58", () => {
+  test("reads what was written", () => {
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 80 }), (bytes) => {
+        expect(decodeBase58(encodeBase58(bytes))?.toHex()).toBe(bytes.toHex());
+      }),
+    );
+  });
+
+  test.each(["0", "O", "I", "l", "a b", "é", "2NEpo7TZRRrLZSi2U\n"])("refuses %p", (text) => {
+    expect(decodeBase58(text)).toBeUndefined();
   });
 });

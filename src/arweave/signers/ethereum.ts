@@ -74,7 +74,12 @@ export function signRecoverable(hash: Uint8Array, privateKey: Uint8Array): Uint8
 
 /** The address of a 65-byte key: the last 20 bytes of the hash of x and y, spelled as EIP-55 says. */
 export function ethereumAddress(publicKey: Uint8Array): string {
-  const address = keccak256(publicKey.subarray(1)).subarray(12).toHex();
+  return spellEthereumAddress(keccak256(publicKey.subarray(1)).subarray(12));
+}
+
+/** The 20 bytes of an address as text, with its capital letters where EIP-55 has them. */
+export function spellEthereumAddress(bytes: Uint8Array): string {
+  const address = bytes.toHex();
   const hash = keccak256(new TextEncoder().encode(address)).toHex();
   const spelled = [...address].map((digit, index) =>
     Number.parseInt(hash[index] ?? "0", 16) >= 8 ? digit.toUpperCase() : digit,

@@ -1,0 +1,193 @@
+/**
+ * Accounts' addresses and chains' transaction ids, each as the one text that stands for it, and the tokens' names.
+ *
+ * Whoever keeps or compares an address or a transaction id reads it here first: two spellings of one payment must
+ * never be two payments, and two spellings of one address never two accounts.
+ * Source: contract.md §0 (words), §5; reference/payment.md §1, §3, §8 A and K; EIP-55, BIP-173.
+ * @module
+ */
+import { ed25519 as curve } from "@noble/curves/ed25519.js";
+import { isId } from "../arweave/id.ts";
+import { spellEthereumAddress } from "../arweave/signers/ethereum.ts";
+import { decodeBase58 } from "../lib/base58.ts";
+import { decodeBech32, encodeBech32 } from "../lib/bech32.ts";
+
+/** An address in its canonical text: the name of an account. Equal texts are the same account. */
+export type UserAddress = string & { readonly __brand: "UserAddress" };
+
+/** What an address is made of. Chains with the same kind of address share their accounts. */
+export type AddressType = "native" | "ethereum" | "solana" | "ed25519" | "kyve";
+
+/** An address and what it is made of. */
+export type TypedAddress = Readonly<{ address: UserAddress; type: AddressType }>;
+
+/** A ledger outside on which payments are made; a transaction id is unique within one. */
+export type Chain = "native" | "ethereum" | "polygon" | "base" | "solana" | "kyve";
+
+/** One token: the chain it moves on, and every word that means it, the canonical one first. */
+export type TokenFacts = Readonly<{
+  chain: Chain;
+  /** Power of ten between the smallest unit and the whole one. */
+  exponent: number;
+  words: readonly string[];
+}>;
+
+const tokenTable = {
+  native: { chain: "native", exponent: 12, words: ["native", "arweave"] },
+  ario: { chain: "solana", exponent: 6, words: ["ario"] },
+  ethereum: { chain: "ethereum", exponent: 18, words: ["ethereum"] },
+  matic: { chain: "polygon", exponent: 18, words: ["matic", "pol"] },
+  "base-eth": { chain: "base", exponent: 18, words: ["base-eth"] },
+  solana: { chain: "solana", exponent: 9, words: ["solana", "ed25519"] },
+  kyve: { chain: "kyve", exponent: 6, words: ["kyve"] },
+  usdc: { chain: "ethereum", exponent: 6, words: ["usdc"] },
+  "polygon-usdc": { chain: "polygon", exponent: 6, words: ["polygon-usdc"] },
+  "base-usdc": { chain: "base", exponent: 6, words: ["base-usdc"] },
+  "solana-usdc": { chain: "solana", exponent: 6, words: ["solana-usdc"] },
+} as const satisfies Record<string, TokenFacts>;
+
+/** What can be paid with; the canonical words. */
+export type Token = keyof typeof tokenTable;
+
+/** Every token. Which of them an operator takes is decided elsewhere. */
+export const tokens: Readonly<Record<Token, TokenFacts>> = tokenTable;
+
+/** The canonical word of every token. */
+export const tokenNames: readonly Token[] = Object.keys(tokenTable).filter(isToken);
+
+const tokenOfWord = new Map(tokenNames.flatMap((name) => tokens[name].words.map((word) => [word, name])));
+
+const addressTypesOfChain: Readonly<Record<Chain, readonly AddressType[]>> = {
+  native: ["native"],
+  ethereum: ["ethereum"],
+  polygon: ["ethereum"],
+  base: ["ethereum"],
+  solana: ["solana"],
+  kyve: ["kyve"],
+};
+
+/**
+ * In the order in which a text of unknown type is tried: what has a checksum first, since a KYVE address has the shape
+ * of a native one. `ed25519` keys are spelled as Solana's are.
+ */
+const detectedTypes: readonly AddressType[] = ["ethereum", "kyve", "native", "solana"];
+
+/** Longer texts are no address of any type, and are not looked into. */
+const addressLengthMax = 64;
+
+const ethereumPattern = /^0x[0-9a-fA-F]{40}$/;
+const ethereumIdPattern = /^0x[0-9a-fA-F]{64}$/;
+const kyveIdPattern = /^[0-9a-fA-F]{64}$/;
+const kyveAddressSize = 20;
+const solanaKeySize = 32;
+const solanaIdSize = 64;
+
+/** Base58 of 64 bytes takes at most this many characters. */
+const solanaIdLengthMax = 88;
+
+/**
+ * Reads an address.
+ *
+ * @param text - As somebody wrote it; any length.
+ * @param type - What it must be; unset is whichever fits. A text may be both a native address and a Solana one: the
+ *   account is the same, and `type` says native.
+ * @returns The canonical text: EIP-55 for Ethereum, lower case for KYVE. `undefined` for a text that is no address,
+ *   also for one that nobody can sign for: a wrong checksum, a Solana address off the curve.
+ */
+export function readAddress(text: string, type?: AddressType): TypedAddress | undefined {
+  if (text.length > addressLengthMax) return undefined;
+  for (const candidate of type === undefined ? detectedTypes : [type]) {
+    const address = canonicalAddress(text, candidate);
+    if (address !== undefined) return { address: address as UserAddress, type: candidate };
+  }
+  return undefined;
+}
+
+/**
+ * Reads an address whose type is named by a word of the wire: a token's, or `ed25519`.
+ *
+ * @returns `undefined` also for a word that names no type.
+ */
+export function readAddressOfWord(text: string, word: string): TypedAddress | undefined {
+  const types = addressTypesOf(word) ?? [];
+  return types.map((type) => readAddress(text, type)).find((address) => address !== undefined);
+}
+
+/** The types of address that a word of the wire names, or `undefined` when it names none. */
+export function addressTypesOf(word: string): readonly AddressType[] | undefined {
+  if (word === "ed25519") return ["ed25519"];
+  // Its holders have had addresses of both chains; published clients still send either.
+  if (word === "ario") return ["native", "solana"];
+  const token = readToken(word);
+  return token === undefined ? undefined : addressTypesOfChain[tokens[token].chain];
+}
+
+/** The token that a word of the wire means, aliases included; words are case-sensitive. */
+export function readToken(word: string): Token | undefined {
+  return tokenOfWord.get(word);
+}
+
+/**
+ * Reads a transaction id of a chain.
+ *
+ * @returns The canonical text, which with the chain names one transaction: lower case for the EVM chains, upper case
+ *   for KYVE. `undefined` when the text is no id there.
+ */
+export function readTransactionId(text: string, chain: Chain): string | undefined {
+  switch (chain) {
+    case "native":
+      return isId(text) ? text : undefined;
+    case "ethereum":
+    case "polygon":
+    case "base":
+      return ethereumIdPattern.test(text) ? text.toLowerCase() : undefined;
+    case "solana":
+      return text.length <= solanaIdLengthMax && decodeBase58(text)?.length === solanaIdSize
+        ? text
+        : undefined;
+    case "kyve":
+      return kyveIdPattern.test(text) ? text.toUpperCase() : undefined;
+  }
+}
+
+function isToken(text: string): text is Token {
+  return Object.hasOwn(tokenTable, text);
+}
+
+function canonicalAddress(text: string, type: AddressType): string | undefined {
+  switch (type) {
+    case "native":
+      return isId(text) ? text : undefined;
+    case "ethereum":
+      return ethereumPattern.test(text) ? canonicalEthereum(text) : undefined;
+    case "kyve":
+      return canonicalKyve(text);
+    case "solana":
+    case "ed25519":
+      return isEd25519Key(decodeBase58(text)) ? text : undefined;
+  }
+}
+
+/** One case throughout says nothing about the checksum; mixed cases must be those of EIP-55, or a digit is mistyped. */
+function canonicalEthereum(text: string): string | undefined {
+  const digits = text.slice(2);
+  const canonical = spellEthereumAddress(Uint8Array.fromHex(digits));
+  const hasOneCase = digits === digits.toLowerCase() || digits === digits.toUpperCase();
+  return hasOneCase || canonical === text ? canonical : undefined;
+}
+
+function canonicalKyve(text: string): string | undefined {
+  const bytes = decodeBech32("kyve", text);
+  return bytes?.length === kyveAddressSize ? encodeBech32("kyve", bytes) : undefined;
+}
+
+/** Whether somebody can hold the private key: a point of the curve, and none of those for which anybody can sign. */
+function isEd25519Key(bytes: Uint8Array | undefined): boolean {
+  if (bytes?.length !== solanaKeySize) return false;
+  try {
+    return !curve.Point.fromBytes(bytes).isSmallOrder();
+  } catch {
+    // The curve's code throws for bytes that are none of its points: program addresses are made to be such.
+    return false;
+  }
+}
