@@ -1,0 +1,60 @@
+/**
+ * What is asked of the card provider, and what it answers, in our own words.
+ * @module
+ */
+
+/** What a payer is to be shown and charged. */
+export type SessionWish = Readonly<{
+  quoteId: string; // also the key that makes asking twice harmless
+  currency: string;
+  amount: bigint; // the currency's smallest unit
+  description: string;
+  metadata: Readonly<Record<string, string>>;
+}>;
+
+/** Where a checkout page returns to. Absolute URLs. */
+export type CheckoutReturn =
+  | Readonly<{ uiMode: "hosted"; successUrl: string; cancelUrl: string }>
+  | Readonly<{ uiMode: "embedded"; returnUrl: string | undefined }>;
+
+/** The provider's session; "" for what the kind of session does not have. */
+export type PaymentSession = Readonly<{ id: string; clientSecret: string; url: string }>;
+
+/** How a payment stands at the provider. */
+export type PaymentStanding = Readonly<{
+  paymentId: string;
+  quoteId: string | undefined;
+  state: "open" | "processing" | "succeeded" | "canceled";
+  currency: string;
+  amountReceived: bigint;
+  amountRefunded: bigint;
+  /** When the money was taken, Unix ms; undefined until it is. */
+  paidAt: number | undefined;
+}>;
+
+/** How a checkout session stands at the provider. */
+export type CheckoutStanding = Readonly<{
+  sessionId: string;
+  state: "open" | "complete" | "expired";
+  paymentId: string | undefined;
+}>;
+
+/** The card provider. Every call rejects with Failure `payment_session_failed` when it does not come to an answer. */
+export type CardProvider = Readonly<{
+  createPaymentIntent: (wish: SessionWish, signal: AbortSignal) => Promise<PaymentSession>;
+  createCheckout: (
+    wish: SessionWish,
+    expiresAt: number,
+    back: CheckoutReturn,
+    signal: AbortSignal,
+  ) => Promise<PaymentSession>;
+  /** Undefined when the provider has no such payment. */
+  findPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStanding | undefined>;
+  findCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStanding | undefined>;
+  /** Makes sure that an unpaid one is never paid; answers how it stands then. */
+  endPayment: (paymentId: string, signal: AbortSignal) => Promise<PaymentStanding | undefined>;
+  endCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStanding | undefined>;
+  /** Gives a payment back whole; asking twice gives it back once. */
+  refund: (paymentId: string, signal: AbortSignal) => Promise<void>;
+  close: () => void;
+}>;
