@@ -1,0 +1,62 @@
+/**
+ * The databases on which the tests of the ledger and of the payment rules run: empty ones, as many as are asked for.
+ *
+ * SQLite always; with LEDGER_KINDS=sqlite,postgres (as `bun run test:full` has it) also on a PostgreSQL server.
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
+import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
+import type { Need } from "./helpers.ts";
+
+/** A ledger of a test. */
+export type TestLedger = Readonly<{
+  database: LedgerDatabase;
+  /** Where it is, for another process: a file's path, or a `postgres://` URL. */
+  place: string;
+  /** Opens the same ledger once more, beside the first or after its end; whoever opens it closes it. */
+  openAgain: () => Promise<LedgerDatabase>;
+  /** Closes the first one and removes the data. */
+  remove: () => Promise<void>;
+}>;
+
+/** One kind of database. */
+export type LedgerKind = Readonly<{
+  name: LedgerDatabase["kind"];
+  /** For `describeWith`: whether it can be run here. */
+  need: Need;
+  /** An empty ledger of its own. */
+  open: () => Promise<TestLedger>;
+}>;
+
+const { LEDGER_KINDS = "sqlite" } = process.env;
+
+/** The kinds that this run is to test: `for (const kind of ledgerKinds()) describeWith(kind.need, …)`. */
+export function ledgerKinds(): LedgerKind[] {
+  return LEDGER_KINDS.split(",").map((name) => {
+    if (name === "sqlite") return sqlite;
+    throw new Error(`LEDGER_KINDS names ${name}; known is sqlite`);
+  });
+}
+
+const sqlite: LedgerKind = {
+  name: "sqlite",
+  need: { there: true, what: "Bun" },
+  open: async () => {
+    const folder = mkdtempSync(join(tmpdir(), "cairn-ledger-"));
+    const place = join(folder, "ledger.sqlite");
+    const openAgain = () => openSqliteLedger({ path: place });
+    const database = await openAgain();
+    return {
+      database,
+      place,
+      openAgain,
+      remove: async () => {
+        await database.close();
+        rmSync(folder, { recursive: true });
+      },
+    };
+  },
+};
