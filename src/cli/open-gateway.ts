@@ -24,41 +24,28 @@ import type { Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
-import { addProcessFigures, createMetrics, type Metrics } from "../lib/metrics.ts";
-import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import { hostAndPort } from "../setting-readers.ts";
 import type { Config } from "../settings.ts";
-import { openIndexReader } from "../store/index-reader.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
 import type { IndexReader } from "../store/index-types.ts";
-import { openIndexWriter } from "../store/index-writer.ts";
-import type { Pool } from "../threads/pool.ts";
 import { version } from "../version.ts";
 import { type AdminKey, adminKeyOf } from "./admin-key.ts";
 import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
 import { badSettings } from "./complaints.ts";
-import type { DataFolder } from "./data-folder.ts";
-import { readFilters, type SetFilters } from "./filters.ts";
 import { openAdministrationRoutes } from "./open-administration.ts";
+import { type Base, type BaseParts, openBase } from "./open-base.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
-import { openSources, type Sources } from "./open-sources.ts";
-import { openThreads, type Threads } from "./open-threads.ts";
+import type { Sources } from "./open-sources.ts";
 import { openSetWebhooks } from "./open-webhooks.ts";
 import { systemRandom } from "./random.ts";
 import { addressTest, proxyTest } from "./trusted-proxies.ts";
 
 /** What a gateway is opened with. */
-export type GatewayParts = Readonly<{
-  config: Config;
-  /** Taken for this process. */
-  folder: DataFolder;
-  /** Chain nodes, in the order in which they are asked. */
-  nodeUrls: readonly string[];
-  /** Hosts whose subdomains are names and sandboxes. */
-  rootHosts: readonly string[];
-  log: Log;
-  closers: Closers;
-}>;
+export type GatewayParts = BaseParts &
+  Readonly<{
+    /** Hosts whose subdomains are names and sandboxes. */
+    rootHosts: readonly string[];
+  }>;
 
 /** A gateway that runs. */
 export type OpenGateway = Readonly<{
@@ -85,19 +72,17 @@ const bodyBytesMax = 16 * 2 ** 20;
 /**
  * Opens the gateway; everything is closed by `closers`.
  *
+ * @param base - What it stands on.
+ * @param services - The other services' routes, where they answer on its port too.
  * @throws Misuse when a filter is no filter; Error when the port cannot be had.
  */
-export function openGateway(parts: GatewayParts): OpenGateway {
-  const { config, folder, nodeUrls, log, closers } = parts;
-  const filters = readFilters(config);
-  log.info("signatures over secp256k1", { implementation: secp256k1Implementation });
-  const metrics = createMetrics();
-  addProcessFigures(metrics);
-
-  const threads = openThreads(config, closers);
-  const reader = openIndex(folder, threads.index, closers);
-  const sources = openSources({ config, folder, nodeUrls, reader, verify: threads.verify, log, closers });
-
+export function openGateway(
+  parts: GatewayParts,
+  base: Base = openBase(parts),
+  services: readonly AnyElysia[] = [],
+): OpenGateway {
+  const { config, log, closers } = parts;
+  const { filters, metrics, threads, reader, sources } = base;
   const named = openNames({ config, refusals: sources.moderation, metrics, log, closers });
 
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
@@ -105,7 +90,7 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   const health = healthOf(parts, reader, named.notes, () => told.indexing);
   const key = adminKeyOf(config);
   const administration = openAdministrationRoutes({
-    ...{ ...parts, filters, threads, reader, sources, key: key.key },
+    ...{ ...parts, ...base, key: key.key },
     listeners: {
       onRefusals: () => told.gateway?.forgetAll(),
       onItems: (ids) => forget(ids, told.gateway, sources),
@@ -115,7 +100,7 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   });
   const isApart = config.ADMIN_LISTEN !== undefined;
   const gateway = surfaceOf(
-    { ...parts, filters, threads, reader, sources, metrics, health, named },
+    { ...parts, ...base, health, named, services },
     isApart ? undefined : administration,
     () => told.indexing?.wake(),
   );
@@ -129,7 +114,7 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   const servers = adminServer === undefined ? [server] : [server, adminServer];
   if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
   const webhooks = openSetWebhooks({ ...parts, filters, reader, metrics });
-  const indexing = startIndexing({ ...parts, filters, threads, reader, sources }, gateway, webhooks);
+  const indexing = startIndexing({ ...parts, ...base }, gateway, webhooks);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
   addGatewayFigures(metrics, {
@@ -141,15 +126,6 @@ export function openGateway(parts: GatewayParts): OpenGateway {
   });
   const adminUrl = adminServer?.url;
   return { url: server.url, adminUrl, shownKey: key.shown, reader, indexing, health, sources };
-}
-
-/** The file is made here, so that answers need not wait for the thread that will write it. */
-function openIndex(folder: DataFolder, pool: Pool, closers: Closers): IndexReader {
-  openIndexWriter(folder.index, { clock: systemClock }).close();
-  closers.add("index", () => pool.run<void>("close", { path: folder.index }));
-  const reader = openIndexReader(folder.index);
-  closers.add("index reader", reader.close);
-  return reader;
 }
 
 function healthOf(
@@ -173,14 +149,11 @@ function healthOf(
 }
 
 type SurfaceParts = GatewayParts &
+  Base &
   Readonly<{
-    filters: SetFilters;
-    threads: Threads;
-    reader: IndexReader;
-    sources: Sources;
-    metrics: Metrics;
     health: Health;
     named: OpenNames;
+    services: readonly AnyElysia[];
   }>;
 
 function surfaceOf(
@@ -202,6 +175,7 @@ function surfaceOf(
     listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },
     graphql: queriesOf(parts),
     administration,
+    services: parts.services,
     info: {
       wallet: config.AR_IO_WALLET,
       processId: config.IO_PROCESS_ID,
@@ -318,7 +292,7 @@ function labelOfPath(path: string): string {
   return reservedSegments.has(first) ? `/${first}` : "/{id}";
 }
 
-type IndexingParts = Omit<SurfaceParts, "metrics" | "health" | "named">;
+type IndexingParts = GatewayParts & Base;
 
 function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhooks | undefined): Indexing {
   const { config, folder, filters, threads, reader, sources, log } = parts;
