@@ -6,10 +6,21 @@
  * @module
  */
 import type { Tx } from "./database.ts";
-import { creditTables } from "./schema/credits.ts";
+import { approvalTables } from "./schema/approvals.ts";
+import { giftTables } from "./schema/gifts.ts";
 import { ledgerTables } from "./schema/ledger.ts";
+import { nonceTables } from "./schema/nonces.ts";
+import { quoteTables } from "./schema/quotes.ts";
+import { reservationTables } from "./schema/reservations.ts";
 
-export const ledgerSchema: readonly string[] = [ledgerTables, creditTables];
+export const ledgerSchema: readonly string[] = [
+  ledgerTables,
+  approvalTables,
+  reservationTables,
+  nonceTables,
+  quoteTables,
+  giftTables,
+];
 
 /** The statements of a script, one by one. */
 export function statementsOf(script: string): string[] {
