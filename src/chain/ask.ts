@@ -15,6 +15,8 @@ export type Question<Source, Answer> = Readonly<{
   isFinal: (answer: Answer) => boolean;
   /** How long to wait for a source before the next one is asked as well. Milliseconds. */
   hedgeAfterMs: (source: Source) => number;
+  /** Told of each source that took longer than that, and that another one was sooner than. */
+  onOutrun?: (source: Source) => void;
 }>;
 
 /** The final answer, if there was one, and those that were not final, in the order in which they came. */
@@ -42,14 +44,16 @@ function run<Source, Answer>(
   question: Question<Source, Answer>,
   signal: AbortSignal,
 ): Promise<Asked<Answer>> {
-  const { sources, ask, isFinal, hedgeAfterMs } = question;
+  const { sources, ask, isFinal, hedgeAfterMs, onOutrun } = question;
   const others: Answer[] = [];
+  const asking = new Map<Source, number>(); // since when
   let next = 0;
-  let asking = 0;
   let timer: Timer | undefined;
   return new Promise((resolve, reject) => {
     const end = (final: Answer | undefined) => {
       clearTimeout(timer);
+      const now = performance.now();
+      for (const [source, since] of asking) if (now - since >= hedgeAfterMs(source)) onOutrun?.(source);
       resolve({ final, others });
     };
     const fail = (error: unknown) => {
@@ -59,11 +63,11 @@ function run<Source, Answer>(
     const askNext = () => {
       clearTimeout(timer);
       const source = sources[next];
-      if (source === undefined) return asking === 0 ? end(undefined) : undefined;
+      if (source === undefined) return asking.size === 0 ? end(undefined) : undefined;
       next += 1;
-      asking += 1;
+      asking.set(source, performance.now());
       ask(source, signal).then((answer) => {
-        asking -= 1;
+        asking.delete(source);
         if (isFinal(answer)) return end(answer);
         others.push(answer);
         askNext();

@@ -21,6 +21,8 @@ export type Nodes = Readonly<{
    * those that were in trouble or lied last.
    */
   inOrder: () => readonly Node[];
+  /** Whether a node was in trouble, or lied, a short time ago. */
+  rests: (node: Node) => boolean;
   /** Takes in a node that helps out: one that nobody here has chosen, so that whatever it says must be proven. */
   join: (node: Node) => void;
   /** Lets such a node go; it is closed by who opened it. */
@@ -58,11 +60,11 @@ export function createNodes(
   const ranking = createRanking(all, clock, random);
   const helpers = new Set<Node>();
 
+  const rests = (node: Node): boolean => ranking.standing(node).restsUntil > clock();
+
   function inOrder(): readonly Node[] {
     const ordered = ranking.inOrder();
     if (helpers.size === 0) return ordered;
-    const now = clock();
-    const rests = (node: Node) => ranking.standing(node).restsUntil > now;
     const own = ordered.filter((node) => !helpers.has(node));
     const helping = ordered.filter((node) => helpers.has(node)).slice(0, helpersAskedMax);
     return [...own.filter((node) => !rests(node)), ...helping, ...own.filter(rests)];
@@ -97,6 +99,7 @@ export function createNodes(
   return {
     all,
     inOrder,
+    rests,
     join: (node) => {
       helpers.add(node);
       ranking.add(node);
@@ -111,6 +114,7 @@ export function createNodes(
           ask: (node, own) => askOne(node, call, check, own),
           isFinal: ({ kind }) => kind === "ok",
           hedgeAfterMs: ranking.hedgeAfterMs,
+          onOutrun: ranking.noteOutrun,
         },
         signal,
       );

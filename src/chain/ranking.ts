@@ -22,6 +22,8 @@ export type Ranking<Source> = Readonly<{
   noteAnswer: (source: Source, ms: number) => void;
   /** Notes that a source did not come to an answer. */
   noteTrouble: (source: Source) => void;
+  /** Notes that a source was so slow that another one was asked too, and was sooner. */
+  noteOutrun: (source: Source) => void;
   /** Notes that a source answered what is provably not true. */
   noteWrong: (source: Source) => void;
   standing: (source: Source) => Standing;
@@ -104,6 +106,10 @@ export function createRanking<Source>(
       record.troubles += 1;
       rest(record, Math.min(restLongestMs, restFirstMs * 2 ** record.inRow));
       record.inRow = Math.min(record.inRow + 1, 16);
+    },
+    noteOutrun(source) {
+      const record = recordOf(source);
+      record.successShare -= newestShare * record.successShare;
     },
     noteWrong(source) {
       const record = recordOf(source);

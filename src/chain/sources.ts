@@ -76,6 +76,7 @@ export function createSources<Source extends Readonly<{ url: string }>>(
           ask: (source, own) => askOne(source, question, check, own),
           isFinal: ({ kind }) => kind === "ok",
           hedgeAfterMs: ranking.hedgeAfterMs,
+          onOutrun: ranking.noteOutrun,
         },
         signal,
       );

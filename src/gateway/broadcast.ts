@@ -1,5 +1,5 @@
 /**
- * Transactions and chunks that readers post, handed to every node; what the nodes said is put together.
+ * Transactions and chunks that readers post, handed to the nodes; what the nodes said is put together.
  * Source: reference/gateway.md §1.3 (shape of the chunk's answer); reference/chain.md §1 (the nodes' texts).
  * @module
  */
@@ -7,7 +7,8 @@ import { admitChunk, type PostedChunk, readPostedChunk } from "../arweave/chunk.
 import { readTransaction } from "../arweave/transaction.ts";
 import { Failure } from "../failures.ts";
 import { type ChainAnswer, jsonOf, relayed } from "./chain-answer.ts";
-import { noAnswer, type PostResult, type Relay, type RelayAnswer } from "./relay.ts";
+import { noAnswer, type RelayAnswer } from "./relay.ts";
+import { isTaken, type PostResult, type Spread } from "./spread.ts";
 
 /** Posts to the chain. */
 export type Broadcast = Readonly<{
@@ -23,17 +24,14 @@ export type BroadcastListeners = Readonly<{
   onChunk: (chunk: PostedChunk, start: number) => void;
 }>;
 
-/** Statuses by which a node says that it has what was posted: taken, known already, kept for a time. */
-const takenStatuses: ReadonlySet<number> = new Set([200, 208, 303]);
-
 /** Creates the poster. */
-export function createBroadcast(relay: Relay, listeners: BroadcastListeners): Broadcast {
+export function createBroadcast(spread: Spread, listeners: BroadcastListeners): Broadcast {
   return {
     transaction: async (body, signal) => {
       const text = new TextDecoder().decode(body);
-      const results = await relay.post("/tx", body, signal);
+      const results = await spread.post("/tx", body, signal);
       const answer = bestAnswer("/tx", results);
-      if (takenStatuses.has(answer.status) && isTransaction(text)) listeners.onTransaction(text);
+      if (isTaken(answer) && isTransaction(text)) listeners.onTransaction(text);
       return relayed(answer);
     },
     chunk: async (body, signal) => {
@@ -41,9 +39,9 @@ export function createBroadcast(relay: Relay, listeners: BroadcastListeners): Br
       if (posted === undefined) return nodeError("invalid_json");
       const verdict = admitChunk(posted);
       if (verdict.kind === "refused") return nodeError("invalid_proof");
-      const results = await relay.post("/chunk", body, signal);
+      const results = await spread.post("/chunk", body, signal);
       const answer = bestAnswer("/chunk", results);
-      const taken = takenStatuses.has(answer.status);
+      const taken = isTaken(answer);
       if (taken) listeners.onChunk(posted, verdict.start);
       const error = taken ? {} : { error: errorOf(answer) };
       return jsonOf(JSON.stringify({ ...error, ...summaryOf(results) }), taken ? 200 : answer.status);
@@ -57,18 +55,14 @@ function nodeError(error: string): ChainAnswer {
 
 /** The answer of a node that took it; else what most nodes said, a refusal before trouble of theirs. */
 function bestAnswer(asked: string, results: readonly PostResult[]): RelayAnswer {
-  const answers = results.flatMap((result) => ("answer" in result ? [result.answer] : []));
+  const answers = results.flatMap((result) => (result.kind === "answer" ? [result.answer] : []));
   const taken = answers.find(({ status }) => status === 200) ?? answers.find(isTaken);
   if (taken !== undefined) return taken;
   const refusals = answers.filter(({ status }) => status < 500);
   const commonest = refusals.toSorted((a, b) => countOf(refusals, b) - countOf(refusals, a))[0];
   if (commonest !== undefined) return commonest;
-  const troubles = results.flatMap((result) => ("trouble" in result ? [result.trouble] : []));
+  const troubles = results.flatMap((result) => (result.kind === "trouble" ? [result.trouble] : []));
   throw noAnswer(asked, troubles);
-}
-
-function isTaken({ status }: RelayAnswer): boolean {
-  return takenStatuses.has(status);
 }
 
 function countOf(answers: readonly RelayAnswer[], { status }: RelayAnswer): number {
@@ -76,24 +70,30 @@ function countOf(answers: readonly RelayAnswer[], { status }: RelayAnswer): numb
 }
 
 function summaryOf(results: readonly PostResult[]) {
-  const each = results.map((result) => {
-    const status = "answer" in result ? result.answer.status : (result.trouble.status ?? 0);
-    const timedOut = "trouble" in result && result.trouble.reason === "timeout";
-    return {
-      peer: result.peer,
-      success: takenStatuses.has(status),
-      statusCode: status,
-      canceled: false,
-      timedOut,
-    };
-  });
+  const each = results.map(recordOf);
   const successCount = each.filter(({ success }) => success).length;
+  const skippedCount = results.filter(({ kind }) => kind === "skipped").length;
   return {
     successCount,
     preferredSuccessCount: successCount,
-    failureCount: each.length - successCount,
+    failureCount: each.length - successCount - skippedCount,
     results: each,
   };
+}
+
+function recordOf(result: PostResult) {
+  const { peer } = result;
+  const unasked = { peer, success: false, statusCode: 0, canceled: false, timedOut: false };
+  switch (result.kind) {
+    case "answer":
+      return { ...unasked, success: isTaken(result.answer), statusCode: result.answer.status };
+    case "trouble": {
+      const { status = 0, reason } = result.trouble;
+      return { ...unasked, statusCode: status, timedOut: reason === "timeout" };
+    }
+    case "skipped":
+      return { ...unasked, skipped: true, skipReason: result.reason };
+  }
 }
 
 /** The node's own word for what is wrong, which uploaders compare with. */

@@ -110,7 +110,10 @@ export function createChunks(options: ChunksOptions): Chunks {
 
   const relayed = async (offset: bigint, signal: AbortSignal): Promise<FoundChunk> => {
     const answer = await relay.get(`/chunk/${offset}`, keptMs, signal);
-    if (answer.status !== 200) throw new Failure("not_found", { offset, status: answer.status });
+    const { status } = answer;
+    // 400 is what a node says of an offset beyond its weave.
+    if (status === 404 || status === 400) throw new Failure("not_found", { offset, status });
+    if (status !== 200) throw new Failure("source_failed", { offset, sourceStatus: status });
     const text = new TextDecoder().decode(answer.body);
     const read = readUnfollowed(text, offset);
     relayedData.checkChunk(read.served);

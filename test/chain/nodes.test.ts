@@ -70,12 +70,24 @@ describe("ranking", () => {
   });
 });
 
+test("a source that others outrun is asked first less and less, and is not left out", () => {
+  const ranking = createRanking(["silent", "good"], () => 0, seeded(7));
+  let silentFirst = 0;
+  for (let round = 0; round < 1_000; round++) {
+    if (ranking.inOrder()[0] !== "silent") continue;
+    silentFirst += 1;
+    ranking.noteOutrun("silent");
+  }
+  expect(silentFirst).toBeWithin(5, 60);
+});
+
 describe("askInTurn", () => {
   type Script = Readonly<{ ms: number; answer: string }>;
 
   function run(scripts: Readonly<Record<string, Script>>, hedgeAfterMs: number, signal = none) {
     const asked: string[] = [];
     const stopped: string[] = [];
+    const outrun: string[] = [];
     const result = askInTurn(
       {
         sources: Object.keys(scripts),
@@ -92,10 +104,11 @@ describe("askInTurn", () => {
         },
         isFinal: (answer: string) => answer.startsWith("good"),
         hedgeAfterMs: () => hedgeAfterMs,
+        onOutrun: (source) => outrun.push(source),
       },
       signal,
     );
-    return { result, asked, stopped };
+    return { result, asked, stopped, outrun };
   }
 
   const never = Number.POSITIVE_INFINITY;
@@ -113,14 +126,19 @@ describe("askInTurn", () => {
   });
 
   test("when one is slow the next is asked as well, and the slow one is stopped once it is not needed", async () => {
-    const { result, stopped } = run({ a: { ms: never, answer: "good" }, b: { ms: 0, answer: "good" } }, 5);
+    const { result, stopped, outrun } = run(
+      { a: { ms: never, answer: "good" }, b: { ms: 0, answer: "good" } },
+      5,
+    );
     expect((await result).final).toBe("good b");
     expect(stopped).toContain("a");
+    expect(outrun).toEqual(["a"]);
   });
 
   test("the slow one may still win", async () => {
-    const { result } = run({ a: { ms: 30, answer: "good" }, b: { ms: never, answer: "good" } }, 5);
+    const { result, outrun } = run({ a: { ms: 30, answer: "good" }, b: { ms: never, answer: "good" } }, 5);
     expect((await result).final).toBe("good a");
+    expect(outrun).not.toContain("a");
   });
 
   test("when all are bad, all were asked, once", async () => {

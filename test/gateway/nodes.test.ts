@@ -9,6 +9,7 @@ import { Failure } from "../../src/failures.ts";
 import { createBroadcast } from "../../src/gateway/broadcast.ts";
 import { createNetwork } from "../../src/gateway/network.ts";
 import { createRelay } from "../../src/gateway/relay.ts";
+import { createSpread } from "../../src/gateway/spread.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Tip } from "../../src/store/index-types.ts";
 import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
@@ -80,6 +81,17 @@ describe("a question to nodes", () => {
     expect(textOf((await relay.get("/y", 0, never)).body)).toBe("here");
   });
 
+  test("does not wait for one that is silent, and leaves it for last the next time", async () => {
+    one.setFault(() => ({ kind: "hang", at: "headers" }));
+    for (const path of ["/x", "/y"]) answer(1, path, 200, "yes");
+    const patient = { firstByteMs: 60_000, stallMs: 60_000, totalMs: 60_000 };
+    const nodes = [openNode(one.url, patient), openNode(two.url, patient)];
+    opened.push(...nodes);
+    const relay = createRelay(createNodes(nodes, { clock: Date.now, random: () => 0, log: silentLog }));
+    for (const path of ["/x", "/y"]) expect(textOf((await relay.get(path, 0, never)).body)).toBe("yes");
+    expect([one.requests, two.requests]).toEqual([["GET /x"], ["GET /x", "GET /y"]]);
+  });
+
   test("is passed on as it was answered: pending, refused, absent", async () => {
     const relay = createRelay(nodesOf(one.url));
     for (const [path, status, body] of [
@@ -107,7 +119,8 @@ describe("a question to nodes", () => {
     for (const server of servers) server.setFault(() => ({ kind: "hang", at: "headers" }));
     const relay = createRelay(nodesOf(one.url, two.url), 20);
     expect(await codeOf(relay.get("/x", 0, never))).toBe("source_timeout");
-    const [result] = await relay.post("/tx", new Uint8Array(1), never);
+    const spread = createSpread(nodesOf(one.url, two.url), { waitMs: 20, graceMs: 20 });
+    const [result] = await spread.post("/tx", new Uint8Array(1), never);
     expect(result).toMatchObject({ peer: one.url, trouble: { reason: "timeout" } });
   });
 
@@ -224,11 +237,12 @@ describe("the network", () => {
 describe("a post to all nodes", () => {
   const post = (urls: readonly string[]) => {
     const seen: string[] = [];
-    const broadcast = createBroadcast(createRelay(nodesOf(...urls)), {
+    const nodes = nodesOf(...urls);
+    const broadcast = createBroadcast(createSpread(nodes, { waitMs: 2_000, graceMs: 50 }), {
       onTransaction: (text) => seen.push(text),
       onChunk: ({ dataSize }, start) => seen.push(`${dataSize}@${start}`),
     });
-    return { broadcast, seen };
+    return { broadcast, seen, nodes };
   };
   const bytes = (text: string) => new Uint8Array(Buffer.from(text));
   const [chunk = ""] = chunkPosts(testBytes(300_000));
@@ -276,14 +290,63 @@ describe("a post to all nodes", () => {
     expect(JSON.parse(String(body))).toEqual({
       successCount: 1,
       preferredSuccessCount: 1,
-      failureCount: 2,
+      failureCount: 1,
       results: [
         { peer: one.url, success: true, statusCode: 200, canceled: false, timedOut: false },
         { peer: two.url, success: false, statusCode: 400, canceled: false, timedOut: false },
-        { peer: three.url, success: false, statusCode: 0, canceled: false, timedOut: true },
+        {
+          ...{ peer: three.url, success: false, statusCode: 0, canceled: false, timedOut: false },
+          ...{ skipped: true, skipReason: "it has not answered yet" },
+        },
       ],
     });
     expect(seen).toEqual(["300000@0"]);
+  });
+
+  test("is answered as soon as three have taken it, also with a long grace", async () => {
+    const four = await openFaultServer(() => ({ status: 200, body: "" }));
+    four.setFault(() => ({ kind: "hang", at: "headers" }));
+    for (const index of [0, 1, 2]) answer(index, "POST /chunk", 200, "");
+    const spread = createSpread(nodesOf(four.url, ...servers.map(({ url }) => url)), {
+      waitMs: 60_000,
+      graceMs: 60_000,
+    });
+    const results = await spread.post("/chunk", bytes(chunk), never);
+    expect(results.map(({ kind }) => kind)).toEqual(["skipped", "answer", "answer", "answer"]);
+    await four.stop();
+  });
+
+  test("goes on without its sender, and what becomes of it tells whom to leave out next time", async () => {
+    answer(0, "POST /chunk", 200, "");
+    answer(1, "POST /chunk", 200, "");
+    two.setFault(() => ({ kind: "hang", at: "headers" }));
+    const { broadcast, nodes } = post([one.url, two.url]);
+    const leaves = new AbortController();
+    await broadcast.chunk(bytes(chunk), leaves.signal);
+    leaves.abort();
+    const silent = nodes.all[1];
+    const deadline = Date.now() + 5_000;
+    while (silent !== undefined && !nodes.rests(silent) && Date.now() < deadline) await Bun.sleep(5);
+    const { body } = await broadcast.chunk(bytes(chunk), never);
+    expect(JSON.parse(String(body)).results[1]).toMatchObject({
+      skipReason: "it was in trouble a moment ago",
+    });
+    expect(two.requests).toHaveLength(1);
+    one.setFault(() => ({ kind: "reset" }));
+    expect(await codeOf(broadcast.chunk(bytes(chunk), never))).toBe("source_failed");
+    two.setFault(() => undefined);
+    expect((await broadcast.chunk(bytes(chunk), never)).status).toBe(200); // all rest: all are asked
+  });
+
+  test("is ended with its sender while nobody has taken it", async () => {
+    one.setFault(() => ({ kind: "hang", at: "headers" }));
+    const { broadcast } = post([one.url]);
+    const leaves = new AbortController();
+    const left = broadcast.chunk(bytes(chunk), leaves.signal).catch(String);
+    while (one.requests.length === 0) await Bun.sleep(1);
+    leaves.abort(new Error("left"));
+    expect(await left).toContain("left");
+    while (one.openSockets() > 0) await Bun.sleep(1);
   });
 
   test("of a chunk that proves nothing reaches no node", async () => {

@@ -25,6 +25,7 @@ import { createProofs } from "../../gateway/proofs.ts";
 import { createRelay } from "../../gateway/relay.ts";
 import { createRelayedData, type RelayRefusals } from "../../gateway/relayed-data.ts";
 import { createResolver, type ResolverOptions } from "../../gateway/resolve.ts";
+import { createSpread } from "../../gateway/spread.ts";
 import { createTransactions } from "../../gateway/transactions.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { writeJson } from "../../lib/json.ts";
@@ -79,6 +80,8 @@ export type GatewayOptions = Readonly<{
   graphql: AnyElysia | undefined;
   /** The routes of administration; undefined where they have a listener of their own. */
   administration: AnyElysia | undefined;
+  /** The routes of other services, below prefixes of their own. */
+  services?: readonly AnyElysia[];
   info: InfoOptions;
   health: Health;
   metrics: Metrics;
@@ -162,7 +165,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         network,
         blocks: createBlocks(reader, network, relay),
         transactions,
-        broadcast: createBroadcast(relay, options.listeners),
+        broadcast: createBroadcast(createSpread(nodes), options.listeners),
         relay,
       }),
     )
@@ -177,6 +180,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use(createFrameRoutes({ frames, sender: contentRoutes.sender }));
   if (options.graphql !== undefined) app.use(options.graphql);
   if (options.administration !== undefined) app.use(options.administration);
+  for (const service of options.services ?? []) app.use(service);
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
   app.use(createReferenceRoutes(gatewayReference, () => app.routes));
   app.use(contentRoutes.routes);
