@@ -19,7 +19,6 @@ const statusColumns = [
   "previousIndexFilterId",
   "dataItemCount",
   "matchedDataItemCount",
-  "duplicatedDataItemCount",
   "importAttemptCount",
   "retryAttemptCount",
   "firstQueuedAt",
@@ -36,6 +35,12 @@ const statusColumns = [
 
 type StatusRow = Omit<BundleStatus, "id" | "rootTransactionId"> & Readonly<{ root: Uint8Array | null }>;
 
+/** Items of a bundle that stand at a lower place too; as every count of items, not known before the bundle is done. */
+const duplicatedCount = `CASE WHEN data_item_count IS NULL THEN NULL ELSE (
+    SELECT count(*) FROM duplicates d WHERE d.sig > 0 AND d.n >> 31 = b.n >> 31
+      AND d.parent IS CASE WHEN b.depth > 0 THEN ((b.n & 0x7fffffff) << 6) + b.fine END
+  ) END AS duplicatedDataItemCount`;
+
 /** Bundles nest at most ten deep; a longer way up means that the index is damaged. */
 const parentsMax = 64;
 
@@ -47,7 +52,7 @@ export function createBundleReads(
   const columns = statusColumns.map((name) => `${snakeCase(name)} AS ${name}`).join(", ");
   const status = prepareQuery<StatusRow>(
     db,
-    `SELECT ${columns},
+    `SELECT ${columns}, ${duplicatedCount},
        coalesce((SELECT id FROM items i WHERE i.n = (b.n >> 31) << 31),
                 (SELECT id FROM duplicates d WHERE d.n = (b.n >> 31) << 31)) AS root
      FROM bundles b WHERE id = ? ORDER BY n LIMIT 1`,

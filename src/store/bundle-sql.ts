@@ -67,7 +67,6 @@ export function prepareBundleSteps(db: Database) {
                 ELSE excluded.due_at END,
        next_entry = CASE WHEN state IN ('queued', 'unbundling') THEN next_entry ELSE 0 END,
        next_matched = CASE WHEN state IN ('queued', 'unbundling') THEN next_matched ELSE 0 END,
-       next_duplicated = CASE WHEN state IN ('queued', 'unbundling') THEN next_duplicated ELSE 0 END,
        state = CASE state WHEN 'unbundling' THEN state ELSE 'queued' END`,
   );
   return {
@@ -89,10 +88,7 @@ export function prepareBundleSteps(db: Database) {
       `UPDATE bundles SET state = 'skipped', due_at = NULL, ${setFilters}, last_skipped_at = ?3,
          first_skipped_at = coalesce(first_skipped_at, ?3) WHERE n = (?4 << 31) | ?5`,
     ),
-    advance: prepare(
-      db,
-      `UPDATE bundles SET next_entry = ?, next_matched = next_matched + ?, next_duplicated = next_duplicated + ? ${at}`,
-    ),
+    advance: prepare(db, `UPDATE bundles SET next_entry = ?, next_matched = next_matched + ? ${at}`),
     found: prepareQuery<{ state: string; items: number; matched: number; nextMatched: number }>(
       db,
       `SELECT state, coalesce(data_item_count, 0) AS items, coalesce(matched_data_item_count, 0) AS matched,
@@ -103,8 +99,7 @@ export function prepareBundleSteps(db: Database) {
       `UPDATE bundles SET state = 'indexed', due_at = NULL, reason = NULL, ${setFilters},
          first_unbundled_at = coalesce(first_unbundled_at, ?3), last_unbundled_at = ?3,
          first_fully_indexed_at = coalesce(first_fully_indexed_at, ?3), last_fully_indexed_at = ?3,
-         data_item_count = ?4, matched_data_item_count = next_matched,
-         duplicated_data_item_count = next_duplicated, next_entry = 0, next_matched = 0, next_duplicated = 0
+         data_item_count = ?4, matched_data_item_count = next_matched, next_entry = 0, next_matched = 0
        WHERE n = (?5 << 31) | ?6`,
     ),
     fail: prepare(db, `UPDATE bundles SET state = 'failed', reason = ?, due_at = ? ${at}`),

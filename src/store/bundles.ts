@@ -34,7 +34,7 @@ type Outcomes = Readonly<{
   addInvalid: (place: Place, items: readonly InvalidItem[]) => void;
   skip: (bundle: BundleRef, filters: BundleFilters) => void;
   /** Notes that the entries before `nextEntry` are in the index. */
-  advance: (place: Place, nextEntry: number, matched: number, duplicated: number) => void;
+  advance: (place: Place, nextEntry: number, matched: number) => void;
   finish: (bundle: BundleRef, filters: BundleFilters, itemCount: number) => void;
   fail: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
 }>;
@@ -135,8 +135,8 @@ function outcomes({ steps, counts, stateOf, leave, seconds }: Parts): Outcomes {
     return row.filter;
   };
   return {
-    advance: (place, nextEntry, matched, duplicated) => {
-      steps.advance.run(nextEntry, matched, duplicated, placeHigh(place), placeLow(place));
+    advance: (place, nextEntry, matched) => {
+      steps.advance.run(nextEntry, matched, placeHigh(place), placeLow(place));
     },
     addInvalid: (place, items) => {
       for (const { entry, offset, id, reason } of items)

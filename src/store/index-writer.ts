@@ -300,7 +300,7 @@ function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
         if (!bundles.has(batch.bundle)) return { added: 0, duplicated: 0, repeated: 0, gone: true };
         const items = isSerialised(batch.rows) ? readItems(batch.rows) : batch.rows;
         const outcome = rows.add(items.map(storedItem), unixSeconds(clock));
-        bundles.advance(batch.bundle, batch.nextEntry, items.length, outcome.duplicated);
+        bundles.advance(batch.bundle, batch.nextEntry, items.length);
         bundles.queue(batch.bundles);
         bundles.addInvalid(batch.bundle, batch.invalid ?? []);
         rows.seal();

@@ -195,5 +195,12 @@ CREATE TABLE part_keys (
 ) STRICT, WITHOUT ROWID;
 `;
 
+/** Duplicates of a bundle are counted when they are asked for: which of two places is the lower one can change. */
+const duplicatesOfBundles = `
+CREATE INDEX duplicates_of_bundle ON duplicates (n >> 31, parent) WHERE sig > 0;
+ALTER TABLE bundles DROP COLUMN duplicated_data_item_count;
+ALTER TABLE bundles DROP COLUMN next_duplicated;
+`;
+
 /** Scripts that bring an index file from nothing to the newest version. */
-export const indexMigrations: readonly string[] = [tables, parts];
+export const indexMigrations: readonly string[] = [tables, parts, duplicatesOfBundles];

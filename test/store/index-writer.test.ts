@@ -223,6 +223,48 @@ describe("duplicates", () => {
     expect(file.faults()).toEqual([]);
   });
 
+  test.each([
+    ["the lower bundle first", [0, 1, 2]],
+    ["the lower bundle last", [2, 1, 0]],
+    ["the nested bundle last", [0, 2, 1]],
+  ])("bundles count their duplicates by place, whichever came first: %s", (_name, order) => {
+    using file = indexFile();
+    const chain = growingChain(file.writer, random, owner);
+    const lower = chain.add({ transactions: [bundle], bundles: queueAll }).transactions[0]?.id;
+    const upper = chain.add({ transactions: [bundle], bundles: queueAll }).transactions[0]?.id;
+    const nested = idOf(random);
+    const [shared, own] = [idOf(random), idOf(random)];
+    if (lower === undefined || upper === undefined) throw new Error("two bundles");
+    const at = (height: number, offset: number) => ({ height, txIndex: 0, offset });
+    const batches = [
+      { bundle: at(10, -1), rows: [itemOf(random, owner, { id: shared, place: at(10, 96) })] },
+      // In the upper bundle lies one that holds both, the second of them twice.
+      {
+        bundle: at(11, 96),
+        rows: [1_000, 2_000, 3_000].map((offset, index) =>
+          itemOf(random, owner, { id: index === 0 ? shared : own, place: at(11, offset), parentOffset: 96 }),
+        ),
+      },
+      {
+        bundle: at(11, -1),
+        rows: [itemOf(random, owner, { id: nested, place: at(11, 96), size: 9_000 })],
+      },
+    ];
+    file.writer.queueBundles([{ ...bundleOf(at(11, 96), nested, 9_000), headerSize: 100, depth: 1 }]);
+    for (const index of order) {
+      const batch = batches[index];
+      if (batch === undefined) throw new Error("a batch");
+      file.writer.addItems({ ...batch, nextEntry: batch.rows.length, bundles: [] });
+      file.writer.finishBundle(batch.bundle, { ...someFilters, itemCount: batch.rows.length });
+    }
+    const counted = () =>
+      [lower, nested, upper].map((id) => file.reader.bundleStatus(id)?.duplicatedDataItemCount);
+    expect(counted()).toEqual([0, 2, 0]);
+    expect(file.faults()).toEqual([]);
+    chain.rollback(11);
+    expect(counted()).toEqual([0, undefined, undefined]);
+  });
+
   test("one bundle that holds an item twice counts one duplicate", () => {
     using file = indexFile();
     const chain = growingChain(file.writer, random, owner);
@@ -393,6 +435,9 @@ describe("restart", () => {
     const db = new Database(path);
     for (const table of ["unsealed", "parts", "part_places", "part_rare", "part_lists", "part_keys"])
       db.run(`DROP TABLE ${table}`);
+    db.run("DROP INDEX duplicates_of_bundle");
+    for (const column of ["next_duplicated INTEGER NOT NULL DEFAULT 0", "duplicated_data_item_count INTEGER"])
+      db.run(`ALTER TABLE bundles ADD COLUMN ${column}`);
     db.run("UPDATE schema_version SET version = 1");
     db.close();
 
