@@ -134,6 +134,7 @@ const ourPrefixes = new RegExp(
     "X402",
     "STRIPE",
     "PAYMENT",
+    "UPLOAD",
     "TOP_UP",
     "CLICKHOUSE",
     "GRAPHQL",

@@ -25,6 +25,7 @@ import {
   text,
   url,
 } from "./setting-readers.ts";
+import { uploadSettings } from "./upload-settings.ts";
 import { webhookSettings } from "./webhook-settings.ts";
 
 export const settings = {
@@ -93,6 +94,7 @@ export const settings = {
   }),
   ...limiterSettings,
   ...paymentSettings,
+  ...uploadSettings,
 
   TRUSTED_NODE_URL: setting({
     read: list(url),
