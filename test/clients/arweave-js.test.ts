@@ -1,24 +1,99 @@
 /**
- * The chain's published client against the devnet: what every app does with it, and its own checks of what it gets.
+ * The chain's published client against the devnet, and against a gateway that follows it: what every app does with it,
+ * and its own checks of what it gets.
  *
  * The client cannot sign with ECDSA (1.15.7): such transactions are signed here, and read back by the client.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { writeBundle } from "../../src/arweave/bundle.ts";
+import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { idOfSignature } from "../../src/arweave/id.ts";
+import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { signTransaction } from "../../src/arweave/transaction-sign.ts";
 import { readWallet } from "../../src/arweave/wallet.ts";
 import { type Devnet, openDevnet } from "../../src/devnet/devnet.ts";
-import { serve, type TestNode, testBytes } from "../devnet/support.ts";
+import { rsaJwk, serve, testBytes } from "../devnet/support.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
+import { eventually } from "../support/program.ts";
+import { testKey } from "../support/signers.ts";
+import { openStack, type Stack } from "../support/stack.ts";
 
 const kib256 = 262_144;
 
-describeWith(clientLibraries, "arweave-js on the devnet", () => {
+/** A chain, and the port at which the client finds it. */
+type World = Readonly<{ devnet: Devnet; port: number; close: () => Promise<void> }>;
+
+describeWith(clientLibraries, "arweave-js on the devnet", () =>
+  describeClient(async () => {
+    const devnet = await openDevnet({ dir: undefined, seed: "client", clock: Date.now, mining: "auto" });
+    const node = serve(devnet);
+    const close = async () => {
+      await node.close();
+      devnet.close();
+    };
+    return { devnet, port: node.port, close };
+  }),
+);
+
+describeWith(clientLibraries, "arweave-js through the gateway", () =>
+  describeClient(() => openStack({}, { clock: Date.now, mining: "auto" })),
+);
+
+describeWith(clientLibraries, "arweave-js, where a gateway gives more than a node", () => {
+  let stack: Stack;
+  let arweave: InstanceType<typeof import("arweave").default>;
+
+  beforeAll(async () => {
+    const { default: Arweave } = await import("arweave");
+    stack = await openStack();
+    arweave = Arweave.init({ host: "127.0.0.1", port: stack.port, protocol: "http" });
+  });
+
+  afterAll(() => stack?.close());
+
+  test("searches by tags, follows a transaction into its block, and reads an item of a bundle", async () => {
+    const tags = [
+      { name: "App-Name", value: "Cairn-Search" },
+      { name: "Content-Type", value: "text/plain" },
+    ];
+    const signer = createEd25519Signer(testKey(2));
+    const item = createDataItem({ data: "an item", tags }, signer);
+    const itemId = idOfSignature(item.subarray(2, 2 + signer.scheme.signatureSize));
+    const key = rsaJwk as never;
+    const transaction = await arweave.createTransaction({ data: writeBundle([item]) }, key);
+    transaction.addTag("Bundle-Format", "binary");
+    transaction.addTag("Bundle-Version", "2.0.0");
+    await arweave.transactions.sign(transaction, key);
+    expect(await arweave.transactions.getStatus(transaction.id)).toEqual({ status: 404, confirmed: null });
+    expect((await arweave.transactions.post(transaction)).status).toBe(200);
+    expect(await arweave.transactions.getStatus(transaction.id)).toEqual({ status: 202, confirmed: null });
+    await stack.devnet.mine(3);
+    await stack.settled();
+    const { confirmed } = await arweave.transactions.getStatus(transaction.id);
+    expect(confirmed).toEqual({
+      block_height: 1,
+      block_indep_hash: (await arweave.blocks.getByHeight(1)).indep_hash,
+      number_of_confirmations: 3,
+    });
+    const query = `{ transactions(tags: [{ name: "App-Name", values: ["Cairn-Search"] }]) {
+      edges { node { id bundledIn { id } } }
+    } }`;
+    const found = await arweave.api.post("graphql", { query });
+    expect(found.data.data.transactions.edges).toEqual([
+      { node: { id: itemId, bundledIn: { id: transaction.id } } },
+    ]);
+    // No chunks are the item's own: the client says so on the console, and falls back on the gateway.
+    expect(await arweave.transactions.getData(itemId, { decode: true, string: true })).toBe("an item");
+  });
+});
+
+function describeClient(open: () => Promise<World>) {
   type Client = InstanceType<typeof import("arweave").default>;
   type Key = import("arweave/node/lib/wallet").JWKInterface;
   type Merkle = typeof import("arweave/node/lib/merkle");
+  let world: World;
   let devnet: Devnet;
-  let node: TestNode;
   let arweave: Client;
   let merkle: Merkle;
   let key: Key;
@@ -27,18 +102,15 @@ describeWith(clientLibraries, "arweave-js on the devnet", () => {
   beforeAll(async () => {
     const library = await import("arweave");
     merkle = await import("arweave/node/lib/merkle");
-    devnet = await openDevnet({ dir: undefined, seed: "client", clock: Date.now, mining: "auto" });
-    node = serve(devnet);
-    arweave = library.default.init({ host: "127.0.0.1", port: node.port, protocol: "http" });
+    world = await open();
+    ({ devnet } = world);
+    arweave = library.default.init({ host: "127.0.0.1", port: world.port, protocol: "http" });
     const [wallet] = devnet.wallets;
     key = wallet?.jwk as Key;
     address = wallet?.address ?? "";
   });
 
-  afterAll(async () => {
-    await node.close();
-    devnet.close();
-  });
+  afterAll(() => world?.close());
 
   /** Waits until the client itself sees the transaction in a block. */
   async function confirmed(id: string) {
@@ -88,7 +160,6 @@ describeWith(clientLibraries, "arweave-js on the devnet", () => {
   });
 
   test("finds the tx path of every chunk right, under the tx_root of its block", async () => {
-    devnet.reset();
     const parts = await Promise.all([10, 300_000, 5].map((size) => postData(testBytes(size, size + 1))));
     await Promise.all(parts.map(({ id }) => confirmed(id)));
     for (const { id, data_root: dataRoot } of parts) {
@@ -127,20 +198,63 @@ describeWith(clientLibraries, "arweave-js on the devnet", () => {
     expect(Buffer.from(await arweave.chunks.downloadChunkedData(transaction.id)).equals(data)).toBe(true);
   });
 
+  test("takes a large upload up again by its id, when all but the data was lost", async () => {
+    const data = testBytes(20 * 2 ** 20 + 5, 78);
+    const transaction = await arweave.createTransaction({ data }, key);
+    await arweave.transactions.sign(transaction, key);
+    const first = await arweave.transactions.getUploader(transaction);
+    for (let step = 0; step < 40; step += 1) await first.uploadChunk();
+    expect([first.uploadedChunks, first.totalChunks]).toEqual([39, 81]);
+    await confirmed(transaction.id);
+    const second = await arweave.transactions.getUploader(transaction.id, data);
+    while (!second.isComplete) await second.uploadChunk();
+    expect(second.uploadedChunks).toBe(81);
+    const read = await arweave.transactions.getData(transaction.id, { decode: true });
+    expect(Buffer.compare(Buffer.from(read as Uint8Array), data)).toBe(0);
+  }, 60_000);
+
+  test("gives data in each form that is asked for, of both formats", async () => {
+    const text = "a stone on a heap, Stein auf Stein: 石";
+    const second = await postData(Buffer.from(text));
+    const first = await arweave.createTransaction({ data: text }, key);
+    first.format = 1;
+    await arweave.transactions.sign(first, key);
+    expect((await arweave.api.post("tx", first)).status).toBe(200);
+    for (const { id } of [first, second]) {
+      await confirmed(id);
+      const { getData } = arweave.transactions;
+      const ask = getData.bind(arweave.transactions);
+      expect(await ask(id)).toBe(Buffer.from(text).toString("base64url"));
+      expect(await ask(id, { decode: true, string: true })).toBe(text);
+      expect(Buffer.from((await ask(id, { decode: true })) as Uint8Array).toString()).toBe(text);
+    }
+  });
+
   test("pays another wallet, at the price that it was told", async () => {
     const target = await arweave.wallets.jwkToAddress(await arweave.wallets.generate());
     expect(await arweave.wallets.getBalance(target)).toBe("0");
     const before = BigInt(await arweave.wallets.getBalance(address));
     const quantity = arweave.ar.arToWinston("1.5");
     const transaction = await arweave.createTransaction({ target, quantity }, key);
-    expect(transaction.reward).toBe(await arweave.transactions.getPrice(0, target));
+    const price = await arweave.transactions.getPrice(0, target);
+    expect(transaction.reward).toBe(price);
+    // A wallet that is new to the chain costs more than one that is there.
+    expect(BigInt(price)).toBeGreaterThan(BigInt(await arweave.transactions.getPrice(0, address)));
+    expect(await arweave.transactions.getPrice(0)).toBe(await arweave.transactions.getPrice(0, address));
+    expect(BigInt(await arweave.transactions.getPrice(10 * kib256, target))).toBeGreaterThan(BigInt(price));
     await arweave.transactions.sign(transaction, key);
     expect((await arweave.transactions.post(transaction)).status).toBe(200);
     await confirmed(transaction.id);
-    expect(await arweave.wallets.getBalance(target)).toBe(quantity);
-    expect(BigInt(await arweave.wallets.getBalance(address))).toBe(
-      before - BigInt(quantity) - BigInt(transaction.reward),
-    );
+    // A gateway gives what a node said again for half a second.
+    const spent = BigInt(quantity) + BigInt(transaction.reward);
+    for (const [wallet, expected] of [
+      [target, quantity],
+      [address, String(before - spent)],
+    ] as const)
+      await eventually(
+        () => arweave.wallets.getBalance(wallet),
+        (balance) => balance === expected,
+      );
     expect(await arweave.wallets.getLastTransactionID(address)).toBe(transaction.id);
   });
 
@@ -221,4 +335,4 @@ describeWith(clientLibraries, "arweave-js on the devnet", () => {
     transaction.data[5] = (transaction.data[5] ?? 0) ^ 1;
     await expect(uploader.uploadChunk()).rejects.toThrow("Fatal error uploading chunk 0: invalid_proof");
   });
-});
+}
