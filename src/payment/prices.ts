@@ -33,7 +33,7 @@ export type BytesPrice = Readonly<{
   adjustments: readonly Adjustment[];
 }>;
 
-/** What a payment buys. */
+/** What a payment buys; a decimal amount that is too large for a ledger is for the ledger to refuse. */
 export type PaymentPrice = Readonly<{
   /** What the account is credited with. */
   winc: Winc;
@@ -87,14 +87,14 @@ export type Prices = Readonly<{
   bytes: (size: bigint, signal: AbortSignal) => Promise<BytesPrice>;
   /**
    * What a payment by card buys; limits are not looked at.
-   * @param currency - lower case. @param amount - smallest unit, 0 or more.
-   * @throws Failure `payment_refused` for an unknown currency and promo codes; `fiat_oracle_unavailable`.
+   * @param currency - lower case. @param amount - as it stands in the path: the smallest unit, 0 to 2^53 − 1.
+   * @throws Failure `payment_refused` for an unknown currency and promo codes; `price_amount_invalid`;
+   *   `fiat_oracle_unavailable`.
    */
-  fiat: (currency: string, amount: bigint, buyer: Buyer, signal: AbortSignal) => Promise<PaymentPrice>;
+  fiat: (currency: string, amount: string, buyer: Buyer, signal: AbortSignal) => Promise<PaymentPrice>;
   /**
    * The same for a top-up, whose amount must lie within the limits.
-   * @param amount - as it stands in the path.
-   * @throws Failure also `top_up_amount_invalid`, with its reason.
+   * @throws Failure as `fiat`, with `top_up_amount_invalid` and its reason in the place of `price_amount_invalid`.
    */
   topUp: (currency: string, amount: string, buyer: Buyer, signal: AbortSignal) => Promise<PaymentPrice>;
   /**

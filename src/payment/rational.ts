@@ -73,6 +73,12 @@ export function nearest({ over, under }: Rational): bigint {
   return over < 0n ? -half : half;
 }
 
+/** The larger of two whole numbers; what `Math` has for it is of floating point. */
+export function larger(a: bigint, b: bigint): bigint {
+  if (a > b) return a;
+  return b;
+}
+
 /**
  * Writes a fraction as decimal text: rounded down to so many places, without zeros at the end.
  * @param value - 0 or more. @param places - 0 or more.

@@ -1,0 +1,42 @@
+/**
+ * Amounts as callers write them: whole numbers, also with an exponent.
+ * Source: contract.md §5.
+ * @module
+ */
+
+/** Digits of the largest amount of anything: a trillion tokens of 18 places have 30. */
+const digitsMax = 40n;
+
+/** Texts longer than this are not looked into. */
+const lengthMax = 200;
+
+const amountPattern = /^0*(\d+)(?:\.(\d+))?(?:[eE]\+?(\d{1,3}))?$/;
+
+/** 2^53 − 1: what a JSON number holds exactly, and the most that a card is asked for or an item may have. */
+export const safeMax = 9_007_199_254_740_991n;
+
+/**
+ * Reads a whole number, 0 or more: `1000`, `1e+21`, `1.5e3`.
+ * @returns `undefined` for other text, fractions, signs, and numbers of more than 40 digits.
+ */
+export function readAmount(text: string): bigint | undefined {
+  if (text.length > lengthMax) return undefined;
+  const [, whole, part = "", power = "0"] = amountPattern.exec(text) ?? [];
+  if (whole === undefined) return undefined;
+  const places = part.replace(/0+$/, "");
+  const shift = BigInt(power) - BigInt(places.length);
+  if (shift < 0n) return undefined;
+  const digits = BigInt(whole + places);
+  if (digits !== 0n && BigInt(digits.toString().length) + shift > digitsMax) return undefined;
+  return digits * 10n ** (digits === 0n ? 0n : shift);
+}
+
+const countPattern = /^0*(\d{1,16})$/;
+
+/** Reads a number of bytes: digits only, 0 to 2^53 − 1. */
+export function readByteCount(text: string): bigint | undefined {
+  const digits = text.length > lengthMax ? undefined : countPattern.exec(text)?.[1];
+  if (digits === undefined) return undefined;
+  const count = BigInt(digits);
+  return count <= safeMax ? count : undefined;
+}
