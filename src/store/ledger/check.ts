@@ -1,0 +1,46 @@
+/**
+ * The checker: what must be true of a ledger, asked of its rows by SQL alone, so that it shares no code, and no
+ * mistake, with the rules that wrote them.
+ *
+ * Each owner of tables states its truths in a list of its own; one line here adds it.
+ * Source: reference/payment.md §4 (I1 to I5).
+ * @module
+ */
+import type { LedgerCheck } from "./checks/check-row.ts";
+import { creditChecks } from "./checks/credits.ts";
+import { entryChecks } from "./checks/entries.ts";
+import type { LedgerDatabase } from "./database.ts";
+
+/** All that is checked, in the order in which it is told. */
+export const ledgerChecks: readonly LedgerCheck[] = [...entryChecks, ...creditChecks];
+
+/** Something that is not as it must be. */
+export type Finding = Readonly<{
+  /** What should have been true. */
+  rule: string;
+  /** The row that it is not true of. */
+  subject: string;
+  found: string;
+}>;
+
+/** So many findings of one rule are told; a ledger with more has one cause, not thousands. */
+const findingsMax = 100;
+
+/**
+ * Checks all of a ledger in one snapshot.
+ *
+ * @returns What is wrong; empty when nothing is. At most `findingsMax` a rule.
+ */
+export function checkLedger(database: LedgerDatabase): Promise<Finding[]> {
+  return database.read(async (tx) => {
+    const findings: Finding[] = [];
+    for (const { rule, violations } of ledgerChecks) {
+      const rows = await tx.all<{ subject: string; found: string | null }>(
+        `SELECT subject, CAST(found AS TEXT) AS found FROM (${violations}) AS violations LIMIT ?`,
+        BigInt(findingsMax),
+      );
+      findings.push(...rows.map(({ subject, found }) => ({ rule, subject, found: found ?? "nothing" })));
+    }
+    return findings;
+  });
+}
