@@ -15,6 +15,7 @@ import type { Log } from "../lib/log.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import type { IndexWriterCalls } from "../store/index-thread.ts";
 import type { IndexReader } from "../store/index-types.ts";
+import type { BlockRef } from "../store/index-writer.ts";
 import type { BlockRows, BundleRow, MissingRow, TransactionRow, WeaveLayout } from "../store/rows.ts";
 import type { CheckedTransaction } from "../store/thread-jobs.ts";
 import { type FetchParts, fetchBlock } from "./fetch-block.ts";
@@ -130,10 +131,10 @@ async function addToBlock(
     return;
   }
   // A fork that came meanwhile has missing transactions of its own.
-  if (layout !== undefined && !(await options.index.setWeaveLayout(block, layout.spans, layout.checks)))
-    return;
+  const ref = { height, hash: block.hash };
+  if (layout !== undefined && !(await options.index.setWeaveLayout(ref, layout.spans, layout.checks))) return;
   const added: Found[] = [];
-  for (const one of found) if (await add(one, layout?.spans ?? [], options)) added.push(one);
+  for (const one of found) if (await add(one, ref, layout?.spans ?? [], options)) added.push(one);
   if (added.length === 0) return;
   options.onFound(
     added.map(({ missing }) => missing.id),
@@ -178,6 +179,7 @@ function ask({ id }: MissingRow, { fetch }: MissingOptions, signal: AbortSignal)
 
 async function add(
   { missing: { place, id }, valid: { row, isBundle, data } }: Found,
+  block: BlockRef,
   spans: WeaveLayout,
   { index, content, log }: MissingOptions,
 ): Promise<boolean> {
@@ -194,7 +196,7 @@ async function add(
     bypassFilter: false,
   };
   const isAdded = await index.addMissingTransaction(
-    place,
+    block,
     { txIndex, ...row, ...(span !== undefined && { weaveStart: span.start, weaveEnd: span.end }) },
     isBundle ? [bundle] : [],
   );

@@ -211,8 +211,8 @@ async function add(row: StagedRow, found: Found, parts: Parts): Promise<string |
   const place = { height: block.height, txIndex: transaction.txIndex, offset: -1 };
   const bundles = bundlesOf(row, transaction, { ...rows, place });
   if (data !== undefined) await content.keep({ id: row.id, dataRoot: "", size: data.length }, data);
-  const wasMissing =
-    standing !== undefined && (await index.addMissingTransaction(place, transaction, bundles));
+  const ref = { height: block.height, hash: block.hash };
+  const wasMissing = standing !== undefined && (await index.addMissingTransaction(ref, transaction, bundles));
   if (!wasMissing) await index.addStrayBlock({ block, transactions: [transaction], missing: [], bundles });
   onFound(row.id, bundles.length > 0);
   return undefined;

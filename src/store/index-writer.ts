@@ -52,6 +52,9 @@ export type ItemsAdded = Readonly<{
   gone: boolean;
 }>;
 
+/** A block by its hash too: after a reorganisation another one stands at its height. */
+export type BlockRef = Readonly<{ height: number; hash: BlockHash }>;
+
 /** A batch of verified items of one bundle, and how far the bundle is done after it. */
 export type ItemBatch = Readonly<{
   bundle: BundleRef;
@@ -87,8 +90,8 @@ export type IndexWriter = Readonly<{
   addStrayBlock: (rows: BlockRows) => void;
   /** Removes every block and row at or above a height; the ids' other places take over. In steps for deep ones. */
   rollback: (fromHeight: number) => Readonly<{ blocks: number; rows: number }>;
-  /** Fills a transaction that was missing; false when that place is not missing (any more). */
-  addMissingTransaction: (place: Place, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
+  /** Fills a transaction that was missing; false when it is not missing in that block (any more). */
+  addMissingTransaction: (block: BlockRef, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
   /**
    * Sets where the transactions of a block lie in the weave, once all of them are known; false when another
    * block stands
@@ -96,11 +99,7 @@ export type IndexWriter = Readonly<{
    *
    * @param checks - What is checked of the block by now; absent: as before.
    */
-  setWeaveLayout: (
-    block: Readonly<{ height: number; hash: BlockHash }>,
-    layout: WeaveLayout,
-    checks?: BlockChecks,
-  ) => boolean;
+  setWeaveLayout: (block: BlockRef, layout: WeaveLayout, checks?: BlockChecks) => boolean;
   /** Notes one more failed attempt at a missing transaction. */
   postponeMissing: (place: Place, nextTryAtMs: number) => void;
   /** Adds items of a bundle and notes the bundle's progress. */
@@ -221,6 +220,10 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
     bundles.remove(packHeight(height), packHeight(pendingHeight) - 1n);
     return chain.removeFrom(height);
   };
+  const stands = ({ height, hash }: BlockRef): boolean => {
+    const known = chain.known(height);
+    return known !== undefined && encodeBase64url(known.hash) === hash;
+  };
   const addRows = ({ block, transactions, missing, bundles: queued }: BlockRows, followed: boolean): void => {
     chain.addBlock(block, followed);
     chain.addTransactions(block.height, transactions, unixSeconds(clock));
@@ -236,10 +239,8 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
         const before = tip.get();
         const { height, hash } = block.block;
         assert(before === undefined || before.height + 1 === height, "blocks are added one after the other");
-        const standing = chain.known(height);
         // A block that was put there by hand may have been forked away since.
-        if (standing !== undefined && standing.hash.toBase64({ alphabet: "base64url" }) !== hash)
-          removeFrom(height);
+        if (chain.known(height) !== undefined && !stands({ height, hash })) removeFrom(height);
         addRows(block, true);
         rows.seal();
       }),
@@ -254,19 +255,20 @@ function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): 
         removed.rows += rows;
       }
     },
-    addMissingTransaction: (place, row, queued) =>
+    addMissingTransaction: (block, row, queued) =>
       step(() => {
-        if (!chain.foundMissing(place, row.id)) return false;
-        chain.addTransactions(place.height, [row], unixSeconds(clock));
+        const { height } = block;
+        if (!stands(block) || !chain.foundMissing({ height, txIndex: row.txIndex, offset: -1 }, row.id))
+          return false;
+        chain.addTransactions(height, [row], unixSeconds(clock));
         bundles.queue(queued);
         return true;
       }),
-    setWeaveLayout: ({ height, hash }, layout, checks) =>
+    setWeaveLayout: (block, layout, checks) =>
       step(() => {
-        const known = chain.known(height);
-        if (known === undefined || encodeBase64url(known.hash) !== hash) return false;
-        chain.setWeaveLayout(height, layout);
-        if (checks !== undefined) chain.setChecks(height, checks);
+        if (!stands(block)) return false;
+        chain.setWeaveLayout(block.height, layout);
+        if (checks !== undefined) chain.setChecks(block.height, checks);
         return true;
       }),
     postponeMissing: (place, nextTryAtMs) => step(() => chain.postponeMissing(place, nextTryAtMs)),

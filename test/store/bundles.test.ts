@@ -203,11 +203,11 @@ describe("bundle states", () => {
     using file = indexFile();
     const id = idOf(random);
     const chain = growingChain(file.writer, random, owner);
-    chain.add({ missing: [{ txIndex: 0, id }] });
+    const { block } = chain.add({ missing: [{ txIndex: 0, id }] });
     file.writer.queueBundles([bundleOf(root, id, 5)]);
     expect(file.writer.takeBundle()).toBeUndefined();
     const late = chain.next({ transactions: [{ id }] }).transactions;
-    for (const row of late) file.writer.addMissingTransaction(root, row, []);
+    for (const row of late) file.writer.addMissingTransaction(block, row, []);
     expect(file.writer.takeBundle()?.id).toBe(id);
   });
 });

@@ -146,12 +146,17 @@ describe("missing transactions", () => {
 
     const late = chain.next({ transactions: [{}, { id, ...bundle, dataSize: 20 }] }).transactions[1];
     if (late === undefined) throw new Error("the block has two transactions");
-    expect(file.writer.addMissingTransaction(place, { ...late, id: idOf(random) }, [])).toBe(false);
-    expect(file.writer.addMissingTransaction(place, late, queueAll(10, [late]))).toBe(true);
-    expect(file.writer.addMissingTransaction(place, late, [])).toBe(false);
-    const start = 2n ** 60n;
     const hash = file.reader.block(10)?.hash;
     if (hash === undefined) throw new Error("the block is there");
+    const block = { height: 10, hash };
+    expect(file.writer.addMissingTransaction(block, { ...late, id: idOf(random) }, [])).toBe(false);
+    // Where its data lies in the weave was worked out for one block, and says nothing of the one that took its place.
+    const sibling = { ...block, hash: hash.toLowerCase() as typeof hash };
+    expect(file.writer.addMissingTransaction(sibling, late, [])).toBe(false);
+    expect(file.writer.addMissingTransaction({ ...block, height: 11 }, late, [])).toBe(false);
+    expect(file.writer.addMissingTransaction(block, late, queueAll(10, [late]))).toBe(true);
+    expect(file.writer.addMissingTransaction(block, late, [])).toBe(false);
+    const start = 2n ** 60n;
     const setLayout = (at: typeof hash) =>
       file.writer.setWeaveLayout(
         { height: 10, hash: at },
