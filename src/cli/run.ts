@@ -78,6 +78,7 @@ function commands(environment: ReadEnvironment): CommandDef {
       serve: serveCommand(environment),
       verify: verifyCommand(),
       doctor: doctorCommand(environment),
+      ledger: ledgerCommand(environment),
       config: configCommand(environment),
       version: defineCommand({
         meta: { name: "version", description: "Print the version" },
@@ -158,6 +159,18 @@ function doctorCommand(environment: ReadEnvironment) {
       const config = configOf(environment(), "serve", {});
       const { runDoctor } = await import("./doctor.ts");
       return runDoctor(config, { json: args.json === true, offline: args.offline === true });
+    },
+  });
+}
+
+function ledgerCommand(environment: ReadEnvironment) {
+  return defineCommand({
+    meta: { name: "ledger", description: "Check that every credit is where it must be" },
+    args: { action: { type: "positional", description: "check", required: true }, json: jsonArgument },
+    run: async ({ args }) => {
+      const config = configOf(environment(), "serve", {});
+      const { runLedger } = await import("./ledger.ts");
+      return runLedger(config, { action: args.action, json: args.json === true });
     },
   });
 }
