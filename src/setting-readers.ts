@@ -121,18 +121,16 @@ export function registryName(value: string): string {
   return name;
 }
 
-const idPattern = /^[0-9a-zA-Z_-]{43}$/;
-
-/** A transaction, item or process id. */
+/** A transaction, item or process id, in the one spelling that its bytes have. */
 export function id(value: string): string {
-  if (!idPattern.test(value) || decodeBase64url(value) === undefined)
-    throw new Error("must be an id of 43 base64url characters");
+  if (decodeBase64url(value)?.length !== 32) throw new Error("must be an id of 43 base64url characters");
   return value;
 }
 
-/** A wallet's address. */
+/** A wallet's address, in the one spelling that its bytes have. */
 export function address(value: string): string {
-  if (!idPattern.test(value)) throw new Error("must be an address of 43 base64url characters");
+  if (decodeBase64url(value)?.length !== 32)
+    throw new Error("must be an address of 43 base64url characters");
   return value;
 }
 

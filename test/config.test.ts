@@ -22,7 +22,7 @@ describe("readConfig", () => {
 
   test.each([
     ["PORT", "4001", "GATEWAY_PORT", 4001],
-    ["SVC_WALLET", "a".repeat(43), "AR_IO_WALLET", "a".repeat(43)],
+    ["SVC_WALLET", "A".repeat(43), "AR_IO_WALLET", "A".repeat(43)],
     ["START_HEIGHT", "latest", "START_HEIGHT", "latest"],
     ["START_HEIGHT", "0", "START_HEIGHT", 0],
     ["TRUSTED_NODE_URL", "http://a:1/, https://b", "TRUSTED_NODE_URL", ["http://a:1", "https://b"]],
@@ -78,6 +78,11 @@ describe("readConfig", () => {
       "APEX_TX_ID",
       `${"A".repeat(42)}B`,
       `APEX_TX_ID must be an id of 43 base64url characters, got "${"A".repeat(42)}B"`,
+    ],
+    [
+      "AR_IO_WALLET",
+      "a".repeat(43),
+      `AR_IO_WALLET must be an address of 43 base64url characters, got "${"a".repeat(43)}"`,
     ],
     ["FOLLOW_INTERVAL_MS", "0", 'FOLLOW_INTERVAL_MS must be at least 1 millisecond, got "0"'],
   ])("%s=%s is refused", (name, text, complaint) => {
