@@ -13,8 +13,3 @@ export const systemClock: Clock = () => Date.now();
 export function unixSeconds(clock: Clock): number {
   return Math.floor(clock() / 1_000);
 }
-
-/** A moment that was kept as a 64-bit integer of Unix milliseconds, as a {@link Clock} gives it. */
-export function clockTime(unixMs: bigint): number {
-  return Number(unixMs);
-}

@@ -10,11 +10,11 @@
  */
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
-import { clockTime } from "../lib/clock.ts";
 import { escrow, user } from "../store/ledger/accounts.ts";
 import type { Tx } from "../store/ledger/database.ts";
 import type { MakeId } from "../store/ledger/transfer-ids.ts";
 import { type Leg, type TransferKind, transfer } from "../store/ledger/transfers.ts";
+import { readTime } from "../store/ledger/values.ts";
 import type { UserAddress } from "./addresses.ts";
 
 const states = ["active", "used", "revoked", "expired"] as const;
@@ -261,7 +261,7 @@ export async function drawApproval(tx: Tx, { approvalId, winc }: Drawable): Prom
   return { account: escrow(approvalId), amount: -winc };
 }
 
-/** Spends for good what a reservation drew; an approval of which nothing is left ends as used. */
+/** Spends for good what a reservation drew; an approval of which nothing is left has ended. */
 export async function spendDrawn(tx: Tx, { approvalId, winc }: Drawable, now: number): Promise<void> {
   await tx.run(
     "UPDATE approvals SET pending = pending - ?, posted = posted + ? WHERE id = ?",
@@ -270,7 +270,9 @@ export async function spendDrawn(tx: Tx, { approvalId, winc }: Drawable, now: nu
     approvalId,
   );
   await tx.run(
-    "UPDATE approvals SET state = 'used', ended_at = ? WHERE id = ? AND state = 'active' AND posted = winc",
+    "UPDATE approvals SET state = CASE WHEN expires_at <= ? THEN 'expired' ELSE 'used' END, ended_at = ? " +
+      "WHERE id = ? AND state = 'active' AND posted = winc",
+    BigInt(now),
     BigInt(now),
     approvalId,
   );
@@ -376,7 +378,7 @@ function readApproval(row: ApprovalRow): Approval {
     approvedWinc: row.winc,
     usedWinc: row.pending + row.posted,
     state,
-    createdAt: clockTime(row.created_at),
-    expiresAt: row.expires_at === null ? undefined : clockTime(row.expires_at),
+    createdAt: readTime(row.created_at),
+    expiresAt: row.expires_at === null ? undefined : readTime(row.expires_at),
   };
 }

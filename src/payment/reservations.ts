@@ -11,10 +11,10 @@
  */
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
-import { clockTime } from "../lib/clock.ts";
 import { held, revenue, user } from "../store/ledger/accounts.ts";
 import type { Tx } from "../store/ledger/database.ts";
 import { balanceOf, type Leg, type TransferKind, transfer } from "../store/ledger/transfers.ts";
+import { readTime } from "../store/ledger/values.ts";
 import type { UserAddress } from "./addresses.ts";
 import {
   drawApproval,
@@ -307,8 +307,8 @@ async function readReservation(tx: Tx, row: ReservationRow): Promise<Reservation
     winc: row.winc,
     state: readState(row.state),
     parts: await partsOf(tx, row.id),
-    createdAt: clockTime(row.created_at),
-    expiresAt: clockTime(row.expires_at),
+    createdAt: readTime(row.created_at),
+    expiresAt: readTime(row.expires_at),
   };
 }
 

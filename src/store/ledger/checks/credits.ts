@@ -74,4 +74,51 @@ export const creditChecks: readonly LedgerCheck[] = [
       "SELECT item_id AS subject, COUNT(*) AS found FROM reservations WHERE state IN ('pending', 'posted') " +
       "GROUP BY item_id HAVING COUNT(*) > 1",
   },
+  {
+    rule: "an approval is given once, with all that was approved",
+    violations:
+      "SELECT p.id AS subject, COUNT(t.id) AS found FROM approvals p " +
+      "LEFT JOIN entries e ON e.account = 'escrow:' || p.id AND e.amount = p.winc " +
+      "LEFT JOIN transfers t ON t.id = e.transfer_id AND t.kind = 'approval' " +
+      "GROUP BY p.id HAVING COUNT(t.id) <> 1",
+  },
+  {
+    rule: "an approval gives back once, in the way in which it ended",
+    violations:
+      "SELECT p.id AS subject, p.state || ' after ' || COUNT(*) AS found FROM approvals p " +
+      "JOIN entries e ON e.account = 'escrow:' || p.id JOIN transfers t ON t.id = e.transfer_id " +
+      "WHERE t.kind IN ('approval_revoked', 'approval_expired') GROUP BY p.id, p.state " +
+      "HAVING COUNT(*) > 1 OR MIN(t.kind) <> 'approval_' || p.state",
+  },
+  {
+    rule: "who draws on an approval is the approved one, before it expires",
+    violations:
+      "SELECT r.id AS subject, p.id AS found FROM reservation_parts rp " +
+      "JOIN reservations r ON r.id = rp.reservation_id JOIN approvals p ON p.id = rp.approval_id " +
+      "WHERE r.payer <> p.approved_address OR rp.payer <> p.paying_address OR r.created_at >= p.expires_at",
+  },
+  {
+    rule: "a signer's own part comes from the signer",
+    violations:
+      "SELECT r.id AS subject, rp.payer AS found FROM reservation_parts rp " +
+      "JOIN reservations r ON r.id = rp.reservation_id WHERE rp.approval_id IS NULL AND rp.payer <> r.payer",
+  },
+  {
+    rule: "a reservation that costs something is filled once, and emptied once in the way in which it ended",
+    violations:
+      "SELECT r.id AS subject, r.state || ' after ' || COUNT(t.id) || ' of ' || COALESCE(MAX(t.kind), 'none') AS found " +
+      "FROM reservations r LEFT JOIN entries e ON e.account = 'held:' || r.id " +
+      "LEFT JOIN transfers t ON t.id = e.transfer_id GROUP BY r.id, r.state, r.winc " +
+      "HAVING COUNT(t.id) <> CASE WHEN r.winc = 0 THEN 0 WHEN r.state = 'pending' THEN 1 ELSE 2 END " +
+      "OR MIN(t.kind) <> 'reservation' OR (COUNT(t.id) = 2 AND MAX(t.kind) <> 'reservation_' || r.state)",
+  },
+  {
+    rule: "a part of a reservation was taken from where it says",
+    violations:
+      "SELECT rp.reservation_id AS subject, COALESCE(rp.approval_id, rp.payer) AS found FROM reservation_parts rp " +
+      "WHERE NOT EXISTS (SELECT 1 FROM entries h JOIN transfers t ON t.id = h.transfer_id " +
+      "JOIN entries e ON e.transfer_id = t.id WHERE h.account = 'held:' || rp.reservation_id " +
+      "AND t.kind = 'reservation' AND e.amount = -rp.winc " +
+      "AND e.account = CASE WHEN rp.approval_id IS NULL THEN 'user:' || rp.payer ELSE 'escrow:' || rp.approval_id END)",
+  },
 ];

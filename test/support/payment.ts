@@ -1,0 +1,98 @@
+/**
+ * A payment service for tests: an empty ledger, a clock that tests move, chance from a seed, and credits.
+ * @module
+ */
+import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
+import { type Credits, createCredits } from "../../src/payment/credits.ts";
+import { provider, user } from "../../src/store/ledger/accounts.ts";
+import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
+import { createTransferIds, type MakeId } from "../../src/store/ledger/transfer-ids.ts";
+import { balanceOf, type Leg, type TransferKind, transfer } from "../../src/store/ledger/transfers.ts";
+import { createRandom, type Random } from "../store/random.ts";
+import { type LedgerKind, ledgerKinds, type TestLedger } from "./ledger-databases.ts";
+
+/** A clock that stands still until it is moved. */
+export type TestClock = Readonly<{
+  /** Unix milliseconds. */
+  now: () => number;
+  set: (unixMs: number) => void;
+  advance: (ms: number) => void;
+}>;
+
+/** Where a test's clock begins: a moment of 2027. */
+export const testStart = 1_800_000_000_000;
+
+/** Creates a clock. */
+export function createTestClock(start: number = testStart): TestClock {
+  let now = start;
+  return {
+    now: () => now,
+    set: (unixMs) => {
+      now = unixMs;
+    },
+    advance: (ms) => {
+      now += ms;
+    },
+  };
+}
+
+/** Everything that a test of credits needs. */
+export type TestPayment = Readonly<{
+  ledger: TestLedger;
+  database: LedgerDatabase;
+  clock: TestClock;
+  random: Random;
+  makeId: MakeId;
+  credits: Credits;
+  /** Pays winc in for an address, as a card would. */
+  credit: (address: UserAddress, winc: bigint) => Promise<void>;
+  /** Takes winc back from an address that was paid for, debt or not. */
+  chargeBack: (address: UserAddress, winc: bigint) => Promise<void>;
+  /** What an account holds. */
+  held: (account: Leg["account"]) => Promise<bigint>;
+  close: () => Promise<void>;
+}>;
+
+/** Opens credits on an empty ledger. @param kind - Of database; unset is the first that is to be tested. */
+export async function openTestPayment(
+  options: Readonly<{ kind?: LedgerKind; seed?: number }> = {},
+): Promise<TestPayment> {
+  const { kind = ledgerKinds()[0], seed = 1 } = options;
+  if (kind === undefined) throw new Error("no kind of ledger is to be tested");
+  const ledger = await kind.open();
+  const { database } = ledger;
+  const clock = createTestClock();
+  const random = createRandom(seed);
+  const makeId = createTransferIds(clock.now, () => random.below(2 ** 32) / 2 ** 32);
+  const move = (transferKind: TransferKind, address: UserAddress, amount: bigint) =>
+    database.write((tx) =>
+      transfer(tx, {
+        id: makeId(),
+        kind: transferKind,
+        at: clock.now(),
+        legs: [
+          { account: provider("stripe"), amount: -amount },
+          { account: user(address), amount },
+        ],
+      }),
+    );
+  return {
+    ledger,
+    database,
+    clock,
+    random,
+    makeId,
+    credits: createCredits({ database, clock: clock.now, makeId }),
+    credit: (address, winc) => move("payment", address, winc),
+    chargeBack: (address, winc) => move("chargeback", address, -winc),
+    held: (account) => database.read((tx) => balanceOf(tx, account)),
+    close: () => ledger.remove(),
+  };
+}
+
+/** An address that stands for nobody: 43 characters that begin with a word of letters and digits. */
+export function testAddress(word: string): UserAddress {
+  const read = readAddress(`${word}${"-".repeat(42 - word.length)}A`, "native");
+  if (read === undefined) throw new Error(`${word} makes no address`);
+  return read.address;
+}
