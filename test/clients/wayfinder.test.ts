@@ -1,96 +1,272 @@
 /**
- * @ar.io/wayfinder-core against the gateway: routing, verification by hash, data root and signature, retrieval by chunks.
+ * @ar.io/wayfinder-core against the gateway: routing, verification by hash, data root and signature, retrieval by
+ * chunks; and that a gateway that gives other bytes is found out by what ours says.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { writeBundle } from "../../src/arweave/bundle.ts";
+import { createDataItem } from "../../src/arweave/data-item-sign.ts";
+import { idOfSignature } from "../../src/arweave/id.ts";
+import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { testKey } from "../support/signers.ts";
 
 type Library = typeof import("@ar.io/wayfinder-core");
-type Verification = Parameters<Library["createWayfinderClient"]>[0] extends infer Options ? Options : never;
+type Options = NonNullable<Parameters<Library["createWayfinderClient"]>[0]>;
+type Router = NonNullable<NonNullable<Options["routingSettings"]>["strategy"]>;
+
+/** Of every id, a name with a dot below "localhost": the library treats that host itself as one without subdomains. */
+const rootHost = "cairn.localhost";
 
 describeWith(clientLibraries, "wayfinder-core", () => {
   let program: RunningProgram;
   let library: Library;
-  let manifestText: string;
+  let folder: string;
+  let liar: ReturnType<typeof Bun.serve>;
+  let manifest: string;
   /** An item that is no manifest: what is asked for is what comes. */
   let picture: string;
+  let pictureBytes: Uint8Array;
 
   beforeAll(async () => {
-    program = await startDev();
+    folder = mkdtempSync(join(tmpdir(), "cairn-wayfinder-"));
+    const names = join(folder, "names.json");
+    writeFileSync(names, "{}");
+    program = await startDev({ environment: { ARNS_ROOT_HOST: rootHost, NAMES_FILE: names } });
     library = await import("@ar.io/wayfinder-core");
-    manifestText = await (await fetch(`${program.line.gateway}/raw/${program.line.sample.manifest}`)).text();
-    picture = JSON.parse(manifestText).paths["cairn.png"].id;
+    ({ manifest } = program.line.sample);
+    writeFileSync(names, JSON.stringify({ hill: manifest }));
+    picture = (await (await read(`/raw/${manifest}`)).json()).paths["cairn.png"].id;
+    pictureBytes = await (await read(`/raw/${picture}`)).bytes();
+    liar = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: lie });
   }, 120_000);
 
-  afterAll(() => program?.remove());
+  afterAll(async () => {
+    await liar?.stop(true);
+    await program?.remove();
+    if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
+  });
 
+  const read = (path: string) => fetch(new URL(path, program.line.gateway));
   const gateway = () => new URL(program.line.gateway);
+  /** The same gateway under a host whose subdomains the library uses. */
+  const namedGateway = () => new URL(`http://${rootHost}:${gateway().port}`);
+  const statically = (url: URL | string): Router =>
+    new library.StaticRoutingStrategy({ gateway: String(url), logger: quiet });
+  const trusting = () => ({ trustedGateways: [gateway()], logger: quiet });
+
+  /** Gives what the gateway gives, with one bit of the body another one. */
+  async function lie(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    const { method, headers } = request;
+    const answer = await fetch(new URL(pathname, gateway()), {
+      method,
+      headers: { "x-ar-io-component": headers.get("x-ar-io-component") ?? "" },
+    });
+    const bytes = await answer.bytes();
+    if (bytes.length > 0) bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
+    const kept = new Headers(answer.headers);
+    for (const name of ["content-length", "content-digest", "content-encoding"]) kept.delete(name);
+    kept.set("x-ar-io-verified", "false");
+    return new Response(method === "HEAD" ? null : bytes, { status: answer.status, headers: kept });
+  }
 
   /** The library would ask a public index what an id is. */
   const asTransaction = { classify: async () => "transaction" as const };
+  /** It tells the console everything. */
+  const quiet = Object.fromEntries(
+    ["debug", "info", "warn", "error"].map((level) => [level, () => undefined]),
+  ) as NonNullable<Options["logger"]>;
 
-  async function fetchVerified(id: string, strategyName: string) {
-    const strategies: Record<string, () => unknown> = {
-      hash: () => new library.HashVerificationStrategy({ trustedGateways: [gateway()] }),
-      "data root": () =>
-        new library.DataRootVerificationStrategy({ trustedGateways: [gateway()], classifier: asTransaction }),
-      "item signature": () =>
-        new library.Ans104SignatureVerificationStrategy({ trustedGateways: [gateway()] }),
-      "transaction signature": () =>
-        new library.TransactionSignatureVerificationStrategy({ trustedGateways: [gateway()] }),
-      remote: () => new library.RemoteVerificationStrategy(),
-    };
+  const strategies: Readonly<Record<string, () => unknown>> = {
+    hash: () => new library.HashVerificationStrategy(trusting()),
+    "data root": () => new library.DataRootVerificationStrategy({ ...trusting(), classifier: asTransaction }),
+    "transaction signature": () => new library.TransactionSignatureVerificationStrategy(trusting()),
+    remote: () => new library.RemoteVerificationStrategy(),
+  };
+
+  /** Asks for an address; answers what came, and whether the library believes it. */
+  async function fetchVerified(address: string, strategyName: string, router = statically(gateway())) {
     const events = new Set<string>();
     const options = {
-      routingSettings: { strategy: new library.StaticRoutingStrategy({ gateway: gateway().href }) },
+      routingSettings: { strategy: router },
       verificationSettings: {
         enabled: true,
         strict: true,
         strategy: strategies[strategyName]?.(),
         events: {
           onVerificationSucceeded: () => events.add("verified"),
-          onVerificationFailed: (event: unknown) => events.add(`failed ${String(event)}`),
+          onVerificationFailed: () => events.add("failed"),
         },
       },
     };
-    const answer = await library
-      .createWayfinderClient(options as Verification)
-      .request(`ar://${id}` as `ar://${string}`);
-    return { bytes: new Uint8Array(await answer.arrayBuffer()), events: [...events] };
+    const client = library.createWayfinderClient({ ...options, logger: quiet } as Options);
+    const answer = await client.request(`ar://${address}` as `ar://${string}`);
+    try {
+      return { bytes: await answer.bytes(), events: [...events] };
+    } catch (error) {
+      return { bytes: undefined, events: [...events], error };
+    }
   }
 
-  test("verifies an item by its hash", async () => {
-    const { bytes, events } = await fetchVerified(picture, "hash");
-    const expected = await (await fetch(`${program.line.gateway}/raw/${picture}`)).bytes();
+  const bundle = () => program.line.sample.bundle;
+
+  test.each([
+    ["an item by its hash", "hash", () => picture],
+    ["a path of a manifest by its hash", "hash", () => `${manifest}/cairn.png`],
+    ["a transaction by its hash", "hash", bundle],
+    ["an item by what the gateway says of it", "remote", () => picture],
+    ["a transaction by its data root", "data root", bundle],
+    ["a transaction by its signature", "transaction signature", bundle],
+  ] as const)("verifies %s, and refuses it with another bit", async (_, strategyName, addressOf) => {
+    const address = addressOf();
+    const { bytes, events } = await fetchVerified(address, strategyName);
     expect(events).toEqual(["verified"]);
-    expect(bytes).toEqual(expected);
+    const id = address === bundle() ? address : picture;
+    const expected = await (await read(`/raw/${id}`)).bytes();
+    expect(Buffer.compare(bytes ?? new Uint8Array(0), expected)).toBe(0);
+    const refused = await fetchVerified(address, strategyName, statically(liar.url));
+    expect([refused.bytes, refused.events]).toEqual([undefined, ["failed"]]);
   });
 
-  test("verifies an item by what the gateway says of it", async () => {
-    const { events } = await fetchVerified(picture, "remote");
-    expect(events).toEqual(["verified"]);
+  test("is given in the bundle what an item's signature is checked by, over the item's data", async () => {
+    // Version 1.9.2 refuses every item at this point: it looks for `binary` on what has none. So its own steps are taken
+    // here one by one: the parts that it reads by range, the deep hash over them and the data, the scheme's check.
+    const { DataItem, deepHash, indexToType, stringToBuffer } = await import("@dha-team/arbundles");
+    const strategy = new library.Ans104SignatureVerificationStrategy(trusting());
+    const parts = await strategy.getSignatureData({ txId: picture });
+    expect(DataItem.isDataItem(parts)).toBe(false);
+    expect(createHash("sha256").update(parts.signature).digest("base64url")).toBe(picture);
+    const scheme = indexToType[parts.signatureType];
+    const isSignatureOf = async (data: Uint8Array) => {
+      const signed = await deepHash([
+        stringToBuffer("dataitem"),
+        stringToBuffer("1"),
+        stringToBuffer(`${parts.signatureType}`),
+        ...[parts.owner, parts.target, parts.anchor, parts.tags, data].map((part) => new Uint8Array(part)),
+      ]);
+      return await scheme.verify(Buffer.from(parts.owner), signed, new Uint8Array(parts.signature));
+    };
+    expect(await isSignatureOf(pictureBytes)).toBe(true);
+    const other = Uint8Array.from(pictureBytes);
+    other[0] = (other[0] ?? 0) ^ 1;
+    expect(await isSignatureOf(other)).toBe(false);
   });
 
-  test("finds in the bundle what an item's signature is checked by", async () => {
-    // Version 1.9.2 then refuses every item: it looks for `binary` on what has none. So the parts are looked at here.
-    const strategy = new library.Ans104SignatureVerificationStrategy({ trustedGateways: [gateway()] });
-    const { signature, signatureType } = await strategy.getSignatureData({ txId: picture });
-    const id = createHash("sha256").update(signature).digest("base64url");
-    expect({ id, signatureType }).toEqual({ id: picture, signatureType: 1 });
+  test("retrieves items chunk by chunk, within one chunk and across several", async () => {
+    const counts: number[] = [];
+    const large = await postLargeItem();
+    for (const id of [manifest, large]) {
+      let chunks = 0;
+      const counted = ((input: string, init?: RequestInit) => {
+        if (/\/chunk\/\d+\/data$/.test(input)) chunks += 1;
+        return fetch(input, init);
+      }) as typeof fetch;
+      const strategy = new library.ChunkDataRetrievalStrategy({ fetch: counted, logger: quiet });
+      const requestUrl = new URL(`/raw/${id}`, gateway());
+      const answer = await strategy.getData({ gateway: gateway(), requestUrl });
+      const expected = await (await read(`/raw/${id}`)).bytes();
+      expect(Buffer.compare(await answer.bytes(), expected)).toBe(0);
+      counts.push(chunks);
+    }
+    expect(counts).toEqual([1, 3]);
   });
 
-  test("verifies a transaction by its data root and by its signature", async () => {
-    const { sample } = program.line;
-    expect((await fetchVerified(sample.bundle, "data root")).events).toEqual(["verified"]);
-    expect((await fetchVerified(sample.bundle, "transaction signature")).events).toEqual(["verified"]);
+  /** Posts a bundle of a small item and one that reaches over three chunks; answers the id of the second. */
+  async function postLargeItem(): Promise<string> {
+    const { default: Arweave } = await import("arweave");
+    const arweave = Arweave.init({ host: gateway().hostname, port: gateway().port, protocol: "http" });
+    const signer = createEd25519Signer(testKey(2));
+    const items = [100, 600_000].map((size) =>
+      createDataItem({ data: new Uint8Array(size).map((_, at) => at % 251), tags: [] }, signer),
+    );
+    const wallet = program.line.wallets.find(({ name }) => name === "rsa")?.jwk as never;
+    const transaction = await arweave.createTransaction({ data: writeBundle(items) }, wallet);
+    transaction.addTag("Bundle-Format", "binary");
+    transaction.addTag("Bundle-Version", "2.0.0");
+    await arweave.transactions.sign(transaction, wallet);
+    expect((await arweave.transactions.post(transaction)).status).toBe(200);
+    const signatureEnd = 2 + signer.scheme.signatureSize;
+    const id = idOfSignature(items[1]?.subarray(2, signatureEnd) ?? new Uint8Array(0));
+    await eventually(
+      async () => (await read(`/raw/${id}`)).headers.get("x-ar-io-root-transaction-id"),
+      (root) => root === transaction.id,
+    );
+    return id;
+  }
+
+  test("is routed by HEAD to the gateway that answers, past one that is not there", async () => {
+    const closed = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => new Response() });
+    const gone = closed.url;
+    await closed.stop(true);
+    const provider = new library.StaticGatewaysProvider({ gateways: [gone.href, namedGateway().href] });
+    const routers: Router[] = [
+      new library.FastestPingRoutingStrategy({ gatewaysProvider: provider, timeoutMs: 5_000, logger: quiet }),
+      new library.PingRoutingStrategy({
+        routingStrategy: new library.RoundRobinRoutingStrategy({ gatewaysProvider: provider, logger: quiet }),
+        gatewaysProvider: provider,
+        timeoutMs: 5_000,
+        logger: quiet,
+      }),
+      new library.PreferredWithFallbackRoutingStrategy({
+        preferredGateway: gone.href,
+        fallbackStrategy: statically(namedGateway()),
+        logger: quiet,
+      }),
+    ];
+    for (const router of routers) {
+      const { bytes, events } = await fetchVerified(picture, "hash", router);
+      expect([events, Buffer.compare(bytes ?? new Uint8Array(0), pictureBytes)]).toEqual([["verified"], 0]);
+    }
   });
 
-  test("retrieves an item chunk by chunk", async () => {
-    const strategy = new library.ChunkDataRetrievalStrategy();
-    const requestUrl = new URL(`/raw/${program.line.sample.manifest}`, gateway());
-    const answer = await strategy.getData({ gateway: gateway(), requestUrl });
-    expect(await answer.text()).toBe(manifestText);
+  test("follows a name, an id's own host, and an address of the gateway itself", async () => {
+    const router = statically(namedGateway());
+    let routedTo = "";
+    const note = ({ redirectUrl }: { redirectUrl: string }) => {
+      routedTo = redirectUrl;
+    };
+    const ask = async (address: string) => {
+      const settings = { strategy: router, events: { onRoutingSucceeded: note } };
+      const client = library.createWayfinderClient({ routingSettings: settings, logger: quiet });
+      return await client.request(`ar://${address}` as `ar://${string}`);
+    };
+    // The file of names is read again when it changed.
+    await eventually(
+      async () => (await ask("hill")).status,
+      (status) => status === 200,
+    );
+    const named = await fetchVerified("hill/cairn.png", "hash", router);
+    expect([named.events, Buffer.compare(named.bytes ?? new Uint8Array(0), pictureBytes)]).toEqual([
+      ["verified"],
+      0,
+    ]);
+    expect((await ask("hill")).headers.get("x-arns-resolved-id")).toBe(manifest);
+    const own = await ask(`${manifest}/cairn.png`);
+    expect(routedTo).toMatch(/^http:\/\/[a-z2-7]{52}\.cairn\.localhost:/);
+    expect(Buffer.compare(await own.bytes(), pictureBytes)).toBe(0);
+    expect((await (await ask("//info")).json()).network).toBe("cairn.devnet.1");
   });
+
+  test("finds gateways among the peers that a trusted gateway names", async () => {
+    const other = await startDev({
+      environment: { TRUSTED_GATEWAYS_URLS: program.line.gateway, DEVNET_SEED: "other" },
+    });
+    try {
+      const provider = new library.TrustedPeersGatewaysProvider({
+        trustedGateway: other.line.gateway,
+        logger: quiet,
+      });
+      expect((await provider.getGateways()).map(({ origin }) => origin)).toEqual([gateway().origin]);
+      const router = new library.RandomRoutingStrategy({ gatewaysProvider: provider, logger: quiet });
+      expect((await fetchVerified(picture, "hash", router)).events).toEqual(["verified"]);
+    } finally {
+      await other.remove();
+    }
+  }, 120_000);
 });

@@ -274,9 +274,9 @@ describe("GET /chunk/{offset}", () => {
       "x-arweave-chunk-data-root": chunked.dataRoot,
       "x-arweave-chunk-tx-id": chunked.id,
       "x-arweave-chunk-tx-data-size": "700000",
-      "x-arweave-chunk-tx-start-offset": String(end - 700_000n),
+      "x-arweave-chunk-tx-start-offset": String(end - 700_000n + 1n),
       "x-arweave-chunk-relative-start-offset": String(2 * 262_144),
-      "x-arweave-chunk-start-offset": String(end - BigInt(bytes.length)),
+      "x-arweave-chunk-start-offset": String(end - BigInt(bytes.length) + 1n),
       "x-arweave-chunk-read-offset": String(bytes.length - 1),
     };
     for (const [name, value] of Object.entries(fields))

@@ -63,10 +63,13 @@ function chunkHeaders({ served, verified, stable }: FoundChunk) {
   };
 }
 
-/** What a client needs to check the bytes alone; what is not known is left out. */
+/**
+ * What a client needs to check the bytes alone; what is not known is left out. Absolute offsets count from 1, as in the
+ * path: a chunk's start and its length make the offset of the next chunk, which clients go by.
+ */
 function dataHeaders(found: FoundChunk, offset: bigint): Record<string, string> {
   const { served, end, transaction, dataStart } = found;
-  const start = end - BigInt(served.chunk.byteLength);
+  const start = end - BigInt(served.chunk.byteLength) + 1n;
   const place =
     transaction === undefined
       ? {}
@@ -74,7 +77,7 @@ function dataHeaders(found: FoundChunk, offset: bigint): Record<string, string> 
           "X-Arweave-Chunk-Data-Root": transaction.dataRoot,
           "X-Arweave-Chunk-Tx-Id": transaction.id,
           "X-Arweave-Chunk-Tx-Data-Size": String(transaction.end - transaction.start),
-          "X-Arweave-Chunk-Tx-Start-Offset": String(transaction.start),
+          "X-Arweave-Chunk-Tx-Start-Offset": String(transaction.start + 1n),
           "X-Arweave-Chunk-Relative-Start-Offset": String(dataStart),
         };
   return {
@@ -84,7 +87,7 @@ function dataHeaders(found: FoundChunk, offset: bigint): Record<string, string> 
     "X-Arweave-Chunk-Data-Path": encodeBase64url(served.dataPath),
     "X-Arweave-Chunk-Tx-Path": encodeBase64url(served.txPath),
     "X-Arweave-Chunk-Start-Offset": String(start),
-    "X-Arweave-Chunk-Read-Offset": String(offset - 1n - start),
+    "X-Arweave-Chunk-Read-Offset": String(offset - start),
     ...place,
   };
 }
