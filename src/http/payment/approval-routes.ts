@@ -1,0 +1,57 @@
+/**
+ * Approvals as they stand: between two addresses, and of one.
+ * Source: specification 4B; contract.md §1, §5.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { readAddress, type UserAddress } from "../../payment/addresses.ts";
+import type { Credits } from "../../payment/credits.ts";
+import { jsonAnswer } from "../answers.ts";
+import { contextOf } from "../context.ts";
+import { approvalRecord } from "./credit-records.ts";
+import { noStore } from "./signer.ts";
+import { fromLedger } from "./unavailable.ts";
+
+/** What the routes ask. */
+export type ApprovalRoutesOptions = Readonly<{ credits: Pick<Credits, "approvals" | "balance"> }>;
+
+/** Creates the routes. */
+export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyElysia {
+  async function between(request: Request): Promise<Response> {
+    const payer = readNamed(request, "payingAddress");
+    const approved = readNamed(request, "approvedAddress");
+    const { approvals, unusedWinc } = await credits.approvals({ payer, approved });
+    // The soonest expiry comes first, and what never expires last.
+    const expiresBy = approvals[0]?.expiresAt;
+    const record = {
+      approvals: approvals.map(approvalRecord),
+      amount: String(unusedWinc),
+      ...(expiresBy === undefined ? {} : { expiresBy }),
+    };
+    return jsonAnswer(record, 200, noStore);
+  }
+
+  async function ofOne(request: Request): Promise<Response> {
+    // An address that is in an approval, on either side, has a balance.
+    const balance = await credits.balance(readNamed(request, "userAddress"));
+    const record = {
+      givenApprovals: balance?.givenApprovals.map(approvalRecord) ?? [],
+      receivedApprovals: balance?.receivedApprovals.map(approvalRecord) ?? [],
+    };
+    return jsonAnswer(record, 200, noStore);
+  }
+
+  const inWords = <Answer>(answer: Promise<Answer>) => fromLedger("approvals_unavailable", answer);
+  return new Elysia({ strictPath: true })
+    .get("/account/approvals", ({ request }) => inWords(between(request)))
+    .get("/account/approval", ({ request }) => inWords(between(request)))
+    .get("/account/approvals/get", ({ request }) => inWords(ofOne(request)));
+}
+
+function readNamed(request: Request, name: string): UserAddress {
+  const text = new URLSearchParams(contextOf(request).target.query).get(name);
+  const address = text === null ? undefined : readAddress(text)?.address;
+  if (address === undefined) throw new Failure("invalid_paying_address", { name });
+  return address;
+}

@@ -1,0 +1,75 @@
+/**
+ * What an account holds: for its wallet, which is given a token for the hour to come, and for whoever names it.
+ * Source: specification 4B, 5; contract.md §1, §5; reference/payment.md §1.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { readAddress, type UserAddress } from "../../payment/addresses.ts";
+import type { Credits } from "../../payment/credits.ts";
+import type { FreeAllowance } from "../../payment/free-allowance.ts";
+import type { WalletAccess } from "../../payment/wallet-access.ts";
+import { jsonAnswer } from "../answers.ts";
+import { contextOf } from "../context.ts";
+import { balanceRecord } from "./credit-records.ts";
+import { noStore, signedRequestOf } from "./signer.ts";
+import { fromLedger } from "./unavailable.ts";
+
+/** What the routes ask. */
+export type BalanceRoutesOptions = Readonly<{
+  credits: Pick<Credits, "balance">;
+  access: WalletAccess;
+  free: (address: UserAddress) => FreeAllowance;
+}>;
+
+/** Creates the routes. */
+export function createBalanceRoutes({ credits, access, free }: BalanceRoutesOptions): AnyElysia {
+  const balanceOf = async (address: UserAddress | undefined) => {
+    const balance = address === undefined ? undefined : await credits.balance(address);
+    if (balance === undefined) throw new Failure("user_not_found", { address });
+    return balance;
+  };
+
+  async function balanceForWallet(request: Request): Promise<Response> {
+    const wallet = await access.admit(signedRequestOf(request));
+    const named = queryOf(request).get("address");
+    if (wallet === undefined && named === null)
+      throw new Failure("invalid_signature", { reason: "neither a signature nor an address" });
+    const balance = await balanceOf(wallet?.address ?? readAddress(named ?? "")?.address);
+    const token = wallet?.by === "signature" ? access.issue(wallet.address) : undefined;
+    const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
+    return jsonAnswer(balanceRecord(balance), 200, { ...noStore, ...authorization });
+  }
+
+  /** What clients ask before an upload; some read the sum by its old name. */
+  async function balanceOfAddress(request: Request): Promise<Response> {
+    const balance = await balanceOf(readAddress(namedAddress(request))?.address);
+    const record = balanceRecord(balance);
+    return jsonAnswer({ ...record, balance: record.winc }, 200, noStore);
+  }
+
+  function freeOfAddress(request: Request): Response {
+    const address = readAddress(namedAddress(request))?.address;
+    if (address === undefined) throw new Failure("invalid_paying_address", {});
+    const { bytesRemaining, itemBytesMax } = free(address);
+    return jsonAnswer({ bytesRemaining, freeUploadLimitBytes: itemBytesMax }, 200, noStore);
+  }
+
+  const inWords = <Answer>(answer: Promise<Answer>) => fromLedger("database_unavailable", answer);
+  return new Elysia({ strictPath: true })
+    .get("/balance", ({ request }) => inWords(balanceForWallet(request)))
+    .get("/account/balance", ({ request }) => inWords(balanceOfAddress(request)))
+    .get("/account/balance/:token", ({ request }) => inWords(balanceOfAddress(request)))
+    .get("/account/free", ({ request }) => freeOfAddress(request));
+}
+
+function namedAddress(request: Request): string {
+  const address = queryOf(request).get("address");
+  if (address === null)
+    throw new Failure("payment_refused", { reason: "Missing address in query parameters" });
+  return address;
+}
+
+function queryOf(request: Request): URLSearchParams {
+  return new URLSearchParams(contextOf(request).target.query);
+}

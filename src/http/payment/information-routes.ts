@@ -1,0 +1,61 @@
+/**
+ * What the payment service says of itself: addresses that it is paid at, countries, health, figures.
+ * Source: specification 4B; contract.md §0 (keys by token), §5; reference/payment.md §1.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import type { Health } from "../../gateway/health.ts";
+import { type Metrics, metricsContentType } from "../../lib/metrics.ts";
+import { type Token, tokens } from "../../payment/addresses.ts";
+import { supportedCountries } from "../../payment/countries.ts";
+import { jsonAnswer } from "../answers.ts";
+
+/** What the routes ask. */
+export type InformationRoutesOptions = Readonly<{
+  release: string;
+  /** Where the gateway is, as this caller reaches it. */
+  gatewayUrl: (request: Request) => string;
+  /** Where payments in each token go; tokens that are not taken are absent. */
+  addresses: ReadonlyMap<Token, string>;
+  /** The largest item that is uploaded free of charge, bytes. */
+  freeUploadBytes: number;
+  health: Pick<Health, "record">;
+  metrics: Metrics;
+}>;
+
+const countriesAgeSeconds = 3_600;
+
+/** Health and figures are of the moment. */
+const noStore = { "Cache-Control": "no-store" } as const;
+
+/** Creates the routes. */
+export function createInformationRoutes(options: InformationRoutesOptions): AnyElysia {
+  const { release, gatewayUrl, freeUploadBytes, health, metrics } = options;
+  const addresses = byEveryWord(options.addresses);
+  const information = ({ request }: Readonly<{ request: Request }>) =>
+    jsonAnswer({
+      version: release,
+      gateway: gatewayUrl(request),
+      freeUploadLimitBytes: freeUploadBytes,
+      addresses,
+    });
+  return new Elysia({ strictPath: true })
+    .get("/", information)
+    .get("/info", information)
+    .get("/countries", () =>
+      jsonAnswer(supportedCountries, 200, { "Cache-Control": `public, max-age=${countriesAgeSeconds}` }),
+    )
+    .get("/health", () => jsonAnswer(health.record(), 200, noStore))
+    .get(
+      "/metrics",
+      async () =>
+        new Response(await metrics.text(), { headers: { "Content-Type": metricsContentType, ...noStore } }),
+    );
+}
+
+/** Clients look a token up by the word that they know it by. */
+function byEveryWord(addresses: ReadonlyMap<Token, string>): Readonly<Record<string, string>> {
+  return Object.fromEntries(
+    [...addresses].flatMap(([token, address]) => tokens[token].words.map((word) => [word, address])),
+  );
+}

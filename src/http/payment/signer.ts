@@ -1,0 +1,26 @@
+/**
+ * A request as a signature may cover it: its method and its path as its caller sent them.
+ * Source: contract.md §5 "Signature".
+ * @module
+ */
+import type { SignedRequest } from "../../payment/signed-request.ts";
+import { contextOf } from "../context.ts";
+
+/** Nobody but its caller may keep what a signed request is answered with; a balance is of the moment anyway. */
+export const noStore = { "Cache-Control": "no-store" } as const;
+
+/**
+ * The parts of a request that may be signed.
+ *
+ * @param body - What was read of it, where the method has one.
+ */
+export function signedRequestOf(request: Request, body?: Uint8Array): SignedRequest {
+  const { headOnly, target } = contextOf(request);
+  const query = target.query === "" ? "" : `?${target.query}`;
+  return {
+    headers: request.headers,
+    method: headOnly ? "HEAD" : request.method,
+    pathWithQuery: `${target.path}${query}`,
+    body,
+  };
+}
