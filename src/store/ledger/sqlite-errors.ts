@@ -14,10 +14,9 @@ export function isDamage(error: unknown): boolean {
   return /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(codeOf(error));
 }
 
-/** The world's errors become an expected failure; ours (a constraint, a syntax error) stay what they are. */
+/** The world's errors become an expected failure; ours (a constraint, a write within a read) stay what they are. */
 export function explained(error: unknown): unknown {
-  if (!/^SQLITE_(BUSY|IOERR|CORRUPT|NOTADB|FULL|CANTOPEN|READONLY|NOMEM|PROTOCOL)/.test(codeOf(error)))
-    return error;
+  if (!/^SQLITE_(BUSY|IOERR|CORRUPT|NOTADB|FULL|CANTOPEN|NOMEM|PROTOCOL)/.test(codeOf(error))) return error;
   return new Failure("database_unavailable", { reason: "the ledger's file cannot be used" }, error);
 }
 

@@ -33,7 +33,7 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
   const { path, sync = (log: FileHandle) => log.datasync() } = options;
   const opened: (() => Promise<void> | void)[] = [];
   const closeAll = async () => {
-    for (const close of opened.reverse()) await close();
+    for (const close of opened.splice(0).reverse()) await close();
   };
   try {
     const writer = closing(connectForWriting(path), opened);
@@ -43,11 +43,22 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
     const log = await open(`${path}-wal`, "r");
     opened.push(() => log.close());
     const writes = createWrites(writer, () => sync(log));
-    opened.push(writes.finish);
     await writes.write(migrate);
     const reads = createReads(closing(connectForReading(path), opened));
-    opened.push(reads.finish);
-    return { kind: "sqlite", write: writes.write, read: reads.read, close: closeAll };
+    let closed: Promise<void> | undefined;
+    const close = async () => {
+      await Promise.all([writes.finish(), reads.finish()]);
+      await closeAll();
+    };
+    return {
+      kind: "sqlite",
+      write: writes.write,
+      read: reads.read,
+      close: () => {
+        closed ??= close();
+        return closed;
+      },
+    };
   } catch (error) {
     await closeAll();
     const reason = error instanceof Error ? error.message : String(error);
