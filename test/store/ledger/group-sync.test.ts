@@ -1,0 +1,66 @@
+/**
+ * The shared wait for the disk: nobody is answered by a synchronisation that began before their write.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { createGroupSync } from "../../../src/store/ledger/group-sync.ts";
+
+/** A disk whose synchronisations end when they are told to. */
+function createDisk() {
+  const begun: PromiseWithResolvers<void>[] = [];
+  const sync = () => {
+    const one = Promise.withResolvers<void>();
+    begun.push(one);
+    return one.promise;
+  };
+  return { begun, sync };
+}
+
+const turn = () => new Promise(setImmediate);
+
+describe("the wait for the disk", () => {
+  test("is answered by the synchronisation that begins after it, and shared by those who came meanwhile", async () => {
+    const { begun, sync } = createDisk();
+    const wait = createGroupSync(sync);
+    const answered: string[] = [];
+    const watch = (name: string) => wait().then(() => answered.push(name));
+    const all = [watch("first")];
+    all.push(watch("second"), watch("third"));
+    await turn();
+    expect([begun.length, answered]).toEqual([1, []]);
+    begun[0]?.resolve();
+    await turn();
+    expect([begun.length, answered]).toEqual([2, ["first"]]);
+    all.push(watch("fourth"));
+    begun[1]?.resolve();
+    await turn();
+    expect([begun.length, answered]).toEqual([3, ["first", "second", "third"]]);
+    begun[2]?.resolve();
+    await Promise.all(all);
+    expect(begun).toHaveLength(3);
+  });
+
+  test("fails for those whom the failed synchronisation was for, and for no one else", async () => {
+    const { begun, sync } = createDisk();
+    const wait = createGroupSync(sync);
+    const first = wait();
+    const second = wait();
+    begun[0]?.reject(new Error("EIO"));
+    await expect(first).rejects.toThrow("EIO");
+    await turn();
+    begun[1]?.resolve();
+    await second;
+  });
+
+  test("begins again after a rest", async () => {
+    let count = 0;
+    const wait = createGroupSync(async () => {
+      count += 1;
+    });
+    for (let step = 1; step <= 3; step += 1) {
+      await wait();
+      await turn();
+      expect(count).toBe(step);
+    }
+  });
+});
