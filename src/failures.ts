@@ -95,6 +95,12 @@ export const failures = {
   uploads_off: { status: 503, message: "Uploads are switched off: no wallet is set" },
   no_room: { status: 503, message: "No room for uploads", retryAfterSeconds: 60 },
   upload_not_found: { status: 404, message: "TX doesn't exist" },
+  payment_session_failed: {
+    status: 503,
+    message: "Error creating stripe payment session!",
+    retryAfterSeconds: 5,
+  },
+  fiat_off: { status: 503, message: "Fiat (Stripe) payments are disabled" },
   payment_method_off: { status: 503, message: "This payment method is switched off" },
   source_timeout: { status: 504, message: "Sources did not answer in time", retryAfterSeconds: 5 },
 } as const satisfies Record<string, FailureRow>;

@@ -13,3 +13,13 @@ export const systemClock: Clock = () => Date.now();
 export function unixSeconds(clock: Clock): number {
   return Math.floor(clock() / 1_000);
 }
+
+/** The earlier of two times. */
+export function earlier(left: number, right: number): number {
+  return Math.min(left, right);
+}
+
+/** The later of two times. */
+export function later(left: number, right: number): number {
+  return Math.max(left, right);
+}

@@ -156,6 +156,15 @@ export async function removeEndedQuotes(tx: Tx, before: number, limit: number): 
   return await tx.run(`DELETE FROM quotes WHERE id IN (${chosen})`, BigInt(before), BigInt(limit));
 }
 
+/** Whether an account was ever credited with a payment by card. */
+export async function hasPaid(tx: Tx, address: UserAddress): Promise<boolean> {
+  const row = await tx.get<{ id: string }>(
+    "SELECT id FROM quotes WHERE address = ? AND state = 'paid' LIMIT 1",
+    address,
+  );
+  return row !== undefined;
+}
+
 const columns =
   "id, method, address, gift_id, currency, payment_amount, quoted_amount, winc, promo_codes, created_at, " +
   "expires_at, state, session_id, payment_id, credited_winc, promo_winc, taken_back_winc";

@@ -2,6 +2,7 @@
  * What is asked of the card provider, and what it answers, in our own words.
  * @module
  */
+import type { StripeEvent } from "./stripe-event.ts";
 
 /** What a payer is to be shown and charged. */
 export type SessionWish = Readonly<{
@@ -39,9 +40,20 @@ export type CheckoutStanding = Readonly<{
   paymentId: string | undefined;
 }>;
 
-/** The card provider. Every call rejects with Failure `payment_session_failed` when it does not come to an answer. */
+/** Events of one span of time, newest first. */
+export type CardEventPage = Readonly<{
+  events: readonly StripeEvent[];
+  /** The event after which the next page begins; undefined when this was the last one. */
+  next: string | undefined;
+}>;
+
+/**
+ * The card provider. Every call rejects with Failure `payment_session_failed` when it comes to no answer, or to a
+ * refusal, and with the signal's reason.
+ */
 export type CardProvider = Readonly<{
   createPaymentIntent: (wish: SessionWish, signal: AbortSignal) => Promise<PaymentSession>;
+  /** @param expiresAt - Unix ms, whole seconds, at least 30 minutes from now. */
   createCheckout: (
     wish: SessionWish,
     expiresAt: number,
@@ -56,5 +68,12 @@ export type CardProvider = Readonly<{
   endCheckout: (sessionId: string, signal: AbortSignal) => Promise<CheckoutStanding | undefined>;
   /** Gives a payment back whole; asking twice gives it back once. */
   refund: (paymentId: string, signal: AbortSignal) => Promise<void>;
+  /** What happened from (inclusive) to (exclusive), Unix ms. @param after - `next` of the page before. */
+  events: (
+    from: number,
+    to: number,
+    after: string | undefined,
+    signal: AbortSignal,
+  ) => Promise<CardEventPage>;
   close: () => void;
 }>;

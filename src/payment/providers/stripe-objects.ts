@@ -1,0 +1,202 @@
+/**
+ * Stripe's objects, read: payments, checkouts, charges, disputes, events; only what we use of them.
+ *
+ * What is missing or of another kind reads as undefined: shapes change between versions of the API, and an event
+ * that cannot be read must not stop those after it.
+ * Source: Stripe's API reference, version 2023-10-16.
+ * @module
+ */
+import { isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
+import type { CardFact, DisputeStatus } from "../card-facts.ts";
+import type { StripeEvent } from "./stripe-event.ts";
+import type { CheckoutStanding, PaymentSession, PaymentStanding } from "./stripe-session.ts";
+
+/** The name under which a payment carries the id of its quote. */
+export const quoteKey = "topUpQuoteId";
+
+/** Reads an event; undefined when it is none. */
+export function readEvent(value: JsonValue | undefined): StripeEvent | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const id = readId(value["id"]);
+  const type = readText(value["type"]);
+  const createdAt = readSeconds(value["created"]);
+  const object = objectOf(value["data"])?.["object"];
+  if (id === undefined || type === undefined || createdAt === undefined || !isJsonObject(object))
+    return undefined;
+  return { id, type, createdAt, object };
+}
+
+type ReadFact = (object: JsonObject, createdAt: number) => CardFact | undefined;
+
+/** What each kind of event says. */
+const readFacts: Readonly<Record<string, ReadFact>> = {
+  "payment_intent.succeeded": (payment, at) =>
+    paidFact(payment, payment["id"], payment["amount_received"], at),
+  "payment_intent.canceled": (payment) => endedFact(payment, "expired"),
+  "checkout.session.completed": checkoutPaidFact,
+  "checkout.session.async_payment_succeeded": checkoutPaidFact,
+  "checkout.session.async_payment_failed": (checkout) => endedFact(checkout, "failed"),
+  "checkout.session.expired": (checkout) => endedFact(checkout, "expired"),
+  "charge.refunded": refundedFact,
+  "charge.refund.updated": refundFailedFact,
+  "refund.failed": refundFailedFact,
+  "charge.dispute.created": disputeFact,
+  "charge.dispute.updated": disputeFact,
+  "charge.dispute.closed": disputeFact,
+  "charge.dispute.funds_withdrawn": disputeFact,
+  "charge.dispute.funds_reinstated": disputeFact,
+};
+
+/** The kinds of event of which we make something; to be asked for in lists. */
+export const eventTypes: readonly string[] = Object.keys(readFacts);
+
+/** What an event says; undefined when it says nothing that concerns us. */
+export function factOf({ type, object, createdAt }: StripeEvent): CardFact | undefined {
+  return Object.hasOwn(readFacts, type) ? readFacts[type]?.(object, createdAt) : undefined;
+}
+
+/** The session that a payer continues with; undefined when the answer is none. */
+export function readSession(value: JsonObject): PaymentSession | undefined {
+  const id = readId(value["id"]);
+  if (id === undefined) return undefined;
+  return { id, clientSecret: readText(value["client_secret"]) ?? "", url: readText(value["url"]) ?? "" };
+}
+
+/** How a payment intent stands; its `latest_charge` is expanded where the refunds are to be known. */
+export function readPayment(value: JsonObject): PaymentStanding | undefined {
+  const paymentId = readId(value["id"]);
+  const currency = readText(value["currency"]);
+  const amountReceived = readAmount(value["amount_received"]);
+  if (paymentId === undefined || currency === undefined || amountReceived === undefined) return undefined;
+  const charge = objectOf(value["latest_charge"]);
+  const state = paymentState(readText(value["status"]));
+  const paidAt = readSeconds(charge?.["created"]) ?? readSeconds(value["created"]);
+  return {
+    paymentId,
+    quoteId: quoteIdOf(value),
+    state,
+    currency,
+    amountReceived,
+    amountRefunded: readAmount(charge?.["amount_refunded"]) ?? 0n,
+    paidAt: state === "succeeded" ? paidAt : undefined,
+  };
+}
+
+/** How a checkout session stands. */
+export function readCheckout(value: JsonObject): CheckoutStanding | undefined {
+  const sessionId = readId(value["id"]);
+  const state = (["open", "complete", "expired"] as const).find((known) => known === value["status"]);
+  if (sessionId === undefined || state === undefined) return undefined;
+  return { sessionId, state, paymentId: readReference(value["payment_intent"]) };
+}
+
+function paidFact(
+  object: JsonObject,
+  payment: JsonValue | undefined,
+  received: JsonValue | undefined,
+  paidAt: number,
+): CardFact | undefined {
+  const paymentId = readReference(payment);
+  const quoteId = quoteIdOf(object);
+  const amount = readAmount(received);
+  const currency = readText(object["currency"]);
+  if (paymentId === undefined || quoteId === undefined || amount === undefined || currency === undefined)
+    return undefined;
+  return { kind: "paid", paymentId, quoteId, amount, currency, paidAt };
+}
+
+/** A checkout can be complete before its payment is. */
+function checkoutPaidFact(checkout: JsonObject, paidAt: number): CardFact | undefined {
+  if (checkout["payment_status"] !== "paid") return undefined;
+  return paidFact(checkout, checkout["payment_intent"], checkout["amount_total"], paidAt);
+}
+
+function endedFact(object: JsonObject, state: "expired" | "failed"): CardFact | undefined {
+  const quoteId = quoteIdOf(object);
+  return quoteId === undefined ? undefined : { kind: "ended", quoteId, state };
+}
+
+function refundedFact(charge: JsonObject, asOf: number): CardFact | undefined {
+  const paymentId = readReference(charge["payment_intent"]);
+  const amount = readAmount(charge["amount_refunded"]);
+  if (paymentId === undefined || amount === undefined) return undefined;
+  return { kind: "refunded", paymentId, amount, asOf };
+}
+
+/** The sum of refunds shrinks; a message of the same second that still had the larger sum is older. */
+function refundFailedFact(refund: JsonObject, createdAt: number): CardFact | undefined {
+  const paymentId = readReference(refund["payment_intent"]);
+  const status = refund["status"];
+  if (paymentId === undefined || (status !== "failed" && status !== "canceled")) return undefined;
+  return { kind: "refund_failed", paymentId, asOf: createdAt + 1 };
+}
+
+function disputeFact(dispute: JsonObject, asOf: number): CardFact | undefined {
+  const disputeId = readId(dispute["id"]);
+  const paymentId = readReference(dispute["payment_intent"]);
+  const amount = readAmount(dispute["amount"]);
+  const currency = readText(dispute["currency"]);
+  const status = disputeStatus(readText(dispute["status"]));
+  if (disputeId === undefined || paymentId === undefined || amount === undefined) return undefined;
+  if (currency === undefined || status === undefined) return undefined;
+  return { kind: "dispute", paymentId, disputeId, amount, currency, status, asOf };
+}
+
+function disputeStatus(text: string | undefined): DisputeStatus | undefined {
+  switch (text) {
+    case "warning_needs_response":
+    case "warning_under_review":
+      return "inquiry";
+    case "warning_closed":
+    case "prevented":
+      return "inquiry_closed";
+    case "needs_response":
+    case "under_review":
+      return "open";
+    case "won":
+      return "won";
+    case "lost":
+    case "charge_refunded":
+      return "lost";
+    default:
+      return undefined;
+  }
+}
+
+function paymentState(status: string | undefined): PaymentStanding["state"] {
+  if (status === "succeeded" || status === "canceled" || status === "processing") return status;
+  return "open";
+}
+
+function quoteIdOf(object: JsonObject): string | undefined {
+  return readId(objectOf(object["metadata"])?.[quoteKey]);
+}
+
+/** An id, or the object itself where the answer holds it whole. */
+function readReference(value: JsonValue | undefined): string | undefined {
+  return readId(isJsonObject(value) ? value["id"] : value);
+}
+
+/** Ids are kept and become parts of paths. */
+function readId(value: JsonValue | undefined): string | undefined {
+  return typeof value === "string" && /^[A-Za-z0-9_-]{1,255}$/.test(value) ? value : undefined;
+}
+
+function readText(value: JsonValue | undefined): string | undefined {
+  return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+function readAmount(value: JsonValue | undefined): bigint | undefined {
+  if (typeof value === "bigint") return undefined;
+  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined;
+}
+
+function readSeconds(value: JsonValue | undefined): number | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value * 1_000) && value >= 0
+    ? value * 1_000
+    : undefined;
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject | undefined {
+  return isJsonObject(value) ? value : undefined;
+}
