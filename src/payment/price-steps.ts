@@ -17,6 +17,7 @@ import {
   nearest,
   type Rational,
   rational,
+  subtract,
 } from "./rational.ts";
 import type { PromoRule, Rule, UploadRule } from "./rules.ts";
 
@@ -103,6 +104,22 @@ export function fiatPrice(
 /** Whether a payment is large enough for a promo code. @param amount - Before discounts. */
 export function isEnoughFor(rule: PromoRule, amount: bigint, money: Money): boolean {
   return compare(rational(amount), smallestOf(rational(rule.usdCentsMin), money)) >= 0;
+}
+
+/**
+ * What an amount of winc costs in fiat money, fees in it: what they leave of it buys so much. Whole units, exact to
+ * the winc: it is rounded down as if each were worth the price of one AR.
+ * @param fees - In force and in order.
+ */
+export function storagePrice(amount: Winc, money: Money, fees: readonly Rule[]): Rational {
+  // Each fee undone, the last one first.
+  const perAr = fees.toReversed().reduce((after: Rational, rule) => {
+    if (rule.operator === "multiply") return divide(after, rule.magnitude.value);
+    return positive(
+      subtract(after, divide(smallestOf(rule.magnitude.value, money), rational(unitsOf(money)))),
+    );
+  }, money.rates.here);
+  return rational(floor(multiply(rational(amount), perAr)), winstonPerAr);
 }
 
 /** How a token's smallest unit turns into winc. */
@@ -198,6 +215,10 @@ function tokenAddend(rule: Rule, rate: TokenRate): Rational {
 function smallestOf(usdCents: Rational, money: Money): Rational {
   const { here, usd } = money.rates;
   return multiply(multiply(usdCents, divide(here, usd)), rational(unitsOf(money), 100n));
+}
+
+function positive(value: Rational): Rational {
+  return value.over < 0n ? rational(0n) : value;
 }
 
 function unitsOf({ isZeroDecimal }: Money): bigint {

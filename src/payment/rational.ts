@@ -44,6 +44,10 @@ export function multiply(a: Rational, b: Rational): Rational {
   return { over: a.over * b.over, under: a.under * b.under };
 }
 
+export function subtract(a: Rational, b: Rational): Rational {
+  return { over: a.over * b.under - b.over * a.under, under: a.under * b.under };
+}
+
 /** @param b - not 0. */
 export function divide(a: Rational, b: Rational): Rational {
   return rational(a.over * b.under, a.under * b.over);
@@ -76,6 +80,12 @@ export function nearest({ over, under }: Rational): bigint {
 /** The larger of two whole numbers; what `Math` has for it is of floating point. */
 export function larger(a: bigint, b: bigint): bigint {
   if (a > b) return a;
+  return b;
+}
+
+/** The smaller of two whole numbers. */
+export function smaller(a: bigint, b: bigint): bigint {
+  if (a < b) return a;
   return b;
 }
 

@@ -3,6 +3,7 @@
  * Source: reference/payment.md §3.
  * @module
  */
+import { assert } from "../lib/assert.ts";
 import type { Token } from "./addresses.ts";
 import type { CurrencyLimits, Operator } from "./prices.ts";
 import type { Rational } from "./rational.ts";
@@ -71,6 +72,13 @@ export type PriceRules = Readonly<{
 /** Those of some rules that are in force. @param now - Unix milliseconds. */
 export function inForce<Kind extends Rule>(rules: readonly Kind[], now: bigint): readonly Kind[] {
   return rules.filter(({ startsAt, endsAt }) => startsAt <= now && (endsAt === undefined || now < endsAt));
+}
+
+/** A token's name at the price feed. */
+export function feedIdOf({ tokens }: PriceRules, token: Token): string {
+  const rule = tokens.get(token);
+  assert(rule !== undefined, "every token has a rule");
+  return rule.feedId;
 }
 
 /** The one spelling of a promo code; `undefined` for text that is none. Other letters than ASCII's have several. */

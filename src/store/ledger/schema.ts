@@ -10,6 +10,7 @@ import { approvalTables } from "./schema/approvals.ts";
 import { giftTables } from "./schema/gifts.ts";
 import { ledgerTables } from "./schema/ledger.ts";
 import { nonceTables } from "./schema/nonces.ts";
+import { promoTables } from "./schema/promo.ts";
 import { quoteTables } from "./schema/quotes.ts";
 import { reservationTables } from "./schema/reservations.ts";
 
@@ -20,6 +21,7 @@ export const ledgerSchema: readonly string[] = [
   nonceTables,
   quoteTables,
   giftTables,
+  promoTables,
 ];
 
 /** The statements of a script, one by one. */
