@@ -1,0 +1,238 @@
+/**
+ * What is SQLite's alone: when a transaction is answered, who waits for whose lock, and what a failing disk means.
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { afterEach, describe, expect, test } from "bun:test";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync, statSync, unlinkSync, writeFileSync } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
+import { openSqliteLedger } from "../../../src/store/ledger/sqlite.ts";
+import { type Need, testWith } from "../../support/helpers.ts";
+import { canMount } from "../../support/small-disk.ts";
+
+const smallDisk: Need = { there: canMount(), what: "the right to mount a tmpfs" };
+const strace: Need = { there: Bun.which("strace") !== null, what: "strace" };
+
+const folders: string[] = [];
+const ledgers: LedgerDatabase[] = [];
+
+afterEach(async () => {
+  for (const ledger of ledgers.splice(0)) await ledger.close();
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
+});
+
+function newPath(): string {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-ledger-"));
+  folders.push(folder);
+  return join(folder, "ledger.sqlite");
+}
+
+async function openAt(path: string, sync?: (log: FileHandle) => Promise<void>): Promise<LedgerDatabase> {
+  const ledger = await openSqliteLedger(sync === undefined ? { path } : { path, sync });
+  ledgers.push(ledger);
+  return ledger;
+}
+
+const add = (id: string) => (tx: Tx) =>
+  tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
+const countEvents = async (ledger: LedgerDatabase) => {
+  const row = await ledger.read((tx) => tx.get<{ count: bigint }>("SELECT COUNT(*) AS count FROM events"));
+  return row?.count;
+};
+const turn = () => new Promise(setImmediate);
+
+describe("a transaction is answered", () => {
+  test("when a synchronisation that began after its commit has ended, and not before", async () => {
+    const gates: PromiseWithResolvers<void>[] = [];
+    let held = false;
+    const ledger = await openAt(newPath(), async (log) => {
+      if (held) {
+        const gate = Promise.withResolvers<void>();
+        gates.push(gate);
+        await gate.promise;
+      }
+      await log.datasync();
+    });
+    held = true;
+    const answered: string[] = [];
+    const write = (id: string) => ledger.write(add(id)).then(() => answered.push(id));
+    const first = write("1");
+    while (gates.length === 0) await turn();
+    const second = write("2");
+    for (let turns = 0; turns < 20; turns += 1) await turn();
+    // Both are committed, and seen by reads; neither is durable.
+    expect([await countEvents(ledger), answered, gates.length]).toEqual([2n, [], 1]);
+    gates[0]?.resolve();
+    await first;
+    expect(answered).toEqual(["1"]);
+    while (gates.length === 1) await turn();
+    gates[1]?.resolve();
+    await second;
+    expect(answered).toEqual(["1", "2"]);
+    held = false;
+  });
+
+  test("together with those that arrived with it: one synchronisation for many", async () => {
+    let synced = 0;
+    const ledger = await openAt(newPath(), async (log) => {
+      synced += 1;
+      await log.datasync();
+    });
+    const before = synced;
+    await Promise.all(Array.from({ length: 60 }, (_, index) => ledger.write(add(`${index}`))));
+    expect(await countEvents(ledger)).toBe(60n);
+    expect(synced - before).toBe(1);
+  });
+
+  test("by the log that SQLite writes, however often another connection empties it", async () => {
+    const path = newPath();
+    const inodes = new Set<number>();
+    const ledger = await openAt(path, async (log) => {
+      inodes.add((await log.stat()).ino);
+      await log.datasync();
+    });
+    const other = new Database(path);
+    for (let round = 0; round < 20; round += 1) {
+      await Promise.all(Array.from({ length: 50 }, (_, index) => ledger.write(add(`${round}/${index}`))));
+      other.run(`PRAGMA wal_checkpoint(${round % 2 === 0 ? "TRUNCATE" : "RESTART"})`);
+    }
+    other.close();
+    await ledger.write(add("last"));
+    expect([...inodes]).toEqual([statSync(`${path}-wal`).ino]);
+  });
+});
+
+describe("a synchronisation that fails", () => {
+  test("is told to all whom it was for, and nothing is written any more; reads go on", async () => {
+    const path = newPath();
+    let failing = false;
+    const ledger = await openAt(path, async (log) => {
+      if (failing) throw Object.assign(new Error("EIO: i/o error, fdatasync"), { code: "EIO" });
+      await log.datasync();
+    });
+    await ledger.write(add("1"));
+    failing = true;
+    const unavailable = {
+      code: "database_unavailable",
+      facts: { reason: "the ledger could not reach its disk" },
+    };
+    const ends = await Promise.allSettled([ledger.write(add("2")), ledger.write(add("3"))]);
+    for (const end of ends) expect(end).toMatchObject({ status: "rejected", reason: unavailable });
+    failing = false;
+    await expect(ledger.write(add("4"))).rejects.toMatchObject(unavailable);
+    expect(await countEvents(ledger)).toBeGreaterThan(0n);
+    await ledger.close();
+    const again = await openAt(path);
+    await again.write(add("5"));
+    // What had failed may be there; what was refused is not.
+    const rows = await again.read((tx) => tx.all<{ event_id: string }>("SELECT event_id FROM events"));
+    const ids = rows.map(({ event_id }) => event_id);
+    expect(ids).toContain("1");
+    expect(ids).not.toContain("4");
+  });
+
+  testWith(strace, "in the kernel too: no transaction is answered as done", async () => {
+    const child = Bun.spawnSync(
+      [
+        ...["strace", "-f", "-qq", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=3+"],
+        ...[process.execPath, resolve(import.meta.dir, "write-child.ts"), newPath(), "5"],
+      ],
+      { stdio: ["ignore", "pipe", "ignore"] },
+    );
+    const lines = child.stdout.toString().trim().split("\n");
+    expect(lines).toHaveLength(5);
+    const failed = lines.findIndex((line) => line !== "done");
+    expect(failed).toBeGreaterThan(0);
+    expect(failed).toBeLessThan(5);
+    expect(new Set(lines.slice(failed))).toEqual(new Set(["database_unavailable"]));
+  });
+});
+
+describe("another process's lock", () => {
+  test("is waited for without holding up the event loop", async () => {
+    const path = newPath();
+    const ledger = await openAt(path);
+    const other = new Database(path);
+    other.run("BEGIN IMMEDIATE");
+    const writing = ledger.write(add("1"));
+    const state = { done: false };
+    const settled = writing.finally(() => {
+      state.done = true;
+    });
+    // Turns of the event loop go by while the lock is held.
+    for (let turns = 0; turns < 200; turns += 1) await turn();
+    expect(state.done).toBe(false);
+    expect(await countEvents(ledger)).toBe(0n);
+    other.run("COMMIT");
+    other.close();
+    await settled;
+    expect(await countEvents(ledger)).toBe(1n);
+  });
+});
+
+describe("a file", () => {
+  test("that is no ledger is refused by its name", async () => {
+    const path = newPath();
+    writeFileSync(path, "x".repeat(10_000));
+    await expect(openSqliteLedger({ path })).rejects.toThrow(
+      `cannot open the ledger ${path}: file is not a database`,
+    );
+  });
+
+  test("in no folder is refused by its name", async () => {
+    const path = join(newPath(), "none", "ledger.sqlite");
+    await expect(openSqliteLedger({ path })).rejects.toThrow(`cannot open the ledger ${path}`);
+  });
+
+  test("is opened by two at once, of whom one makes the tables", async () => {
+    const path = newPath();
+    const opened = await Promise.all([openAt(path), openAt(path), openAt(path)]);
+    await Promise.all(opened.map((ledger, index) => ledger.write(add(`${index}`))));
+    for (const ledger of opened) expect(await countEvents(ledger)).toBe(3n);
+  });
+
+  testWith(
+    smallDisk,
+    "on a full disk refuses what does not fit, keeps what it has, and writes again",
+    async () => {
+      const folder = mkdtempSync(join(tmpdir(), "cairn-ledger-"));
+      folders.push(folder);
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]);
+      try {
+        const ledger = await openAt(join(folder, "ledger.sqlite"));
+        await ledger.write(add("before"));
+        const filler = await open(join(folder, "rest"), "w");
+        await fillUp(filler);
+        const large = Array.from({ length: 20 }, (_, index) =>
+          ledger.write(add(`${index}-${"x".repeat(20_000)}`)),
+        );
+        const ends = await Promise.allSettled(large);
+        const refused = ends.filter((end) => end.status === "rejected");
+        expect(refused.length).toBeGreaterThan(0);
+        for (const end of refused) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
+        const kept = BigInt(ends.length - refused.length) + 1n;
+        expect(await countEvents(ledger)).toBe(kept);
+        unlinkSync(join(folder, "rest"));
+        await ledger.write(add("after"));
+        expect(await countEvents(ledger)).toBe(kept + 1n);
+      } finally {
+        for (const ledger of ledgers.splice(0)) await ledger.close();
+        execFileSync("umount", ["-l", folder]);
+      }
+    },
+  );
+});
+
+async function fillUp(file: FileHandle): Promise<void> {
+  try {
+    for (;;) await file.write(new Uint8Array(4_096));
+  } catch (error) {
+    expect(error).toHaveProperty("code", "ENOSPC");
+  } finally {
+    await file.close();
+  }
+}
