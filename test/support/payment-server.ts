@@ -1,0 +1,44 @@
+/**
+ * Routes of the payment service on a real socket, in both places where they stand.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { type HttpServer, openServer } from "../../src/http/server.ts";
+import { createLog } from "../../src/lib/log.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+
+/** A listener with the routes that a test gave. */
+export type PaymentServer = Readonly<{
+  server: HttpServer;
+  url: string;
+  /** Log lines so far, parsed. */
+  lines: Record<string, unknown>[];
+  close: () => Promise<void>;
+}>;
+
+/**
+ * Opens a listener on a free port of the loopback address.
+ *
+ * @param create - Makes the routes anew for each place: the root and `/v1`.
+ */
+export function openPaymentServer(create: () => readonly AnyElysia[]): PaymentServer {
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog({
+    level: "debug",
+    format: "json",
+    clock: Date.now,
+    write: (line) => lines.push(JSON.parse(line)),
+  });
+  const place = (prefix: string) =>
+    create().reduce((all, routes) => all.use(routes), new Elysia({ prefix, strictPath: true }) as AnyElysia);
+  const server = openServer({
+    hostname: "127.0.0.1",
+    port: 0,
+    app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
+    bodyBytesMax: 2 ** 20,
+    log,
+    figures: createRequestFigures(createMetrics(), log, () => "/"),
+  });
+  return { server, url: server.url, lines, close: () => server.close(1_000) };
+}
