@@ -39,8 +39,18 @@ export function checkLedger(database: LedgerDatabase): Promise<Finding[]> {
         `SELECT subject, CAST(found AS TEXT) AS found FROM (${violations}) AS violations LIMIT ?`,
         BigInt(findingsMax),
       );
-      findings.push(...rows.map(({ subject, found }) => ({ rule, subject, found: found ?? "nothing" })));
+      findings.push(...rows.map(({ subject, found }) => ({ rule, subject, found: readFound(found) })));
     }
     return findings;
   });
 }
+
+/** Sums come in two halves (check-row.ts); people want one number. */
+function readFound(found: string | null): string {
+  if (found === null) return "nothing";
+  return found.replace(sumPattern, (_, high: string, low: string) =>
+    String(BigInt(high) * 2n ** 32n + BigInt(low)),
+  );
+}
+
+const sumPattern = /(-?\d+) \* 2\^32 \+ (-?\d+)/g;

@@ -1,0 +1,226 @@
+/**
+ * The checker finds nothing in a sound ledger, and each of its rules finds what breaks it.
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { entryChecks } from "../../../src/store/ledger/checks/entries.ts";
+import { amountMax } from "../../../src/store/ledger/limits.ts";
+import { describeWith } from "../../support/helpers.ts";
+import { ledgerKinds } from "../../support/ledger-databases.ts";
+import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
+
+const anna = testAddress("Anna");
+const bela = testAddress("Bela");
+
+/** How a rule is broken, and what is said of it. `{…}` stands for a name that only a run knows. */
+const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject: string; found: string }>[] =
+  [
+    {
+      rule: "the sum over all accounts is zero",
+      sql: ["UPDATE entries SET amount = amount + 1 WHERE account = 'revenue'"],
+      subject: "all entries",
+      found: "1",
+    },
+    {
+      rule: "the sum over all accounts is zero",
+      sql: ["UPDATE entries SET amount = amount - 3 * 4294967296 WHERE account = 'revenue'"],
+      subject: "all entries",
+      found: `${-3n * 2n ** 32n}`,
+    },
+    {
+      rule: "the legs of a transfer sum to zero",
+      sql: ["UPDATE entries SET amount = amount - 2 WHERE account = 'revenue'"],
+      subject: "{posting}",
+      found: "-2",
+    },
+    {
+      rule: "an account's balance is the sum of its entries",
+      sql: ["UPDATE accounts SET balance = balance + 5 WHERE account = 'revenue'"],
+      subject: "revenue",
+      found: "off by 5",
+    },
+    {
+      rule: "an account's balance is the sum of its entries",
+      sql: ["INSERT INTO accounts (account, balance) VALUES ('user:ghost', 7)"],
+      subject: "user:ghost",
+      found: "off by 7",
+    },
+    {
+      rule: "an entry belongs to an account and a transfer",
+      sql: [
+        "INSERT INTO entries (account, transfer_id, amount) VALUES ('revenue', 'lost', 1)",
+        "INSERT INTO entries (account, transfer_id, amount) VALUES ('provider:stripe', 'lost', -1)",
+      ],
+      subject: "revenue in lost",
+      found: "1",
+    },
+    {
+      rule: "nobody holds less than nothing but after a chargeback or a reversal",
+      sql: [`UPDATE accounts SET balance = -1 WHERE account = 'user:${bela}'`],
+      subject: `user:${bela}`,
+      found: "-1",
+    },
+    {
+      rule: "an active approval's escrow holds what is left of it, an ended one's nothing",
+      sql: ["UPDATE approvals SET winc = winc + 1 WHERE id = 'approval'"],
+      subject: "approval",
+      found: "60",
+    },
+    {
+      rule: "an active approval's escrow holds what is left of it, an ended one's nothing",
+      sql: ["UPDATE approvals SET state = 'revoked', ended_at = 5 WHERE id = 'approval'"],
+      subject: "approval",
+      found: "60",
+    },
+    {
+      rule: "an escrow belongs to an approval",
+      sql: ["INSERT INTO accounts (account, balance) VALUES ('escrow:none', 0)"],
+      subject: "escrow:none",
+      found: "0",
+    },
+    {
+      rule: "an approval is used when all of it is posted, and only then",
+      sql: ["UPDATE approvals SET state = 'used', ended_at = 5 WHERE id = 'approval'"],
+      subject: "approval",
+      found: "used",
+    },
+    {
+      rule: "a reservation is held while it is pending, and not after",
+      sql: ["UPDATE reservations SET state = 'voided', ended_at = 5 WHERE item_id = 'waiting'"],
+      subject: "waiting.1",
+      found: "25",
+    },
+    {
+      rule: "a reservation is held while it is pending, and not after",
+      sql: ["UPDATE reservations SET state = 'pending', ended_at = NULL WHERE item_id = 'posted'"],
+      subject: "posted.1",
+      found: "0",
+    },
+    {
+      rule: "what is held belongs to a reservation",
+      sql: ["INSERT INTO accounts (account, balance) VALUES ('held:none', 3)"],
+      subject: "held:none",
+      found: "3",
+    },
+    {
+      rule: "the parts of a reservation sum to it",
+      sql: [
+        "UPDATE reservation_parts SET winc = winc + 1 WHERE reservation_id = 'posted.1' AND position = 0",
+      ],
+      subject: "posted.1",
+      found: "off by -1",
+    },
+    {
+      rule: "what pending reservations draw from an approval is pending there",
+      sql: ["UPDATE approvals SET pending = pending + 1 WHERE id = 'approval'"],
+      subject: "approval",
+      found: "off by 1",
+    },
+    {
+      rule: "what posted reservations drew from an approval is posted there",
+      sql: ["UPDATE approvals SET posted = posted - 1 WHERE id = 'approval'"],
+      subject: "approval",
+      found: "off by -1",
+    },
+    {
+      rule: "an item is paid for at most once",
+      sql: [
+        "DROP INDEX reservations_live",
+        "UPDATE reservations SET item_id = 'posted', attempt = 9 WHERE item_id = 'waiting'",
+      ],
+      subject: "posted",
+      found: "2",
+    },
+  ];
+
+for (const kind of ledgerKinds())
+  describeWith(kind.need, `the checker on ${kind.name}`, () => {
+    let payment: TestPayment;
+
+    beforeEach(async () => {
+      payment = await openTestPayment({ kind });
+      const { credit, credits, clock } = payment;
+      const hold = (itemId: string, winc: bigint) =>
+        credits.reserve({
+          itemId,
+          signer: bela,
+          paidBy: [anna],
+          directive: "list-or-signer",
+          winc,
+          expiresAt: clock.now() + 1_000,
+        });
+      await credit(anna, 1_000n);
+      await credit(bela, 10n);
+      await credits.approve({ approvalId: "approval", payer: anna, approved: bela, winc: 100n });
+      await credits.post((await hold("posted", 15n)).id);
+      await hold("waiting", 25n);
+      await credits.void((await hold("voided", 40n)).id);
+      await credit(testAddress("Rich"), amountMax - 1_010n);
+    });
+    afterEach(() => payment.close());
+
+    test("finds nothing in a sound ledger, though its sums pass 64 bits on the way", async () => {
+      await payment.credits.approve({
+        approvalId: "all",
+        payer: testAddress("Rich"),
+        approved: bela,
+        winc: amountMax / 2n,
+      });
+      expect(await checkLedger(payment.database)).toEqual([]);
+    });
+
+    test("finds nothing in an empty ledger", async () => {
+      const empty = await kind.open();
+      expect(await checkLedger(empty.database)).toEqual([]);
+      await empty.remove();
+    });
+
+    test("lets a chargeback leave a debt", async () => {
+      await payment.chargeBack(bela, 10_000n);
+      expect(await checkLedger(payment.database)).toEqual([]);
+    });
+
+    test.each(faults)("finds that it is not so that $rule: $found", async ({ rule, sql, subject, found }) => {
+      const { database } = payment;
+      const posting = await database.read((tx) =>
+        tx.get<{ transfer_id: string }>("SELECT transfer_id FROM entries WHERE account = 'revenue'"),
+      );
+      await breakRows(payment, sql);
+      const findings = await checkLedger(database);
+      const named = subject.replace("{posting}", posting?.transfer_id ?? "");
+      expect(findings).toContainEqual({ rule, subject: named, found });
+    });
+
+    test("tells at most a hundred findings of one rule", async () => {
+      await payment.database.write(async (tx) => {
+        for (let index = 0; index < 150; index += 1)
+          await tx.run("INSERT INTO accounts (account, balance) VALUES (?, 1)", `user:${index}`);
+      });
+      const findings = await checkLedger(payment.database);
+      expect(
+        findings.filter(({ rule }) => rule === "an account's balance is the sum of its entries"),
+      ).toHaveLength(100);
+    });
+  });
+
+test("every rule about entries has been seen to fail", () => {
+  const shown = new Set(faults.map(({ rule }) => rule));
+  expect(entryChecks.map(({ rule }) => rule).filter((rule) => !shown.has(rule))).toEqual([]);
+});
+
+/** Writes rows that the tables' own references would refuse, as a damaged or foreign ledger may hold them. */
+async function breakRows({ database, ledger }: TestPayment, sql: readonly string[]): Promise<void> {
+  if (database.kind === "postgres") {
+    await database.write(async (tx) => {
+      await tx.run("ALTER TABLE entries DROP CONSTRAINT entries_transfer_id_fkey");
+      for (const statement of sql) await tx.run(statement);
+    });
+    return;
+  }
+  // A connection that has not asked for references does not hold to them.
+  const db = new Database(ledger.place);
+  for (const statement of sql) db.run(statement);
+  db.close();
+}
