@@ -5,9 +5,7 @@
  * beyond the table are kept as nodes send them.
  * @module
  */
-import { countSchema, idSchema, patterns, type Schema, textSchema } from "./words.ts";
-
-type Fields = Readonly<Record<string, Schema>>;
+import { countSchema, idSchema, patterns, record, type Schema, textSchema } from "./words.ts";
 
 const integer: Schema = { type: "integer" };
 const number: Schema = { type: "number" };
@@ -20,17 +18,6 @@ const tags: Schema = {
   type: "array",
   items: record({ name: textSchema, value: textSchema }),
 };
-
-/** An object; fields whose name ends with "?" may be absent. */
-function record(fields: Fields, description?: string): Schema {
-  const names = Object.keys(fields);
-  return {
-    type: "object",
-    ...(description === undefined ? {} : { description }),
-    required: names.filter((name) => !name.endsWith("?")),
-    properties: Object.fromEntries(names.map((name) => [name.replace(/\?$/, ""), fields[name]])),
-  };
-}
 
 const poa = record({ option: textSchema, tx_path: textSchema, data_path: textSchema, "chunk?": textSchema });
 
@@ -208,11 +195,11 @@ const queryRecords = {
 /** Every component, by name. */
 export const records = { ...gatewayRecords, ...chainRecords, ...adminRecords, ...queryRecords };
 
-function nullable(...names: readonly string[]): Fields {
+function nullable(...names: readonly string[]): Readonly<Record<string, Schema>> {
   return Object.fromEntries(names.map((name) => [name, { ...integer, nullable: true }]));
 }
 
-function times(...names: readonly string[]): Fields {
+function times(...names: readonly string[]): Readonly<Record<string, Schema>> {
   return Object.fromEntries(
     names.flatMap((name) => [
       [`first${name}At`, maybeTime],

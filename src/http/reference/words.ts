@@ -63,6 +63,17 @@ export function ref(name: string): Schema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
+/** The schema of an object; fields whose name ends with "?" may be absent. */
+export function record(fields: Readonly<Record<string, Schema>>, description?: string): Schema {
+  const names = Object.keys(fields);
+  return {
+    type: "object",
+    ...(description === undefined ? {} : { description }),
+    required: names.filter((name) => !name.endsWith("?")),
+    properties: Object.fromEntries(names.map((name) => [name.replace(/\?$/, ""), fields[name]])),
+  };
+}
+
 export function inPath(name: string, schema: Schema, example: string, description: string): Parameter {
   return { name, in: "path", required: true, description, schema, example };
 }
