@@ -1,0 +1,105 @@
+/**
+ * C6: the disk is full, the handles are used up, writings fail. What is asked for is served through, nothing wrong is
+ * kept, and it works again by itself.
+ * Source: reference/trust.md A3.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { silentLog } from "../../src/lib/log.ts";
+import { openExtents } from "../../src/store/extents.ts";
+import { type DataNode, openDataNode } from "../chain/data-node.ts";
+import { type Need, testWith } from "../support/helpers.ts";
+import { type Report, starvedCycles, starvedData } from "./starved.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "cairn-starved-"));
+const child = resolve(import.meta.dir, "starved-child.ts");
+let node: DataNode;
+beforeAll(async () => {
+  node = await openDataNode(...Array.from({ length: 40 }, (_, number) => starvedData(number)));
+});
+afterAll(async () => {
+  await node.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const works = (...command: string[]) =>
+  Bun.spawnSync(command, { stdio: ["ignore", "ignore", "ignore"] }).exitCode === 0;
+const smallDisk: Need = {
+  there: works("unshare", "-m", "mount", "-t", "tmpfs", "tmpfs", folder),
+  what: "unshare and the right to mount a tmpfs",
+};
+const badDisk: Need = { there: works("strace", "-qq", "-o", "/dev/null", "true"), what: "strace" };
+
+/** Where the content cache of a folder will put data. */
+function pathOf(place: string, number: number): string {
+  const extents = openExtents({
+    ...{ folder: join(place, "content"), mapPath: ":memory:", bytesMax: 1, freeBytesMin: 0 },
+    ...{ clock: Date.now, log: silentLog },
+  });
+  const path = extents.path(starvedData(number).root);
+  void extents.close();
+  return path;
+}
+
+async function run(mode: string, command: readonly string[]): Promise<Report> {
+  const process = Bun.spawn([...command], { stdout: "pipe", stderr: "pipe" });
+  const [said, errors, code] = await Promise.all([
+    new Response(process.stdout).text(),
+    new Response(process.stderr).text(),
+    process.exited,
+  ]);
+  if (code !== 0) throw new Error(`without ${mode}: exit ${code}: ${errors.slice(-2_000)}`);
+  return JSON.parse(said);
+}
+
+describe("C6: without", () => {
+  testWith(
+    smallDisk,
+    "space (4 MiB, filled to the last byte and freed again): every reading is right, and kept again afterwards",
+    async () => {
+      const words = [process.execPath, child, "space", folder, node.url].map((word) => `'${word}'`).join(" ");
+      const script = `mount -t tmpfs -o size=4m tmpfs '${folder}' && exec ${words}`;
+      const report = await run("space", ["unshare", "-m", "sh", "-c", script]);
+      expect(report).toMatchObject({ trouble: 0, wrong: [], faults: [] });
+      expect(report.right).toBeGreaterThanOrEqual(17 * starvedCycles);
+      expect(report.refusedWrites).toBeGreaterThan(0);
+      expect(report.cachedAgain).toBe(starvedCycles);
+    },
+    120_000,
+  );
+
+  testWith(
+    { there: works("sh", "-c", "ulimit -n 96"), what: "ulimit" },
+    "handles (ulimit -n 96): trouble, never wrong bytes, nothing is taken for lost, and it passes",
+    async () => {
+      const words = [process.execPath, child, "handles", join(folder, "handles"), node.url];
+      const script = `ulimit -n 96 && exec ${words.map((word) => `'${word}'`).join(" ")}`;
+      const report = await run("handles", ["sh", "-c", script]);
+      expect(report).toMatchObject({ wrong: [], lost: 0, faults: [], cachedAgain: 8 });
+      expect(report.trouble).toBeGreaterThan(0);
+      expect(report.right).toBeGreaterThanOrEqual(18);
+    },
+    60_000,
+  );
+
+  testWith(
+    badDisk,
+    "a disk that takes what is written (EIO on every fifth writing and syncing): every reading is right",
+    async () => {
+      const place = join(folder, "writes");
+      // The content's own files only: a program whose database cannot be opened says so and ends.
+      const files = Array.from({ length: 10 }, (_, number) => ["-P", pathOf(place, number)]).flat();
+      const inject = ["pwrite64", "fdatasync"].flatMap((call) => ["-e", `inject=${call}:error=EIO:when=2+5`]);
+      const traced = ["strace", "-f", "-qq", "-o", "/dev/null", ...files, ...inject];
+      const words = [process.execPath, child, "writes", place, node.url];
+      const report = await run("writes", [...traced, ...words]);
+      expect(report).toMatchObject({ trouble: 0, wrong: [], faults: [] });
+      expect(report.right).toBeGreaterThanOrEqual(30);
+      expect(report.refusedWrites).toBeGreaterThan(0);
+    },
+    120_000,
+  );
+});

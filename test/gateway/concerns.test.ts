@@ -1,0 +1,54 @@
+/**
+ * What the healthcheck says that the gateway is short of.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { openNode } from "../../src/chain/node.ts";
+import { createNodes } from "../../src/chain/nodes.ts";
+import { createConcerns } from "../../src/gateway/concerns.ts";
+import { silentLog } from "../../src/lib/log.ts";
+
+const figures = { bytesMax: 0, damagedSteps: 0, lostFiles: 0, evictedRoots: 0, refusedWrites: 0 };
+const roomy = { hasRoom: () => true, figures: () => ({ ...figures, bytes: 1, freeBytes: 1 }) };
+const idle = { load: () => ({ open: 3, threads: 1 }) };
+
+function world() {
+  let now = 1_000;
+  const all = ["http://one.test", "http://two.test"].map((url) => openNode(url));
+  const nodes = createNodes(all, { clock: () => now, random: () => 0, log: silentLog });
+  const fail = (times: number) => {
+    for (let time = 0; time < times; time++) for (const node of all) nodes.noteTrouble(node);
+  };
+  return { nodes, all, fail, pass: (ms: number) => (now += ms) };
+}
+
+describe("a gateway", () => {
+  test("that has all it needs says nothing", () => {
+    const { nodes } = world();
+    expect(createConcerns({ nodes, extents: roomy, pools: { verify: idle } })()).toEqual([]);
+  });
+
+  test("whose nodes are silent says which, not at the first failure, and not while one of them answers", () => {
+    const { nodes, all, fail, pass } = world();
+    const concerns = createConcerns({ nodes, extents: roomy, pools: {} });
+    fail(1);
+    expect(concerns()).toEqual([]);
+    fail(5);
+    expect(concerns()).toEqual(["no node of the chain answers: http://one.test, http://two.test"]);
+    const [one] = all;
+    if (one === undefined) throw new Error("two nodes");
+    pass(60_000);
+    for (let time = 0; time < 6; time++) nodes.noteAnswer(one, 10);
+    expect(concerns()).toEqual([]);
+  });
+
+  test("whose disk is full says how full, whose threads cannot keep up says which", () => {
+    const { nodes } = world();
+    const full = { hasRoom: () => false, figures: () => ({ ...figures, bytes: 70, freeBytes: 5 }) };
+    const busy = { load: () => ({ open: 600, threads: 2 }) };
+    expect(createConcerns({ nodes, extents: full, pools: { verify: idle, query: busy } })()).toEqual([
+      "the disk has no room for content, which takes 70 bytes; 5 are free",
+      "600 jobs are open in the threads of query",
+    ]);
+  });
+});
