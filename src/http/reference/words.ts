@@ -2,7 +2,7 @@
  * The words in which routes are described: parameters, bodies and answers as OpenAPI 3.0 has them.
  * @module
  */
-import { type FailureCode, failures } from "../../failures.ts";
+import { type FailureCode, type FailureRow, failures } from "../../failures.ts";
 
 /** A JSON schema, as far as OpenAPI 3.0 goes. */
 export type Schema = Readonly<Record<string, unknown>>;
@@ -108,22 +108,33 @@ export function empty(description: string): Answer {
 
 /** The answers of failures, with the messages of the one table that has them; the same status is one answer. */
 export function refusals(...codes: readonly FailureCode[]): Answers {
-  const messages = new Map<number, Set<string>>();
+  const rows = new Map<number, Set<FailureRow>>();
   for (const code of codes) {
-    const { status, message } = failures[code];
-    messages.set(status, (messages.get(status) ?? new Set()).add(message));
+    const row: FailureRow = failures[code];
+    rows.set(row.status, (rows.get(row.status) ?? new Set()).add(row));
   }
-  return Object.fromEntries([...messages].map(([status, all]) => [status, refusal([...all])]));
+  return Object.fromEntries([...rows].map(([status, all]) => [status, refusal([...all])]));
 }
 
 /** The status at which sources failed or were late, and what a reader does about it. */
 export const sourceTrouble = refusals("source_failed", "busy", "not_synced", "source_timeout");
 
-function refusal(messages: readonly string[]): Answer {
-  const said = messages.filter((message) => message !== "");
+function refusal(rows: readonly FailureRow[]): Answer {
+  const said = rows.filter(({ message, explained }) => message !== "" || explained === true);
   if (said.length === 0) return empty("Refused; the body is empty.");
+  // What a reason follows can be any text.
+  const isFixed = said.every(({ explained }) => explained === undefined);
   return {
-    description: said.map((message) => `\`${message}\``).join(", or "),
-    content: { "application/json": { schema: { type: "string", enum: said } } },
+    description: said.map(saying).join(", or "),
+    content: {
+      "application/json": {
+        schema: isFixed ? { type: "string", enum: said.map(({ message }) => message) } : textSchema,
+      },
+    },
   };
+}
+
+function saying({ message, explained }: FailureRow): string {
+  if (message === "") return "the reason";
+  return explained === undefined ? `\`${message}\`` : `\`${message}\`, with the reason`;
 }
