@@ -16,6 +16,10 @@ export type DataFolder = Readonly<{
   administration: string;
   /** What others are still to be told. */
   webhooks: string;
+  /** Credits, payments and uploads. It cannot be made again. */
+  ledger: string;
+  /** Keys that were made here because none was set. */
+  keys: string;
   /** Where exports are written unless told. */
   exports: string;
   /** The map of cached content, and the folder of its files. */
@@ -35,6 +39,8 @@ export function dataFolderAt(folder: string): DataFolder {
     moderation: at("moderation.sqlite"),
     administration: at("administration.sqlite"),
     webhooks: at("webhooks.sqlite"),
+    ledger: at("ledger.sqlite"),
+    keys: at("keys"),
     exports: at("export"),
     contentMap: at("content.sqlite"),
     content: at("content"),

@@ -10,6 +10,8 @@ import type { Sample } from "./sample/plant.ts";
 /** What there is to say. */
 export type DevRecord = Readonly<{
   gateway: string;
+  payment?: string;
+  upload?: string;
   node: string;
   /** Undefined when administration is on the gateway's own listener. */
   adminUrl: string | undefined;
@@ -28,9 +30,11 @@ export function printDev(record: DevRecord, devnet: Pick<Devnet, "account">, jso
 }
 
 function page(record: DevRecord, balanceOf: (wallet: TestWallet) => bigint): string {
-  const { gateway, node, adminUrl, adminKey, wallets, sample } = record;
+  const { gateway, payment, upload, node, adminUrl, adminKey, wallets, sample } = record;
   const rows: (readonly [string, string])[] = [
     ["gateway", gateway],
+    ...(payment === undefined ? [] : [["payment", payment] as const]),
+    ...(upload === undefined ? [] : [["upload", upload] as const]),
     ["chain", `${node}  (mine: POST ${node}/mine)`],
     ...(adminUrl === undefined ? [] : [["admin", adminUrl] as const]),
     ...(adminKey === undefined ? [] : [["admin key", adminKey] as const]),

@@ -16,8 +16,8 @@ import type { Config } from "../settings.ts";
 import { badSettings } from "./complaints.ts";
 import { printDev } from "./dev-text.ts";
 import { takeFolder } from "./folder-lock.ts";
-import { openGateway } from "./open-gateway.ts";
 import { openLog } from "./open-log.ts";
+import { openProgram } from "./open-program.ts";
 import { keptSample } from "./sample/kept.ts";
 import { firstSignal, untilTold } from "./until-told.ts";
 
@@ -39,7 +39,7 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
     const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
     const folder = takeFolder(config, closers);
     const chain = await openChain(config, folder.devnet, log, closers);
-    const gateway = openGateway({
+    const gateway = await openProgram({
       config,
       folder,
       nodeUrls: [chain.url],
@@ -51,7 +51,16 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
     closers.add("sample", node.close);
     const sample = await keptSample(folder.devnet, chain.devnet, node, gateway, config.DEVNET_SEED);
     const { wallets } = chain.devnet;
-    const record = { gateway: localName(gateway.url), node: localName(chain.url), wallets, sample };
+    const services = Object.fromEntries(
+      [...gateway.serviceUrls].map(([name, url]) => [name, localName(url)]),
+    );
+    const record = {
+      gateway: localName(gateway.url),
+      ...services,
+      node: localName(chain.url),
+      wallets,
+      sample,
+    };
     const administration = { adminUrl: gateway.adminUrl, ...gateway.shownKey };
     process.stdout.write(printDev({ ...record, ...administration }, chain.devnet, options.json));
     return await untilTold(told, closers, log);

@@ -8,6 +8,7 @@ import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import { openHttp } from "../chain/http.ts";
 import { addGatewayFigures } from "../gateway/figures.ts";
+import { createConcerns } from "../gateway/concerns.ts";
 import { createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
 import { createChunkKeeper } from "../gateway/kept-chunks.ts";
@@ -19,6 +20,7 @@ import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
 import { createRequestFigures, type RequestFigures } from "../http/request-figures.ts";
 import { reservedSegments } from "../http/reserved.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
+import { createServiceApp, type Service } from "../http/service.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
 import type { Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -47,11 +49,23 @@ export type GatewayParts = BaseParts &
     rootHosts: readonly string[];
   }>;
 
+/** Another service: its routes, and where they stand. */
+export type ServicePlace = Readonly<{
+  name: "payment" | "upload";
+  service: Service;
+  /** Of its own listener; 0 takes a free one. */
+  port: number;
+  /** Largest body of its routes. Bytes. */
+  bodyBytesMax: number;
+}>;
+
 /** A gateway that runs. */
 export type OpenGateway = Readonly<{
   url: string;
   /** Where administration is, when it has a listener of its own. */
   adminUrl: string | undefined;
+  /** Where the other services are, by name. */
+  serviceUrls: ReadonlyMap<ServicePlace["name"], string>;
   /** The key of administration, unless the operator knows it already; to be shown once. */
   shownKey: AdminKey["shown"];
   reader: IndexReader;
@@ -73,13 +87,13 @@ const bodyBytesMax = 16 * 2 ** 20;
  * Opens the gateway; everything is closed by `closers`.
  *
  * @param base - What it stands on.
- * @param services - The other services' routes, where they answer on its port too.
+ * @param services - The other services: each gets a listener of its own, and a place on the gateway's.
  * @throws Misuse when a filter is no filter; Error when the port cannot be had.
  */
 export function openGateway(
   parts: GatewayParts,
   base: Base = openBase(parts),
-  services: readonly AnyElysia[] = [],
+  services: readonly ServicePlace[] = [],
 ): OpenGateway {
   const { config, log, closers } = parts;
   const { filters, metrics, threads, reader, sources } = base;
@@ -87,7 +101,8 @@ export function openGateway(
 
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
   const told: { gateway?: Gateway; indexing?: Indexing } = {};
-  const health = healthOf(parts, reader, named.notes, () => told.indexing);
+  const concerns = createConcerns({ ...sources, pools: threads });
+  const health = healthOf(parts, reader, [named.notes], [concerns, () => told.indexing?.status().reasons ?? []]);
   const key = adminKeyOf(config);
   const administration = openAdministrationRoutes({
     ...{ ...parts, ...base, key: key.key },
@@ -111,7 +126,9 @@ export function openGateway(
   const listening = { config, certificate, figures, log, closers };
   const server = listen(listening, gateway, health);
   const adminServer = isApart ? listenForAdmin(listening, administration) : undefined;
-  const servers = adminServer === undefined ? [server] : [server, adminServer];
+  const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
+  const servers = [server, ...serviceServers.map(([, each]) => each)];
+  if (adminServer !== undefined) servers.push(adminServer);
   if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
   const webhooks = openSetWebhooks({ ...parts, filters, reader, metrics });
   const indexing = startIndexing({ ...parts, ...base }, gateway, webhooks);
@@ -125,14 +142,15 @@ export function openGateway(
     jobs: () => Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load().open])),
   });
   const adminUrl = adminServer?.url;
-  return { url: server.url, adminUrl, shownKey: key.shown, reader, indexing, health, sources };
+  const serviceUrls = new Map(serviceServers.map(([name, { url }]) => [name, url] as const));
+  return { url: server.url, adminUrl, serviceUrls, shownKey: key.shown, reader, indexing, health, sources };
 }
 
 function healthOf(
   parts: GatewayParts,
   reader: IndexReader,
-  nameNotes: HealthCheck,
-  indexing: () => Indexing | undefined,
+  notes: readonly HealthCheck[],
+  checks: readonly HealthCheck[],
 ): Health {
   const { config, rootHosts } = parts;
   const isolation = {
@@ -142,8 +160,8 @@ function healthOf(
   };
   return createHealth({
     clock: systemClock,
-    checks: [() => indexing()?.status().reasons ?? []],
-    notes: [() => isolationReasons(isolation), nameNotes],
+    checks,
+    notes: [() => isolationReasons(isolation), ...notes],
     readiness: [() => (reader.tip() === undefined ? ["No block has been followed yet."] : [])],
   });
 }
@@ -153,7 +171,7 @@ type SurfaceParts = GatewayParts &
   Readonly<{
     health: Health;
     named: OpenNames;
-    services: readonly AnyElysia[];
+    services: readonly ServicePlace[];
   }>;
 
 function surfaceOf(
@@ -175,7 +193,7 @@ function surfaceOf(
     listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },
     graphql: queriesOf(parts),
     administration,
-    services: parts.services,
+    services: mountsOf(parts),
     info: {
       wallet: config.AR_IO_WALLET,
       processId: config.IO_PROCESS_ID,
@@ -283,6 +301,32 @@ function listenForAdmin(
   const options = { hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, log, figures };
   const server = openServer(options);
   closers.add("administration's listener", () => server.close(drainMsMax));
+  return server;
+}
+
+function mountsOf({ config, services }: SurfaceParts): AnyElysia[] {
+  return config.MOUNT_SERVICES ? services.map((each) => createServiceApp(each.service, `/${each.name}`)) : [];
+}
+
+/** Another service on a listener of its own. */
+function listenForService(
+  { config, certificate, figures, log, closers }: Listening,
+  { name, service, port, bodyBytesMax: largest }: ServicePlace,
+): HttpServer {
+  const server = openServer({
+    hostname: config.HOST,
+    port,
+    certificate,
+    app: createServiceApp(service),
+    bodyBytesMax: largest,
+    isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
+    log,
+    figures,
+  });
+  closers.add(`${name}'s listener`, () => {
+    server.drain();
+    return server.close(drainMsMax);
+  });
   return server;
 }
 

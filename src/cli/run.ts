@@ -189,9 +189,17 @@ function configCommand(environment: ReadEnvironment) {
   });
 }
 
+const freePorts: Environment = {
+  GATEWAY_PORT: "0",
+  PAYMENT_PORT: "0",
+  UPLOAD_PORT: "0",
+  DEVNET_PORT: "0",
+  SANDBOX_PORT: "0",
+};
+
 function portOverride(port: string | undefined): Environment {
   if (port === undefined) return {};
-  return port === "0" ? { GATEWAY_PORT: "0", DEVNET_PORT: "0" } : { GATEWAY_PORT: port };
+  return port === "0" ? freePorts : { GATEWAY_PORT: port };
 }
 
 function configOf(environment: Environment, mode: Mode, overrides: Environment): Config {

@@ -5,8 +5,8 @@
 import { createClosers } from "../lib/closers.ts";
 import type { Config } from "../settings.ts";
 import { takeFolder } from "./folder-lock.ts";
-import { openGateway } from "./open-gateway.ts";
 import { openLog } from "./open-log.ts";
+import { openProgram } from "./open-program.ts";
 import { firstSignal, untilTold } from "./until-told.ts";
 
 /** Runs until told to stop. @returns The exit code. */
@@ -15,7 +15,7 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
   try {
-    const gateway = openGateway({
+    const gateway = await openProgram({
       config,
       folder: takeFolder(config, closers),
       nodeUrls: config.TRUSTED_NODE_URL,
@@ -24,7 +24,14 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
       closers,
     });
     const { adminUrl, shownKey } = gateway;
-    const record = { gateway: gateway.url, adminUrl, nodes: config.TRUSTED_NODE_URL, ...shownKey };
+    const services = Object.fromEntries(gateway.serviceUrls);
+    const record = {
+      gateway: gateway.url,
+      ...services,
+      adminUrl,
+      nodes: config.TRUSTED_NODE_URL,
+      ...shownKey,
+    };
     process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : text(record));
     return await untilTold(told, closers, log);
   } catch (error) {
@@ -35,14 +42,18 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
 
 type ServeRecord = Readonly<{
   gateway: string;
+  payment?: string;
+  upload?: string;
   adminUrl: string | undefined;
   nodes: readonly string[];
   adminKey?: string;
 }>;
 
-function text({ gateway, adminUrl, nodes, adminKey }: ServeRecord): string {
+function text({ gateway, payment, upload, adminUrl, nodes, adminKey }: ServeRecord): string {
   const rows = [
     `gateway    ${gateway}`,
+    ...(payment === undefined ? [] : [`payment    ${payment}`]),
+    ...(upload === undefined ? [] : [`upload     ${upload}`]),
     `following  ${nodes.join(", ")}`,
     ...(adminUrl === undefined ? [] : [`admin      ${adminUrl}`]),
     ...(adminKey === undefined ? [] : [`admin key  ${adminKey}`]),

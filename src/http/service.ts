@@ -10,8 +10,6 @@ import { createReferenceRoutes } from "./reference/reference-routes.ts";
 /** What a service is made of. */
 export type Service = Readonly<{
   reference: Reference;
-  /** What it says of itself, at every root it has. */
-  home: () => Response | Promise<Response>;
   /** Creators of its routes, with bare paths; each is called once for every place. They hold no state of their own. */
   routes: readonly (() => AnyElysia)[];
 }>;
@@ -20,22 +18,19 @@ export type Service = Readonly<{
 const versionPrefix = "/v1";
 
 /** Creates a service's app for one place. @param prefix - Where it stands: "" or "/payment". */
-export function createServiceApp({ reference, home, routes }: Service, prefix = ""): AnyElysia {
-  const bare = () => routes.reduce<AnyElysia>((app, create) => app.use(create()), new Elysia());
-  const own = bare();
-  const app = new Elysia({ strictPath: true })
-    .use(below(prefix, own))
-    .use(below(prefix + versionPrefix, bare()));
-  for (const root of [prefix, prefix + versionPrefix]) {
-    app.get(`${root}/`, home);
-    if (root !== "") app.get(root, home);
-  }
-  return app.use(
-    below(
-      prefix,
-      createReferenceRoutes(reference, () => own.routes),
-    ),
-  );
+export function createServiceApp({ reference, routes }: Service, prefix = ""): AnyElysia {
+  const create = () =>
+    routes.reduce<AnyElysia>((app, routesOf) => app.use(routesOf()), new Elysia({ strictPath: true }));
+  const bare = create();
+  return new Elysia({ strictPath: true })
+    .use(below(prefix, bare))
+    .use(below(prefix + versionPrefix, create()))
+    .use(
+      below(
+        prefix,
+        createReferenceRoutes(reference, () => bare.routes),
+      ),
+    );
 }
 
 function below(prefix: string, routes: AnyElysia): AnyElysia {

@@ -12,6 +12,7 @@ export const repositoryRoot = resolve(import.meta.dir, "../..");
 /** What `cairn dev --json` prints on its first line. */
 export type DevLine = Readonly<{
   gateway: string;
+  payment: string;
   node: string;
   adminKey: string;
   wallets: readonly Readonly<{

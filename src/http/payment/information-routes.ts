@@ -40,6 +40,7 @@ export function createInformationRoutes(options: InformationRoutesOptions): AnyE
       addresses,
     });
   return new Elysia({ strictPath: true })
+    .get("", information) // "/v1" has no slash at its end
     .get("/", information)
     .get("/info", information)
     .get("/countries", () =>

@@ -1,0 +1,40 @@
+/**
+ * The whole program put together: what every service stands on, payment, and the gateway with the listeners.
+ * @module
+ */
+import { createPublicUrl } from "../http/public-url.ts";
+import { openBase } from "./open-base.ts";
+import { type GatewayParts, type OpenGateway, openGateway } from "./open-gateway.ts";
+import { openPayment } from "./open-payment.ts";
+
+/** Largest body of the payment service: what Stripe reports. Each route has a smaller limit of its own. */
+const paymentBodyBytesMax = 2 ** 20;
+
+/** Opens it; everything is closed by `closers`. Rejects when a port, a folder or the ledger cannot be had. */
+export async function openProgram(parts: GatewayParts): Promise<OpenGateway> {
+  const { config } = parts;
+  const base = openBase(parts);
+  const opened: { gateway?: OpenGateway } = {};
+  const ownHosts = [config.HOST, ...parts.rootHosts];
+  const gatewayUrl = createPublicUrl({
+    setting: config.GATEWAY_PUBLIC_URL,
+    port: () => portOf(opened.gateway?.url, config.GATEWAY_PORT),
+    ownHosts,
+  });
+  const payment = await openPayment({ ...parts, base, gatewayUrl });
+  const gateway = openGateway(parts, base, [
+    {
+      name: "payment",
+      service: payment.service,
+      port: config.PAYMENT_PORT,
+      bodyBytesMax: paymentBodyBytesMax,
+    },
+  ]);
+  opened.gateway = gateway;
+  return gateway;
+}
+
+/** A port that was taken because it was free is known only when the listener is open. */
+function portOf(url: string | undefined, asked: number): number {
+  return url === undefined ? asked : Number(new URL(url).port || asked);
+}

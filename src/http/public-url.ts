@@ -1,0 +1,38 @@
+/**
+ * Under which address a caller reaches one of our services.
+ * Source: contract.md §0 "Public addresses".
+ * @module
+ */
+import { contextOf } from "./context.ts";
+
+/** Tells an address without a slash at its end; "" where only a relative one is safe. */
+export type PublicUrl = (request: Request) => string;
+
+/** What is known of a service's address. */
+export type PublicUrlOptions = Readonly<{
+  /** The operator's word, which is always right. */
+  setting: string | undefined;
+  /** The listener's. */
+  port: () => number;
+  /** Names under which the listeners are reached beside those of this machine itself. */
+  ownHosts: readonly string[];
+}>;
+
+const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/**
+ * Creates the teller.
+ *
+ * Host is what the caller writes: it is repeated only where it is a name of ours, or somebody's page could be sent to
+ * an address of theirs.
+ */
+export function createPublicUrl({ setting, port, ownHosts }: PublicUrlOptions): PublicUrl {
+  const own = new Set([...loopbackHosts, ...ownHosts.map((host) => host.toLowerCase())]);
+  const fixed = setting?.replace(/\/+$/, "");
+  return (request) => {
+    if (fixed !== undefined) return fixed;
+    const { scheme, target } = contextOf(request);
+    const host = target.host.replace(/:\d+$/, "").toLowerCase();
+    return own.has(host) ? `${scheme}://${host}:${port()}` : "";
+  };
+}

@@ -1,0 +1,26 @@
+/**
+ * The API reference of the payment service: its routes, and what holds for all of them.
+ * Source: specification 4B; contract.md §1, §5.
+ * @module
+ */
+import type { Reference } from "./document.ts";
+
+const introduction = `Credits for storage: what it costs, how to pay, what an account holds.
+
+Every path is also answered below \`/v1\`. Amounts of credit are winc, 10⁻¹² of the credit for what one native token
+stores, as decimal strings. Failures are a JSON string. A signed request carries \`x-signature\`, \`x-nonce\` and
+\`x-public-key\`; \`x-signature-type\` is 1 (Arweave) unless it says 3 (Ethereum) or 4 (Solana).`;
+
+export const paymentReference: Reference = {
+  title: "Cairn payment service",
+  introduction,
+  descriptions: [],
+  records: {},
+  securitySchemes: {
+    token: {
+      type: "http",
+      scheme: "bearer",
+      description: "The token that a signed `GET /balance` is answered with",
+    },
+  },
+};
