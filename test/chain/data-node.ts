@@ -49,8 +49,8 @@ export function makeData(
   seed: number,
   size: number,
   cuts: TailRule | readonly number[] = "halved",
+  bytes = madeBytes(seed, size),
 ): MadeData {
-  const bytes = madeBytes(seed, size);
   const spans = typeof cuts === "string" ? chunkSpans(size, cuts) : spansOf(cuts);
   const tree = buildTree(spans.map(({ start, end }) => ({ hash: sha256(bytes.subarray(start, end)), end })));
   const weaveStart = 10_000_000_000_000n * BigInt(seed + 1);

@@ -4,7 +4,7 @@
  * @module
  */
 import { readClueHeaders } from "../../chain/clue.ts";
-import { contentAnswer, readWish } from "../content-answer.ts";
+import { type ContentWish, contentAnswer, readWish } from "../content-answer.ts";
 import type { ContentPolicy } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../context.ts";
 import { contentDisposition } from "../header-values.ts";
@@ -60,7 +60,7 @@ export function createContentSender({ finder, coldBufferBytes }: ContentSenderOp
     send: async (request, sending) => {
       const context = contextOf(request);
       const wish = readWish(request, context.headOnly);
-      const found = await find(request, sending, wish.range === null && wish.ifNoneMatch === null);
+      const found = await find(request, sending, isUnconditional(wish));
       if (found.kind === "folder") return folderAnswer(context);
       const headers = dressed(found.headers, sending.dress, context.target.query);
       return await contentAnswer(found.content, headers, wish, coldBufferBytes);
@@ -80,6 +80,11 @@ export function createContentSender({ finder, coldBufferBytes }: ContentSenderOp
         : new Response(answer.body, { status, headers: answer.headers });
     },
   };
+}
+
+/** Whether nothing but the whole body can be the answer; else it may be one without a body, for which none is fetched. */
+function isUnconditional({ range, ifNoneMatch, ifMatch }: ContentWish): boolean {
+  return range === null && ifNoneMatch === null && ifMatch === null;
 }
 
 /** How many gateways stand between the reader and us, as far as they say. */
