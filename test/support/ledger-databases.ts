@@ -8,8 +8,8 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
-import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
 import type { Need } from "./helpers.ts";
+import { openPlace } from "./ledger-place.ts";
 
 /** A ledger of a test. */
 export type TestLedger = Readonly<{
@@ -47,7 +47,7 @@ const sqlite: LedgerKind = {
   open: async () => {
     const folder = mkdtempSync(join(tmpdir(), "cairn-ledger-"));
     const place = join(folder, "ledger.sqlite");
-    const openAgain = () => openSqliteLedger({ path: place });
+    const openAgain = () => openPlace(place);
     const database = await openAgain();
     return {
       database,
