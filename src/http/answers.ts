@@ -66,5 +66,6 @@ function failureHeaders(row: FailureRow): HeaderRecord {
     ...(row.status === 404 || row.status >= 500 ? { "Cache-Control": "no-store" } : {}),
     ...(row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) }),
     ...(row.challenge === undefined ? {} : { "WWW-Authenticate": row.challenge }),
+    ...(row.status === 408 ? { Connection: "close" } : {}), // the rest of the body is not read any more
   };
 }

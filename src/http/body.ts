@@ -3,26 +3,49 @@
  * @module
  */
 import { Failure } from "../failures.ts";
+import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
+
+/** How long a body may take. */
+export type BodyTimes = Readonly<{
+  /** However small it is. Milliseconds. */
+  leastMs: number;
+  /** The slowest that a body may arrive, seen over all of it. Bytes a millisecond. */
+  slowestBytesPerMs: number;
+}>;
+
+/** Slower than a modem of 1998: whoever sends a byte a second sends it to hold a connection. */
+const timesDefault: BodyTimes = { leastMs: 20_000, slowestBytesPerMs: 32 };
 
 /**
  * Reads a body of at most `bytesMax` bytes.
  *
  * @param bytesMax - Inclusive; checked against Content-Length before anything is read.
- * @throws Failure `too_large`.
+ * @throws Failure `too_large`, `body_timeout`; the signal's reason when the caller leaves.
  */
-export async function readBody(request: Request, bytesMax: number): Promise<Uint8Array<ArrayBuffer>> {
+export async function readBody(
+  request: Request,
+  bytesMax: number,
+  { leastMs, slowestBytesPerMs }: BodyTimes = timesDefault,
+): Promise<Uint8Array<ArrayBuffer>> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > bytesMax) throw new Failure("too_large", { announced, bytesMax });
-  if (request.body === null) return new Uint8Array(0);
+  const { body } = request;
+  if (body === null) return new Uint8Array(0);
+  const ms = leastMs + Math.ceil((announced > 0 ? announced : bytesMax) / slowestBytesPerMs);
   // Announced bodies cannot exceed what they announced; only chunked ones have to be counted.
-  if (announced > 0) return await request.bytes();
-  return await readCounted(request.body, bytesMax);
+  const read = () => (announced > 0 ? request.bytes() : readCounted(body, bytesMax));
+  try {
+    return await withDeadline(request.signal, ms, (own) => untilStopped(read(), own));
+  } catch (error) {
+    if (isTimeout(error)) throw new Failure("body_timeout", { announced, ms }, error);
+    throw error;
+  }
 }
 
 /**
  * Reads a JSON body.
  *
- * @throws Failure `too_large`, `malformed_json`.
+ * @throws Failure `too_large`, `body_timeout`, `malformed_json`.
  */
 export async function readJsonBody(request: Request, bytesMax: number): Promise<unknown> {
   const bytes = await readBody(request, bytesMax);

@@ -30,6 +30,8 @@ export type ServerOptions = Readonly<{
   hit?: (request: Request) => Response | undefined;
   /** With one, https; without, http. */
   certificate?: Certificate | undefined;
+  /** Silence after which a connection is closed; {@link silenceSecondsMax} unless told. */
+  silenceSeconds?: number;
   /** Largest request body of any route; routes have smaller limits of their own. Bytes. */
   bodyBytesMax: number;
   /** Whether the peer at this address may tell us who asked it, and under which scheme. */
@@ -94,7 +96,7 @@ export function openServer(options: ServerOptions): HttpServer {
     hostname: options.hostname,
     port: options.port,
     certificate: options.certificate,
-    silenceSecondsMax,
+    silenceSecondsMax: options.silenceSeconds ?? silenceSecondsMax,
     bodyBytesMax: options.bodyBytesMax,
     fetch: (request, self) => {
       const ready = draining ? undefined : hit?.(request);

@@ -73,6 +73,8 @@ async function readText(request: Request): Promise<string> {
   } catch (error) {
     if (error instanceof Failure && error.code === "too_large")
       throw graphqlError(`The body is larger than ${bodyBytesMax} bytes.`, { status: 413 });
+    if (error instanceof Failure && error.code === "body_timeout")
+      throw graphqlError("The body did not arrive in time.", { status: 408 });
     if (error instanceof TypeError) throw graphqlError("The body is not UTF-8.", { status: 400 });
     throw error;
   }

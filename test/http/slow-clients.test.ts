@@ -1,0 +1,176 @@
+/**
+ * N1: clients that are slow by intent hold connections, and nothing else: others are served as if they were not there,
+ * and what does not come in time is ended.
+ * Source: reference/trust.md A3. COUNT sets how many of each kind there are.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import net from "node:net";
+import { Elysia } from "elysia";
+import { textAnswer } from "../../src/http/answers.ts";
+import { readBody } from "../../src/http/body.ts";
+import { openServer } from "../../src/http/server.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { openGatewayServer } from "../support/gateway-server.ts";
+import { createMemoryContent, patternBytes } from "../support/memory-content.ts";
+
+const count = Number(process.env["COUNT"] ?? 200);
+const content = createMemoryContent();
+const large = patternBytes(32 * 2 ** 20);
+const ids = {
+  small: content.put("small", { body: patternBytes(1_000), stable: true }),
+  file: content.put("file", { body: large, from: "file" }),
+  stream: content.put("stream", { body: large, from: "source" }),
+};
+const gateway = openGatewayServer({ content });
+/** The same listener with little patience, so that its end is seen. */
+const strict = openServer({
+  hostname: "127.0.0.1",
+  port: 0,
+  silenceSeconds: 2,
+  app: new Elysia()
+    .get("/", () => textAnswer("here"))
+    .post(
+      "/body",
+      async ({ request }) =>
+        textAnswer(
+          `${(await readBody(request, 1_000_000, { leastMs: 500, slowestBytesPerMs: 1_000 })).length}`,
+        ),
+      { parse: "none" },
+    ),
+  bodyBytesMax: 2 ** 20,
+  log: silentLog,
+  figures: { answered: () => undefined, hit: () => undefined },
+});
+afterAll(async () => {
+  for (const socket of sockets) socket.destroy();
+  await strict.close(0);
+  await gateway.close();
+  await content.close();
+});
+
+const sockets = new Set<net.Socket>();
+
+/** A client: what it sends first, what it sends again and again, and what it got when it was ended. */
+type SlowClient = Readonly<{
+  socket: net.Socket;
+  got: () => string;
+  ended: Promise<void>;
+  isEnded: () => boolean;
+}>;
+
+function connect(port: number, head: string, drip: string | undefined, everyMs = 100): SlowClient {
+  const socket = net.connect(port, "127.0.0.1");
+  sockets.add(socket);
+  const { promise: ended, resolve } = Promise.withResolvers<void>();
+  let isEnded = false;
+  let got = "";
+  let timer: Timer | undefined;
+  socket.on("connect", () => {
+    socket.write(head);
+    if (drip !== undefined) timer = setInterval(() => socket.write(drip), everyMs);
+  });
+  socket.on("data", (bytes: Buffer) => {
+    got += bytes.toString("latin1");
+  });
+  socket.on("error", () => undefined); // being cut off is what it came for
+  socket.on("close", () => {
+    clearInterval(timer);
+    sockets.delete(socket);
+    isEnded = true;
+    resolve();
+  });
+  return { socket, got: () => got, ended, isEnded: () => isEnded };
+}
+
+const many = (open: () => SlowClient) => Array.from({ length: count }, open);
+
+const head = "Host: gateway.test\r\n";
+
+/** Begun first: the listener looks for silence every few seconds. */
+const cutOff: Readonly<Record<string, readonly SlowClient[]>> = {
+  "headers that arrive a byte at a time": many(() =>
+    connect(strict.port, `GET / HTTP/1.1\r\n${head}X-Slow: `, "x"),
+  ),
+  "connections that say nothing": many(() => connect(strict.port, "", undefined)),
+};
+
+/** Others ask for what is small, for what is large, and for what is not there. */
+async function expectOthersToBeServed(): Promise<void> {
+  for (let round = 0; round < 40; round++) {
+    const [small, part, absent] = await Promise.all([
+      fetch(`${gateway.url}/raw/${ids.small}`),
+      fetch(`${gateway.url}/raw/${ids.file}`, { headers: { range: "bytes=1000000-1999999" } }),
+      fetch(`${gateway.url}/block/height/x`),
+    ]);
+    expect([small.status, part.status, absent.status]).toEqual([200, 206, 400]);
+    const bytes = await part.bytes();
+    expect(Buffer.compare(bytes, large.subarray(1_000_000, 2_000_000))).toBe(0);
+    await Promise.all([small.arrayBuffer(), absent.text()]);
+  }
+}
+
+describe("N1: slow clients", () => {
+  const kinds: readonly (readonly [string, () => SlowClient])[] = [
+    ["headers", () => connect(gateway.server.port, `GET / HTTP/1.1\r\n${head}X-Slow: `, "x")],
+    [
+      "bodies, announced",
+      () => connect(gateway.server.port, `POST /tx HTTP/1.1\r\n${head}Content-Length: 1000000\r\n\r\n{`, " "),
+    ],
+    [
+      "bodies, in pieces",
+      () =>
+        connect(
+          gateway.server.port,
+          `POST /graphql HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\n`,
+          "1\r\n \r\n",
+        ),
+    ],
+    ["readers of a file", () => stalled(`/raw/${ids.file}`)],
+    ["readers of a stream", () => stalled(`/raw/${ids.stream}`)],
+  ];
+
+  function stalled(path: string): SlowClient {
+    const client = connect(gateway.server.port, `GET ${path} HTTP/1.1\r\n${head}\r\n`, undefined);
+    client.socket.pause();
+    return client;
+  }
+
+  test.each(kinds)(`others are served while ${count} have slow %s`, async (_name, open) => {
+    const slow = many(open);
+    await Bun.sleep(300);
+    await expectOthersToBeServed();
+    expect(slow.filter(({ isEnded }) => isEnded())).toEqual([]);
+    for (const { socket } of slow) socket.destroy();
+    await Promise.all(slow.map(({ ended }) => ended));
+    while (content.openReads() > 0) await Bun.sleep(5); // whoever left is read for no more
+    expect((await fetch(`${gateway.url}/raw/${ids.small}`)).status).toBe(200);
+  });
+
+  test.each([
+    ["announced", "Content-Length: 1000000\r\n\r\n", "x"],
+    ["in pieces", "Transfer-Encoding: chunked\r\n\r\n", "1\r\nx\r\n"],
+  ])(
+    `${count} bodies that arrive a byte at a time, %s, are answered 408 and cut off`,
+    async (_name, more, drip) => {
+      const slow = many(() => connect(strict.port, `POST /body HTTP/1.1\r\n${head}${more}`, drip));
+      await Promise.all(slow.map(({ ended }) => ended));
+      for (const { got } of slow)
+        expect(got()).toMatch(/^HTTP\/1\.1 408 [\s\S]*Connection: close[\s\S]*"Request Timeout"$/i);
+      const whole = await fetch(`${strict.url}/body`, { method: "POST", body: new Uint8Array(900_000) });
+      expect(await whole.text()).toBe("900000");
+    },
+    20_000,
+  );
+
+  test.each(Object.keys(cutOff))(
+    `${count} %s are cut off`,
+    async (name) => {
+      const slow = cutOff[name] ?? [];
+      await Promise.all(slow.map(({ ended }) => ended));
+      expect(slow.every(({ got }) => !got().includes(" 200 "))).toBe(true);
+      expect(await (await fetch(strict.url)).text()).toBe("here");
+    },
+    30_000,
+  );
+});
