@@ -13,6 +13,7 @@ import { nonceTables } from "./schema/nonces.ts";
 import { promoTables } from "./schema/promo.ts";
 import { quoteTables } from "./schema/quotes.ts";
 import { reservationTables } from "./schema/reservations.ts";
+import { uploadTables } from "./schema/uploads.ts";
 
 export const ledgerSchema: readonly string[] = [
   ledgerTables,
@@ -22,6 +23,7 @@ export const ledgerSchema: readonly string[] = [
   quoteTables,
   giftTables,
   promoTables,
+  uploadTables,
 ];
 
 /** The statements of a script, one by one. */
