@@ -335,6 +335,8 @@ export async function approvalsNow(tx: Tx, side: ApprovalSide, now: number): Pro
     BigInt(now),
     ...addresses,
   );
+  const { unused: unusedWinc, expired: expiredWinc } = sums ?? { unused: 0n, expired: 0n };
+  if (unusedWinc === 0n) return { approvals: [], unusedWinc, expiredWinc };
   const rows = await tx.all<ApprovalRow>(
     `SELECT ${approvalColumns} FROM approvals WHERE ${where} AND (expires_at IS NULL OR expires_at > ?) ` +
       "ORDER BY CASE WHEN expires_at IS NULL THEN 1 ELSE 0 END, expires_at, created_at, id LIMIT ?",
@@ -342,11 +344,7 @@ export async function approvalsNow(tx: Tx, side: ApprovalSide, now: number): Pro
     BigInt(now),
     BigInt(activeApprovalsMax),
   );
-  return {
-    approvals: rows.map(readApproval),
-    unusedWinc: sums?.unused ?? 0n,
-    expiredWinc: sums?.expired ?? 0n,
-  };
+  return { approvals: rows.map(readApproval), unusedWinc, expiredWinc };
 }
 
 type ApprovalRow = {

@@ -7,7 +7,7 @@ import { type Credits, createCredits } from "../../src/payment/credits.ts";
 import { provider, user } from "../../src/store/ledger/accounts.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import { createTransferIds, type MakeId } from "../../src/store/ledger/transfer-ids.ts";
-import { balanceOf, type Leg, type TransferKind, transfer } from "../../src/store/ledger/transfers.ts";
+import { balanceOf, type Leg, transfer } from "../../src/store/ledger/transfers.ts";
 import { createRandom, type Random } from "../store/random.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "./ledger-databases.ts";
 
@@ -64,18 +64,7 @@ export async function openTestPayment(
   const clock = createTestClock();
   const random = createRandom(seed);
   const makeId = createTransferIds(clock.now, () => random.below(2 ** 32) / 2 ** 32);
-  const move = (transferKind: TransferKind, address: UserAddress, amount: bigint) =>
-    database.write((tx) =>
-      transfer(tx, {
-        id: makeId(),
-        kind: transferKind,
-        at: clock.now(),
-        legs: [
-          { account: provider("stripe"), amount: -amount },
-          { account: user(address), amount },
-        ],
-      }),
-    );
+  const paid = { database, clock, makeId };
   return {
     ledger,
     database,
@@ -83,11 +72,31 @@ export async function openTestPayment(
     random,
     makeId,
     credits: createCredits({ database, clock: clock.now, makeId }),
-    credit: (address, winc) => move("payment", address, winc),
-    chargeBack: (address, winc) => move("chargeback", address, -winc),
+    credit: (address, winc) => paidIn(paid, "payment", address, winc),
+    chargeBack: (address, winc) => paidIn(paid, "chargeback", address, -winc),
     held: (account) => database.read((tx) => balanceOf(tx, account)),
     close: () => ledger.remove(),
   };
+}
+
+/** Moves winc between a card provider and an address; below 0 is away from it. */
+export function paidIn(
+  { database, clock, makeId }: Readonly<{ database: LedgerDatabase; clock: TestClock; makeId: MakeId }>,
+  kind: "payment" | "chargeback",
+  address: UserAddress,
+  winc: bigint,
+): Promise<void> {
+  return database.write((tx) =>
+    transfer(tx, {
+      id: makeId(),
+      kind,
+      at: clock.now(),
+      legs: [
+        { account: provider("stripe"), amount: -winc },
+        { account: user(address), amount: winc },
+      ],
+    }),
+  );
 }
 
 /** An address that stands for nobody: 43 characters that begin with a word of letters and digits. */
