@@ -47,10 +47,16 @@ export function createSums(db: Database): Pick<IndexReader, "counts" | "times"> 
   const highest = block("DESC");
   const lowestWithItems = blockWithItems("ASC");
   const highestWithItems = blockWithItems("DESC");
-  const newestItem = prepareQuery<{ at: number }>(
+  type ItemTime = Readonly<{ at: number | null }>;
+  const newestItemAbove = prepareQuery<ItemTime>(
     db,
-    `SELECT last_item_at AS at FROM blocks WHERE last_item_at IS NOT NULL AND height BETWEEN ? AND ?
-     ORDER BY last_item_at DESC LIMIT 1`,
+    "SELECT max(last_item_at) AS at FROM blocks WHERE height > ?",
+  );
+  // From the newest time down: left to itself, SQLite reads every block up to the height.
+  const newestItemUpTo = prepareQuery<ItemTime>(
+    db,
+    `SELECT last_item_at AS at FROM blocks INDEXED BY blocks_by_item_time
+     WHERE last_item_at IS NOT NULL AND height <= ? ORDER BY last_item_at DESC LIMIT 1`,
   );
   /** The highest height that is stable. */
   const border = (): number => (highest.get(Number.MAX_SAFE_INTEGER)?.height ?? -1) - stableDepth;
@@ -81,8 +87,8 @@ export function createSums(db: Database): Pick<IndexReader, "counts" | "times"> 
         bundleSkippedAt: at("bundleSkippedAt"),
         bundleUnbundledAt: at("bundleUnbundledAt"),
         bundleFullyIndexedAt: at("bundleFullyIndexedAt"),
-        recentItemIndexedAt: newestItem.get(last + 1, Number.MAX_SAFE_INTEGER)?.at ?? null,
-        stableItemIndexedAt: newestItem.get(0, last)?.at ?? null,
+        recentItemIndexedAt: newestItemAbove.get(last)?.at ?? null,
+        stableItemIndexedAt: newestItemUpTo.get(last)?.at ?? null,
       };
     },
   };
