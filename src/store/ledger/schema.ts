@@ -10,6 +10,7 @@ import { approvalTables } from "./schema/approvals.ts";
 import { giftTables } from "./schema/gifts.ts";
 import { ledgerTables } from "./schema/ledger.ts";
 import { nonceTables } from "./schema/nonces.ts";
+import { paymentTables } from "./schema/payments.ts";
 import { promoTables } from "./schema/promo.ts";
 import { quoteTables } from "./schema/quotes.ts";
 import { reservationTables } from "./schema/reservations.ts";
@@ -23,6 +24,7 @@ export const ledgerSchema: readonly string[] = [
   quoteTables,
   giftTables,
   promoTables,
+  paymentTables,
   uploadTables,
 ];
 

@@ -16,4 +16,5 @@ CREATE TABLE gifts (
   redeemed_winc BIGINT
 );
 CREATE INDEX gifts_of_quote ON gifts (quote_id);
+CREATE INDEX gifts_of_redeemer ON gifts (redeemed_by);
 `;

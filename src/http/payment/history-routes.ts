@@ -1,0 +1,105 @@
+/**
+ * The payments that a wallet was credited for: for the wallet itself, page by page.
+ * Source: contract.md §5; the published SDK's `getPaymentHistory`.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import { utf8Bytes } from "../../lib/bytes.ts";
+import type { UserAddress } from "../../payment/addresses.ts";
+import {
+  type PaymentMade,
+  type PaymentPlace,
+  type PaymentsPage,
+  paymentsPageMax,
+} from "../../payment/payment-history.ts";
+import type { WalletAccess } from "../../payment/wallet-access.ts";
+import { jsonAnswer } from "../answers.ts";
+import { contextOf } from "../context.ts";
+import { isoDate } from "./credit-records.ts";
+import { noStore, signedRequestOf } from "./signer.ts";
+import { fromLedger } from "./unavailable.ts";
+
+/** What the routes ask. */
+export type HistoryRoutesOptions = Readonly<{
+  access: Pick<WalletAccess, "admit">;
+  /** A page of an account's payments, `readPayments`. */
+  payments: (address: UserAddress, page: PaymentsPage) => Promise<readonly PaymentMade[]>;
+}>;
+
+/** Payments of a page where the caller does not say. */
+const pageUsual = 50;
+
+/** Longer texts are no cursor of ours. */
+const cursorLengthMax = 1_024;
+
+/** Creates the routes. */
+export function createHistoryRoutes({ access, payments }: HistoryRoutesOptions): AnyElysia {
+  async function page(request: Request): Promise<Response> {
+    const query = new URLSearchParams(contextOf(request).target.query);
+    const limit = readLimit(query.get("limit"));
+    const before = readCursor(query.get("cursor"));
+    // Only now: a request that is wrong in itself does not use its signature up.
+    const wallet = await access.admit(signedRequestOf(request));
+    if (wallet === undefined) throw new Failure("invalid_signature", { reason: "nobody signed" });
+    const found = wallet.hasAccount ? await payments(wallet.address, { before, limit: limit + 1 }) : [];
+    const shown = found.slice(0, limit);
+    const last = shown.at(-1);
+    const hasMore = found.length > limit;
+    const cursor = hasMore && last !== undefined ? writeCursor(last.place) : null;
+    return jsonAnswer({ payments: shown.map(paymentRecord), hasMore, cursor }, 200, noStore);
+  }
+
+  return new Elysia({ strictPath: true }).get("/account/payments", ({ request }) =>
+    fromLedger("database_unavailable", page(request)),
+  );
+}
+
+function paymentRecord(payment: PaymentMade) {
+  const common = { date: isoDate(payment.place.at), wincCredited: String(payment.winc) };
+  if (payment.kind === "token") {
+    return {
+      type: "crypto",
+      ...common,
+      tokenType: payment.token,
+      tokenQuantity: String(payment.quantity),
+      usdEquivalent: payment.usd ?? "",
+      senderAddress: payment.sender,
+      transactionId: payment.transactionId,
+      blockHeight: String(payment.blockHeight ?? ""),
+    };
+  }
+  return {
+    type: "fiat",
+    ...common,
+    paymentAmount: String(payment.amount),
+    currencyType: payment.currency,
+    paymentProvider: "stripe",
+    receiptId: payment.receiptId,
+    giftMessage: payment.giftMessage ?? null,
+  };
+}
+
+function readLimit(text: string | null): number {
+  if (text === null) return pageUsual;
+  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
+  if (limit < 1 || limit > paymentsPageMax)
+    throw new Failure("payment_refused", {
+      reason: `Invalid limit: a whole number from 1 to ${paymentsPageMax}`,
+    });
+  return limit;
+}
+
+function writeCursor({ at, kind, id }: PaymentPlace): string {
+  return encodeBase64url(utf8Bytes(`${at}.${kind}.${id}`));
+}
+
+function readCursor(text: string | null): PaymentPlace | undefined {
+  if (text === null) return undefined;
+  const bytes = text.length > cursorLengthMax ? undefined : decodeBase64url(text);
+  const [, at = "", kind = "", id = ""] =
+    /^(\d{1,15})\.(\d)\.([\x21-\x7e]+)$/.exec(bytes === undefined ? "" : Buffer.from(bytes).toString()) ?? [];
+  if (id === "") throw new Failure("payment_refused", { reason: "Invalid cursor" });
+  return { at: Number(at), kind: Number(kind), id };
+}
