@@ -3,6 +3,7 @@
  * @module
  */
 
+import { debugBench } from "./debug.ts";
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
 import { httpBench } from "./http.ts";
@@ -17,6 +18,7 @@ export const benches: readonly Bench[] = [
   indexBench,
   httpBench,
   graphqlBench,
+  debugBench,
   unbundleBench,
   startBench,
 ];
