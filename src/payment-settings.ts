@@ -2,7 +2,7 @@
  * The settings of the payment service, rows of the one table.
  * @module
  */
-import { count, duration, flag, list, port, setting, text, url } from "./setting-readers.ts";
+import { count, duration, flag, list, port, secretText, setting, text, url } from "./setting-readers.ts";
 
 export const paymentSettings = {
   PAYMENT_PORT: setting({
@@ -29,10 +29,11 @@ export const paymentSettings = {
     secret: true,
   }),
   JWT_SECRET: setting({
-    read: text,
+    read: secretText,
     unit: "text",
     effect:
-      "Key of the tokens that a signed balance request is given; unset is a random one, kept in DATA_DIR.",
+      "Key of the tokens that a signed balance request is given, at least 32 characters; unset is a random one, " +
+      "kept in DATA_DIR.",
     secret: true,
   }),
   PAYMENT_RULES_FILE: setting({

@@ -39,6 +39,15 @@ export function text(value: string): string {
   return value;
 }
 
+/** Text that nobody guesses: of at least 32 characters. */
+export function secretText(value: string): string {
+  if (value.length < secretLengthMin) throw new Error(`must have at least ${secretLengthMin} characters`);
+  return value;
+}
+
+/** Source: RFC 7518 §3.2: a key has at least the bits of its hash. */
+const secretLengthMin = 32;
+
 /** A whole number from 0 to 2^53 − 1. */
 export function count(value: string): number {
   const number = Number(value);
@@ -129,8 +138,7 @@ export function id(value: string): string {
 
 /** A wallet's address, in the one spelling that its bytes have. */
 export function address(value: string): string {
-  if (decodeBase64url(value)?.length !== 32)
-    throw new Error("must be an address of 43 base64url characters");
+  if (decodeBase64url(value)?.length !== 32) throw new Error("must be an address of 43 base64url characters");
   return value;
 }
 
