@@ -82,12 +82,6 @@ export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step)
   const { approvalId, payer, approved, winc, expiresAt } = request;
   await refuseApproval(tx, request, step.now);
   await expireGivenApprovals(tx, payer, step);
-  const at = BigInt(step.now);
-  await tx.run(
-    "INSERT INTO approvals (id, paying_address, approved_address, winc, pending, posted, state, created_at, expires_at) " +
-      "VALUES (?, ?, ?, ?, 0, 0, 'active', ?, ?)",
-    ...[approvalId, payer, approved, winc, at, expiresAt === undefined ? null : BigInt(expiresAt)],
-  );
   await transfer(tx, {
     id: step.makeId(),
     kind: "approval",
@@ -98,6 +92,12 @@ export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step)
       { account: escrow(approvalId), amount: winc },
     ],
   });
+  const at = BigInt(step.now);
+  await tx.run(
+    "INSERT INTO approvals (id, paying_address, approved_address, winc, pending, posted, state, created_at, expires_at) " +
+      "VALUES (?, ?, ?, ?, 0, 0, 'active', ?, ?)",
+    ...[approvalId, payer, approved, winc, at, expiresAt === undefined ? null : BigInt(expiresAt)],
+  );
   const given = await findApproval(tx, approvalId);
   assert(given !== undefined, "an approval that was given is there");
   return given;
@@ -109,8 +109,8 @@ async function refuseApproval(tx: Tx, request: ApprovalRequest, now: number): Pr
     new Failure("payment_refused", { reason, approvalId, payer, approved, winc });
   if (winc <= 0n) throw refuse("An approval must be of at least 1 winc");
   if (payer === approved) throw refuse("An address cannot approve itself");
-  if (expiresAt !== undefined && expiresAt <= now)
-    throw refuse("An approval cannot expire before it is given");
+  if (expiresAt !== undefined && !(Number.isSafeInteger(expiresAt) && expiresAt > now))
+    throw refuse("An approval expires at a time after it is given");
   if ((await findApproval(tx, approvalId)) !== undefined)
     throw refuse(`Conflicting approval found for approval ID '${approvalId}'`);
   const active = await tx.get<{ count: bigint }>(
