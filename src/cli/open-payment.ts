@@ -5,6 +5,7 @@
 import { createHealth } from "../gateway/health.ts";
 import { createApprovalRoutes } from "../http/payment/approval-routes.ts";
 import { createBalanceRoutes } from "../http/payment/balance-routes.ts";
+import { createHistoryRoutes } from "../http/payment/history-routes.ts";
 import { createInformationRoutes } from "../http/payment/information-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import { paymentReference } from "../http/reference/payment-reference.ts";
@@ -13,6 +14,7 @@ import { systemClock } from "../lib/clock.ts";
 import { type Credits, createCredits } from "../payment/credits.ts";
 import { freeAllowance } from "../payment/free-allowance.ts";
 import { createWalletTokens } from "../payment/json-web-token.ts";
+import { readPayments } from "../payment/payment-history.ts";
 import { createWalletAccess } from "../payment/wallet-access.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { openLedger } from "../store/ledger/open.ts";
@@ -57,6 +59,11 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
         }),
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),
+      () =>
+        createHistoryRoutes({
+          access,
+          payments: (address, page) => ledger.read((tx) => readPayments(tx, address, page)),
+        }),
     ],
   };
   return { service, ledger, credits };
