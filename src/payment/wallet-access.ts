@@ -24,11 +24,6 @@ export type AdmittedWallet = Readonly<{
 /** Tells wallets from those who only say that they are. */
 export type WalletAccess = Readonly<{
   /**
-   * Who asks, where nothing is disclosed, issued or moved: a signature counts however often it was used, and nothing
-   * is written. `undefined` where nobody signed, or not rightly: such an answer is anybody's to have.
-   */
-  whoAsks: (request: SignedRequest) => UserAddress | undefined;
-  /**
    * Who asks for what is the wallet's own. A signature's nonce is used up when this resolves.
    *
    * @returns `undefined` when neither a signature nor a token was shown. With both, the signature decides.
@@ -70,15 +65,6 @@ export function createWalletAccess({ database, tokens, clock }: WalletAccessOpti
   }
 
   return {
-    whoAsks: (request) => {
-      if (!isSigned(request.headers)) return undefined;
-      try {
-        return readSigner(request).address;
-      } catch (error) {
-        if (error instanceof Failure && error.code === "invalid_signature") return undefined;
-        throw error;
-      }
-    },
     admit: async (request) => {
       if (isSigned(request.headers)) return await bySignature(request);
       const authorization = request.headers.get("authorization") ?? "";
