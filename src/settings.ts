@@ -48,6 +48,14 @@ export const settings = {
     unit: "port",
     effect: "Port of the gateway; 0 takes a free one.",
   }),
+  STOP_DELAY_MS: setting({
+    read: count,
+    fallback: 1_000,
+    dev: 0,
+    unit: "milliseconds",
+    effect:
+      "How long requests are still taken once the program was told to stop; /ready answers 503 meanwhile.",
+  }),
   DEVNET_PORT: setting({
     read: port,
     fallback: 1984,

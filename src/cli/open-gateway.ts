@@ -7,8 +7,8 @@
 import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import { openHttp } from "../chain/http.ts";
-import { addGatewayFigures } from "../gateway/figures.ts";
 import { createConcerns } from "../gateway/concerns.ts";
+import { addGatewayFigures } from "../gateway/figures.ts";
 import { createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
 import { createChunkKeeper } from "../gateway/kept-chunks.ts";
@@ -102,7 +102,12 @@ export function openGateway(
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
   const told: { gateway?: Gateway; indexing?: Indexing } = {};
   const concerns = createConcerns({ ...sources, pools: threads });
-  const health = healthOf(parts, reader, [named.notes], [concerns, () => told.indexing?.status().reasons ?? []]);
+  const health = healthOf(
+    parts,
+    reader,
+    [named.notes],
+    [concerns, () => told.indexing?.status().reasons ?? []],
+  );
   const key = adminKeyOf(config);
   const administration = openAdministrationRoutes({
     ...{ ...parts, ...base, key: key.key },
@@ -124,7 +129,7 @@ export function openGateway(
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
   const listening = { config, certificate, figures, log, closers };
-  const server = listen(listening, gateway, health);
+  const server = listen(listening, gateway);
   const adminServer = isApart ? listenForAdmin(listening, administration) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
   const servers = [server, ...serviceServers.map(([, each]) => each)];
@@ -134,6 +139,12 @@ export function openGateway(
   const indexing = startIndexing({ ...parts, ...base }, gateway, webhooks);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
+  // Before anything else ends, so that who sends requests here can see it and send them elsewhere.
+  closers.add("readiness", async () => {
+    health.stop();
+    for (const each of servers) each.drain();
+    await Bun.sleep(config.STOP_DELAY_MS);
+  });
   addGatewayFigures(metrics, {
     reader,
     isFollowing: () => indexing.status().follow.running,
@@ -250,7 +261,7 @@ type Listening = Readonly<{
   closers: Closers;
 }>;
 
-function listen(listening: Listening, gateway: Gateway, health: Health): HttpServer {
+function listen(listening: Listening, gateway: Gateway): HttpServer {
   const { config, certificate, figures, log, closers } = listening;
   const server = openServer({
     hostname: config.HOST,
@@ -264,11 +275,7 @@ function listen(listening: Listening, gateway: Gateway, health: Health): HttpSer
     log,
     figures,
   });
-  closers.add("listener", () => {
-    health.stop();
-    server.drain();
-    return server.close(drainMsMax);
-  });
+  closers.add("listener", () => server.close(drainMsMax));
   return server;
 }
 
