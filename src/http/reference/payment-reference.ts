@@ -4,6 +4,7 @@
  * @module
  */
 import type { Reference } from "./document.ts";
+import { paymentAccountDescriptions, paymentAccountRecords } from "./payment-account-descriptions.ts";
 
 const introduction = `Credits for storage: what it costs, how to pay, what an account holds.
 
@@ -14,8 +15,8 @@ stores, as decimal strings. Failures are a JSON string. A signed request carries
 export const paymentReference: Reference = {
   title: "Cairn payment service",
   introduction,
-  descriptions: [],
-  records: {},
+  descriptions: [...paymentAccountDescriptions],
+  records: { ...paymentAccountRecords },
   securitySchemes: {
     token: {
       type: "http",
