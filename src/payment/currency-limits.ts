@@ -5,7 +5,7 @@
  * @module
  */
 import type { CurrencyLimits } from "./prices.ts";
-import { divide, multiply, nearest, type Rational, rational } from "./rational.ts";
+import { larger, multiply, nearest, type Rational, rational } from "./rational.ts";
 
 /** The card provider takes no more digits than eight; this is the most that has so many and is round. */
 const providerDigitsMax = 8;
@@ -22,8 +22,10 @@ export function currencyLimits(
   usd: CurrencyLimits,
   perDollar: Rational,
 ): CurrencyLimits {
+  const cent = rational(1n, own.isZeroDecimal ? 100n : 1n);
+  // Nothing is sold for less than the smallest unit, however dear that is.
   const ofUsdCents = (cents: bigint) =>
-    nearest(multiply(divide(rational(cents), rational(own.isZeroDecimal ? 100n : 1n)), perDollar));
+    larger(nearest(multiply(multiply(rational(cents), cent), perDollar)), 1n);
   const minimum = preferred(own.minimum, roundUp(ofUsdCents(usd.minimum)));
   const maximum = preferred(own.maximum, roundDown(ofUsdCents(usd.maximum)), providerMaximum);
   const fit = own.suggested.every((amount) => amount >= minimum && amount <= maximum);

@@ -9,6 +9,9 @@ import type { CurrencyLimits } from "./prices.ts";
 import { readDecimal } from "./rational.ts";
 import type { FeeRule, Magnitude, PriceRules, TokenRule } from "./rules.ts";
 
+/** Where a rule stands among others that says nothing of it. */
+export const priorityDefault = 500n;
+
 const currencies: readonly (readonly [string, CurrencyLimits])[] = [
   currency("aud", 7_500n, 1_500_000n, [2_500n, 7_500n, 15_000n], 50n),
   currency("brl", 2_500n, 1_000_000n, [12_500n, 25_000n, 50_000n], 50n),
@@ -68,9 +71,6 @@ export const defaultRules: PriceRules = {
   uploads: [],
   promos: [],
 };
-
-/** Where a rule stands among others that says nothing of it. */
-export const priorityDefault = 500n;
 
 /** Names a decimal. */
 export function magnitude(text: string): Magnitude {
