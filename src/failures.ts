@@ -61,6 +61,7 @@ export const failures = {
   invalid_signature: { status: 403, message: "Invalid signature or missing required headers" },
   upload_forbidden: { status: 403, message: "Forbidden" },
   sender_excluded: { status: 403, message: "", explained: true },
+  gifting_by_email_off: { status: 403, message: "Gifting by email is disabled!" },
   invalid_destination: { status: 403, message: "Destination address is not a valid native address!" },
   user_not_found: { status: 404, message: "User Not Found" },
   transaction_not_found: { status: 404, message: "Transaction ID not found!" },

@@ -1,56 +1,141 @@
 /**
- * Payments in tokens: first sight → pending → credited → reversed, or failed. Types only.
+ * Payments in tokens: reported by their payers or found on the chain, priced when first seen, credited when confirmed,
+ * taken back when the chain takes them back.
+ *
+ * Chains are asked first, then one transaction of the ledger decides by what is kept there: however many ask at once,
+ * in whatever processes, a payment is credited once.
+ * Source: contract.md §1, §5; reference/payment.md §1, §3 "Flow", §8 A, L, N, P.
  * @module
  */
-import type { AddressType, Token, UserAddress } from "../addresses.ts";
-import type { Adjustment } from "../prices.ts";
-import type { BlockRef } from "./sight.ts";
-
-/** Where a payment stands. `reversed`: it was credited, and the chain took it back. */
-export type PaymentState = "pending" | "credited" | "reversed" | "failed";
-
-/** A payment as it is kept: what one sender paid in one transaction. */
-export type TokenPayment = Readonly<{
-  token: Token;
-  /** Canonical; with the token and the part it names the payment. */
-  transactionId: string;
-  /** 0 for the first sender of the transaction, in the chain's order. */
-  part: number;
-  state: PaymentState;
-  sender: UserAddress;
-  /** The account that is credited. */
-  destination: UserAddress;
-  destinationType: AddressType;
-  /** Smallest unit. */
-  quantity: bigint;
-  /** Fixed when the payment was first seen. */
-  winc: bigint;
-  fees: readonly Adjustment[];
-  block: BlockRef | undefined;
-  /** Times are Unix milliseconds. */
-  seenAt: number;
-  creditedAt: number | undefined;
-  failedAt: number | undefined;
-  failureReason: string | undefined;
-}>;
+import type { Trouble } from "../../chain/http.ts";
+import { Failure, type FailureCode } from "../../failures.ts";
+import { type RetryPlan, retry } from "../../lib/retry.ts";
+import { createSingleFlight } from "../../lib/single-flight.ts";
+import { readTransactionId, type Token, tokens } from "../addresses.ts";
+import type { Prices } from "../prices.ts";
+import { createFollowing, type Follow } from "./following.ts";
+import { knownTransactions, paymentsOf, type TokenPayment } from "./kept-payments.ts";
+import { createOffering, strayRefusal, unminedRefusal } from "./offers.ts";
+import { createSettling, type SettlingOptions } from "./settling.ts";
+import type { Sight, TokenChain } from "./sight.ts";
+import { notFoundReason } from "./steps.ts";
 
 /** What a report of a payment came to. */
 export type Submitted = Readonly<{
   payment: TokenPayment;
-  /** Whether the payment was known before. */
+  /** Whether it stood like this before the report. */
   isKnown: boolean;
 }>;
 
-/** Payments in tokens. */
+/** Payments in tokens. Calls that are aborted reject with the signal's reason. */
 export type TokenPayments = Readonly<{
+  /** What can be paid with. */
+  chains: readonly TokenChain[];
   /**
-   * Takes a report of a payment: looks at the chain, records it, credits it when it is confirmed.
+   * Takes a report of a payment: looks at the chain, keeps it, credits it when it is confirmed.
    *
-   * @param token - One of `takes`. @param text - The transaction's id as somebody wrote it.
-   * @throws Failure `transaction_not_found`, `transaction_trouble`, `payment_refused` with the reason,
-   *   `sender_excluded`, `token_not_supported`.
+   * @param text - The transaction's id as somebody wrote it.
+   * @throws Failure `token_not_supported`, `transaction_not_found`, `payment_refused` with its reason,
+   *   `sender_excluded`; `transaction_trouble` when the chain, the prices or the ledger cannot be asked.
    */
   submit: (token: Token, text: string, signal: AbortSignal) => Promise<Submitted>;
-  /** Tokens that have an address and a way to their chain. */
-  takes: readonly Token[];
+  /**
+   * Takes transactions that were found on the chain; those that pay nothing that can be credited are passed over.
+   *
+   * @returns Trouble that may pass: then some of them were not taken.
+   * @throws Failure of the prices or the ledger.
+   */
+  take: (chain: TokenChain, ids: readonly string[], signal: AbortSignal) => Promise<Trouble | undefined>;
+  follow: Follow;
 }>;
+
+/** What payments are made of. */
+export type TokenPaymentsOptions = SettlingOptions &
+  Readonly<{
+    prices: Pick<Prices, "token">;
+    chains: readonly TokenChain[];
+    /** Addresses whose payments are refused, canonical. */
+    excluded: ReadonlySet<string>;
+    random: () => number;
+    /** How patiently a transaction is looked for that nobody has seen yet. */
+    firstSight?: RetryPlan;
+  }>;
+
+/** A report comes within moments of the payment; that nodes tell each other takes a little longer. */
+const firstSightDefault: RetryPlan = { attempts: 3, firstMs: 400, longestMs: 800 };
+
+/** Trouble that will be the same next time: what it is about is passed over, or it would be in the way for ever. */
+const lastingTroubles: ReadonlySet<Trouble["reason"]> = new Set(["malformed", "too_large"]);
+
+/** Failures that say something of the report; all others are trouble of ours. */
+const saidOfReports: ReadonlySet<FailureCode> = new Set([
+  "token_not_supported",
+  "transaction_not_found",
+  "payment_refused",
+  "sender_excluded",
+]);
+
+/** Creates payments. */
+export function createTokenPayments(options: TokenPaymentsOptions): TokenPayments {
+  const { ledger, chains, random, log } = options;
+  const settle = createSettling(options, createOffering(options));
+  const flights = createSingleFlight<Submitted>();
+  const firstSight = options.firstSight ?? firstSightDefault;
+
+  async function submit(chain: TokenChain, id: string, signal: AbortSignal): Promise<Submitted> {
+    const known = await ledger.read((tx) => paymentsOf(tx, chain.token, id));
+    const [first] = known;
+    if (first !== undefined && !known.some(isOpen)) return { payment: first, isKnown: true };
+    const sight = await retry(
+      firstSight,
+      signal,
+      random,
+      () => chain.look(id, signal),
+      ({ kind }) => kind !== "absent" || first !== undefined,
+    );
+    if (sight.kind === "trouble") throw new Failure("transaction_trouble", { ...sight, token: chain.token });
+    const { payments, refusal } = await settle(chain, id, { sight, isReplaced: false }, signal);
+    const [payment] = payments;
+    if (payment === undefined) throw refusal ?? refusalOf(id, sight);
+    return { payment, isKnown: first?.state === payment.state };
+  }
+
+  return {
+    chains,
+    submit: async (token, text, signal) => {
+      const chain = chains.find((each) => each.token === token);
+      if (chain === undefined) throw new Failure("token_not_supported", { token });
+      const id = readTransactionId(text, tokens[token].chain);
+      if (id === undefined) throw new Failure("transaction_not_found", { token });
+      try {
+        return await flights.run(`${token}:${id}`, signal, (own) => submit(chain, id, own));
+      } catch (error) {
+        if (!(error instanceof Failure) || saidOfReports.has(error.code)) throw error;
+        throw new Failure("transaction_trouble", { ...error.facts, token, id }, error);
+      }
+    },
+    take: async (chain, ids, signal) => {
+      const known = await ledger.read((tx) => knownTransactions(tx, chain.token, ids));
+      for (const id of ids) {
+        if (known.has(id)) continue;
+        const sight = await chain.look(id, signal);
+        if (sight.kind !== "trouble") await settle(chain, id, { sight, isReplaced: false }, signal);
+        else if (lastingTroubles.has(sight.reason)) log.error("a payment cannot be read", { id, ...sight });
+        else return sight;
+      }
+      return undefined;
+    },
+    follow: createFollowing(options, settle),
+  };
+}
+
+/** Whether a look at the chain can change where a payment stands; what was credited is followed by the watcher. */
+function isOpen({ state, failureReason }: TokenPayment): boolean {
+  if (state === "failed") return failureReason === notFoundReason;
+  return state === "pending" || state === "reversed";
+}
+
+function refusalOf(id: string, sight: Sight): Failure {
+  if (sight.kind === "absent") return new Failure("transaction_not_found", { id });
+  return sight.transfers === undefined ? unminedRefusal(id) : strayRefusal(id, sight.outline);
+}

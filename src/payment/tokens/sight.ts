@@ -1,5 +1,5 @@
 /**
- * What a chain says of one transaction that may pay us, the same for every chain. Types only.
+ * What a chain says of one transaction that may pay us, in one form for every chain.
  * @module
  */
 import type { Trouble } from "../../chain/http.ts";
@@ -17,40 +17,50 @@ export type TokenTransfer = Readonly<{
 /** The block in which a transaction stands. */
 export type BlockRef = Readonly<{ height: number; hash: string }>;
 
+/** A transaction as it presents itself, for saying why it is refused. */
+export type Outline = Readonly<{
+  /** Whom it says it pays; "" for nobody. */
+  target: string;
+  /** What it moves there, smallest unit. */
+  amount: bigint;
+}>;
+
 /** What a chain says. */
 export type Sight =
   | Readonly<{ kind: "absent" }>
   /** Known to nodes and in no block. Of some it shows only in the block what they pay: no `transfers`. */
-  | Readonly<{ kind: "waiting"; transfers: readonly TokenTransfer[] | undefined; target: string }>
-  | Readonly<{
-      kind: "mined";
-      block: BlockRef;
-      /** 1 for a transaction in the newest block. */
-      confirmations: number;
-      /** Whether the chain carried it out. */
-      succeeded: boolean;
-      /** What it pays us, in the chain's own order; none when it pays us nothing. */
-      transfers: readonly TokenTransfer[];
-      /** Whom it pays, for people. */
-      target: string;
-    }>;
+  | Readonly<{ kind: "waiting"; transfers: readonly TokenTransfer[] | undefined; outline: Outline }>
+  | MinedSight;
+
+/** What a chain says of a transaction in a block. */
+export type MinedSight = Readonly<{
+  kind: "mined";
+  block: BlockRef;
+  /** 1 for a transaction in the newest block. */
+  confirmations: number;
+  /** Whether the chain carried it out. */
+  succeeded: boolean;
+  /** What it pays us, in the chain's own order; none when it pays us nothing. At most `sendersMax`. */
+  transfers: readonly TokenTransfer[];
+  outline: Outline;
+}>;
 
 /** Whether a block that held a payment is still the chain's. */
 export type Standing =
   | Readonly<{ kind: "stands"; confirmations: number }>
-  /** Another block stands at its height. */
-  | Readonly<{ kind: "replaced" }>
-  /** The chain's tip is below it: it may be behind, or shorter. */
+  /** Another block stands at its height; the confirmations are that one's. */
+  | Readonly<{ kind: "replaced"; confirmations: number }>
+  /** Nothing is known of its height: the chain may be behind, or shorter. */
   | Readonly<{ kind: "unknown" }>;
 
 /** What a step of looking for payments found. */
 export type Found = Readonly<{
   kind: "found";
-  /** Canonical transaction ids, oldest first; the same one may be found again. */
+  /** Canonical transaction ids, each once; the same one may be found again by a later step. */
   ids: readonly string[];
   /** Where the next step begins, once these are dealt with. */
   cursor: string;
-  /** Whether there is more to look through at once. */
+  /** Whether the next step has work at once. */
   hasMore: boolean;
 }>;
 
@@ -59,18 +69,40 @@ export type TokenChain = Readonly<{
   token: Token;
   /** What its senders' addresses are made of. */
   addressType: AddressType;
-  /** Where payments go. */
+  /** Where payments go; names the watch together with the token. */
   address: string;
-  /** Confirmations at which a payment is credited. */
+  /** Confirmations at which a payment is credited, 1 or more. */
   confirmations: number;
-  /** Confirmations after which a credited payment is no longer watched. */
+  /** Confirmations at which a credited payment is no longer watched. */
   finalConfirmations: number;
   /** @param id - canonical. */
   look: (id: string, signal: AbortSignal) => Promise<Sight | Trouble>;
   standing: (block: BlockRef, signal: AbortSignal) => Promise<Standing | Trouble>;
   /**
-   * Looks for payments that nobody reported.
-   * @param cursor - Where the last step ended; `undefined` begins at the chain's tip.
+   * Looks for payments that nobody reported, a bounded step at a time.
+   * @param cursor - Where the last step ended; `undefined` begins at the chain's tip. One that cannot be read too.
    */
   scan: (cursor: string | undefined, signal: AbortSignal) => Promise<Found | Trouble>;
 }>;
+
+/** Senders of one transaction that are credited; nobody gathers more in good faith. */
+export const sendersMax = 100;
+
+/**
+ * Sums up what each sender pays, in the order in which they first appear.
+ *
+ * @param destination - Whom the transaction names; it counts only where there is one sender.
+ */
+export function bySender(
+  moves: readonly Readonly<{ sender: UserAddress; amount: bigint }>[],
+  destination: string | undefined,
+): readonly TokenTransfer[] {
+  const amounts = new Map<UserAddress, bigint>();
+  for (const { sender, amount } of moves) amounts.set(sender, (amounts.get(sender) ?? 0n) + amount);
+  const named = amounts.size === 1 ? destination : undefined;
+  return [...amounts].slice(0, sendersMax).map(([sender, amount]) => ({
+    sender,
+    amount,
+    destination: named,
+  }));
+}

@@ -9,10 +9,11 @@
 import type { LedgerCheck } from "./checks/check-row.ts";
 import { creditChecks } from "./checks/credits.ts";
 import { entryChecks } from "./checks/entries.ts";
+import { tokenPaymentChecks } from "./checks/token-payments.ts";
 import type { LedgerDatabase } from "./database.ts";
 
 /** All that is checked, in the order in which it is told. */
-export const ledgerChecks: readonly LedgerCheck[] = [...entryChecks, ...creditChecks];
+export const ledgerChecks: readonly LedgerCheck[] = [...entryChecks, ...creditChecks, ...tokenPaymentChecks];
 
 /** Something that is not as it must be. */
 export type Finding = Readonly<{

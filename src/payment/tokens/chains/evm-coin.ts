@@ -1,0 +1,129 @@
+/**
+ * Payments in the coin of an EVM chain: transactions whose recipient we are.
+ *
+ * What contracts send is in no transaction of its own and is not seen. Payments that nobody reported are found in
+ * whole blocks, which are large; an account of a plain key shows by its balance and its nonce whether they hold any.
+ * Source: reference/payment.md §3 "Sources", §8 L.
+ * @module
+ */
+import { type Trouble, trouble } from "../../../chain/http.ts";
+import { atLeast, atMost } from "../../../lib/bounds.ts";
+import type { Token, UserAddress } from "../../addresses.ts";
+import type { EvmAccount, EvmChain, EvmTransaction } from "../../evm/chain.ts";
+import { destinationInBytes } from "../destinations.ts";
+import type { Found, MinedSight, Sight, TokenChain } from "../sight.ts";
+import { type Depths, foundUpTo, nextRange } from "./evm-range.ts";
+import { standingOf } from "./evm-standing.ts";
+
+/** What payments in a coin are read from. */
+export type EvmCoinOptions = Depths &
+  Readonly<{
+    token: Token;
+    address: UserAddress;
+    evm: EvmChain;
+  }>;
+
+/** Blocks read in one step; a busy one has 300 KB. */
+const blocksReadMax = 16;
+
+/** Blocks passed over in one step when nothing in them can be ours. */
+const blocksPassedMax = 4_096;
+
+/** Creates the chain of a coin. */
+export function createEvmCoin({ token, address, evm, ...depths }: EvmCoinOptions): TokenChain {
+  return {
+    token,
+    addressType: "ethereum",
+    address,
+    ...depths,
+    look: (id, signal) => lookAt(evm, address, id, signal),
+    standing: (block, signal) => standingOf(evm, block, signal),
+    scan: (cursor, signal) => scan(evm, address, depths, cursor, signal),
+  };
+}
+
+async function lookAt(
+  evm: EvmChain,
+  address: UserAddress,
+  id: string,
+  signal: AbortSignal,
+): Promise<Sight | Trouble> {
+  const [transaction, receipt] = await Promise.all([evm.transaction(id, signal), evm.receipt(id, signal)]);
+  if (transaction.kind === "trouble") return transaction;
+  if (receipt.kind === "trouble") return receipt;
+  if (transaction.value === undefined) return { kind: "absent" };
+  const payment = paidBy(transaction.value, address);
+  if (receipt.value === undefined) return { kind: "waiting", ...payment };
+  const latest = await evm.latest(signal);
+  if (latest.kind === "trouble") return latest;
+  const { height, blockHash: hash, succeeded } = receipt.value;
+  // Of several servers behind one address the next one may be behind; the block is there all the same.
+  const confirmations = atLeast(latest.value - height + 1, 1);
+  return { kind: "mined", block: { height, hash }, confirmations, succeeded, ...payment };
+}
+
+function paidBy(
+  { from, to, value, input }: EvmTransaction,
+  address: UserAddress,
+): Pick<MinedSight, "transfers" | "outline"> {
+  const outline = { target: to ?? "", amount: value };
+  if (to !== address) return { transfers: [], outline };
+  return { transfers: [{ sender: from, amount: value, destination: destinationInBytes(input) }], outline };
+}
+
+async function scan(
+  evm: EvmChain,
+  address: UserAddress,
+  depths: Depths,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<Found | Trouble> {
+  const range = await nextRange(evm, depths, cursor, signal);
+  if (range.kind !== "range") return range;
+  const { first } = range;
+  let last = atMost(range.last, first + blocksPassedMax - 1);
+  while (first <= last) {
+    const change = await changeOf(evm, address, first - 1, last, signal);
+    if (change === "none") return await foundUpTo(evm, range, last, [], signal);
+    if (last - first < blocksReadMax) break;
+    const count = change === "unknown" ? 0 : halfOf(last - first + 1);
+    last = first - 1 + atLeast(count, blocksReadMax);
+  }
+  const ids: string[] = [];
+  for (let height = first; height <= last; height += 1) {
+    const payments = await evm.paymentsTo(address, height, signal);
+    if (payments.kind === "trouble") return payments;
+    if (payments.value === undefined) return trouble("status", `there is no block ${height} any more`);
+    ids.push(...payments.value.transactions);
+  }
+  return await foundUpTo(evm, range, last, ids, signal);
+}
+
+/**
+ * Whether anything can have been paid after one block until another: a plain key's balance falls only by transactions
+ * of its own, which raise its nonce. Servers may have forgotten how an account was.
+ */
+async function changeOf(
+  evm: EvmChain,
+  address: UserAddress,
+  before: number,
+  after: number,
+  signal: AbortSignal,
+): Promise<"none" | "some" | "unknown"> {
+  if (before < 0) return "unknown";
+  const [old, now] = await Promise.all([
+    evm.account(address, before, signal),
+    evm.account(address, after, signal),
+  ]);
+  if (old.kind === "trouble" || now.kind === "trouble") return "unknown";
+  return isSame(old.value, now.value) ? "none" : "some";
+}
+
+function isSame(one: EvmAccount, other: EvmAccount): boolean {
+  if (one.hasCode || other.hasCode) return false;
+  return one.balance === other.balance && one.nonce === other.nonce;
+}
+
+function halfOf(count: number): number {
+  return (count + (count % 2)) / 2;
+}

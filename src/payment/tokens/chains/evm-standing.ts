@@ -1,0 +1,23 @@
+/**
+ * Whether a block of an EVM chain is still there.
+ * @module
+ */
+import type { Trouble } from "../../../chain/http.ts";
+import { atLeast } from "../../../lib/bounds.ts";
+import type { EvmChain } from "../../evm/chain.ts";
+import type { BlockRef, Standing } from "../sight.ts";
+
+/** Asks what stands at a block's height. */
+export async function standingOf(
+  evm: EvmChain,
+  { height, hash }: BlockRef,
+  signal: AbortSignal,
+): Promise<Standing | Trouble> {
+  const kept = await evm.blockHash(height, signal);
+  if (kept.kind === "trouble") return kept;
+  if (kept.value === undefined) return { kind: "unknown" };
+  const latest = await evm.latest(signal);
+  if (latest.kind === "trouble") return latest;
+  const confirmations = atLeast(latest.value - height + 1, 1);
+  return { kind: kept.value === hash ? "stands" : "replaced", confirmations };
+}

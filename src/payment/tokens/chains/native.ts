@@ -1,0 +1,222 @@
+/**
+ * Payments on the chain that the gateway follows: from the index where it has them, else from nodes.
+ *
+ * The index is what this process checked, block by block; a node's word counts only for what the index cannot know
+ * yet, and never against it. Payments that nobody reported are found in the index, by their recipient.
+ * Source: reference/payment.md §3 "Sources"; reference/chain.md §1.
+ * @module
+ */
+import { type Id, isId } from "../../../arweave/id.ts";
+import { type Tag, tagValue } from "../../../arweave/tags.ts";
+import { readTransaction, type Transaction } from "../../../arweave/transaction.ts";
+import { verifyTransaction } from "../../../arweave/transaction-verify.ts";
+import { type Trouble, trouble } from "../../../chain/http.ts";
+import type { Node, NodeAnswer } from "../../../chain/node.ts";
+import type { Nodes } from "../../../chain/nodes.ts";
+import { Failure } from "../../../failures.ts";
+import { atLeast, atMost } from "../../../lib/bounds.ts";
+import { type Clock, unixSeconds } from "../../../lib/clock.ts";
+import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
+import type { IndexReader } from "../../../store/index-types.ts";
+import { readAddress } from "../../addresses.ts";
+import { destinationTag } from "../destinations.ts";
+import type { Found, MinedSight, Sight, Standing, TokenChain } from "../sight.ts";
+
+/** What native payments are read from. */
+export type NativeChainOptions = Readonly<{
+  /** Canonical. */
+  address: string;
+  confirmations: number;
+  finalConfirmations: number;
+  reader: Pick<IndexReader, "block" | "page" | "row" | "tip" | "transactionStatus">;
+  nodes: Pick<Nodes, "ask">;
+  /** The index's own. */
+  clock: Clock;
+}>;
+
+/** A payment has little beside it; what is larger is read when it is in the index. Bytes. */
+const jsonBytesMax = 256 * 1_024;
+
+/** Payments found in one step: more than a block has transactions, so that each step gets past a block. */
+const foundMax = 1_001;
+
+/** Blocks below the mark in which a transaction may still turn up: sources were late, or blocks were replaced. */
+const lateBlocks = 50;
+
+/** Seconds by which the index's word of when it took a row in may be early. */
+const slackSeconds = 5;
+
+const noColumns = { tags: false, ownerKey: false, parent: false, block: false } as const;
+
+/** What a payment says. */
+type Statement = Readonly<{
+  ownerAddress: string;
+  target: string;
+  quantity: bigint;
+  tags: readonly Tag[];
+}>;
+
+/** Creates the native token's chain. */
+export function createNativeChain(options: NativeChainOptions): TokenChain {
+  const { address, reader, nodes } = options;
+  return {
+    token: "native",
+    addressType: "native",
+    address,
+    confirmations: options.confirmations,
+    finalConfirmations: options.finalConfirmations,
+    look: async (text, signal) => {
+      const id = isId(text) ? text : undefined;
+      if (id === undefined) return { kind: "absent" };
+      return indexedSight(reader, id, address) ?? (await askedSight(options, id, signal));
+    },
+    standing: async (block, signal) => {
+      const tip = reader.tip();
+      if (tip === undefined || tip.height < block.height) return { kind: "unknown" };
+      const kept = reader.block(block.height)?.hash ?? (await askHash(nodes, block.height, signal));
+      if (typeof kept !== "string") return kept;
+      const confirmations = tip.height - block.height + 1;
+      return { kind: kept === block.hash ? "stands" : "replaced", confirmations };
+    },
+    scan: async (cursor, signal) => {
+      signal.throwIfAborted();
+      return scanIndex(options, readMark(cursor));
+    },
+  };
+}
+
+function indexedSight(reader: NativeChainOptions["reader"], id: Id, address: string): Sight | undefined {
+  const row = reader.row(id);
+  if (row?.kind !== "transaction") return undefined;
+  const status = reader.transactionStatus(id);
+  if (status === undefined)
+    return row.block === undefined ? { kind: "waiting", ...paidBy(row, address) } : undefined;
+  const block = { height: status.height, hash: status.hash };
+  return {
+    kind: "mined",
+    block,
+    ...carriedOut,
+    confirmations: status.confirmations,
+    ...paidBy(row, address),
+  };
+}
+
+/** The chain takes nothing into a block that it does not carry out. */
+const carriedOut = { succeeded: true } as const;
+
+function paidBy(
+  { ownerAddress, target, quantity, tags }: Statement,
+  address: string,
+): Pick<MinedSight, "transfers" | "outline"> {
+  const outline = { target, amount: quantity };
+  const sender = readAddress(ownerAddress, "native")?.address;
+  if (target !== address || sender === undefined) return { transfers: [], outline };
+  return {
+    transfers: [{ sender, amount: quantity, destination: tagValue(tags, destinationTag) }],
+    outline,
+  };
+}
+
+async function askedSight(
+  { reader, nodes, address }: NativeChainOptions,
+  id: Id,
+  signal: AbortSignal,
+): Promise<Sight | Trouble> {
+  const asked = await nodes.ask((node, own) => askTransaction(node, id, own), signal);
+  if (asked.kind === "trouble") return asked;
+  if (asked.kind !== "ok") return { kind: "absent" };
+  const payment = paidBy(asked.value, address);
+  const status = await nodes.ask((node, own) => node.txStatus(id, own), signal);
+  if (status.kind === "trouble") return status;
+  if (status.kind !== "ok") return { kind: "waiting", ...payment };
+  const { height, blockHash: hash, confirmations } = status.value;
+  const kept = reader.block(height);
+  if (kept !== undefined && kept.hash !== hash) return { kind: "waiting", ...payment };
+  return { kind: "mined", block: { height, hash }, ...carriedOut, confirmations, ...payment };
+}
+
+async function askTransaction(node: Node, id: Id, signal: AbortSignal): Promise<NodeAnswer<Transaction>> {
+  const answer = await node.relay(
+    { method: "GET", path: `/unconfirmed_tx/${id}`, bodyBytesMax: jsonBytesMax },
+    signal,
+  );
+  if (answer.kind === "trouble") return answer;
+  const { status, body } = answer.value;
+  if (status === 202) return { kind: "pending" };
+  if (status === 400 || status === 404 || status === 410) return { kind: "absent" };
+  if (status !== 200) return trouble("status", `status ${status}`, status);
+  return readProven(new TextDecoder().decode(body), id);
+}
+
+function readProven(text: string, id: Id): NodeAnswer<Transaction> {
+  try {
+    const transaction = readTransaction(text);
+    if (transaction.id !== id) return trouble("wrong", "another transaction than was asked for");
+    const verdict = verifyTransaction(transaction);
+    return verdict.valid ? { kind: "ok", value: transaction } : trouble("wrong", verdict.reason);
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return trouble("malformed", String(error.facts["reason"]));
+  }
+}
+
+async function askHash(
+  nodes: NativeChainOptions["nodes"],
+  height: number,
+  signal: AbortSignal,
+): Promise<string | Trouble | Extract<Standing, { kind: "unknown" }>> {
+  const answer = await nodes.ask((node, own) => node.blockText(height, own), signal);
+  if (answer.kind === "trouble") return answer;
+  const block = answer.kind === "ok" ? readJson(answer.value) : undefined;
+  const hash = isJsonObject(block) ? block["indep_hash"] : undefined;
+  return typeof hash === "string" ? hash : { kind: "unknown" };
+}
+
+/** How far the index was looked through. */
+type Mark = Readonly<{
+  /** Blocks below are none of ours: they were there before payments were taken. */
+  from: number;
+  /** The last block that was looked through. */
+  height: number;
+  /** When the index was looked through, Unix seconds. */
+  at: number;
+}>;
+
+function readMark(cursor: string | undefined): Mark | undefined {
+  const mark = cursor === undefined ? undefined : readJson(cursor);
+  if (!isJsonObject(mark)) return undefined;
+  const { from, height, at } = mark;
+  return typeof from === "number" && typeof height === "number" && typeof at === "number"
+    ? { from, height, at }
+    : undefined;
+}
+
+function scanIndex(options: NativeChainOptions, mark: Mark | undefined): Found {
+  const { reader, address, confirmations, clock } = options;
+  const at = unixSeconds(clock);
+  const tipHeight = reader.tip()?.height;
+  // Without a tip there is nothing to begin at.
+  if (tipHeight === undefined)
+    return { kind: "found", ids: [], cursor: writeJson(mark ?? {}), hasMore: false };
+  if (mark === undefined) return found([], { from: tipHeight + 1, height: tipHeight, at }, false);
+
+  const recipients = [address];
+  const plan = { recipients, bundledIn: null, order: "asc", limit: foundMax, columns: noColumns } as const;
+  const confirmed = tipHeight - confirmations + 1;
+  // Of a chain that has become shorter than where we began, everything is new.
+  const from = atMost(mark.from, tipHeight + 1);
+  const fresh = reader.page({ ...plan, block: { min: atLeast(mark.height + 1, from), max: confirmed } });
+  const late = reader.page({
+    ...plan,
+    block: { min: atLeast(mark.height - lateBlocks, from), max: atMost(mark.height, confirmed) },
+    ingestedAt: { min: mark.at - slackSeconds },
+  });
+  const ids = [...new Set([...late.rows, ...fresh.rows].map((row) => row.id))];
+  // The last block of a page may hold more.
+  const reached = fresh.hasNextPage ? (fresh.rows.at(-1)?.place.height ?? 0) - 1 : confirmed;
+  return found(ids, { from, height: reached, at }, fresh.hasNextPage);
+}
+
+function found(ids: readonly string[], mark: Mark, hasMore: boolean): Found {
+  return { kind: "found", ids, cursor: writeJson(mark), hasMore };
+}

@@ -1,0 +1,117 @@
+/**
+ * Following payments that are kept: those that wait for confirmations, and those that the chain may still take back.
+ * @module
+ */
+import type { Trouble } from "../../chain/http.ts";
+import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import { dueTransactions, paymentsOf, placePayment, type TokenPayment } from "./kept-payments.ts";
+import { nextLookAt, type Settle, type SettlingOptions } from "./settling.ts";
+import type { BlockRef, Standing, TokenChain } from "./sight.ts";
+
+/**
+ * Looks again at payments of a chain that are due, at most `limit` transactions. What cannot be looked at is due
+ * later.
+ *
+ * @returns Why the last of these could not be looked at.
+ * @throws Failure of the prices or the ledger.
+ */
+export type Follow = (chain: TokenChain, limit: number, signal: AbortSignal) => Promise<Trouble | undefined>;
+
+/** Transactions looked at at once. */
+const lanes = 4;
+
+/** Creates the following. */
+export function createFollowing(options: SettlingOptions, settle: Settle): Follow {
+  const { ledger, clock, lookAgainMs } = options;
+
+  /** Looks at one transaction. @returns Why it could not be looked at. */
+  async function followOne(
+    chain: TokenChain,
+    transactionId: string,
+    standingOf: StandingOf,
+    signal: AbortSignal,
+  ): Promise<Trouble | undefined> {
+    const payments = await ledger.read((tx) => paymentsOf(tx, chain.token, transactionId));
+    const block = payments.find(isCreditedAndDue)?.block;
+    const standing = block === undefined ? undefined : await standingOf(block);
+    const problem = standing?.kind === "trouble" ? standing : undefined;
+    if (problem !== undefined || standing?.kind === "unknown") {
+      await postpone(payments);
+      return problem;
+    }
+    if (standing?.kind === "stands" && !payments.some(isWaiting)) {
+      await stay(payments, standing.confirmations >= chain.finalConfirmations);
+      return undefined;
+    }
+    const sight = await chain.look(transactionId, signal);
+    if (sight.kind === "trouble") {
+      await postpone(payments);
+      return sight;
+    }
+    const isReplaced = standing?.kind === "replaced" && standing.confirmations >= chain.confirmations;
+    await settle(chain, transactionId, { sight, isReplaced }, signal);
+    return undefined;
+  }
+
+  async function stay(payments: readonly TokenPayment[], isFinal: boolean): Promise<void> {
+    const now = clock();
+    await setDue(ledger, payments.filter(isCreditedAndDue), (payment) =>
+      isFinal ? undefined : nextLookAt(payment, now, lookAgainMs),
+    );
+  }
+
+  async function postpone(payments: readonly TokenPayment[]): Promise<void> {
+    const now = clock();
+    const isDue = ({ dueAt }: TokenPayment) => dueAt !== undefined;
+    await setDue(ledger, payments.filter(isDue), (payment) => nextLookAt(payment, now, lookAgainMs));
+  }
+
+  return async (chain, limit, signal) => {
+    const standingOf = createStandings(chain, signal);
+    const due = await ledger.read((tx) => dueTransactions(tx, chain.token, clock(), limit));
+    let trouble: Trouble | undefined;
+    for (let index = 0; index < due.length; index += lanes) {
+      signal.throwIfAborted();
+      const some = due.slice(index, index + lanes);
+      const problems = await Promise.all(some.map((id) => followOne(chain, id, standingOf, signal)));
+      trouble = problems.find((problem) => problem !== undefined) ?? trouble;
+    }
+    return trouble;
+  };
+}
+
+type StandingOf = (block: BlockRef) => Promise<Standing | Trouble>;
+
+/** Payments of one block are asked for together, once a pass. */
+function createStandings(chain: TokenChain, signal: AbortSignal): StandingOf {
+  const asked = new Map<string, Promise<Standing | Trouble>>();
+  return (block) => {
+    const standing = asked.get(block.hash) ?? chain.standing(block, signal);
+    asked.set(block.hash, standing);
+    return standing;
+  };
+}
+
+function isCreditedAndDue({ state, dueAt }: TokenPayment): boolean {
+  return state === "credited" && dueAt !== undefined;
+}
+
+function isWaiting({ state, dueAt }: TokenPayment): boolean {
+  return state !== "credited" && dueAt !== undefined;
+}
+
+/** A payment that changed meanwhile has had its look. */
+async function setDue(
+  ledger: LedgerDatabase,
+  payments: readonly TokenPayment[],
+  dueAtOf: (payment: TokenPayment) => number | undefined,
+): Promise<void> {
+  if (payments.length === 0) return;
+  await ledger.write(async (tx) => {
+    for (const seen of payments) {
+      const kept = await paymentsOf(tx, seen.token, seen.transactionId);
+      const payment = kept.find(({ id, state }) => id === seen.id && state === seen.state);
+      if (payment !== undefined) await placePayment(tx, payment, payment.block, dueAtOf(payment));
+    }
+  });
+}

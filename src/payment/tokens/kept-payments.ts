@@ -1,0 +1,336 @@
+/**
+ * Payments in tokens as the ledger keeps them: their rows, and the changes of their state with the credits that
+ * belong to them.
+ *
+ * Each change is part of its caller's transaction. What a payment was credited with is claimed as an outside event,
+ * so that whatever else goes wrong no payment is credited twice for one sight of it on the chain.
+ * Source: design.md §9; reference/payment.md §4 (I3).
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import { isJsonArray, isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
+import { provider, user } from "../../store/ledger/accounts.ts";
+import type { Tx } from "../../store/ledger/database.ts";
+import { claimEvent } from "../../store/ledger/events.ts";
+import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import { transfer } from "../../store/ledger/transfers.ts";
+import { readCount, readTime } from "../../store/ledger/values.ts";
+import type { AddressType, Token, UserAddress } from "../addresses.ts";
+import type { Adjustment } from "../prices.ts";
+import type { BlockRef } from "./sight.ts";
+
+/** Where a payment stands. `reversed`: it was credited, and the chain took it back. */
+export type PaymentState = "pending" | "credited" | "reversed" | "failed";
+
+/** A payment as it is kept: what one sender paid in one transaction. */
+export type TokenPayment = Readonly<{
+  /** Names it among all payments. */
+  id: string;
+  token: Token;
+  /** Canonical. */
+  transactionId: string;
+  /** 0 for the first sender of the transaction, in the chain's order. */
+  part: number;
+  state: PaymentState;
+  sender: UserAddress;
+  /** The account that is credited. */
+  destination: UserAddress;
+  destinationType: AddressType;
+  /** Smallest unit, above 0. */
+  quantity: bigint;
+  /** Fixed when the payment was first seen. */
+  winc: bigint;
+  fees: readonly Adjustment[];
+  /** Where it stands on the chain; the last place for one that was taken back. */
+  block: BlockRef | undefined;
+  /** Times are Unix milliseconds. */
+  seenAt: number;
+  creditedAt: number | undefined;
+  /** When it failed or was reversed. */
+  endedAt: number | undefined;
+  failureReason: string | undefined;
+  /** How often it was credited. */
+  credits: number;
+  /** When the chain is to be asked again; undefined: never. */
+  dueAt: number | undefined;
+}>;
+
+/** A payment as it is first seen, priced. */
+export type Offer = Pick<
+  TokenPayment,
+  | "token"
+  | "transactionId"
+  | "part"
+  | "sender"
+  | "destination"
+  | "destinationType"
+  | "quantity"
+  | "winc"
+  | "fees"
+>;
+
+/** When a change happens, when the chain is asked next, and names for what moves. */
+export type ChangeTime = Readonly<{ now: number; dueAt: number | undefined; makeId: MakeId }>;
+
+type PaymentRow = {
+  id: string;
+  token: Token;
+  transaction_id: string;
+  part: bigint;
+  state: PaymentState;
+  sender: UserAddress;
+  destination: UserAddress;
+  destination_type: AddressType;
+  quantity: string;
+  winc: bigint;
+  fees: string;
+  block_height: bigint | null;
+  block_hash: string | null;
+  seen_at: bigint;
+  credited_at: bigint | null;
+  ended_at: bigint | null;
+  failure_reason: string | null;
+  credits: bigint;
+  due_at: bigint | null;
+};
+
+/** The payments of a transaction, in order. */
+export async function paymentsOf(tx: Tx, token: Token, transactionId: string): Promise<TokenPayment[]> {
+  const rows = await tx.all<PaymentRow>(
+    "SELECT * FROM token_payments WHERE token = ? AND transaction_id = ? ORDER BY part",
+    token,
+    transactionId,
+  );
+  return rows.map(readPayment);
+}
+
+/** Which of these transactions have payments. */
+export async function knownTransactions(
+  tx: Tx,
+  token: Token,
+  transactionIds: readonly string[],
+): Promise<ReadonlySet<string>> {
+  if (transactionIds.length === 0) return new Set();
+  const marks = transactionIds.map(() => "?").join(", ");
+  const rows = await tx.all<{ transaction_id: string }>(
+    `SELECT transaction_id FROM token_payments WHERE token = ? AND part = 0 AND transaction_id IN (${marks})`,
+    token,
+    ...transactionIds,
+  );
+  return new Set(rows.map((row) => row.transaction_id));
+}
+
+/** Transactions whose payments are to be looked at, the longest due first. */
+export async function dueTransactions(tx: Tx, token: Token, now: number, limit: number): Promise<string[]> {
+  const rows = await tx.all<{ transaction_id: string }>(
+    "SELECT transaction_id, MIN(due_at) AS due FROM token_payments WHERE token = ? AND due_at <= ? " +
+      "GROUP BY transaction_id ORDER BY due, transaction_id LIMIT ?",
+    token,
+    BigInt(now),
+    BigInt(limit),
+  );
+  return rows.map((row) => row.transaction_id);
+}
+
+/** Keeps a payment that was just seen; in place of one that was never credited. */
+export async function keepOffer(tx: Tx, offer: Offer, { now, dueAt }: ChangeTime): Promise<void> {
+  await tx.run(
+    "INSERT INTO token_payments (id, token, transaction_id, part, state, sender, destination, destination_type, " +
+      "quantity, winc, fees, seen_at, credits, due_at) VALUES (?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?, 0, ?) " +
+      "ON CONFLICT (id) DO UPDATE SET state = excluded.state, sender = excluded.sender, " +
+      "destination = excluded.destination, destination_type = excluded.destination_type, " +
+      "quantity = excluded.quantity, winc = excluded.winc, fees = excluded.fees, seen_at = excluded.seen_at, " +
+      "due_at = excluded.due_at, ended_at = NULL, failure_reason = NULL WHERE token_payments.credits = 0",
+    `${offer.token}:${offer.transactionId}:${offer.part}`,
+    offer.token,
+    offer.transactionId,
+    BigInt(offer.part),
+    offer.sender,
+    offer.destination,
+    offer.destinationType,
+    offer.quantity.toString(),
+    offer.winc,
+    writeFees(offer.fees),
+    BigInt(now),
+    timeOrNull(dueAt),
+  );
+}
+
+/**
+ * Credits a payment that is pending or was reversed.
+ *
+ * @returns Why it cannot be, when the account would hold more than it can; then nothing was changed.
+ */
+export async function creditPayment(
+  tx: Tx,
+  payment: TokenPayment,
+  block: BlockRef,
+  { now, dueAt, makeId }: ChangeTime,
+): Promise<string | undefined> {
+  assert(payment.state === "pending" || payment.state === "reversed", "a payment is credited once at a time");
+  const { winc, destination, token } = payment;
+  const legs = [
+    { account: provider(token), amount: -winc },
+    { account: user(destination), amount: winc },
+  ];
+  try {
+    await transfer(tx, { id: makeId(), kind: "token_payment", at: now, legs, changeId: payment.id });
+  } catch (error) {
+    if (error instanceof Failure && error.code === "payment_refused") return String(error.facts["reason"]);
+    throw error;
+  }
+  const round = payment.credits + 1;
+  const claimed = await claimEvent(tx, "token", round === 1 ? payment.id : `${payment.id}#${round}`, now);
+  assert(claimed, "a payment is credited once for each time that the chain has it");
+  await tx.run(
+    "UPDATE token_payments SET state = 'credited', credits = ?, credited_at = ?, ended_at = NULL, " +
+      "failure_reason = NULL, block_height = ?, block_hash = ?, due_at = ? WHERE id = ?",
+    BigInt(round),
+    BigInt(now),
+    BigInt(block.height),
+    block.hash,
+    timeOrNull(dueAt),
+    payment.id,
+  );
+  return undefined;
+}
+
+/** Takes back what a payment was credited with; the account may owe afterwards. */
+export async function reversePayment(
+  tx: Tx,
+  payment: TokenPayment,
+  { now, dueAt, makeId }: ChangeTime,
+): Promise<void> {
+  assert(payment.state === "credited", "what is reversed was credited");
+  const { winc, destination, token } = payment;
+  const legs = [
+    { account: provider(token), amount: winc },
+    { account: user(destination), amount: -winc },
+  ];
+  await transfer(tx, { id: makeId(), kind: "reversal", at: now, legs, changeId: payment.id });
+  await tx.run(
+    "UPDATE token_payments SET state = 'reversed', ended_at = ?, failure_reason = ?, due_at = ? WHERE id = ?",
+    BigInt(now),
+    reversedReason,
+    timeOrNull(dueAt),
+    payment.id,
+  );
+}
+
+/** Ends a payment that was not credited. */
+export async function failPayment(
+  tx: Tx,
+  payment: TokenPayment,
+  reason: string,
+  { now }: ChangeTime,
+): Promise<void> {
+  assert(payment.state === "pending", "what fails was pending");
+  await tx.run(
+    "UPDATE token_payments SET state = 'failed', ended_at = ?, failure_reason = ?, due_at = NULL WHERE id = ?",
+    BigInt(now),
+    reason,
+    payment.id,
+  );
+}
+
+/** Notes where a payment stands on the chain, and when it is to be looked at again. */
+export async function placePayment(
+  tx: Tx,
+  payment: TokenPayment,
+  block: BlockRef | undefined,
+  dueAt: number | undefined,
+): Promise<void> {
+  await tx.run(
+    "UPDATE token_payments SET block_height = ?, block_hash = ?, due_at = ? WHERE id = ?",
+    block === undefined ? null : BigInt(block.height),
+    block?.hash ?? null,
+    timeOrNull(dueAt),
+    payment.id,
+  );
+}
+
+/** How far a chain was looked through for payments to an address. */
+export async function markOf(tx: Tx, token: Token, address: string): Promise<string | undefined> {
+  const row = await tx.get<{ cursor: string }>(
+    "SELECT cursor FROM token_marks WHERE token = ? AND address = ?",
+    token,
+    address,
+  );
+  return row?.cursor;
+}
+
+/** Notes how far a chain was looked through. */
+export async function keepMark(
+  tx: Tx,
+  token: Token,
+  address: string,
+  cursor: string,
+  now: number,
+): Promise<void> {
+  await tx.run(
+    "INSERT INTO token_marks (token, address, cursor, saved_at) VALUES (?, ?, ?, ?) " +
+      "ON CONFLICT (token, address) DO UPDATE SET cursor = excluded.cursor, saved_at = excluded.saved_at",
+    token,
+    address,
+    cursor,
+    BigInt(now),
+  );
+}
+
+const reversedReason = "The chain took the transaction back";
+
+function readPayment(row: PaymentRow): TokenPayment {
+  const { block_height: height, block_hash: hash } = row;
+  return {
+    id: row.id,
+    token: row.token,
+    transactionId: row.transaction_id,
+    part: readCount(row.part),
+    state: row.state,
+    sender: row.sender,
+    destination: row.destination,
+    destinationType: row.destination_type,
+    quantity: BigInt(row.quantity),
+    winc: row.winc,
+    fees: readFees(row.fees),
+    block: height === null || hash === null ? undefined : { height: readCount(height), hash },
+    seenAt: readTime(row.seen_at),
+    creditedAt: timeOf(row.credited_at),
+    endedAt: timeOf(row.ended_at),
+    failureReason: row.failure_reason ?? undefined,
+    credits: readCount(row.credits),
+    dueAt: timeOf(row.due_at),
+  };
+}
+
+function timeOf(value: bigint | null): number | undefined {
+  return value === null ? undefined : readTime(value);
+}
+
+function timeOrNull(time: number | undefined): bigint | null {
+  return time === undefined ? null : BigInt(time);
+}
+
+function writeFees(fees: readonly Adjustment[]): string {
+  return writeJson(fees.map((fee) => ({ ...fee, adjustmentAmount: fee.adjustmentAmount.toString() })));
+}
+
+function readFees(text: string): readonly Adjustment[] {
+  const list = readJson(text);
+  assert(isJsonArray(list), "the fees of a payment are a list");
+  return list.map(readFee);
+}
+
+function readFee(value: JsonValue): Adjustment {
+  assert(isJsonObject(value), "a fee is an object");
+  const { name, description, operator, operatorMagnitude, adjustmentAmount } = value;
+  assert(operator === "add" || operator === "multiply", "a fee's operator is known");
+  return {
+    name: String(name),
+    description: String(description),
+    operator,
+    operatorMagnitude: String(operatorMagnitude),
+    adjustmentAmount: BigInt(String(adjustmentAmount)),
+  };
+}
