@@ -1,0 +1,111 @@
+/**
+ * What the API reference says of accounts, held against the routes and their answers.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type AnyElysia, Elysia } from "elysia";
+import { createHealth } from "../../../src/gateway/health.ts";
+import { createApprovalRoutes } from "../../../src/http/payment/approval-routes.ts";
+import { createBalanceRoutes } from "../../../src/http/payment/balance-routes.ts";
+import { createHistoryRoutes } from "../../../src/http/payment/history-routes.ts";
+import { createInformationRoutes } from "../../../src/http/payment/information-routes.ts";
+import {
+  paymentAccountDescriptions as descriptions,
+  paymentAccountRecords as records,
+} from "../../../src/http/reference/payment-account-descriptions.ts";
+import { createMetrics } from "../../../src/lib/metrics.ts";
+import { readAddress } from "../../../src/payment/addresses.ts";
+import { freeAllowance } from "../../../src/payment/free-allowance.ts";
+import { createWalletTokens } from "../../../src/payment/json-web-token.ts";
+import { readPayments } from "../../../src/payment/payment-history.ts";
+import { createWalletAccess } from "../../../src/payment/wallet-access.ts";
+import { keepCard, keepGift, keepToken } from "../../payment/payments-made.ts";
+import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
+import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
+import { faultsOf } from "../../support/schema.ts";
+import { ethereumWallet, signedHeaders } from "../../support/signed-headers.ts";
+import { testKey } from "../../support/signers.ts";
+
+const wallet = ethereumWallet(testKey(0x11));
+const address = readAddress(wallet.address)?.address ?? testAddress("none");
+const approved = testAddress("approved");
+
+let payment: TestPayment;
+let server: PaymentServer;
+let create: () => readonly AnyElysia[];
+
+beforeAll(async () => {
+  payment = await openTestPayment();
+  const { credits, clock, database } = payment;
+  const tokens = createWalletTokens(testKey(99), clock.now);
+  const access = createWalletAccess({ database, tokens, clock: clock.now });
+  create = () => [
+    createBalanceRoutes({ credits, access, free: () => freeAllowance(10) }),
+    createApprovalRoutes({ credits }),
+    createHistoryRoutes({
+      access,
+      payments: (account, page) => database.read((tx) => readPayments(tx, account, page)),
+    }),
+    createInformationRoutes({
+      release: "1.2.3",
+      gatewayUrl: () => "http://localhost",
+      addresses: new Map([["native", approved]]),
+      freeUploadBytes: 10,
+      health: createHealth({ clock: clock.now, checks: [], notes: [], readiness: [] }),
+      metrics: createMetrics(),
+    }),
+  ];
+  server = openPaymentServer(create);
+  await payment.credit(address, 1_000n);
+  await credits.approve({ approvalId: "one", payer: address, approved, winc: 5n });
+  const expiresAt = clock.now() + 60_000;
+  await credits.approve({ approvalId: "two", payer: address, approved, winc: 5n, expiresAt });
+  await database.write(async (tx) => {
+    await keepCard(tx, { id: "card", address, at: 3, winc: 1n });
+    await keepGift(tx, { id: "gift", address, at: 2, winc: 1n, message: "a joy" });
+    await keepToken(tx, { id: "token", address, at: 1, winc: 1n });
+  });
+});
+
+afterAll(async () => {
+  await server.close();
+  await payment.close();
+});
+
+test("it has every route and nothing else", () => {
+  const app = create().reduce((all, routes) => all.use(routes), new Elysia() as AnyElysia);
+  // The root of `/v1` has no slash at its end: one route more, of the same meaning.
+  const routes = app.routes.filter(({ path }) => path !== "").map(({ method, path }) => `${method} ${path}`);
+  expect(descriptions.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(routes.sort());
+});
+
+test("every answer is as it says", async () => {
+  for (const { path, parameters = [], answers } of descriptions) {
+    const asked = new Map(parameters.map((each) => [each.name, each]));
+    const named: Record<string, string> = {
+      ...{ address, userAddress: address, payingAddress: address, approvedAddress: approved },
+      limit: "2",
+    };
+    const query = Object.entries(named).filter(([name]) => asked.get(name)?.in === "query");
+    const isSigned = asked.has("x-signature");
+    const headers = isSigned ? signedHeaders(wallet, path) : {};
+    const url = `${server.url}${path.replace(":token", "native")}?${new URLSearchParams(query)}`;
+    const answer = await fetch(url, { headers });
+    expect(answer.status, path).toBe(200);
+    const [type, content] = Object.entries(answers[200]?.content ?? {})[0] ?? [];
+    expect(answer.headers.get("content-type") ?? "", path).toStartWith(type ?? "nothing");
+    if (type === "application/json")
+      expect(faultsOf(await answer.json(), content?.schema ?? {}, records), path).toEqual([]);
+    else await answer.text();
+    const refused = isSigned ? await fetch(url, { headers }) : undefined;
+    if (refused !== undefined) expect(Object.keys(answers), path).toContain(String(refused.status));
+  }
+});
+
+test("every required parameter has an example, and every record that is named is there", () => {
+  for (const { parameters = [] } of descriptions)
+    for (const each of parameters.filter(({ required }) => required)) expect(each.example).toBeString();
+  const text = JSON.stringify([descriptions, records]);
+  for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
+    expect(Object.keys(records)).toContain(name ?? "");
+});
