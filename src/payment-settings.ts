@@ -79,6 +79,13 @@ export const paymentSettings = {
     unit: "port",
     effect: "Port of the sandbox that stands for Stripe and the price feed under `dev`; 0 takes a free one.",
   }),
+  CARD_WATCH_MS: setting({
+    read: duration,
+    fallback: 30_000,
+    dev: 2_000,
+    unit: "milliseconds",
+    effect: "How often Stripe is asked for payments that it has not reported, and told of refunds.",
+  }),
   TOP_UP_RETURN_ORIGINS: setting({
     read: list(url),
     fallback: [],

@@ -25,6 +25,8 @@ export type DataFolder = Readonly<{
   /** The map of cached content, and the folder of its files. */
   contentMap: string;
   content: string;
+  /** What the sandbox, which stands for Stripe under `dev`, remembers. */
+  sandbox: string;
   /** The development chain, its wallets, and what was planted on it. */
   devnet: string;
 }>;
@@ -44,6 +46,7 @@ export function dataFolderAt(folder: string): DataFolder {
     exports: at("export"),
     contentMap: at("content.sqlite"),
     content: at("content"),
+    sandbox: at("sandbox.sqlite"),
     devnet: at("devnet"),
   };
 }

@@ -108,6 +108,8 @@ export function createTopUps(parts: TopUpParts): TopUps {
 async function priceOf({ prices }: TopUpParts, wish: TopUpWish, signal: AbortSignal): Promise<PaymentPrice> {
   const { recipient, promoCodes } = wish;
   const address = recipient.kind === "account" ? recipient.address : undefined;
+  // That the feed is out of reach is told before what is wrong with the amount.
+  await prices.limits(signal);
   return await prices.topUp(wish.currency, wish.amount, { promoCodes, address }, signal);
 }
 

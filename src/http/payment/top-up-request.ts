@@ -1,0 +1,154 @@
+/**
+ * A top-up as it is asked for: path and query read, in the order in which faults are told.
+ * Source: specification 4B; contract.md §1, §5 "Top-up URLs"; reference/payment.md §1; reference/trust.md X3.
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import { addressTypesOf, readAddressOfWord } from "../../payment/addresses.ts";
+import type { CheckoutReturn } from "../../payment/providers/stripe-session.ts";
+import { giftWord, type TopUpMethod, topUpMethods } from "../../payment/quotes.ts";
+import type { Recipient, TopUpWish } from "../../payment/top-up.ts";
+import { readPromoCodes } from "./price-routes.ts";
+
+/** The path of a request for a top-up. */
+export type TopUpPath = Readonly<{ method: string; address: string; currency: string; amount: string }>;
+
+/** Where checkouts may return to. */
+export type ReturnRules = Readonly<{
+  /** Address of this service without a slash at its end; "" where it is not known. */
+  publicUrl: string;
+  /** The only origins that may be named; empty: any. */
+  origins: readonly string[];
+}>;
+
+/** Page of this service that a checkout returns to when nothing else is named. */
+export const donePath = "/done";
+
+const giftMessageLengthMax = 250;
+
+/** Longer addresses of pages are refused. Characters. */
+const urlLengthMax = 2_048;
+
+/** What of a caller's text is said back. Characters. */
+const echoedMax = 200;
+
+const uiModes = ["hosted", "embedded"] as const;
+
+/**
+ * Reads a request.
+ *
+ * @throws Failure `payment_refused` with the reason, `gifting_by_email_off`, `invalid_destination`.
+ */
+export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: ReturnRules): TopUpWish {
+  const method = topUpMethods.find((known) => known === path.method);
+  if (method === undefined) throw refused(`Payment method must include one of: ${topUpMethods.join(",")}!`);
+  const word = readDestinationWord(query);
+  const message = readGiftMessage(query);
+  const session = readSession(method, query, rules);
+  return {
+    recipient: readRecipient(path.address, word, message),
+    currency: path.currency.toLowerCase(),
+    amount: path.amount,
+    promoCodes: readPromoCodes(query),
+    session,
+  };
+}
+
+/** The word for what the destination is; checked, for its messages come first. */
+function readDestinationWord(query: URLSearchParams): string {
+  const word = single(query, "destinationAddressType") ?? single(query, "token") ?? "native";
+  const isKnown = word === "email" || word === giftWord || addressTypesOf(word) !== undefined;
+  if (!isKnown) throw refused(`Invalid destination address type: ${echo(word)}`);
+  return word;
+}
+
+function readGiftMessage(query: URLSearchParams): string | undefined {
+  const message = single(query, "giftMessage");
+  if (message === undefined) return undefined;
+  if (message === "" || message.length > giftMessageLengthMax) throw refused("Invalid gift message!");
+  return message;
+}
+
+function readRecipient(text: string, word: string, message: string | undefined): Recipient {
+  if (word === "email") throw new Failure("gifting_by_email_off", {});
+  if (word === giftWord && text === giftWord) return { kind: "gift", message };
+  const address = word === giftWord ? undefined : readAddressOfWord(text, word)?.address;
+  if (address === undefined) throw new Failure("invalid_destination", { word, address: echo(text) });
+  return { kind: "account", address, type: word };
+}
+
+/** What is said of pages is checked also where the method has none. */
+function readSession(method: TopUpMethod, query: URLSearchParams, rules: ReturnRules): TopUpWish["session"] {
+  const asked = single(query, "uiMode") ?? "hosted";
+  const uiMode = uiModes.find((known) => known === asked);
+  if (uiMode === undefined) throw refused(`Invalid ui mode! Allowed modes: "${uiModes.join(",")}"`);
+  const successUrl = readUrl(query, "successUrl", rules);
+  const cancelUrl = readUrl(query, "cancelUrl", rules);
+  const returnUrl = readUrl(query, "returnUrl", rules);
+  if (method === "payment-intent") return { method };
+  const back: CheckoutReturn =
+    uiMode === "embedded"
+      ? { uiMode, returnUrl }
+      : { uiMode, successUrl: successUrl ?? ownPage(rules), cancelUrl: cancelUrl ?? ownPage(rules) };
+  return { method, back };
+}
+
+function ownPage({ publicUrl }: ReturnRules): string {
+  if (publicUrl === "") throw refused("Must provide successUrl and cancelUrl");
+  return `${publicUrl}${donePath}`;
+}
+
+/** An address that a checkout may send its payer to. @throws Failure `payment_refused`. */
+function readUrl(query: URLSearchParams, name: string, rules: ReturnRules): string | undefined {
+  const text = single(query, name);
+  if (text === undefined) return undefined;
+  if (!mayReturnTo(text, rules)) throw refused(`Invalid url provided: ${echo(text)}!`);
+  return text;
+}
+
+/**
+ * Whether a checkout may return to an address.
+ *
+ * Absolute, https, http on this machine alone, without user information; of readable letters only and without
+ * backslashes, which readers of addresses understand differently.
+ */
+export function mayReturnTo(text: string, { publicUrl, origins }: ReturnRules): boolean {
+  const isPlain =
+    text.length <= urlLengthMax && /^https?:\/\/[\x21-\x7e]+$/i.test(text) && !text.includes("\\");
+  if (!isPlain || !URL.canParse(text)) return false;
+  const { protocol, hostname, username, password, origin } = new URL(text);
+  const authority = text.split("/", 3)[2] ?? "";
+  if (username !== "" || password !== "" || authority.includes("@")) return false;
+  if (protocol === "http:" && !isLoopback(hostname)) return false;
+  const own = publicUrl === "" ? [] : [originOf(publicUrl)];
+  return origins.length === 0 || [...origins.map(originOf), ...own].includes(origin);
+}
+
+function originOf(url: string): string {
+  return new URL(url).origin;
+}
+
+function isLoopback(host: string): boolean {
+  return (
+    host === "localhost" ||
+    host.endsWith(".localhost") ||
+    host === "[::1]" ||
+    /^127(\.\d{1,3}){3}$/.test(host)
+  );
+}
+
+/** A parameter that may stand once. @throws Failure `payment_refused`. */
+function single(query: URLSearchParams, name: string): string | undefined {
+  const values = query.getAll(name);
+  if (values.length > 1)
+    throw refused(`Expected a singular query parameter but got an array ${echo(values.join(","))}`);
+  return values[0];
+}
+
+function echo(text: string): string {
+  return text.slice(0, echoedMax);
+}
+
+function refused(reason: string): Failure {
+  return new Failure("payment_refused", { reason });
+}

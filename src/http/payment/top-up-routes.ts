@@ -1,0 +1,117 @@
+/**
+ * Top-ups over HTTP: a quote with its session for a wish, and the page that checkouts return to.
+ * Source: specification part 2 "Top-up quote record", 4B; contract.md §1, §5; reference/payment.md §1.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import type { QuoteTerms } from "../../payment/quotes.ts";
+import { giftWord } from "../../payment/quotes.ts";
+import type { TopUp, TopUps, TopUpWish } from "../../payment/top-up.ts";
+import { jsonAnswer, pageAnswer } from "../answers.ts";
+import { contextOf } from "../context.ts";
+import type { PublicUrl } from "../public-url.ts";
+import { isoDate } from "./credit-records.ts";
+import { adjustmentRecord, wireInteger } from "./price-records.ts";
+import type { PromoGuard } from "./promo-guard.ts";
+import { noStore } from "./signer.ts";
+import { donePath, readTopUp } from "./top-up-request.ts";
+import { fromLedger } from "./unavailable.ts";
+
+/** What the routes ask. */
+export type TopUpRoutesOptions = Readonly<{
+  /** Undefined: no cards are taken. */
+  topUps: TopUps | undefined;
+  promoGuard: PromoGuard;
+  publicUrl: PublicUrl;
+  /** The only origins that a checkout may return to; empty: any. */
+  returnOrigins: readonly string[];
+}>;
+
+/** The provider may take its time, and is asked again. */
+const silenceSeconds = 120;
+
+/** Creates the routes. */
+export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
+  const { topUps, promoGuard, publicUrl, returnOrigins } = options;
+  return new Elysia({ strictPath: true })
+    .get("/top-up/:method/:address/:currency/:amount", async ({ params, request }) => {
+      if (topUps === undefined) throw new Failure("fiat_off", {});
+      const context = contextOf(request);
+      const rules = { publicUrl: publicUrl(request), origins: returnOrigins };
+      const wish = readTopUp(params, new URLSearchParams(context.target.query), rules);
+      context.allowSilence(silenceSeconds);
+      const work = () => start(topUps, wish, context.headOnly, request.signal);
+      const record = await (wish.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
+      return jsonAnswer(record, 200, noStore);
+    })
+    .get(donePath, () => donePage());
+}
+
+/** A question about headers alone opens no session. */
+async function start(
+  topUps: TopUps,
+  wish: TopUpWish,
+  headOnly: boolean,
+  signal: AbortSignal,
+): Promise<Readonly<Record<string, unknown>>> {
+  if (headOnly) {
+    await topUps.price(wish, signal);
+    return {};
+  }
+  return topUpRecord(await fromLedger("database_unavailable", topUps.start(wish, signal)));
+}
+
+function topUpRecord({
+  quote,
+  session,
+  adjustments,
+  fees,
+  giftSecret,
+}: TopUp): Readonly<Record<string, unknown>> {
+  return {
+    topUpQuote: quoteRecord(quote),
+    paymentSession: { id: session.id, client_secret: session.clientSecret, url: session.url },
+    adjustments: adjustments.map(adjustmentRecord),
+    fees: fees.map(adjustmentRecord),
+    ...(giftSecret === undefined ? {} : { giftId: giftSecret }),
+  };
+}
+
+function quoteRecord(quote: QuoteTerms) {
+  const { destination } = quote;
+  const isGift = destination.kind === "gift";
+  return {
+    topUpQuoteId: quote.id,
+    destinationAddress: isGift ? giftWord : destination.address,
+    destinationAddressType: isGift ? giftWord : destination.type,
+    paymentAmount: wireInteger(quote.paymentAmount),
+    quotedPaymentAmount: wireInteger(quote.quotedPaymentAmount),
+    currencyType: quote.currency,
+    winstonCreditAmount: quote.winc.toString(),
+    quoteExpirationDate: isoDate(quote.expiresAt),
+    paymentProvider: "stripe",
+    ...(isGift && destination.message !== undefined ? { giftMessage: destination.message } : {}),
+  };
+}
+
+/** Says neither that it was paid nor that it was not: a payer who gave up comes here too. */
+function donePage(): Response {
+  return pageAnswer(
+    `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Back from checkout</title>
+<link rel="icon" href="data:,">
+</head>
+<body>
+<h1>You can close this page</h1>
+<p>What was paid is on the account within seconds.</p>
+</body>
+</html>
+`,
+    "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'",
+  );
+}

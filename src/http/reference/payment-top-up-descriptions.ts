@@ -1,0 +1,143 @@
+/**
+ * What the API reference says of top-ups by card: quotes with their sessions, what the provider reports, gifts.
+ * Source: specification part 2, 4B; contract.md §1, §5.
+ * @module
+ */
+import {
+  type Description,
+  empty,
+  inHeader,
+  inPath,
+  inQuery,
+  json,
+  record,
+  ref,
+  refusals,
+  type Schema,
+  textSchema,
+} from "./words.ts";
+
+const winc: Schema = { type: "string", pattern: "^[0-9]+$", description: "Winc." };
+const date: Schema = { type: "string", format: "date-time" };
+const adjustments: Schema = { type: "array", items: ref("Adjustment") };
+const url: Schema = { type: "string", format: "uri" };
+
+/** Records that the descriptions below refer to. */
+export const paymentTopUpRecords: Readonly<Record<string, Schema>> = {
+  TopUpQuote: record({
+    topUpQuoteId: textSchema,
+    destinationAddress: textSchema,
+    destinationAddressType: textSchema,
+    paymentAmount: { type: "integer", description: "What is charged, in the currency's smallest unit." },
+    quotedPaymentAmount: { type: "integer", description: "What it costs without promo codes." },
+    currencyType: textSchema,
+    winstonCreditAmount: winc,
+    quoteExpirationDate: date,
+    paymentProvider: textSchema,
+    "giftMessage?": textSchema,
+  }),
+  PaymentSession: record(
+    { id: textSchema, client_secret: textSchema, url: textSchema },
+    "The session at Stripe; an empty text where it has none.",
+  ),
+  TopUp: record({
+    topUpQuote: ref("TopUpQuote"),
+    paymentSession: ref("PaymentSession"),
+    adjustments,
+    fees: adjustments,
+    "giftId?": { type: "string", description: "What redeems the gift once it is paid for; told only here." },
+  }),
+  Redemption: record({
+    message: textSchema,
+    userBalance: winc,
+    userAddress: textSchema,
+    userCreationDate: date,
+  }),
+};
+
+const topUps = "Top-ups";
+
+const redemption: Omit<Description, "method"> = {
+  path: "/redeem",
+  tag: topUps,
+  summary: "Take a gift",
+  description: "Whoever knows the gift's id may take it, once.",
+  parameters: [
+    { ...inQuery("id", textSchema, "`giftId` of the top-up."), required: true, example: "A".repeat(43) },
+    {
+      ...inQuery("destinationAddress", textSchema, "The account that gets the credits."),
+      required: true,
+      example: "A".repeat(43),
+    },
+    inQuery("token", textSchema, "What the address is of; `native` when absent."),
+    inQuery("email", textSchema, "Not needed: no mail is sent."),
+  ],
+  answers: {
+    200: json("It was taken.", ref("Redemption")),
+    ...refusals("payment_refused", "database_unavailable"),
+  },
+};
+
+/** Every route of top-ups. */
+export const paymentTopUpDescriptions: readonly Description[] = [
+  {
+    ...{ method: "GET", path: "/top-up/:method/:address/:currency/:amount", tag: topUps },
+    summary: "A quote, and a session to pay it with",
+    description:
+      "The quote holds until it expires; a payment made in time is credited whenever Stripe reports it. With " +
+      "`destinationAddressType=gift` and the address `gift` the credits wait for whoever gets `giftId`.",
+    parameters: [
+      inPath(
+        "method",
+        { type: "string", enum: ["payment-intent", "checkout-session"] },
+        "checkout-session",
+        "How it is paid.",
+      ),
+      inPath("address", textSchema, "A".repeat(43), "The account that gets the credits."),
+      inPath("currency", textSchema, "usd", "Currency."),
+      inPath("amount", { type: "string", pattern: "^[0-9]+$" }, "1000", "In the currency's smallest unit."),
+      inQuery("token", textSchema, "What the address is of; `native` when absent."),
+      inQuery("destinationAddressType", textSchema, "The same, and stands before it; also `gift`."),
+      inQuery("giftMessage", { type: "string", maxLength: 250 }, "Kept with a gift."),
+      inQuery("promoCode", textSchema, "Promo codes, separated by commas."),
+      inQuery(
+        "uiMode",
+        { type: "string", enum: ["hosted", "embedded"], default: "hosted" },
+        "Where the checkout is shown.",
+      ),
+      inQuery("successUrl", url, "Where a hosted checkout leads when it was paid."),
+      inQuery("cancelUrl", url, "Where a hosted checkout leads back to."),
+      inQuery("returnUrl", url, "Where an embedded checkout leads."),
+    ],
+    answers: {
+      200: json("The quote and its session.", ref("TopUp")),
+      ...refusals(
+        "top_up_amount_invalid",
+        "payment_refused",
+        "invalid_destination",
+        "gifting_by_email_off",
+        "too_many_requests",
+        "fiat_oracle_unavailable",
+        "payment_session_failed",
+        "fiat_off",
+        "database_unavailable",
+      ),
+    },
+  },
+  {
+    ...{ method: "GET", path: "/done", tag: topUps, summary: "The page that checkouts return to" },
+    answers: { 200: { description: "The page.", content: { "text/html": { schema: textSchema } } } },
+  },
+  { ...redemption, method: "GET" },
+  { ...redemption, method: "POST" },
+  {
+    ...{ method: "POST", path: "/stripe-webhook", tag: topUps, summary: "Reports of Stripe" },
+    description: "Signed by Stripe; answered when what follows from it is on the disk.",
+    parameters: [inHeader("stripe-signature", textSchema, "`t=…,v1=…`")],
+    body: { type: "application/json", schema: { type: "object" }, example: {} },
+    answers: {
+      200: empty("It was taken in, now or before."),
+      ...refusals("payment_refused", "too_large", "fiat_off", "database_unavailable"),
+    },
+  },
+];
