@@ -17,6 +17,8 @@ export const limits = {
   chunkBytesMax: 750_000,
   /** A frame response. */
   frameBytesMax: 64 * 2 ** 10,
+  /** JSON of the payment service. */
+  paymentBytesMax: 64 * 2 ** 10,
   /** What the card provider reports. */
   webhookBytesMax: 2 ** 20,
   /** All headers of a request together; more is answered 431 by the listener. */

@@ -5,6 +5,7 @@
  */
 import type { Reference } from "./document.ts";
 import { paymentAccountDescriptions, paymentAccountRecords } from "./payment-account-descriptions.ts";
+import { paymentTokenDescriptions, paymentTokenRecords } from "./payment-token-descriptions.ts";
 
 const introduction = `Credits for storage: what it costs, how to pay, what an account holds.
 
@@ -15,8 +16,8 @@ stores, as decimal strings. Failures are a JSON string. A signed request carries
 export const paymentReference: Reference = {
   title: "Cairn payment service",
   introduction,
-  descriptions: [...paymentAccountDescriptions],
-  records: { ...paymentAccountRecords },
+  descriptions: [...paymentAccountDescriptions, ...paymentTokenDescriptions],
+  records: { ...paymentAccountRecords, ...paymentTokenRecords },
   securitySchemes: {
     token: {
       type: "http",

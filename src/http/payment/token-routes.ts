@@ -1,0 +1,41 @@
+/**
+ * `POST /account/balance/{token}`: payers report what they sent.
+ *
+ * The body is JSON whatever its type says: published clients send none.
+ * Source: specification 4B, part 7; contract.md §1; reference/payment.md §1.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { readToken } from "../../payment/addresses.ts";
+import type { TokenPayments } from "../../payment/tokens/payments.ts";
+import { jsonAnswer } from "../answers.ts";
+import { readJsonBody } from "../body.ts";
+import { limits } from "../limits.ts";
+import { noStore } from "./signer.ts";
+import { submittedAnswer } from "./token-records.ts";
+
+/** What the route asks. */
+export type TokenRoutesOptions = Readonly<{ payments: Pick<TokenPayments, "submit"> }>;
+
+/** Creates the route. */
+export function createTokenRoutes({ payments }: TokenRoutesOptions): AnyElysia {
+  return new Elysia({ strictPath: true }).post(
+    "/account/balance/:token",
+    async ({ params, request }) => {
+      const id = readReport(await readJsonBody(request, limits.paymentBytesMax));
+      const token = readToken(params.token);
+      if (token === undefined) throw new Failure("token_not_supported", { token: params.token });
+      const submitted = await payments.submit(token, id, request.signal);
+      const { status, body } = submittedAnswer(submitted, params.token);
+      return jsonAnswer(body, status, noStore);
+    },
+    { parse: "none" },
+  );
+}
+
+function readReport(body: unknown): string {
+  const id = typeof body === "object" && body !== null && "tx_id" in body ? body.tx_id : undefined;
+  if (typeof id !== "string" || id === "") throw new Failure("missing_tx_id", {});
+  return id;
+}
