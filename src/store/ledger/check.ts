@@ -6,6 +6,7 @@
  * Source: reference/payment.md §4 (I1 to I5).
  * @module
  */
+import { cardPaymentChecks } from "./checks/card-payments.ts";
 import type { LedgerCheck } from "./checks/check-row.ts";
 import { creditChecks } from "./checks/credits.ts";
 import { entryChecks } from "./checks/entries.ts";
@@ -13,7 +14,12 @@ import { tokenPaymentChecks } from "./checks/token-payments.ts";
 import type { LedgerDatabase } from "./database.ts";
 
 /** All that is checked, in the order in which it is told. */
-export const ledgerChecks: readonly LedgerCheck[] = [...entryChecks, ...creditChecks, ...tokenPaymentChecks];
+export const ledgerChecks: readonly LedgerCheck[] = [
+  ...entryChecks,
+  ...creditChecks,
+  ...tokenPaymentChecks,
+  ...cardPaymentChecks,
+];
 
 /** Something that is not as it must be. */
 export type Finding = Readonly<{
@@ -30,12 +36,16 @@ const findingsMax = 100;
 /**
  * Checks all of a ledger in one snapshot.
  *
+ * @param checks - Some of the truths, for tests of one owner's rows.
  * @returns What is wrong; empty when nothing is. At most `findingsMax` a rule.
  */
-export function checkLedger(database: LedgerDatabase): Promise<Finding[]> {
+export function checkLedger(
+  database: LedgerDatabase,
+  checks: readonly LedgerCheck[] = ledgerChecks,
+): Promise<Finding[]> {
   return database.read(async (tx) => {
     const findings: Finding[] = [];
-    for (const { rule, violations } of ledgerChecks) {
+    for (const { rule, violations } of checks) {
       const rows = await tx.all<{ subject: string; found: string | null }>(
         `SELECT subject, CAST(found AS TEXT) AS found FROM (${violations}) AS violations LIMIT ?`,
         BigInt(findingsMax),
