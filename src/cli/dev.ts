@@ -18,6 +18,7 @@ import { printDev } from "./dev-text.ts";
 import { takeFolder } from "./folder-lock.ts";
 import { openLog } from "./open-log.ts";
 import { openProgram } from "./open-program.ts";
+import { openSandbox } from "./open-sandbox.ts";
 import { keptSample } from "./sample/kept.ts";
 import { firstSignal, untilTold } from "./until-told.ts";
 
@@ -39,7 +40,9 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
     const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
     const folder = takeFolder(config, closers);
     const chain = await openChain(config, folder.devnet, log, closers);
+    const sandbox = openSandbox({ config, folder, log, closers });
     const gateway = await openProgram({
+      sandbox,
       config,
       folder,
       nodeUrls: [chain.url],

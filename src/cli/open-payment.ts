@@ -7,6 +7,8 @@ import { createApprovalRoutes } from "../http/payment/approval-routes.ts";
 import { createBalanceRoutes } from "../http/payment/balance-routes.ts";
 import { createHistoryRoutes } from "../http/payment/history-routes.ts";
 import { createInformationRoutes } from "../http/payment/information-routes.ts";
+import { createPriceRoutes } from "../http/payment/price-routes.ts";
+import { createPromoGuard } from "../http/payment/promo-guard.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import { paymentReference } from "../http/reference/payment-reference.ts";
 import type { Service } from "../http/service.ts";
@@ -15,6 +17,7 @@ import { type Credits, createCredits } from "../payment/credits.ts";
 import { freeAllowance } from "../payment/free-allowance.ts";
 import { createWalletTokens } from "../payment/json-web-token.ts";
 import { readPayments } from "../payment/payment-history.ts";
+import type { Prices } from "../payment/prices.ts";
 import { createWalletAccess } from "../payment/wallet-access.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { openLedger } from "../store/ledger/open.ts";
@@ -22,29 +25,54 @@ import { createTransferIds } from "../store/ledger/transfer-ids.ts";
 import { version } from "../version.ts";
 import { keptKey } from "./kept-key.ts";
 import type { Base, BaseParts } from "./open-base.ts";
+import { openCards } from "./open-cards.ts";
+import { openPrices } from "./open-prices.ts";
+import type { OpenSandbox } from "./open-sandbox.ts";
 import { systemRandom } from "./random.ts";
 
 /** What the payment service is opened with. */
 export type PaymentParts = BaseParts &
   Readonly<{
     base: Base;
-    /** Where a caller reaches the gateway. */
+    /** Where a caller reaches the gateway, and this service. */
     gatewayUrl: PublicUrl;
+    publicUrl: PublicUrl;
+    /** Under `dev`: what stands for Stripe and for the price feed. */
+    sandbox?: Pick<OpenSandbox, "stripe" | "feedUrl"> | undefined;
   }>;
 
 /** The payment service, open. */
-export type OpenPayment = Readonly<{ service: Service; ledger: LedgerDatabase; credits: Credits }>;
+export type OpenPayment = Readonly<{
+  service: Service;
+  ledger: LedgerDatabase;
+  credits: Credits;
+  prices: Prices;
+}>;
 
 /** Opens it; everything is closed by `closers`. Rejects when the ledger cannot be had. */
 export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
-  const { config, folder, base, closers } = parts;
+  const { config, folder, base, sandbox, closers } = parts;
   const ledger = await openLedger({ url: config.LEDGER_URL, path: folder.ledger });
   closers.add("ledger", ledger.close);
   const makeId = createTransferIds(systemClock, systemRandom);
   const credits = createCredits({ database: ledger, clock: systemClock, makeId });
   const tokens = createWalletTokens(tokenSecret(parts), systemClock);
   const access = createWalletAccess({ database: ledger, tokens, clock: systemClock });
-  const health = createHealth({ clock: systemClock, checks: [], notes: [], readiness: [] });
+  const priced = openPrices({
+    ...parts,
+    ledger,
+    nodes: base.sources.nodes,
+    feedUrl: sandbox?.feedUrl,
+    metrics: base.metrics,
+  });
+  const { prices } = priced;
+  const promoGuard = createPromoGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
+  const cards = openCards({
+    ...{ ...parts, ledger, makeId, prices, promoGuard },
+    countPromo: priced.promos.count,
+    sandbox: sandbox?.stripe,
+  });
+  const health = createHealth({ clock: systemClock, checks: [priced.check], notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
     routes: [
@@ -57,6 +85,8 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
           health,
           metrics: base.metrics,
         }),
+      () => createPriceRoutes({ prices, promoGuard }),
+      ...cards,
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),
       () =>
@@ -66,7 +96,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
         }),
     ],
   };
-  return { service, ledger, credits };
+  return { service, ledger, credits, prices };
 }
 
 /** Wallets keep their tokens over a restart. */

@@ -6,12 +6,15 @@ import { createPublicUrl } from "../http/public-url.ts";
 import { openBase } from "./open-base.ts";
 import { type GatewayParts, type OpenGateway, openGateway } from "./open-gateway.ts";
 import { openPayment } from "./open-payment.ts";
+import type { OpenSandbox } from "./open-sandbox.ts";
 
 /** Largest body of the payment service: what Stripe reports. Each route has a smaller limit of its own. */
 const paymentBodyBytesMax = 2 ** 20;
 
 /** Opens it; everything is closed by `closers`. Rejects when a port, a folder or the ledger cannot be had. */
-export async function openProgram(parts: GatewayParts): Promise<OpenGateway> {
+export async function openProgram(
+  parts: GatewayParts & Readonly<{ sandbox?: OpenSandbox }>,
+): Promise<OpenGateway> {
   const { config } = parts;
   const base = openBase(parts);
   const opened: { gateway?: OpenGateway } = {};
@@ -21,7 +24,12 @@ export async function openProgram(parts: GatewayParts): Promise<OpenGateway> {
     port: () => portOf(opened.gateway?.url, config.GATEWAY_PORT),
     ownHosts,
   });
-  const payment = await openPayment({ ...parts, base, gatewayUrl });
+  const paymentUrl = createPublicUrl({
+    setting: config.PAYMENT_PUBLIC_URL,
+    port: () => portOf(opened.gateway?.serviceUrls.get("payment"), config.PAYMENT_PORT),
+    ownHosts,
+  });
+  const payment = await openPayment({ ...parts, base, gatewayUrl, publicUrl: paymentUrl });
   const gateway = openGateway(parts, base, [
     {
       name: "payment",
@@ -31,6 +39,7 @@ export async function openProgram(parts: GatewayParts): Promise<OpenGateway> {
     },
   ]);
   opened.gateway = gateway;
+  parts.sandbox?.reportTo(gateway.serviceUrls.get("payment") ?? "");
   return gateway;
 }
 
