@@ -25,6 +25,7 @@ import {
   text,
   url,
 } from "./setting-readers.ts";
+import { tokenSettings } from "./token-settings.ts";
 import { uploadSettings } from "./upload-settings.ts";
 import { webhookSettings } from "./webhook-settings.ts";
 
@@ -102,6 +103,7 @@ export const settings = {
   }),
   ...limiterSettings,
   ...paymentSettings,
+  ...tokenSettings,
   ...uploadSettings,
 
   TRUSTED_NODE_URL: setting({

@@ -1,0 +1,157 @@
+/**
+ * Payments in tokens put together: the chains that settings name, what is kept of payments, and the watcher.
+ * @module
+ */
+import type { HealthCheck } from "../gateway/health.ts";
+import { systemClock } from "../lib/clock.ts";
+import { readAddress, type Token, type UserAddress } from "../payment/addresses.ts";
+import type { Prices } from "../payment/prices.ts";
+import type { PriceRules } from "../payment/rules.ts";
+import {
+  type ChainSources,
+  type EvmSource,
+  openTokenChains,
+  readExcluded,
+  type SolanaSource,
+} from "../payment/tokens/open-chains.ts";
+import { createTokenPayments, type TokenPayments } from "../payment/tokens/payments.ts";
+import { openTokenWatcher } from "../payment/tokens/watcher.ts";
+import type { Config } from "../settings.ts";
+import type { LedgerDatabase } from "../store/ledger/database.ts";
+import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import { badSettings } from "./complaints.ts";
+import type { Base, BaseParts } from "./open-base.ts";
+import { systemRandom } from "./random.ts";
+
+/** What they are opened with. */
+export type TokensParts = Pick<BaseParts, "config" | "log" | "closers"> &
+  Readonly<{
+    base: Pick<Base, "reader" | "sources">;
+    ledger: LedgerDatabase;
+    makeId: MakeId;
+    prices: Pick<Prices, "token">;
+    rules: Pick<PriceRules, "tokens">;
+  }>;
+
+/** Payments in tokens, open. */
+export type OpenTokens = Readonly<{
+  payments: TokenPayments;
+  /** Where payments in each token go. */
+  addresses: ReadonlyMap<Token, string>;
+  /** Says which chains are in trouble. */
+  check: HealthCheck;
+}>;
+
+/**
+ * Opens them; what has to be closed is closed by `closers`.
+ *
+ * @throws Misuse when an address is none, or has no way to its chain.
+ */
+export function openTokens(parts: TokensParts): OpenTokens {
+  const { config, base, ledger, makeId, prices, rules, log, closers } = parts;
+  const { sources, excluded } = readSources(config, rules, base);
+  const { chains, close } = openTokenChains(sources);
+  closers.add("chains of token payments", close);
+  const payments = createTokenPayments({
+    ...{ ledger, prices, chains, excluded, makeId, log },
+    clock: systemClock,
+    random: systemRandom,
+    lookAgainMs: config.TOKEN_WATCH_MS,
+  });
+  const watcher = openTokenWatcher({
+    ...{ payments, ledger, log, intervalMs: config.TOKEN_WATCH_MS },
+    clock: systemClock,
+    random: systemRandom,
+  });
+  closers.add("token watcher", watcher.close);
+  return {
+    payments,
+    addresses: new Map(chains.map(({ token, address }) => [token, address])),
+    check: () =>
+      watcher
+        .status()
+        .flatMap(({ token, trouble }) =>
+          trouble === undefined ? [] : [`Payments in ${token} cannot be watched: ${trouble}.`],
+        ),
+  };
+}
+
+type ReadSources = Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }>;
+
+function readSources(config: Config, rules: TokensParts["rules"], base: TokensParts["base"]): ReadSources {
+  const complaints: string[] = [];
+  const native = addressOf(config, "PAYMENT_ADDRESS_NATIVE", "native", complaints);
+  const excluded = readExcluded(config.PAYMENT_EXCLUDED_ADDRESSES);
+  if (excluded === undefined) complaints.push("PAYMENT_EXCLUDED_ADDRESSES must be addresses");
+  const sources: ChainSources = {
+    rules,
+    native: native && {
+      address: native,
+      reader: base.reader,
+      nodes: base.sources.nodes,
+      clock: systemClock,
+      blocksOnTop: config.NATIVE_CONFIRMATIONS,
+    },
+    evm: evmChains.flatMap((names) => evmSource(config, names, complaints) ?? []),
+    solana: solanaSource(config, complaints),
+  };
+  if (complaints.length > 0 || excluded === undefined) throw badSettings(complaints);
+  return { sources, excluded };
+}
+
+/** Names of one EVM chain's settings. */
+type EvmNames = Readonly<{ coin: Token; dollars: Token; prefix: "ETHEREUM" | "MATIC" | "BASE" }>;
+
+const evmChains: readonly EvmNames[] = [
+  { coin: "ethereum", dollars: "usdc", prefix: "ETHEREUM" },
+  { coin: "matic", dollars: "polygon-usdc", prefix: "MATIC" },
+  { coin: "base-eth", dollars: "base-usdc", prefix: "BASE" },
+];
+
+function evmSource(
+  config: Config,
+  { coin, dollars, prefix }: EvmNames,
+  complaints: string[],
+): EvmSource | undefined {
+  const address = addressOf(config, `PAYMENT_ADDRESS_${prefix}`, "ethereum", complaints);
+  const contract = addressOf(config, `${prefix}_USDC_ADDRESS`, "ethereum", complaints);
+  const rpcUrl = rpcUrlOf(config, prefix, address, complaints);
+  if (address === undefined || contract === undefined || rpcUrl === undefined) return undefined;
+  return { coin, dollars, address, contract, rpcUrl, chainId: BigInt(config[`${prefix}_CHAIN_ID`]) };
+}
+
+function solanaSource(config: Config, complaints: string[]): SolanaSource | undefined {
+  const address = addressOf(config, "PAYMENT_ADDRESS_SOLANA", "solana", complaints);
+  const rpcUrl = rpcUrlOf(config, "SOLANA", address, complaints);
+  if (address === undefined || rpcUrl === undefined) return undefined;
+  return { address, rpcUrl, genesisHash: config.SOLANA_GENESIS_HASH, mint: config.SOLANA_USDC_MINT };
+}
+
+type AddressSetting =
+  | `PAYMENT_ADDRESS_${"NATIVE" | "ETHEREUM" | "MATIC" | "BASE" | "SOLANA"}`
+  | `${"ETHEREUM" | "MATIC" | "BASE"}_USDC_ADDRESS`;
+
+function addressOf(
+  config: Config,
+  name: AddressSetting,
+  type: "native" | "ethereum" | "solana",
+  complaints: string[],
+): UserAddress | undefined {
+  const text = config[name];
+  const address = text === undefined ? undefined : readAddress(text, type)?.address;
+  if (text !== undefined && address === undefined)
+    complaints.push(`${name} must be an address of ${type}, got ${JSON.stringify(text)}`);
+  return address;
+}
+
+function rpcUrlOf(
+  config: Config,
+  prefix: "ETHEREUM" | "MATIC" | "BASE" | "SOLANA",
+  address: UserAddress | undefined,
+  complaints: string[],
+): string | undefined {
+  const url = config[`${prefix}_RPC_URL`];
+  if (address !== undefined && url === undefined)
+    complaints.push(`PAYMENT_ADDRESS_${prefix} needs ${prefix}_RPC_URL`);
+  return url;
+}
