@@ -19,6 +19,8 @@ export type RefreshOptions = Readonly<{
   everyMs: number;
   /** Longest that one attempt may take. Milliseconds. */
   timeoutMs: number;
+  /** Attempts that callers may bring about are at least so far apart. Milliseconds; five seconds unless told. */
+  wokenEveryMs?: number;
   /** In [0, 1). */
   random: () => number;
   log: Log;
@@ -27,7 +29,7 @@ export type RefreshOptions = Readonly<{
 /** Attempts that go on until they are closed. */
 export type Refresh = Readonly<{
   /**
-   * Waits for the attempt under way; begins one that would be due later, but not more often than every five seconds.
+   * Waits for the attempt under way; begins one that would be due later, but not more often than `wokenEveryMs`.
    * Returns at once after a failure.
    * @throws The signal's reason.
    */
@@ -39,11 +41,11 @@ export type Refresh = Readonly<{
 /** Waits after failures: soon at first, then as often as a source in trouble can be asked. */
 const afterFailure: RetryPlan = { attempts: 1, firstMs: 1_000, longestMs: 30_000 };
 
-/** Attempts that callers may bring about are at least so far apart. Milliseconds. */
-const wokenEveryMs = 5_000;
+const wokenEveryMsDefault = 5_000;
 
 /** Begins the attempts; the first is under way when this returns. */
-export function openRefresh({ name, ask, everyMs, timeoutMs, random, log }: RefreshOptions): Refresh {
+export function openRefresh(options: RefreshOptions): Refresh {
+  const { name, ask, everyMs, timeoutMs, wokenEveryMs = wokenEveryMsDefault, random, log } = options;
   const life = new AbortController();
   let failed = 0; // attempts in a row
   let startedAt = 0;
