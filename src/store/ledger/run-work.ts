@@ -12,6 +12,15 @@ export type Statements = Readonly<{
   run: (sql: string, values: readonly Value[]) => number | Promise<number>;
 }>;
 
+const lateName = "LateWork";
+const lateText =
+  "ledger work waits for something other than its transaction, or its database does not answer";
+
+/** Whether work was given up because it took too long. */
+export function isLate(error: unknown): boolean {
+  return error instanceof Error && error.name === lateName;
+}
+
 /**
  * Runs work with a `tx` that ends with it, and that a failed statement breaks for good.
  *
@@ -22,7 +31,7 @@ export async function runWork<Answer>(statements: Statements, work: Work<Answer>
   const { tx, end } = createTx(statements);
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
-    () => late.reject(new Error("ledger work waits for something other than its transaction")),
+    () => late.reject(Object.assign(new Error(lateText), { name: lateName })),
     workTimeoutMs,
   );
   try {

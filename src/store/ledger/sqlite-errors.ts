@@ -3,20 +3,29 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
+import type { Trouble } from "./session.ts";
+
+/** Errors after which what is on the disk is unknown. */
+const damagePattern = /^SQLITE_(IOERR|CORRUPT|NOTADB)/;
+/** Errors of the world that leave the file as it was. */
+const lossPattern = /^SQLITE_(BUSY|FULL|CANTOPEN|NOMEM|PROTOCOL)/;
 
 /** Tells whether another connection holds the lock. */
 export function isBusy(error: unknown): boolean {
-  return /^SQLITE_BUSY/.test(codeOf(error));
+  return codeOf(error).startsWith("SQLITE_BUSY");
 }
 
-/** Tells whether what is on the disk is unknown from now on. */
-export function isDamage(error: unknown): boolean {
-  return /^SQLITE_(IOERR|CORRUPT|NOTADB)/.test(codeOf(error));
+/** What an error of a statement means for the transaction around it. */
+export function sharedTroubleOf(error: unknown): Trouble {
+  const code = codeOf(error);
+  if (damagePattern.test(code)) return "damage";
+  // A full disk may have ended the transaction: there is no savepoint to go back to.
+  return lossPattern.test(code) ? "lost" : "own";
 }
 
 /** The world's errors become an expected failure; ours (a constraint, a write within a read) stay what they are. */
 export function explained(error: unknown): unknown {
-  if (!/^SQLITE_(BUSY|IOERR|CORRUPT|NOTADB|FULL|CANTOPEN|NOMEM|PROTOCOL)/.test(codeOf(error))) return error;
+  if (sharedTroubleOf(error) === "own") return error;
   return new Failure("database_unavailable", { reason: "the ledger's file cannot be used" }, error);
 }
 

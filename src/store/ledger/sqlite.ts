@@ -14,7 +14,8 @@ import type { LedgerDatabase } from "./database.ts";
 import { migrate } from "./schema.ts";
 import { type Connection, connectForReading, connectForWriting } from "./sqlite-connection.ts";
 import { createReads } from "./sqlite-reads.ts";
-import { createWrites } from "./sqlite-writes.ts";
+import { createSqliteSession } from "./sqlite-session.ts";
+import { createWrites } from "./writes.ts";
 
 /** How the file is opened. */
 export type SqliteLedgerOptions = Readonly<{
@@ -42,7 +43,7 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
     await syncFolder(dirname(path));
     const log = await open(`${path}-wal`, "r");
     opened.push(() => log.close());
-    const writes = createWrites(writer, () => sync(log));
+    const writes = createWrites(createSqliteSession(writer, () => sync(log)));
     await writes.write(migrate);
     const reads = createReads(closing(connectForReading(path), opened));
     let closed: Promise<void> | undefined;

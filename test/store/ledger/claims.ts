@@ -2,7 +2,7 @@
  * Claims of outside events, many at once, each of which would credit its address if it won.
  * @module
  */
-import { provider, user } from "../../../src/store/ledger/accounts.ts";
+import { adjustment, user } from "../../../src/store/ledger/accounts.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
 import { claimEvent } from "../../../src/store/ledger/events.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
@@ -37,10 +37,10 @@ export async function claimAll(
     const isFirst = await database.write(async (tx) => {
       if (!(await claimEvent(tx, "chain", name, 1))) return false;
       const legs = [
-        { account: provider("chain"), amount: -eventWinc },
+        { account: adjustment, amount: -eventWinc },
         { account: user(`payer of ${name}`), amount: eventWinc },
       ];
-      await transfer(tx, { id, kind: "token_payment", at: 1, changeId: name, legs });
+      await transfer(tx, { id, kind: "adjustment", at: 1, changeId: name, legs });
       return true;
     });
     if (isFirst) won.push(name);

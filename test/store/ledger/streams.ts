@@ -5,7 +5,7 @@
  */
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import type { Credits } from "../../../src/payment/credits.ts";
-import { provider, user } from "../../../src/store/ledger/accounts.ts";
+import { adjustment, user } from "../../../src/store/ledger/accounts.ts";
 import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
 import { claimEvent } from "../../../src/store/ledger/events.ts";
 import type { MakeId } from "../../../src/store/ledger/transfer-ids.ts";
@@ -100,10 +100,10 @@ async function credit({ database, makeId, now }: Bench, { name, stream, winc }: 
   return await database.write(async (tx) => {
     if (!(await claimEvent(tx, "card", name, now))) return false;
     const legs = [
-      { account: provider("card"), amount: -winc },
+      { account: adjustment, amount: -winc },
       { account: user(addressOf(stream)), amount: winc },
     ];
-    await transfer(tx, { id, kind: "payment", at: now, changeId: name, legs });
+    await transfer(tx, { id, kind: "adjustment", at: now, changeId: name, legs });
     return true;
   });
 }
@@ -119,36 +119,41 @@ async function unlessRefused(act: () => Promise<unknown>, wasDone: () => Promise
   }
 }
 
-/** Rows that an operation leaves behind when it is done, each exactly so often. */
-const traces: Readonly<Record<Operation["kind"], readonly (readonly [sql: string, count: bigint])[]>> = {
-  credit: [
-    ["SELECT COUNT(*) AS count FROM events WHERE source = 'card' AND event_id = ?", 1n],
-    ["SELECT COUNT(*) AS count FROM transfers WHERE kind = 'payment' AND change_id = ?", 1n],
-  ],
-  approve: [
-    ["SELECT COUNT(*) AS count FROM approvals WHERE id = ?", 1n],
-    ["SELECT COUNT(*) AS count FROM transfers WHERE kind = 'approval' AND change_id = ?", 1n],
-  ],
-  reserve: [
-    ["SELECT COUNT(*) AS count FROM reservations WHERE item_id = ?", 1n],
-    ["SELECT COUNT(*) AS count FROM transfers WHERE kind = 'reservation' AND change_id = ?", 1n],
-  ],
-  post: [
-    ["SELECT COUNT(*) AS count FROM reservations WHERE state = 'posted' AND item_id = ?", 1n],
-    ["SELECT COUNT(*) AS count FROM transfers WHERE kind = 'reservation_posted' AND change_id = ?", 1n],
-  ],
-  void: [
-    ["SELECT COUNT(*) AS count FROM reservations WHERE state = 'voided' AND item_id = ?", 1n],
-    ["SELECT COUNT(*) AS count FROM transfers WHERE kind = 'reservation_voided' AND change_id = ?", 1n],
-  ],
-  revoke: [
-    ["SELECT CASE WHEN COUNT(*) > 0 THEN 1 ELSE 0 END AS count FROM approvals WHERE revoke_id = ?", 1n],
-  ],
+/** How often each thing stands in the ledger that an operation may have left behind. */
+export type Traces = ReadonlyMap<string, bigint>;
+
+/** Queries for traces: their names, and how often each is there. */
+const traceQueries = [
+  "SELECT 'event ' || event_id AS name, COUNT(*) AS count FROM events GROUP BY event_id",
+  "SELECT 'transfer ' || kind || ' ' || change_id AS name, COUNT(*) AS count FROM transfers GROUP BY kind, change_id",
+  "SELECT 'approval ' || id AS name, COUNT(*) AS count FROM approvals GROUP BY id",
+  "SELECT 'reservation ' || item_id AS name, COUNT(*) AS count FROM reservations GROUP BY item_id",
+  "SELECT state || ' ' || item_id AS name, COUNT(*) AS count FROM reservations GROUP BY state, item_id",
+  "SELECT 'revocation ' || revoke_id AS name, COUNT(DISTINCT revoke_id) AS count FROM approvals GROUP BY revoke_id",
+];
+
+/** Reads all traces of a ledger. */
+export async function readTraces(tx: Tx): Promise<Traces> {
+  const traces = new Map<string, bigint>();
+  for (const sql of traceQueries)
+    for (const row of await tx.all<{ name: string | null; count: bigint }>(sql))
+      if (row.name !== null) traces.set(row.name, row.count);
+  return traces;
+}
+
+/** What an operation that is done has left behind, each once. */
+const tracesOfKind: Readonly<Record<Operation["kind"], readonly string[]>> = {
+  credit: ["event", "transfer adjustment"],
+  approve: ["approval", "transfer approval"],
+  reserve: ["reservation", "transfer reservation"],
+  post: ["posted", "transfer reservation_posted"],
+  void: ["voided", "transfer reservation_voided"],
+  revoke: ["revocation"],
 };
 
-/** Counts what an operation has left behind: how many of its rows are there so often as they must be. */
-export async function tracesOf(tx: Tx, { kind, name }: Operation): Promise<"whole" | "absent" | "broken"> {
-  const counts = await Promise.all(traces[kind].map(([sql]) => tx.get<{ count: bigint }>(sql, name)));
-  if (counts.every((row, index) => row?.count === traces[kind][index]?.[1])) return "whole";
-  return counts.every((row) => row?.count === 0n) ? "absent" : "broken";
+/** Tells whether all that an operation leaves behind is there once, or nothing of it. */
+export function stateOf(traces: Traces, { kind, name }: Operation): "whole" | "absent" | "broken" {
+  const counts = tracesOfKind[kind].map((trace) => traces.get(`${trace} ${name}`) ?? 0n);
+  if (counts.every((count) => count === 1n)) return "whole";
+  return counts.every((count) => count === 0n) ? "absent" : "broken";
 }
