@@ -31,10 +31,16 @@ export type Stack = Readonly<{
 /** Longest wait for the gateway to catch up. Milliseconds. */
 const settleMsMax = 20_000;
 
-/** Opens a chain, a node and a gateway on free ports. `environment` is added to the settings. */
+/**
+ * Opens a chain, a node and a gateway on free ports.
+ *
+ * @param environment - Is added to the settings.
+ * @param before - Puts something between the gateway and its node; answers the address at which it is reached then.
+ */
 export async function openStack(
   environment: Readonly<Record<string, string>> = {},
   chain: Partial<DevnetOptions> = {},
+  before: (nodeUrl: string) => Promise<string> = async (url) => url,
 ): Promise<Stack> {
   const lines: Record<string, unknown>[] = [];
   const log = createLog({
@@ -46,7 +52,7 @@ export async function openStack(
   const devnet = await openTestDevnet(chain);
   const node = serve(devnet);
   const folder = mkdtempSync(join(tmpdir(), "cairn-stack-"));
-  const nodeUrl = `http://127.0.0.1:${node.port}`;
+  const nodeUrl = await before(`http://127.0.0.1:${node.port}`);
   const { config } = readConfig(
     {
       DATA_DIR: folder,

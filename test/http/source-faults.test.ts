@@ -1,0 +1,198 @@
+/**
+ * Every route that gives what a source has, against a source that fails at the connection, at the headers and at bytes
+ * of the body: trouble is told as trouble, nobody may keep it, nothing of it stays here, and it passes with its cause.
+ * Source: issue "Faults and limits"; contract.md §1.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { Transaction } from "../../src/arweave/transaction.ts";
+import { assert } from "../../src/lib/assert.ts";
+import { type Answer, type Fault, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { post, rsa, testBytes } from "../devnet/support.ts";
+import { openStack, type Stack } from "../support/stack.ts";
+import { makeWorld, type Piece, type World } from "./moderation-world.ts";
+
+/** A gateway, and the node behind which faults are made. */
+type Gateway = Readonly<{ stack: Stack; node: FaultServer }>;
+
+let followed: Gateway;
+let unfollowed: Gateway;
+let world: World;
+
+/** Stands before a node, and fails as it is told to. */
+async function faultyNode(nodeUrl: string): Promise<FaultServer> {
+  return await openFaultServer(async ({ method, path, body }): Promise<Answer> => {
+    const answer = await fetch(`${nodeUrl}${path}`, {
+      method,
+      ...(method === "POST" ? { body: Buffer.from(body) } : {}),
+    });
+    return { status: answer.status, body: new Uint8Array(await answer.arrayBuffer()) };
+  });
+}
+
+async function openBehindFaults(environment: Readonly<Record<string, string>>): Promise<Gateway> {
+  const opened: { node?: FaultServer } = {};
+  const stack = await openStack({ HOT_BYTES_MAX: "0", ...environment }, {}, async (nodeUrl) => {
+    opened.node = await faultyNode(nodeUrl);
+    return opened.node.url;
+  });
+  assert(opened.node !== undefined, "the node was opened before the gateway");
+  return { stack, node: opened.node };
+}
+
+beforeAll(async () => {
+  followed = await openBehindFaults({});
+  world = await makeWorld(followed.stack);
+  unfollowed = await openBehindFaults({ START_HEIGHT: "30" });
+  await makeStrange(unfollowed.stack);
+}, 60_000);
+afterAll(async () => {
+  for (const { stack, node } of [followed, unfollowed]) {
+    await stack.close();
+    await node.stop();
+  }
+});
+
+/** What was mined before the first block that the second gateway follows. */
+let strange: Transaction;
+let strangeEnd: bigint;
+const payload = testBytes(400_000, 31);
+
+async function makeStrange({ devnet, node, gateway, settled }: Stack): Promise<void> {
+  strange = await post(devnet, rsa, { data: payload });
+  await devnet.mine(40);
+  await settled();
+  strangeEnd = BigInt((await (await node.get(`/tx/${strange.id}/offset`)).json()).offset);
+  assert(gateway.reader.placeOf(strange.id) === undefined, "it was not followed");
+}
+
+let asked = 0;
+/** Another number each time, for answers of nodes that are given again for a moment. */
+const anew = () => {
+  asked += 1;
+  return asked;
+};
+
+const piece = (name: string): Piece => {
+  const found = world.pieces.get(name);
+  assert(found !== undefined, "the world has the piece");
+  return found;
+};
+
+/** What is asked: a path, headers, and the body that is right, where it is the payload's. */
+type Ask = Readonly<{
+  path: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: Uint8Array | string;
+}>;
+
+const range = { range: "bytes=100-299" };
+
+/** Routes of a gateway that has followed what is asked for, but has not got its bytes. */
+const ofFollowed: Readonly<Record<string, () => Ask>> = {
+  "a transaction": () => ({ path: `/raw/${piece("twin").id}`, body: piece("twin").payload }),
+  "a transaction by its id": () => ({ path: `/${piece("twin").id}`, body: piece("twin").payload }),
+  "a range of it": () => ({
+    path: `/raw/${piece("twin").id}`,
+    headers: range,
+    body: piece("twin").payload.subarray(100, 300),
+  }),
+  "a transaction of format 1": () => ({ path: `/raw/${piece("old").id}`, body: piece("old").payload }),
+  "an item": () => ({ path: `/${piece("secret").id}`, body: piece("secret").payload }),
+  "a range of an item": () => ({
+    path: `/${piece("secret").id}`,
+    headers: range,
+    body: piece("secret").payload.subarray(100, 300),
+  }),
+  "an item of a bundle within a bundle": () => ({
+    path: `/raw/${piece("inner").id}`,
+    body: piece("inner").payload,
+  }),
+  "a bundle": () => ({ path: `/raw/${piece("bundle").id}`, body: piece("bundle").payload }),
+  "a manifest": () => ({ path: `/raw/${world.manifest.id}`, body: world.manifest.payload }),
+  "a path of a manifest": () => ({ path: `/${world.manifest.id}/secret`, body: piece("secret").payload }),
+  "data as a node gives it": () => ({
+    path: `/tx/${piece("twin").id}/data`,
+    body: Buffer.from(piece("twin").payload).toString("base64url"),
+  }),
+  "a record that carries its data": () => ({ path: `/tx/${piece("old").id}` }),
+  "a chunk": () => ({ path: `/chunk/${weaveEnd("twin")}` }),
+  "a chunk's bytes": () => ({ path: `/chunk/${weaveEnd("twin")}/data` }),
+  "a frame with content": () => ({
+    path: `/local/social/frame/${piece("twin").id}`,
+    headers: { accept: "image/png" },
+    body: piece("twin").payload,
+  }),
+  "a proof": () => ({ path: `/svc/proof/${piece("secret").id}` }),
+};
+
+/** Routes of a gateway that has not followed what is asked for. */
+const ofUnfollowed: Readonly<Record<string, () => Ask>> = {
+  "a transaction": () => ({ path: `/raw/${strange.id}`, body: payload }),
+  "a transaction by its id": () => ({ path: `/${strange.id}`, body: payload }),
+  "a range of it": () => ({
+    path: `/raw/${strange.id}`,
+    headers: range,
+    body: payload.subarray(100, 300),
+  }),
+  "its record": () => ({ path: `/tx/${strange.id}` }),
+  "its status": () => ({ path: `/tx/${strange.id}/status` }),
+  "its offset": () => ({ path: `/tx/${strange.id}/offset` }),
+  "its root": () => ({ path: `/tx/${strange.id}/data_root` }),
+  "a chunk": () => ({ path: `/chunk/${strangeEnd - BigInt(anew())}` }),
+  "a block": () => ({ path: "/block/height/2" }),
+  "a price": () => ({ path: `/price/${anew()}` }),
+};
+
+function weaveEnd(name: string): bigint {
+  const span = followed.stack.gateway.reader.weaveSpan(piece(name).id);
+  assert(span !== undefined, "its place in the weave is known");
+  return span.end;
+}
+
+const faults: readonly (readonly [string, Fault])[] = [
+  ["at the connection", { kind: "reset" }],
+  ["before the headers", { kind: "cut", at: "headers" }],
+  ["after one byte", { kind: "cut", at: 1 }],
+  ["one byte before the end", { kind: "cut", at: -1 }],
+  ["with 500", { kind: "answer", answer: { status: 500, body: "Not Found." } }],
+  ["with 429", { kind: "answer", answer: { status: 429, body: "Too Many Requests" } }],
+];
+
+/** Takes everything off the gateway's disk that it has fetched. */
+async function forgetBytes({ stack }: Gateway): Promise<void> {
+  const { reader, sources } = stack.gateway;
+  for (const { rootId } of world.pieces.values()) {
+    const located = reader.locate(rootId);
+    if (located !== undefined)
+      await sources.extents.remove({ id: rootId, dataRoot: located.dataRoot, size: located.rootSize });
+  }
+  await sources.extents.remove({ id: strange.id, dataRoot: strange.dataRoot, size: payload.length });
+  sources.content.forgetAll();
+}
+
+async function expectTroubleThenAnswer(gateway: Gateway, ask: Ask, fault: Fault): Promise<void> {
+  const { stack, node } = gateway;
+  const get = () => fetch(`${stack.gateway.url}${ask.path}`, { headers: { ...ask.headers } });
+  await forgetBytes(gateway);
+  node.setFault(() => fault);
+  const failed = await get();
+  const said = `${ask.path} ${failed.status} ${(await failed.text()).slice(0, 100)}`;
+  expect(said).toMatch(/ (502|503|504) ".+"$/);
+  expect([failed.headers.get("cache-control"), failed.headers.get("retry-after")]).toEqual(["no-store", "5"]);
+  node.setFault(() => undefined);
+  const answer = await get();
+  expect([ask.path, answer.status]).toEqual([ask.path, ask.headers === range ? 206 : 200]);
+  expect(answer.headers.get("x-cache")).not.toBe("HIT"); // nothing of what failed was kept
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  if (ask.body !== undefined) expect(Buffer.compare(bytes, Buffer.from(ask.body))).toBe(0);
+}
+
+describe.each(faults)("a source that fails %s", (_name, fault) => {
+  test.each(Object.entries(ofFollowed))("what was followed: %s", async (_what, ask) => {
+    await expectTroubleThenAnswer(followed, ask(), fault);
+  });
+  test.each(Object.entries(ofUnfollowed))("what was not followed: %s", async (_what, ask) => {
+    await expectTroubleThenAnswer(unfollowed, ask(), fault);
+  });
+});
