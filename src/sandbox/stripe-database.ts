@@ -79,7 +79,8 @@ export function openStripeDatabase(path: string | undefined): StripeDatabase {
   db.run("PRAGMA synchronous = FULL");
   db.run(schema);
   return {
-    transaction: (work) => db.transaction(work).immediate(),
+    // Within another one it is a savepoint.
+    transaction: (work) => (db.inTransaction ? db.transaction(work)() : db.transaction(work).immediate()),
     put: (kind, object, createdAt) => {
       db.query(
         "INSERT INTO objects (kind, id, created_at, json) VALUES (?, ?, ?, ?) " +

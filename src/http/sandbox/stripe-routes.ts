@@ -201,6 +201,7 @@ function readWhole(text: string | undefined, param: string): number | undefined 
   return Number(text);
 }
 
-function idIn(params: Readonly<Record<string, string>>): string {
-  return params["id"] ?? "";
+/** Routes without parameters have no record of them. */
+function idIn(params: Readonly<Record<string, string>> | undefined): string {
+  return params?.["id"] ?? "";
 }

@@ -1,0 +1,301 @@
+/**
+ * Top-ups over HTTP: what is refused, in which order and words, and what a session and its quote look like.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type CardWorld, openCardWorld } from "../../payment/card-world.ts";
+import { testStart } from "../../support/payment.ts";
+
+const native = "A".repeat(43);
+const ethereum = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
+const checkout = `/v1/top-up/checkout-session/${native}`;
+
+let world: CardWorld;
+let narrow: CardWorld;
+let blind: CardWorld;
+
+beforeAll(async () => {
+  world = await openCardWorld();
+  narrow = await openCardWorld({ returnOrigins: ["https://app.example"], publicUrl: "https://pay.example/" });
+  blind = await openCardWorld({ feed: {} });
+});
+
+afterAll(async () => {
+  for (const each of [world, narrow, blind]) await each.close();
+});
+
+const quoteCount = async (of: CardWorld): Promise<bigint> => {
+  const row = await of.payment.database.read((tx) =>
+    tx.get<{ n: bigint }>("SELECT COUNT(*) AS n FROM quotes"),
+  );
+  return row?.n ?? 0n;
+};
+
+const large = 'is too large for the currency type "usd"; it must be below or equal to 1000000!';
+const invalid = (text: string) =>
+  `Payment Amount is Invalid!: The provided payment amount (${text}) is invalid; it must be a positive non-decimal integer!`;
+const longMessage = "x".repeat(251);
+
+/** Each row breaks one rule; rows below the first of a pair break a later one too, and the earlier one is told. */
+const refusals: readonly (readonly [string, number, string])[] = [
+  [
+    "/v1/top-up/cash/x/y/z?token=q",
+    400,
+    "Payment method must include one of: payment-intent,checkout-session!",
+  ],
+  [`${checkout}/usd/1000?token=doge&giftMessage=`, 400, "Invalid destination address type: doge"],
+  [
+    `${checkout}/usd/1000?destinationAddressType=doge&token=native`,
+    400,
+    "Invalid destination address type: doge",
+  ],
+  [
+    `${checkout}/usd/1000?token=native&token=ethereum`,
+    400,
+    "Expected a singular query parameter but got an array native,ethereum",
+  ],
+  [`${checkout}/usd/1000?giftMessage=${longMessage}&uiMode=x`, 400, "Invalid gift message!"],
+  [`${checkout}/usd/1000?giftMessage=`, 400, "Invalid gift message!"],
+  [
+    `${checkout}/usd/1000?uiMode=popup&successUrl=x`,
+    400,
+    'Invalid ui mode! Allowed modes: "hosted,embedded"',
+  ],
+  [`${checkout}/usd/1000?successUrl=javascript:alert(1)`, 400, "Invalid url provided: javascript:alert(1)!"],
+  [
+    `${checkout}/usd/1000?successUrl=https://a.example&successUrl=https://b.example`,
+    400,
+    "Expected a singular query parameter but got an array https://a.example,https://b.example",
+  ],
+  [
+    "/v1/top-up/checkout-session/a@b.example/usd/1?destinationAddressType=email",
+    403,
+    "Gifting by email is disabled!",
+  ],
+  [
+    "/v1/top-up/checkout-session/a@b.example/usd/1?destinationAddressType=email&uiMode=no",
+    400,
+    'Invalid ui mode! Allowed modes: "hosted,embedded"',
+  ],
+  ["/v1/top-up/checkout-session/nobody/xyz/1", 403, "Destination address is not a valid native address!"],
+  [
+    `/v1/top-up/checkout-session/${ethereum}/usd/1000`,
+    403,
+    "Destination address is not a valid native address!",
+  ],
+  [
+    `/v1/top-up/payment-intent/${ethereum.replace("19E7", "19e7")}/usd/1000?token=ethereum`,
+    403,
+    "Destination address is not a valid native address!",
+  ],
+  [
+    `/v1/top-up/payment-intent/${native}/usd/1000?destinationAddressType=gift`,
+    403,
+    "Destination address is not a valid native address!",
+  ],
+  [`${checkout}/xyz/1000`, 400, "The currency type 'xyz' is currently not supported by this API!"],
+  [`${checkout}/usd/ten`, 400, invalid("ten")],
+  [`${checkout}/usd/10.5`, 400, invalid("10.5")],
+  [`${checkout}/usd/-1000`, 400, invalid("-1000")],
+  [`${checkout}/usd/9007199254740993`, 400, invalid("9007199254740993")],
+  [
+    `${checkout}/usd/499`,
+    400,
+    'Payment Amount is Invalid!: The provided payment amount (499) is too small for the currency type "usd"; it must be above 500!',
+  ],
+  [
+    `${checkout}/usd/1000001`,
+    400,
+    `Payment Amount is Invalid!: The provided payment amount (1000001) ${large}`,
+  ],
+  [`${checkout}/usd/1000?promoCode=NOPE`, 400, "No promo code found with code 'NOPE'"],
+  [
+    "/v1/top-up/checkout-session/gift/usd/1000?destinationAddressType=gift&promoCode=NOPE",
+    400,
+    "Promo codes must be applied to a specific `destinationAddress` or to the request signer",
+  ],
+];
+
+describe("GET /top-up refuses", () => {
+  test.each(refusals)("%s with %i %p", async (path, status, message) => {
+    const before = await quoteCount(world);
+    const answer = await world.ask(path);
+    expect({ status: answer.status, body: answer.body }).toEqual({ status, body: message });
+    expect(await quoteCount(world)).toBe(before);
+  });
+
+  test("everything about money with 503 while the feed is out of reach, and says when to ask again", async () => {
+    for (const path of [`${checkout}/usd/1000`, `${checkout}/xyz/1000`, `${checkout}/usd/1`]) {
+      const { status, body, headers } = await blind.ask(path);
+      expect([status, body, headers.get("retry-after")]).toEqual([503, "Fiat Oracle Unavailable", "5"]);
+    }
+  });
+
+  test("a destination that is none before the feed is asked", async () => {
+    const { status } = await blind.ask("/v1/top-up/checkout-session/nobody/usd/1000");
+    expect(status).toBe(403);
+  });
+});
+
+describe("GET /top-up answers", () => {
+  test("a hosted checkout with its quote in the specification's shape", async () => {
+    const { topUpQuote, paymentSession, adjustments, fees } = await world.topUp(`${checkout}/usd/1000`);
+    expect(Object.keys(topUpQuote).sort()).toEqual([
+      "currencyType",
+      "destinationAddress",
+      "destinationAddressType",
+      "paymentAmount",
+      "paymentProvider",
+      "quoteExpirationDate",
+      "quotedPaymentAmount",
+      "topUpQuoteId",
+      "winstonCreditAmount",
+    ]);
+    expect(topUpQuote).toMatchObject({
+      destinationAddress: native,
+      destinationAddressType: "native",
+      paymentAmount: 1000,
+      quotedPaymentAmount: 1000,
+      currencyType: "usd",
+      winstonCreditAmount: "1094285714286",
+      quoteExpirationDate: new Date(testStart + 35 * 60_000).toISOString(),
+      paymentProvider: "stripe",
+    });
+    expect(paymentSession.id).toMatch(/^cs_test_/);
+    expect(paymentSession.client_secret).toBe("");
+    expect(paymentSession.url).toBe(`${world.sandboxUrl}/c/pay/${paymentSession.id}`);
+    expect(adjustments).toEqual([]);
+    expect(fees).toHaveLength(1);
+    expect(fees[0]).toMatchObject({
+      operatorMagnitude: "0.766",
+      operator: "multiply",
+      adjustmentAmount: "-234",
+    });
+  });
+
+  test.each([
+    ["payment-intent", "", /^pi_/, /^pi_.*_secret_/, /^$/],
+    ["checkout-session", "?uiMode=embedded", /^cs_test_/, /^cs_test_.*_secret_/, /^$/],
+    ["checkout-session", "?uiMode=embedded&returnUrl=https://a.example", /^cs_test_/, /_secret_/, /^$/],
+    ["checkout-session", "?uiMode=hosted", /^cs_test_/, /^$/, /^http/],
+  ])("a %s %s with the three keys of its session", async (method, query, id, secret, url) => {
+    const { paymentSession } = await world.topUp(`/v1/top-up/${method}/${native}/usd/1000${query}`);
+    expect(Object.keys(paymentSession).sort()).toEqual(["client_secret", "id", "url"]);
+    expect(paymentSession.id).toMatch(id);
+    expect(paymentSession.client_secret).toMatch(secret);
+    expect(paymentSession.url).toMatch(url);
+  });
+
+  test("the word that the request used for what the address is of", async () => {
+    for (const word of ["ethereum", "matic", "pol", "base-eth", "usdc"]) {
+      const lower = ethereum.toLowerCase();
+      const { topUpQuote } = await world.topUp(`/v1/top-up/payment-intent/${lower}/usd/500?token=${word}`);
+      expect(topUpQuote).toMatchObject({ destinationAddressType: word, destinationAddress: ethereum });
+    }
+    const { topUpQuote } = await world.topUp(`${checkout}/usd/1000?token=arweave`);
+    expect(topUpQuote).toMatchObject({ destinationAddressType: "arweave", destinationAddress: native });
+  });
+
+  test("the same without /v1, for upper-case currencies, and for the exponent form", async () => {
+    const { topUpQuote } = await world.topUp(`/top-up/checkout-session/${native}/USD/1e3`);
+    expect(topUpQuote).toMatchObject({ currencyType: "usd", paymentAmount: 1000 });
+  });
+
+  test("with no-store, for a session is nobody else's", async () => {
+    const { headers } = await world.ask(`${checkout}/usd/1000`);
+    expect(headers.get("cache-control")).toBe("no-store");
+  });
+
+  test("HEAD checks all but opens no session and keeps no quote", async () => {
+    const before = await quoteCount(world);
+    const good = await world.ask(`${checkout}/usd/1000`, { method: "HEAD" });
+    const bad = await world.ask(`${checkout}/usd/1`, { method: "HEAD" });
+    expect([good.status, bad.status]).toEqual([200, 400]);
+    expect(await quoteCount(world)).toBe(before);
+  });
+
+  test("a gift with the id that redeems it, which nobody finds in the ledger", async () => {
+    const { giftId, topUpQuote } = await world.topUp(
+      "/v1/top-up/payment-intent/gift/usd/1000?destinationAddressType=gift&giftMessage=Thank%20you",
+    );
+    expect(giftId).toMatch(/^[A-Za-z0-9_-]{43}$/);
+    expect(topUpQuote).toMatchObject({
+      destinationAddress: "gift",
+      destinationAddressType: "gift",
+      giftMessage: "Thank you",
+    });
+    const rows = await world.payment.database.read((tx) =>
+      tx.all<{ id: string }>("SELECT id FROM gifts WHERE id = ?", giftId ?? ""),
+    );
+    expect(rows).toEqual([]);
+  });
+});
+
+/** Addresses that a checkout may or may not return to. */
+const urls: readonly (readonly [string, boolean, boolean])[] = [
+  // address, anywhere, with TOP_UP_RETURN_ORIGINS=https://app.example
+  ["https://app.example/done?x=1#y", true, true],
+  ["https://pay.example/done", true, true],
+  ["https://other.example/", true, false],
+  ["https://app.example.evil.example/", true, false],
+  ["http://localhost:5173/done", true, false],
+  ["http://127.0.0.1:5173/", true, false],
+  ["http://[::1]:5173/", true, false],
+  ["http://app.example/", false, false],
+  ["http://169.254.169.254/latest/meta-data", false, false],
+  ["//evil.example", false, false],
+  ["javascript:alert(1)", false, false],
+  ["data:text/html,x", false, false],
+  ["https://app.example@evil.example/", false, false],
+  ["https://user:word@app.example/", false, false],
+  ["https://@app.example/", false, false],
+  ["https://app.example\\@evil.example/", false, false],
+  ["https:\\\\evil.example", false, false],
+  ["https:/evil.example", false, false],
+  ["https://", false, false],
+  ["/done", false, false],
+  [" https://app.example", false, false],
+  ["https://app.example/\n", false, false],
+  ["https://app.example/ü", false, false],
+  [`https://app.example/${"x".repeat(2_048)}`, false, false],
+];
+
+describe("a checkout returns", () => {
+  const named = urls.map(
+    ([url, ...rest]) => [url.length > 100 ? `${url.length} characters` : url, url, ...rest] as const,
+  );
+  test.each(named)("to %p (%#)", async (_name, url, anywhere, listed) => {
+    for (const [of, isTaken] of [
+      [world, anywhere],
+      [narrow, listed],
+    ] as const) {
+      for (const name of ["successUrl", "cancelUrl", "returnUrl"]) {
+        const { status } = await of.ask(`${checkout}/usd/1000?${name}=${encodeURIComponent(url)}`);
+        expect([name, status]).toEqual([name, isTaken ? 200 : 400]);
+      }
+    }
+  });
+
+  test("to the page of this service when nothing else is named, and that page is there", async () => {
+    const { paymentSession } = await narrow.topUp(`${checkout}/usd/1000`);
+    const session = narrow.sandbox.fetchCheckout(paymentSession.id);
+    expect(session).toMatchObject({
+      success_url: "https://pay.example/done",
+      cancel_url: "https://pay.example/done",
+    });
+    const page = await fetch(`${narrow.server.url}/v1/done`);
+    expect(page.status).toBe(200);
+    expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+  });
+
+  test("where the request says", async () => {
+    const query = new URLSearchParams({
+      successUrl: "https://app.example/ok?session={CHECKOUT_SESSION_ID}",
+      cancelUrl: "https://app.example/no",
+    });
+    const { paymentSession } = await world.topUp(`${checkout}/usd/1000?${query}`);
+    expect(world.sandbox.fetchCheckout(paymentSession.id)).toMatchObject({
+      success_url: "https://app.example/ok?session={CHECKOUT_SESSION_ID}",
+      cancel_url: "https://app.example/no",
+    });
+  });
+});
