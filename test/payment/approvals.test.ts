@@ -217,6 +217,21 @@ for (const kind of ledgerKinds())
       expect(await payment.credits.approval("small")).toMatchObject({ state: "used", usedWinc: 10n });
     });
 
+    test("an approval that is posted to the end only after its expiry has expired", async () => {
+      for (const [early, state] of [
+        [1, "used"],
+        [0, "expired"],
+      ] as const) {
+        const expiresAt = payment.clock.now() + hour;
+        await give(state, 10n, expiresAt);
+        const { id } = await reserve(`for ${state}`, 10n);
+        payment.clock.set(expiresAt - early);
+        await payment.credits.post(id);
+        expect(await payment.credits.approval(state)).toMatchObject({ state, usedWinc: 10n });
+      }
+      expect(await wincOf(ada)).toBe(980n);
+    });
+
     test("an upload that fails gives an exhausted approval back to be spent again", async () => {
       await give("small", 10n);
       const failed = await reserve("one", 10n);
