@@ -61,7 +61,7 @@ export const graphqlBench: Bench = {
     const folder = mkdtempSync(join(tmpdir(), "cairn-bench-graphql-"));
     try {
       const indexPath = join(folder, "index.sqlite");
-      fill(indexPath, sizes[size].items);
+      fillIndex(indexPath, sizes[size].items);
       const reader = openIndexReader(indexPath);
       // Signatures are left out on both sides: they are no rows of the index.
       const execute = createQueryExecutor({ index: reader, signatures: () => new Map() });
@@ -225,7 +225,7 @@ function readPlace(cursor: string) {
 }
 
 /** Fills an index with blocks of one bundle of a thousand items with eight tags each. */
-function fill(path: string, items: number): void {
+export function fillIndex(path: string, items: number): void {
   const writer = openIndexWriter(path, { clock: () => 1_700_000_000_000 });
   for (let height = 1; height <= items / itemsPerBundle; height += 1) addBundle(writer, height);
   writer.close();

@@ -8,17 +8,19 @@ import { join } from "node:path";
 import { readId } from "../src/arweave/id.ts";
 import { createHealth } from "../src/gateway/health.ts";
 import { createGateway } from "../src/http/gateway/gateway.ts";
+import { graphql } from "../src/http/gateway/graphql.ts";
 import { createRequestFigures } from "../src/http/request-figures.ts";
 import { openServer } from "../src/http/server.ts";
 import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import { createLog } from "../src/lib/log.ts";
+import { createLog, silentLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
 import type { Located } from "../src/store/rows.ts";
+import { openPool } from "../src/threads/pool.ts";
 import { locatedOf, openRig } from "../test/content/rig.ts";
 
-/** Folder of the bodies, whose names are ids; folder of the cache; the ids. */
-const [bodies = "", cache = "", ids = ""] = process.argv.slice(2);
+/** Folder of the bodies, whose names are ids; folder of the cache; the ids; an index file where /graphql is to answer. */
+const [bodies = "", cache = "", ids = "", indexPath] = process.argv.slice(2);
 
 /** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
 const log = createLog({
@@ -66,7 +68,7 @@ const gateway = createGateway({
   peers: { gateways: () => [], nodes: () => [] },
   resolveLarge: () => Promise.reject(new Error("the bench has no manifests")),
   listeners: { onTransaction: () => undefined, onChunk: () => undefined },
-  graphql: undefined,
+  graphql: indexPath === undefined ? undefined : openGraphql(indexPath),
   administration: undefined,
   info: {
     wallet: undefined,
@@ -100,3 +102,17 @@ const server = openServer({
   figures: createRequestFigures(metrics, log, () => "/"),
 });
 process.stdout.write(`${server.port}\n`);
+
+/** As the program opens it, with as many threads as it has unless told. */
+function openGraphql(path: string) {
+  const idleMs = Number.POSITIVE_INFINITY;
+  const pool = openPool({ entry: "query", threads: 2, queueMax: 64, timeoutMs: 60_000, idleMs });
+  return graphql({
+    pool,
+    indexPath: path,
+    contentFolder: cache,
+    timeoutMs: 10_000,
+    clock: systemClock,
+    log: silentLog,
+  });
+}

@@ -3,6 +3,7 @@
  * @module
  */
 
+import { attacksBench } from "./attacks.ts";
 import { debugBench } from "./debug.ts";
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
@@ -18,6 +19,7 @@ export const benches: readonly Bench[] = [
   indexBench,
   httpBench,
   graphqlBench,
+  attacksBench,
   debugBench,
   unbundleBench,
   startBench,

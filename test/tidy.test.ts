@@ -48,7 +48,7 @@ const layers: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/sandbox": ["src/root", "src/lib"],
   "src/devnet": ["src/arweave", "src/root", "src/lib"],
-  workers: ["src/gateway", "src/store", "src/arweave", "src/root", "src/lib"],
+  workers: ["src/gateway", "src/store", "src/threads", "src/arweave", "src/root", "src/lib"],
 };
 
 const lineLengthMax = 120;

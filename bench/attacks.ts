@@ -1,0 +1,112 @@
+/**
+ * What readers of content feel of GraphQL queries made to hurt: latency of small cached bodies at a steady pace, with
+ * and without attackers, in turn in one process.
+ * @module
+ */
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { idFromBytes } from "../src/arweave/id.ts";
+import { fillIndex } from "./graphql.ts";
+import { type Bench, type BenchSize, median } from "./harness.ts";
+
+const sizes: Readonly<Record<BenchSize, { items: number; asked: number; rounds: number }>> = {
+  small: { items: 2_000, asked: 20, rounds: 1 },
+  large: { items: 100_000, asked: 1_000, rounds: 5 },
+};
+
+/** Sizes of the bodies that are asked for: from memory, and from disk through the routes. Bytes. */
+const bodySizes = [2 ** 10, 2 ** 16, 300 * 2 ** 10];
+
+/** Time between two questions of the reader. Milliseconds. */
+const paceMs = 4;
+
+/** The latency that one in a hundred exceeds, under attack over idle. */
+export const attacksBench: Bench = {
+  name: "attacks",
+  measure: async (size) => {
+    const folder = mkdtempSync(join(tmpdir(), "cairn-bench-attacks-"));
+    const { items, asked, rounds } = sizes[size];
+    const indexPath = join(folder, "index.sqlite");
+    fillIndex(indexPath, items);
+    const ids = writeBodies(join(folder, "bodies"));
+    const served = [join(folder, "bodies"), join(folder, "cache"), ids.join(","), indexPath];
+    const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "http-served.ts"), ...served], {
+      stdout: "pipe",
+    });
+    try {
+      const { value } = await child.stdout.getReader().read();
+      const url = `http://127.0.0.1:${Number(Buffer.from(value ?? []).toString())}`;
+      await latencies(url, ids, Math.ceil(asked / 4));
+      await underAttack(url, () => latencies(url, ids, Math.ceil(asked / 4)));
+      const pairs: { idle: number; attacked: number; ratio: number; queries: number }[] = [];
+      for (let round = 0; round < rounds; round += 1) {
+        const idle = ninetyNinth(await latencies(url, ids, asked));
+        const { answer, queries } = await underAttack(url, () => latencies(url, ids, asked));
+        const attacked = ninetyNinth(answer);
+        pairs.push({ idle, attacked, ratio: attacked / idle, queries });
+      }
+      const middle = (name: keyof (typeof pairs)[number]) => median(pairs.map((pair) => pair[name]));
+      return [
+        {
+          name: `content while four send the GraphQL attack set, p99`,
+          figure: `${middle("attacked").toFixed(2)} ms (${middle("queries")} attacks a round)`,
+          reference: `idle ${middle("idle").toFixed(2)} ms`,
+          ratio: middle("ratio"),
+          target: "≤ 2",
+        },
+      ];
+    } finally {
+      child.kill();
+      await child.exited;
+      rmSync(folder, { recursive: true, force: true });
+    }
+  },
+};
+
+function writeBodies(folder: string): string[] {
+  mkdirSync(folder);
+  return bodySizes.map((bytes) => {
+    const id = idFromBytes(new Bun.CryptoHasher("sha256").update(`${bytes}`).digest());
+    writeFileSync(join(folder, id), Buffer.alloc(bytes, 7));
+    return id;
+  });
+}
+
+/** Asks at a steady pace, whether or not the last answer is there; answers the times until all of a body was. */
+async function latencies(url: string, ids: readonly string[], count: number): Promise<number[]> {
+  const asked: Promise<number>[] = [];
+  const start = performance.now();
+  for (let index = 0; index < count; index += 1) {
+    const due = start + index * paceMs;
+    if (performance.now() < due) await Bun.sleep(due - performance.now());
+    asked.push(timeOf(`${url}/${ids[index % ids.length]}`));
+  }
+  return await Promise.all(asked);
+}
+
+async function timeOf(url: string): Promise<number> {
+  const start = performance.now();
+  const answer = await fetch(url);
+  if (answer.status !== 200) throw new Error(`content was answered ${answer.status}`);
+  await answer.bytes();
+  return performance.now() - start;
+}
+
+/** Does work while attackers are at theirs, in a process of their own. */
+async function underAttack<Answer>(url: string, work: () => Promise<Answer>) {
+  const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "attacks-sent.ts"), url], {
+    stdout: "pipe",
+  });
+  const output = child.stdout.getReader();
+  await output.read(); // they have begun
+  const answer = await work();
+  child.kill("SIGTERM");
+  const { value } = await output.read();
+  await child.exited;
+  return { answer, queries: Number(Buffer.from(value ?? []).toString()) };
+}
+
+function ninetyNinth(times: readonly number[]): number {
+  return times.toSorted((left, right) => left - right)[Math.floor((times.length - 1) * 0.99)] ?? Number.NaN;
+}
