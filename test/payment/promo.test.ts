@@ -5,7 +5,10 @@
 import { expect, test } from "bun:test";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import { createPromos, type Promos } from "../../src/payment/promo.ts";
+import { keepQuote, type QuoteTerms } from "../../src/payment/quotes.ts";
 import type { PromoRule } from "../../src/payment/rules.ts";
+import { checkLedger } from "../../src/store/ledger/check.ts";
+import { promoChecks } from "../../src/store/ledger/checks/promo.ts";
 import { createRandom } from "../store/random.ts";
 import { describeWith } from "../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../support/ledger-databases.ts";
@@ -119,6 +122,29 @@ for (const kind of ledgerKinds()) {
         expect(await pay(anna, ["gone"])).toBe(false);
       }));
 
+    test("are checked against what was paid: the checker sees a count and a use that are not true", () =>
+      within(async ({ promos, ledger }) => {
+        const { write } = ledger.database;
+        await write((tx) => keepQuote(tx, quoteOf("paid", anna), 0));
+        await write((tx) => tx.run("UPDATE quotes SET state = 'paid' WHERE id = 'paid'"));
+        await write((tx) => keepQuote(tx, quoteOf("open", bert), 0));
+        const count = (address: UserAddress, paymentId: string) =>
+          write((tx) => promos.count(tx, { address, codes: ["Spring"], paymentId, at }));
+        await count(anna, "paid");
+        expect(await checkLedger(ledger.database, promoChecks)).toEqual([]);
+        await count(bert, "open");
+        await count(carl, "paid");
+        await write((tx) => tx.run("UPDATE promo_counts SET uses = 4"));
+        const findings = await checkLedger(ledger.database, promoChecks);
+        expect(findings.map(({ subject, found }) => [subject, found]).toSorted()).toEqual(
+          [
+            ["SPRING", "4 counted, 3 used"],
+            [`${bert} SPRING`, "open"],
+            [`${carl} SPRING`, "no payment"],
+          ].toSorted(),
+        );
+      }));
+
     test("of a payment that is rolled back are not used", () =>
       within(async ({ promos, ledger, uses }) => {
         const failed = ledger.database.write(async (tx) => {
@@ -171,6 +197,14 @@ for (const kind of ledgerKinds()) {
       await ledger.remove();
     }
   }
+}
+
+function quoteOf(id: string, address: UserAddress): QuoteTerms {
+  return {
+    ...{ id, method: "payment-intent", destination: { kind: "account", address, type: "native" } },
+    ...{ currency: "usd", paymentAmount: 800n, quotedPaymentAmount: 1_000n, winc: 1n },
+    ...{ promoCodes: ["Spring"], createdAt: testStart, expiresAt: testStart + 1 },
+  };
 }
 
 type World = Readonly<{

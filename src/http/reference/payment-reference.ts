@@ -5,6 +5,7 @@
  */
 import type { Reference } from "./document.ts";
 import { paymentAccountDescriptions, paymentAccountRecords } from "./payment-account-descriptions.ts";
+import { paymentPriceDescriptions, paymentPriceRecords } from "./payment-price-descriptions.ts";
 import { paymentTokenDescriptions, paymentTokenRecords } from "./payment-token-descriptions.ts";
 
 const introduction = `Credits for storage: what it costs, how to pay, what an account holds.
@@ -16,8 +17,8 @@ stores, as decimal strings. Failures are a JSON string. A signed request carries
 export const paymentReference: Reference = {
   title: "Cairn payment service",
   introduction,
-  descriptions: [...paymentAccountDescriptions, ...paymentTokenDescriptions],
-  records: { ...paymentAccountRecords, ...paymentTokenRecords },
+  descriptions: [...paymentPriceDescriptions, ...paymentAccountDescriptions, ...paymentTokenDescriptions],
+  records: { ...paymentPriceRecords, ...paymentAccountRecords, ...paymentTokenRecords },
   securitySchemes: {
     token: {
       type: "http",

@@ -10,6 +10,7 @@ import { cardPaymentChecks } from "./checks/card-payments.ts";
 import type { LedgerCheck } from "./checks/check-row.ts";
 import { creditChecks } from "./checks/credits.ts";
 import { entryChecks } from "./checks/entries.ts";
+import { promoChecks } from "./checks/promo.ts";
 import { tokenPaymentChecks } from "./checks/token-payments.ts";
 import type { LedgerDatabase } from "./database.ts";
 
@@ -19,6 +20,7 @@ export const ledgerChecks: readonly LedgerCheck[] = [
   ...creditChecks,
   ...tokenPaymentChecks,
   ...cardPaymentChecks,
+  ...promoChecks,
 ];
 
 /** Something that is not as it must be. */
