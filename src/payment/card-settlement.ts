@@ -139,10 +139,10 @@ async function accept(
     ],
   });
   await tx.run(
-    "UPDATE quotes SET state = 'paid', payment_id = ?, paid_at = ?, credited_winc = ?, promo_winc = ?, " +
+    "UPDATE quotes SET state = 'paid', payment_id = ?, credited_at = ?, credited_winc = ?, promo_winc = ?, " +
       "look_at = NULL WHERE id = ?",
     payment.id,
-    BigInt(payment.paid?.at ?? now),
+    BigInt(now),
     creditedWinc,
     promoWinc,
     quote.id,

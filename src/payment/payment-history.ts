@@ -89,7 +89,7 @@ export async function readPayments(tx: Tx, address: UserAddress, page: PaymentsP
 async function cardPayments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<CardPaymentMade[]> {
   const rows = await newest<{ payment_amount: bigint; currency: string }>(
     tx,
-    "SELECT paid_at AS made_at, id, credited_winc AS winc, payment_amount, currency FROM quotes " +
+    "SELECT credited_at AS made_at, id, credited_winc AS winc, payment_amount, currency FROM quotes " +
       "WHERE address = ? AND state = 'paid'",
     address,
     kinds.card,

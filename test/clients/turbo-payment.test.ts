@@ -5,18 +5,38 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { type RunningProgram, startDev } from "../support/program.ts";
-import { openAnonymousTurbo, openTurbo, turboKeys } from "./turbo.ts";
+import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { arweaveKey, openAnonymousTurbo, openTurbo, type TurboKey, turboKeys } from "./turbo.ts";
+
+/** Promo codes, each good for one payment of an address. */
+const promo = (code: string, operatorMagnitude: string) => ({
+  ...{ code, name: code, description: `${code} for tests`, operator: "multiply", operatorMagnitude },
+  targetUserGroup: "all",
+});
+const rules = { promoCodes: [promo("TENTH", "0.9"), promo("FIFTH", "0.8")] };
+
+/** What ten dollars buy where an AR costs seven and the fee is 23.4 %: 7.66 / 7 AR, rounded to a winc. */
+const wincOfTenDollars = "1094285714286";
 
 describeWith(clientLibraries, "turbo-sdk", () => {
   let program: RunningProgram;
+  let folder: string;
 
   beforeAll(async () => {
-    program = await startDev();
+    folder = mkdtempSync(join(tmpdir(), "cairn-rules-"));
+    const file = join(folder, "rules.json");
+    writeFileSync(file, JSON.stringify(rules));
+    program = await startDev({ environment: { PAYMENT_RULES_FILE: file } });
   }, 120_000);
 
-  afterAll(() => program?.remove());
+  afterAll(async () => {
+    await program?.remove();
+    rmSync(folder, { recursive: true, force: true });
+  });
 
   describe("for a wallet that never paid", () => {
     test("names the same address as we do", async () => {
@@ -68,9 +88,222 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     });
   });
 
-  test("getSupportedCountries are at least 190", async () => {
-    const countries = await (await openAnonymousTurbo(program)).getSupportedCountries();
-    expect(countries.length).toBeGreaterThanOrEqual(190);
-    expect(countries[0]).toBe("United States");
+  describe("on prices", () => {
+    test("getFiatRates are for 1 GiB in ten currencies", async () => {
+      const { winc, fiat, adjustments } = await (await openAnonymousTurbo(program)).getFiatRates();
+      expect(Number(winc)).toBeGreaterThan(0);
+      expect(Object.keys(fiat).sort()).toEqual(currencies);
+      // AR costs seven dollars, of which the fee leaves 76.6 %.
+      expect(fiat.usd).toBeCloseTo((Number(winc) / 1e12) * (7 / 0.766), 9);
+      expect(adjustments).toEqual([]);
+    });
+
+    test("getFiatToAR is the feed's own rate", async () => {
+      const turbo = await openAnonymousTurbo(program);
+      expect(await turbo.getFiatToAR({ currency: "usd" })).toEqual({ currency: "usd", rate: 7 });
+      expect(await turbo.getFiatToAR({ currency: "jpy" })).toEqual({ currency: "jpy", rate: 1_050 });
+      await expect(turbo.getFiatToAR({ currency: "xyz" as "usd" })).rejects.toThrow(
+        '(Status 404): "Invalid currency"',
+      );
+    });
+
+    test("getSupportedCountries are at least 190", async () => {
+      const countries = await (await openAnonymousTurbo(program)).getSupportedCountries();
+      expect(countries.length).toBeGreaterThanOrEqual(190);
+      expect(countries[0]).toBe("United States");
+    });
+
+    test("getSupportedCurrencies have limits", async () => {
+      const { supportedCurrencies, limits } = await (
+        await openAnonymousTurbo(program)
+      ).getSupportedCurrencies();
+      expect([...supportedCurrencies].sort()).toEqual(currencies as typeof supportedCurrencies);
+      expect(limits.usd).toMatchObject({
+        minimumPaymentAmount: 500,
+        maximumPaymentAmount: 1_000_000,
+        suggestedPaymentAmounts: [2_500, 5_000, 10_000],
+        zeroDecimalCurrency: false,
+      });
+      expect(limits.jpy.zeroDecimalCurrency).toBe(true);
+    });
+
+    test("getUploadCosts are of each size, also of none", async () => {
+      const turbo = await openAnonymousTurbo(program);
+      const costs = await turbo.getUploadCosts({ bytes: [0, 1, 1_024, 2 ** 30, 2 ** 40] });
+      const winc = costs.map((cost) => BigInt(cost.winc));
+      expect(winc[0]).toBe(0n);
+      for (const [index, cost] of winc.slice(1).entries()) expect(cost).toBeGreaterThan(winc[index] ?? 0n);
+      for (const { adjustments } of costs) expect(adjustments).toEqual([]);
+    });
+
+    test("getWincForFiat takes a placeholder for an address, and codes for an address", async () => {
+      const { USD, JPY } = await import("@ardrive/turbo-sdk");
+      const anonymous = await openAnonymousTurbo(program);
+      const price = await anonymous.getWincForFiat({ amount: USD(10) });
+      expect(price).toMatchObject({
+        winc: wincOfTenDollars,
+        actualPaymentAmount: 1_000,
+        quotedPaymentAmount: 1_000,
+      });
+      expect(price.adjustments).toEqual([]);
+      expect(price.fees).toEqual([
+        {
+          name: "Turbo Infrastructure Fee",
+          description:
+            "Inclusive usage fee on all payments to cover infrastructure costs and payment provider fees.",
+          operatorMagnitude: "0.766",
+          operator: "multiply",
+          adjustmentAmount: "-234",
+        },
+      ] as unknown as typeof price.fees);
+      expect((await anonymous.getWincForFiat({ amount: JPY(1_500) })).winc).toBe(wincOfTenDollars);
+      for (const key of turboKeys(program)) {
+        const turbo = await openTurbo(program, key);
+        const reduced = await turbo.getWincForFiat({ amount: USD(10), promoCodes: ["TENTH", "FIFTH"] });
+        expect(reduced).toMatchObject({
+          winc: wincOfTenDollars,
+          actualPaymentAmount: 720,
+          quotedPaymentAmount: 1_000,
+        });
+        expect(reduced.adjustments.map(({ name }) => name)).toEqual(["TENTH", "FIFTH"]);
+      }
+    });
+
+    test("getWincForToken takes amounts that the SDK writes with an exponent", async () => {
+      const price = async (token: string, tokenAmount: string | number) =>
+        await (await openAnonymousTurbo(program, token)).getWincForToken({ tokenAmount });
+      expect(await price("arweave", 10 ** 12)).toMatchObject({
+        winc: "766000000000",
+        actualTokenAmount: "1000000000000",
+        equivalentWincTokenAmount: "1000000000000",
+      });
+      // 1,000 ETH of 2,800 dollars, at seven dollars an AR; as a number it is written 1e+21.
+      expect((await price("ethereum", 10 ** 21)).winc).toBe("306400000000000000");
+      expect((await price("solana", 10 ** 9)).winc).toBe("15320000000000");
+      expect((await price("base-usdc", 7_000_000)).winc).toBe("766000000000");
+      expect((await price("pol", "20000000000000000000")).winc).toBe("766000000000");
+    });
+
+    test("getFiatEstimateForBytes and getTokenPriceForBytes come to something", async () => {
+      const turbo = await openAnonymousTurbo(program);
+      const estimate = await turbo.getFiatEstimateForBytes({ byteCount: 2 ** 30, currency: "usd" });
+      expect(estimate.amount).toBeGreaterThan(0);
+      for (const token of ["arweave", "ethereum", "solana", "base-usdc"]) {
+        const of = await openAnonymousTurbo(program, token);
+        const { tokenPrice } = await of.getTokenPriceForBytes({ byteCount: 2 ** 40 });
+        expect(Number(tokenPrice), token).toBeGreaterThan(0);
+      }
+    });
   });
+
+  describe("by card", () => {
+    test("createCheckoutSession, paid, is credited to keys of every chain, who see it in their history", async () => {
+      const { USD } = await import("@ardrive/turbo-sdk");
+      for (const key of payers()) {
+        const turbo = await openTurbo(program, key);
+        const session = await turbo.createCheckoutSession({
+          amount: USD(10),
+          owner: key.address,
+          promoCodes: ["TENTH", "FIFTH"],
+          successUrl: "https://app.example/done",
+          cancelUrl: "https://app.example/",
+        });
+        expect(session).toMatchObject({
+          winc: wincOfTenDollars,
+          paymentAmount: 720,
+          actualPaymentAmount: 720,
+          quotedPaymentAmount: 1_000,
+        });
+        await payCheckout(session.url ?? "");
+        const balance = await eventually(
+          () => turbo.getBalance(),
+          ({ winc }) => winc !== "0",
+        );
+        expect(balance).toEqual({
+          winc: wincOfTenDollars,
+          controlledWinc: wincOfTenDollars,
+          effectiveBalance: wincOfTenDollars,
+          givenApprovals: [],
+          receivedApprovals: [],
+          balance: wincOfTenDollars,
+        } as typeof balance);
+        const { payments, hasMore, cursor } = await turbo.getPaymentHistory({ limit: 1 });
+        expect({ hasMore, cursor }).toEqual({ hasMore: false, cursor: null });
+        expect(payments).toMatchObject([
+          {
+            type: "fiat",
+            wincCredited: wincOfTenDollars,
+            paymentAmount: "720",
+            currencyType: "usd",
+            paymentProvider: "stripe",
+            giftMessage: null,
+          },
+        ]);
+        await expect(turbo.getWincForFiat({ amount: USD(10), promoCodes: ["TENTH"] })).rejects.toThrow(
+          "(Status 400)",
+        );
+      }
+    });
+
+    test("getPaymentHistory goes from page to page", async () => {
+      const { USD } = await import("@ardrive/turbo-sdk");
+      const [key] = payers();
+      const turbo = await openTurbo(program, key ?? arweaveKey(program));
+      const session = await turbo.createCheckoutSession({ amount: USD(20), owner: key?.address ?? "" });
+      await payCheckout(session.url ?? "");
+      await eventually(
+        () => turbo.getBalance(),
+        ({ winc }) => winc !== wincOfTenDollars,
+      );
+      const first = await turbo.getPaymentHistory({ limit: 1 });
+      expect(first).toMatchObject({ hasMore: true, payments: [{ paymentAmount: "2000" }] });
+      const second = await turbo.getPaymentHistory({ limit: 1, cursor: first.cursor ?? "" });
+      expect(second).toMatchObject({ hasMore: false, cursor: null, payments: [{ paymentAmount: "720" }] });
+    });
+
+    test("createCheckoutSession can be embedded, and createPaymentIntent has a secret for the payer's page", async () => {
+      const { EUR } = await import("@ardrive/turbo-sdk");
+      const key = arweaveKey(program);
+      const turbo = await openAnonymousTurbo(program);
+      const embedded = await turbo.createCheckoutSession({
+        amount: EUR(10),
+        owner: key.address,
+        uiMode: "embedded",
+        returnUrl: "https://app.example/done",
+      });
+      expect(embedded.id).toStartWith("cs_");
+      expect(embedded.client_secret).toStartWith(embedded.id);
+      expect(embedded.url ?? "").toBe("");
+      const intent = await turbo.createPaymentIntent({ amount: EUR(10), owner: key.address });
+      expect(intent.id).toStartWith("pi_");
+      expect(intent.client_secret).toStartWith(`${intent.id}_secret_`);
+      expect(BigInt(intent.winc)).toBeGreaterThan(0n);
+    });
+
+    test("createCheckoutSession says what is wrong with an amount or an owner", async () => {
+      const { USD } = await import("@ardrive/turbo-sdk");
+      const turbo = await openAnonymousTurbo(program);
+      const owner = arweaveKey(program).address;
+      await expect(turbo.createCheckoutSession({ amount: USD(1), owner })).rejects.toThrow(
+        "Payment Amount is Invalid!",
+      );
+      await expect(turbo.createCheckoutSession({ amount: USD(10), owner: "nobody" })).rejects.toThrow(
+        '(Status 403): "Destination address is not a valid native address!"',
+      );
+    });
+  });
+
+  /** One key of every chain. */
+  function payers(): TurboKey[] {
+    return turboKeys(program).filter(({ token }) => ["arweave", "ethereum", "solana"].includes(token));
+  }
 });
+
+const currencies = ["aud", "brl", "cad", "eur", "gbp", "hkd", "inr", "jpy", "sgd", "usd"];
+
+/** Presses the pay button of the sandbox's page. */
+async function payCheckout(url: string): Promise<void> {
+  const body = new URLSearchParams({ cardNumber: "4242424242424242" });
+  const answer = await fetch(url, { method: "POST", body, redirect: "manual" });
+  expect(answer.status).toBe(303);
+}

@@ -59,7 +59,7 @@ for (const kind of ledgerKinds()) {
         await claimNonce(tx, signerOf(alice, "c"), now);
         throw new Error("what it was for");
       });
-      expect(failing).rejects.toThrow("what it was for");
+      await expect(failing).rejects.toThrow("what it was for");
       expect(await claim(signerOf(alice, "c"))).toBe("claimed");
     });
 

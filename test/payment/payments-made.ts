@@ -64,7 +64,7 @@ async function keepQuote(tx: Tx, payment: KeptPayment, address: string | null): 
   const { id, at, winc, amount = 500n, state = "paid" } = payment;
   await tx.run(
     "INSERT INTO quotes (id, method, address, address_type, gift_id, currency, payment_amount, quoted_amount, winc, " +
-      "promo_codes, created_at, expires_at, state, payment_id, paid_at, credited_winc, promo_winc, taken_back_winc) " +
+      "promo_codes, created_at, expires_at, state, payment_id, credited_at, credited_winc, promo_winc, taken_back_winc) " +
       "VALUES (?, 'payment-intent', ?, 'native', ?, 'usd', ?, ?, ?, '[]', 0, 0, ?, ?, ?, ?, 0, 0)",
     id,
     address,

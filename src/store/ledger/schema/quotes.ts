@@ -29,7 +29,7 @@ CREATE TABLE quotes (
   reason TEXT,
   session_id TEXT,
   payment_id TEXT,
-  paid_at BIGINT,
+  credited_at BIGINT,
   credited_winc BIGINT NOT NULL,
   promo_winc BIGINT NOT NULL,
   taken_back_winc BIGINT NOT NULL,
