@@ -4,12 +4,14 @@
  * SQLite always; with LEDGER_KINDS=sqlite,postgres (as `bun run test:full` has it) also on a PostgreSQL server.
  * @module
  */
+import { afterAll } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import type { Need } from "./helpers.ts";
 import { openPlace } from "./ledger-place.ts";
+import { type PostgresServer, postgresServer, startPostgres } from "./postgres-server.ts";
 
 /** A ledger of a test. */
 export type TestLedger = Readonly<{
@@ -35,9 +37,15 @@ const { LEDGER_KINDS = "sqlite" } = process.env;
 
 /** The kinds that this run is to test: `for (const kind of ledgerKinds()) describeWith(kind.need, …)`. */
 export function ledgerKinds(): LedgerKind[] {
+  afterAll(async () => {
+    const last = await server;
+    server = undefined;
+    await last?.remove();
+  });
   return LEDGER_KINDS.split(",").map((name) => {
     if (name === "sqlite") return sqlite;
-    throw new Error(`LEDGER_KINDS names ${name}; known is sqlite`);
+    if (name === "postgres") return postgres;
+    throw new Error(`LEDGER_KINDS names ${name}; known are sqlite and postgres`);
   });
 }
 
@@ -46,17 +54,31 @@ const sqlite: LedgerKind = {
   need: { there: true, what: "Bun" },
   open: async () => {
     const folder = mkdtempSync(join(tmpdir(), "cairn-ledger-"));
-    const place = join(folder, "ledger.sqlite");
-    const openAgain = () => openPlace(place);
-    const database = await openAgain();
-    return {
-      database,
-      place,
-      openAgain,
-      remove: async () => {
-        await database.close();
-        rmSync(folder, { recursive: true });
-      },
-    };
+    return await openNew(join(folder, "ledger.sqlite"), () => rmSync(folder, { recursive: true }));
   },
 };
+
+const postgres: LedgerKind = {
+  name: "postgres",
+  need: postgresServer,
+  open: async () => {
+    // One server for all tests of a file.
+    server ??= startPostgres();
+    return await openNew(await (await server).createDatabase(), () => undefined);
+  },
+};
+
+let server: Promise<PostgresServer> | undefined;
+
+async function openNew(place: string, removeData: () => void): Promise<TestLedger> {
+  const database = await openPlace(place);
+  return {
+    database,
+    place,
+    openAgain: () => openPlace(place),
+    remove: async () => {
+      await database.close();
+      removeData();
+    },
+  };
+}

@@ -3,6 +3,7 @@
  * @module
  */
 import type { LedgerDatabase } from "./database.ts";
+import { openPostgresLedger } from "./postgres.ts";
 import { openSqliteLedger } from "./sqlite.ts";
 
 /** Where a ledger is. */
@@ -18,6 +19,6 @@ export type LedgerPlace = Readonly<{
  *
  * @throws Error when it cannot be reached, is no ledger, or a newer program's.
  */
-export function openLedger({ path }: LedgerPlace): Promise<LedgerDatabase> {
-  return openSqliteLedger({ path });
+export function openLedger({ url, path }: LedgerPlace): Promise<LedgerDatabase> {
+  return url === undefined ? openSqliteLedger({ path }) : openPostgresLedger(url);
 }

@@ -21,6 +21,20 @@ export function isLate(error: unknown): boolean {
   return error instanceof Error && error.name === lateName;
 }
 
+/** Waits for an answer, but no longer than so many milliseconds; then `isLate` is true of what it throws. */
+export async function withinTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
+  const late = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => late.reject(Object.assign(new Error(lateText), { name: lateName })),
+    timeoutMs,
+  );
+  try {
+    return await Promise.race([answer, late.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 /**
  * Runs work with a `tx` that ends with it, and that a failed statement breaks for good.
  *
@@ -29,19 +43,13 @@ export function isLate(error: unknown): boolean {
  */
 export async function runWork<Answer>(statements: Statements, work: Work<Answer>): Promise<Answer> {
   const { tx, end } = createTx(statements);
-  const late = Promise.withResolvers<never>();
-  const timer = setTimeout(
-    () => late.reject(Object.assign(new Error(lateText), { name: lateName })),
-    workTimeoutMs,
-  );
   try {
-    const answer = await Promise.race([work(tx), late.promise]);
+    const answer = await withinTime(work(tx), workTimeoutMs);
     const broken = end();
     // PostgreSQL refuses to go on after a failed statement, so SQLite does too.
     if (broken !== undefined) throw broken.error;
     return answer;
   } finally {
-    clearTimeout(timer);
     end();
   }
 }

@@ -39,9 +39,13 @@ export function statementsOf(script: string): string[] {
 /**
  * Brings a ledger to the newest version.
  *
+ * @param written - A statement as the database is to be told it.
  * @throws Error when a newer program wrote it.
  */
-export async function migrate(tx: Tx): Promise<void> {
+export async function migrate(
+  tx: Tx,
+  written: (statement: string) => string = (statement) => statement,
+): Promise<void> {
   await tx.run("CREATE TABLE IF NOT EXISTS ledger_version (version BIGINT NOT NULL)");
   const row = await tx.get<{ version: bigint }>("SELECT version FROM ledger_version");
   const found = Number(row?.version ?? 0n);
@@ -49,7 +53,7 @@ export async function migrate(tx: Tx): Promise<void> {
   if (found > newest) throw new Error(`the ledger's version is ${found}, this program knows ${newest}`);
   if (found === newest) return;
   for (const script of ledgerSchema.slice(found))
-    for (const statement of statementsOf(script)) await tx.run(statement);
+    for (const statement of statementsOf(script)) await tx.run(written(statement));
   const sql =
     row === undefined
       ? "INSERT INTO ledger_version (version) VALUES (?)"

@@ -5,8 +5,8 @@
  */
 import { Database, type Statement } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
+import { checkValues } from "./check-values.ts";
 import type { Row, Value } from "./database.ts";
-import { amountMax } from "./limits.ts";
 
 /** A connection. All calls are synchronous and throw what SQLite throws. */
 export type Connection = Readonly<{
@@ -98,14 +98,6 @@ function prepared(db: Database, pragmas: readonly string[]): Connection {
     inTransaction: () => db.inTransaction,
     close,
   };
-}
-
-function checkValues(values: readonly Value[]): void {
-  for (const value of values)
-    assert(
-      typeof value !== "bigint" || (value <= amountMax && value >= -amountMax),
-      "an integer of the ledger lies within ±(2^62 − 1)",
-    );
 }
 
 /** SQLite goes on in floating point where a sum passes 64 bits; no such number leaves here. */

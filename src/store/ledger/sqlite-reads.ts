@@ -3,18 +3,12 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import type { LedgerDatabase, Work } from "./database.ts";
+import type { Work } from "./database.ts";
 import { waitingMax } from "./limits.ts";
+import type { Reads } from "./reads.ts";
 import { runWork } from "./run-work.ts";
 import type { Connection } from "./sqlite-connection.ts";
 import { explained } from "./sqlite-errors.ts";
-
-/** Reads on one connection. */
-export type Reads = Readonly<{
-  read: LedgerDatabase["read"];
-  /** Refuses what comes now, and resolves when all that was accepted has ended. */
-  finish: () => Promise<void>;
-}>;
 
 /** Creates the read side of a connection that stays the caller's. */
 export function createReads(connection: Connection): Reads {

@@ -44,7 +44,7 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
     const log = await open(`${path}-wal`, "r");
     opened.push(() => log.close());
     const writes = createWrites(createSqliteSession(writer, () => sync(log)));
-    await writes.write(migrate);
+    await writes.write((tx) => migrate(tx));
     const reads = createReads(closing(connectForReading(path), opened));
     let closed: Promise<void> | undefined;
     const close = async () => {

@@ -1,0 +1,64 @@
+/**
+ * The reads of a ledger on PostgreSQL: each sees one state, on a connection of a small pool.
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import type { Work } from "./database.ts";
+import { waitingMax } from "./limits.ts";
+import type { Pool, PostgresConnection } from "./postgres-connection.ts";
+import { explained, sharedTroubleOf } from "./postgres-errors.ts";
+import type { Reads } from "./reads.ts";
+import { isLate, runWork } from "./run-work.ts";
+
+/** Creates the read side of a pool that stays the caller's. */
+export function createPostgresReads(pool: Pool): Reads {
+  const running = new Set<Promise<unknown>>();
+  let finished = false;
+
+  async function snapshot<Answer>(work: Work<Answer>, mayBeStale: boolean): Promise<Answer> {
+    let connection: PostgresConnection | undefined;
+    try {
+      connection = await pool.reserve();
+      const began = connection.command("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+      const [, answer] = await Promise.all([began, runWork(connection, work)]);
+      await connection.command("COMMIT");
+      connection.release();
+      return answer;
+    } catch (error) {
+      await undo(connection, error);
+      // A connection that was idle may have been closed from the other side; a read can be asked again.
+      if (mayBeStale && !isLate(error) && sharedTroubleOf(error) === "lost") return await snapshot(work, false);
+      throw explained(error);
+    }
+  }
+
+  return {
+    read: <Answer>(work: Work<Answer>): Promise<Answer> => {
+      if (finished)
+        return Promise.reject(new Failure("database_unavailable", { reason: "the ledger is closed" }));
+      if (running.size >= waitingMax)
+        return Promise.reject(new Failure("busy", { reason: "too many ledger reads wait" }));
+      const mine = snapshot(work, true).finally(() => running.delete(mine));
+      running.add(mine);
+      return mine;
+    },
+    finish: async () => {
+      finished = true;
+      await Promise.allSettled(running);
+    },
+  };
+}
+
+/** Leaves no transaction behind: the connection goes back clean, or not at all. */
+async function undo(connection: PostgresConnection | undefined, error: unknown): Promise<void> {
+  if (connection === undefined) return;
+  try {
+    if (sharedTroubleOf(error) === "lost") await connection.discard();
+    else {
+      await connection.command("ROLLBACK");
+      connection.release();
+    }
+  } catch {
+    // It was lost already, and the pool makes a new one; the caller is told of the first error.
+  }
+}
