@@ -165,9 +165,9 @@ function concrete(drawn: Drawn, model: Model, now: number): Operation[] {
   const expiresAt = now + drawn.ticks * tickMs;
   switch (drawn.what) {
     case "credit":
-      return [{ kind: "credit", who, winc }];
+      return [{ kind: "credit", who, winc: winc + 1n }];
     case "chargeBack":
-      return [{ kind: "chargeBack", who, winc: 2n * winc }];
+      return [{ kind: "chargeBack", who, winc: 2n * winc + 1n }];
     case "approve": {
       const rest = {
         payer: who,
