@@ -100,7 +100,8 @@ export type Prices = Readonly<{
   /**
    * What a payment in a token buys.
    * @param amount - smallest unit of the token.
-   * @throws Failure `price_amount_invalid` with the reason when it is worth less than a winc; `fiat_oracle_unavailable`.
+   * @throws Failure `price_amount_invalid` with the reason when it is worth less than a winc;
+   *   `fiat_oracle_unavailable`.
    */
   token: (token: Token, amount: bigint, signal: AbortSignal) => Promise<PaymentPrice>;
   /**

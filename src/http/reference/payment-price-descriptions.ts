@@ -55,7 +55,8 @@ export const paymentPriceRecords: Readonly<Record<string, Schema>> = {
       quotedPaymentAmount: largeInteger,
     },
     "`winc` is what the account is credited with. Of fiat money `actualPaymentAmount` is what is charged and " +
-      "`quotedPaymentAmount` what it is without promo codes; of tokens both are the payment's worth in winc, before fees.",
+      "`quotedPaymentAmount` what it is without promo codes; of tokens both are the payment's worth in winc, before " +
+      "fees.",
   ),
   Rates: record({
     winc: largeInteger,
