@@ -3,7 +3,8 @@
  * Source: reference/chain.md §1 (`GET /chunk`, `POST /chunk`), §2 (rulesets).
  * @module
  */
-import { encodeBase64url } from "../lib/base64url.ts";
+import { Failure } from "../failures.ts";
+import { decodedSize, encodeBase64url } from "../lib/base64url.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -39,7 +40,8 @@ const txPathSizeMax = 2_176;
 /** Most characters of a chunk's JSON: the chunk and the longest proofs as base64url, and the names. */
 export const chunkTextSizeMax = 850_000;
 
-const dataSizeDigitsMax = 21;
+/** A node reads numbers up to 2^256. */
+const digitsMax = 78;
 const rootSize = 32;
 
 /**
@@ -72,15 +74,23 @@ export function servedChunkFields(served: ServedChunk, end: bigint): JsonObject 
 /**
  * Reads the body of `POST /chunk`.
  *
- * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ * @throws Failure `malformed_input` with `facts.reason`, a sentence, and with `facts.fault`, a node's word for it, where
+ * a node has another one than `invalid_json`.
  */
 export function readPostedChunk(text: string): PostedChunk {
   const fields = readFields(text, chunkTextSizeMax);
+  const dataSize = integerField(fields, "data_size", digitsMax);
+  if (dataSize > numberMax) throw faulty("data_size_too_big", "data_size is more than there can be");
+  refuseLongText(fields, "chunk", chunkSize);
+  refuseLongText(fields, "data_path", pathSizeMax);
+  if (fields["offset"] === undefined) throw faulty("offset_field_required", "offset is missing");
+  const offset = integerField(fields, "offset", digitsMax);
+  if (offset > numberMax) throw faulty("offset_too_big", "offset is more than there can be");
   return {
     dataRoot: exactBytesField(fields, "data_root", rootSize),
-    dataSize: safeNumber(integerField(fields, "data_size", dataSizeDigitsMax)),
+    dataSize: Number(dataSize),
     dataPath: bytesField(fields, "data_path", pathSizeMax),
-    offset: safeNumber(integerField(fields, "offset", dataSizeDigitsMax)),
+    offset: Number(offset),
     chunk: bytesField(fields, "chunk", chunkSize),
   };
 }
@@ -115,10 +125,17 @@ export function admitChunk(posted: PostedChunk): ChunkVerdict {
   return verdict;
 }
 
-/** An offset or size that no data of ours can have counts as the greatest that a number holds. */
-function safeNumber(value: bigint): number {
-  const most = BigInt(Number.MAX_SAFE_INTEGER);
-  return Number(value < most ? value : most);
+/** Beyond what any data can have; numbers are exact up to here. */
+const numberMax = BigInt(Number.MAX_SAFE_INTEGER);
+
+function refuseLongText(fields: JsonObject, key: "chunk" | "data_path", sizeMax: number): void {
+  const value = fields[key];
+  if (typeof value === "string" && decodedSize(value) > sizeMax)
+    throw faulty(`${key}_too_big`, `${key} has more than ${sizeMax} bytes`);
+}
+
+function faulty(fault: string, reason: string): Failure {
+  return new Failure("malformed_input", { reason, fault });
 }
 
 function refused(reason: string): ChunkVerdict {

@@ -36,7 +36,7 @@ export function createBroadcast(spread: Spread, listeners: BroadcastListeners): 
     },
     chunk: async (body, signal) => {
       const posted = readPosted(new TextDecoder().decode(body));
-      if (posted === undefined) return nodeError("invalid_json");
+      if (typeof posted === "string") return nodeError(posted);
       const verdict = admitChunk(posted);
       if (verdict.kind === "refused") return nodeError("invalid_proof");
       const results = await spread.post("/chunk", body, signal);
@@ -103,12 +103,13 @@ function errorOf({ body }: RelayAnswer): string {
   return named ?? text.slice(0, 200);
 }
 
-function readPosted(text: string): PostedChunk | undefined {
+/** The chunk, or the node's word for why it is none. */
+function readPosted(text: string): PostedChunk | string {
   try {
     return readPostedChunk(text);
   } catch (error) {
-    if (error instanceof Failure) return undefined;
-    throw error;
+    if (!(error instanceof Failure)) throw error;
+    return typeof error.facts["fault"] === "string" ? error.facts["fault"] : "invalid_json";
   }
 }
 

@@ -58,6 +58,9 @@ export type ChunksOptions = Readonly<{
   relayedData: RelayedData;
 }>;
 
+/** Where the weave ends for good: what the index and its nodes can count to. */
+const offsetMax = 2n ** 63n - 1n;
+
 /** How long a node's chunk that cannot be checked is given again. Milliseconds. */
 const keptMs = 10_000;
 
@@ -121,7 +124,7 @@ export function createChunks(options: ChunksOptions): Chunks {
   };
 
   const find = async (offset: bigint, source: ProvenChunks, signal: AbortSignal): Promise<FoundChunk> => {
-    if (offset === 0n) throw new Failure("not_found", { offset });
+    if (offset === 0n || offset > offsetMax) throw new Failure("not_found", { offset });
     const transaction = reader.transactionAt(offset - 1n);
     return transaction === undefined
       ? await relayed(offset, signal)

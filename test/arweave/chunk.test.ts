@@ -213,8 +213,10 @@ describe("reading chunks", () => {
   const rows: [name: string, change: object, reason: string][] = [
     ["a root of 31 bytes", { data_root: "A".repeat(42) }, "data_root has 31 bytes instead of 32"],
     ["a number for a size", { data_size: -1 }, "data_size is no whole number"],
-    ["a size of 22 digits", { data_size: "1".repeat(22) }, "data_size has more than 21 digits"],
-    ["no offset", { offset: undefined }, "offset is no whole number"],
+    ["a size of 79 digits", { data_size: "1".repeat(79) }, "data_size has more than 78 digits"],
+    ["a size beyond 2^53", { data_size: String(2n ** 53n) }, "data_size is more than there can be"],
+    ["an offset beyond 2^53", { offset: String(2n ** 255n) }, "offset is more than there can be"],
+    ["no offset", { offset: undefined }, "offset is missing"],
     ["a chunk above 256 KiB", { chunk: "A".repeat(349_530) }, "chunk has more than 262144 bytes"],
     ["padding", { chunk: "QQ==" }, "chunk is not canonical base64url"],
     ["a path that is a list", { data_path: [] }, "data_path is no text"],
@@ -223,10 +225,9 @@ describe("reading chunks", () => {
     expect(reasonOf(() => readPostedChunk(JSON.stringify({ ...body, ...change })))).toBe(reason);
   });
 
-  test("a size beyond 2^53 counts as the greatest number, and proves nothing", () => {
-    const read = readPostedChunk(
-      JSON.stringify({ ...body, data_size: "9".repeat(21), offset: "9".repeat(21) }),
-    );
+  test("the greatest size there is proves nothing that its path does not", () => {
+    const most = String(Number.MAX_SAFE_INTEGER);
+    const read = readPostedChunk(JSON.stringify({ ...body, data_size: most, offset: "9007199254740990" }));
     expect(read.dataSize).toBe(Number.MAX_SAFE_INTEGER);
     expect(admitChunk(read).kind).toBe("refused");
   });

@@ -284,6 +284,77 @@ describe("GET /chunk/{offset}", () => {
   });
 });
 
+describe("K1: an offset", () => {
+  const { MAX_SAFE_INTEGER: safe } = Number;
+  test.each([
+    ...["-1", "1e3", "00", "01", "007", "+1", "1.0", "0x10", "%2B1", "%201", "1%20", "\u0661", "NaN", "1n"],
+    ...[String(10n ** 19n), String(2n ** 64n), "9".repeat(100)],
+  ])("%s is none", async (offset) => {
+    for (const path of [`/chunk/${offset}`, `/chunk/${offset}/data`]) {
+      const answer = await get(path);
+      expect([path, answer.status, bodyOf(answer)]).toEqual([path, 400, '"Invalid offset"']);
+    }
+  });
+  test.each([
+    ...[
+      "0",
+      String(safe),
+      String(safe + 1),
+      String(2n ** 63n - 1n),
+      String(2n ** 63n),
+      String(2n ** 63n + 1n),
+    ],
+    "9".repeat(19),
+  ])("%s lies beyond the weave", async (offset) => {
+    for (const path of [`/chunk/${offset}`, `/chunk/${offset}/data`]) {
+      const answer = await get(path);
+      expect([path, answer.status, bodyOf(answer)]).toEqual([path, 404, '"Not Found"']);
+    }
+  });
+});
+
+describe("K1: a chunk that is posted", () => {
+  const [body = ""] = chunkPosts(testBytes(300_000, 99));
+  const good: Record<string, string> = JSON.parse(body);
+  const path = Buffer.from(good["data_path"] ?? "", "base64url");
+  const flipped = (at: number) => {
+    const copy = Buffer.from(path);
+    copy[at] = (copy[at] ?? 0) ^ 1;
+    return copy.toString("base64url");
+  };
+  const rows: readonly (readonly [string, Record<string, unknown>, string])[] = [
+    ["without a proof", { data_path: "" }, "invalid_proof"],
+    ["with a proof that is cut", { data_path: path.subarray(0, -1).toString("base64url") }, "invalid_proof"],
+    ["with a proof of the first bit wrong", { data_path: flipped(0) }, "invalid_proof"],
+    ["with a proof of a bit wrong in its offset", { data_path: flipped(path.length - 1) }, "invalid_proof"],
+    ["with a proof of 240 KB", { data_path: "A".repeat(320_000) }, "invalid_proof"],
+    ["with a proof of 360 KB", { chunk: "", data_path: "A".repeat(480_000) }, "data_path_too_big"],
+    ["of data of 2^255 bytes", { data_size: String(2n ** 255n) }, "data_size_too_big"],
+    ["of data of 2^64 bytes", { data_size: String(2n ** 64n) }, "data_size_too_big"],
+    ["of no data", { data_size: "0" }, "invalid_proof"],
+    ["at 2^255", { offset: String(2n ** 255n) }, "offset_too_big"],
+    ["beyond its data", { offset: "300000" }, "invalid_proof"],
+    ["of 300 KB", { chunk: Buffer.alloc(300_000).toString("base64url") }, "chunk_too_big"],
+    ["of other bytes", { chunk: Buffer.alloc(262_144).toString("base64url") }, "invalid_proof"],
+    ["of nothing", { chunk: "" }, "invalid_proof"],
+    ["under another root", { data_root: "A".repeat(43) }, "invalid_proof"],
+    ["at a negative offset", { offset: "-1" }, "invalid_json"],
+    ["at an offset with an exponent", { offset: "1e3" }, "invalid_json"],
+    ["of a negative size", { data_size: "-5" }, "invalid_json"],
+    ["of a root that is none", { data_root: "short" }, "invalid_json"],
+    ["of bytes that are no base64url", { chunk: "***" }, "invalid_json"],
+    ["whose offset is absent", { offset: undefined }, "offset_field_required"],
+    ["whose chunk is a list", { chunk: [1, 2, 3] }, "invalid_json"],
+  ];
+  test.each(rows)("%s is refused here, and no node sees it", async (_name, change, error) => {
+    const answer = await fetch(`${stack.gateway.url}/chunk`, {
+      method: "POST",
+      body: JSON.stringify({ ...good, ...change }),
+    });
+    expect([answer.status, await answer.json()]).toEqual([400, { error }]);
+  });
+});
+
 describe("POST", () => {
   const send = async (path: string, body: string) => {
     const answer = await fetch(`${stack.gateway.url}${path}`, { method: "POST", body });

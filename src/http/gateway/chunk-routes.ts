@@ -17,7 +17,7 @@ import { contextOf } from "../context.ts";
 import { digestField, unknownType } from "../header-values.ts";
 import { hopsOf } from "./content-sender.ts";
 
-/** Offsets are below 2^63. Source: contract.md §3. */
+/** Source: contract.md §3. */
 const offsetPattern = /^(0|[1-9]\d{0,18})$/;
 
 /** How long sources may keep a reader waiting, in seconds. */
