@@ -77,7 +77,7 @@ const faults: readonly (readonly [string, Fault])[] = [
   ["it leads elsewhere", { kind: "answer", answer: { status: 302, headers: { location: "/chunk/1" } } }],
 ];
 
-describe("chunks", () => {
+describe("C2: chunks from a source that fails", () => {
   test.each(faults)(
     "%s: told as trouble, nothing is kept, and it works once the source does",
     async (_name, fault) => {
@@ -166,7 +166,7 @@ describe("chunks", () => {
   });
 });
 
-describe("gateways", () => {
+describe("C2: bytes from a gateway that fails", () => {
   const body = madeBytes(10, 500_000);
   const id = madeId(10);
 
@@ -206,7 +206,86 @@ describe("gateways", () => {
   });
 });
 
-test("300 random faults on three nodes: every answer is right or trouble, and nothing wrong is on the disk", async () => {
+describe("C1: a source that lies", () => {
+  const size = 3_000;
+  const count = 1_000;
+  const all = Array.from({ length: count }, (_, index) => makeData(10_000 + index, size));
+  /** Where a bit is wrong: in the first, the middle and the last byte of the data, as the chunk's JSON has them. */
+  const places = [10, 10 + size * (2 / 3), 10 + Math.floor((size * 4) / 3) - 2];
+
+  test(`of ${count} transactions with one bit wrong, first, middle or last, none is given and none is kept`, async () => {
+    const node = await nodeWith(...all);
+    let next = 0;
+    node.setFault(() => ({ kind: "flip", at: Math.floor(places[next++ % 3] ?? 10) }));
+    const rig = rigWith([node], [], ...all);
+    const outcomes = new Map<string, number>();
+    for (const { root } of all) {
+      const opened = await rig.content.open(root.id, none);
+      const outcome = await outcomeOf(opened.bytes({ start: 0, end: size }, none));
+      const code = typeof outcome === "string" ? outcome : "bytes";
+      outcomes.set(code, (outcomes.get(code) ?? 0) + 1);
+      expect(opened.cached({ start: 0, end: 1 })).toBe(false);
+    }
+    expect([...outcomes]).toEqual([["source_failed", count]]);
+    expect(rig.extents.figures().bytes).toBe(0);
+    expect(rig.nodes.standing()[0]?.wrongs).toBeGreaterThan(count / 2);
+    node.setFault(() => undefined);
+    for (const data of all.slice(0, 50)) {
+      const opened = await rig.content.open(data.root.id, none);
+      expect(isSame(await opened.bytes({ start: 0, end: size }, none), data.bytes)).toBe(true);
+    }
+  }, 30_000);
+
+  test("a body whose data root is another is never taken for the transaction's, whichever byte is wrong", async () => {
+    const gateway = await nodeWith();
+    const rig = rigWith([await nodeWith()], [gateway], ...all.slice(0, 60));
+    for (const [index, { root, bytes }] of all.slice(0, 60).entries()) {
+      const wrong = bytes.slice();
+      const at = [0, size / 2, size - 1][index % 3] ?? 0;
+      wrong[at] = (wrong[at] ?? 0) ^ 1;
+      gateway.addRaw(root.id, index % 2 === 0 ? wrong : bytes.subarray(0, size - 1));
+      const opened = await rig.content.open(root.id, none);
+      expect(await outcomeOf(opened.bytes({ start: 0, end: size }, none))).toBe("source_failed");
+    }
+    expect(rig.extents.figures().bytes).toBe(0);
+  });
+});
+
+describe("C3: a source that hangs", () => {
+  const deadlineMs = 100;
+  const hangs: readonly (readonly [string, Fault])[] = [
+    ["before the headers", { kind: "hang", at: "headers" }],
+    ["before the first byte", { kind: "hang", at: 0 }],
+    ["between bytes", { kind: "hang", at: 5_000 }],
+  ];
+  test.each(hangs)(
+    "%s, 1,000 times: each reader is told in time, and no socket stays open",
+    async (_name, fault) => {
+      const all = Array.from({ length: 1_000 }, (_, index) => makeData(20_000 + index, 9_000));
+      const node = await nodeWith(...all);
+      node.setFault(() => fault);
+      const timeouts = { firstByteMs: deadlineMs, stallMs: deadlineMs, totalMs: 4 * deadlineMs };
+      const rig = openRig({ nodeUrls: [node.url], timeouts });
+      closers.push(rig.close);
+      for (const { root } of all) rig.index.set(root.id, locatedOf(root.id, root));
+      const outcomes = new Set<unknown>();
+      await Promise.all(
+        all.map(async ({ root }) => {
+          const opened = await rig.content.open(root.id, none);
+          const outcome = await outcomeOf(opened.bytes({ start: 0, end: 9_000 }, none));
+          outcomes.add(typeof outcome === "string" ? outcome : "bytes");
+        }),
+      );
+      expect([...outcomes].filter((code) => code !== "source_timeout" && code !== "busy")).toEqual([]);
+      expect(outcomes.has("source_timeout")).toBe(true);
+      while (node.openSockets() > 0) await Bun.sleep(1);
+      expect(rig.extents.figures().bytes).toBe(0);
+    },
+    60_000,
+  );
+});
+
+test("C2: 300 random faults on three nodes: every answer is right or trouble, and nothing wrong is on the disk", async () => {
   const random = seeded(newSeed());
   const pick = <Value>(values: readonly Value[]) => values[Math.floor(random() * values.length)];
   const quick = faults.filter(([, fault]) => fault?.kind !== "hang");

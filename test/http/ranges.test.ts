@@ -5,6 +5,10 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
+import type { Id } from "../../src/arweave/id.ts";
+import type { OpenContent } from "../../src/content/open-content.ts";
+import type { GatewayOptions } from "../../src/http/gateway/gateway.ts";
+import type { ByteSpan } from "../../src/lib/range.ts";
 import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, type MemoryItem, patternBytes } from "../support/memory-content.ts";
 
@@ -141,6 +145,7 @@ const vectors: readonly (readonly [string, (size: number) => Meaning])[] = [
   [`bytes=${list(17, (index) => `${index * 10}-${index * 10 + 1}`)}`, () => "nothing"],
   [`bytes=${list(1_300, () => "0-0")}`, () => "nothing"],
   [`bytes=${list(16, () => "0-")}`, (size) => [[0, last(size)]]],
+  [`bytes=${list(1_000, () => "0-")}`, () => "nothing"],
 ];
 
 function list(count: number, part: (index: number) => string): string {
@@ -217,7 +222,7 @@ describe.each([
   ["file", large],
   ["sliced file", large],
   ["source", large],
-] as const)("a body in %s of %d bytes", (where: Where, size) => {
+] as const)("R1, R2: a body in %s of %d bytes", (where: Where, size) => {
   const name = `${where} ${size}`;
   test.each(vectors)("Range %j", async (range, meaningOf) => {
     const body = bodies.get(name) ?? Buffer.alloc(0);
@@ -231,7 +236,7 @@ describe.each([
   });
 });
 
-describe("an empty body", () => {
+describe("R2: an empty body", () => {
   test.each([
     [undefined, 200],
     ["bytes=0-", 416],
@@ -247,7 +252,7 @@ describe("an empty body", () => {
   });
 });
 
-describe("one byte", () => {
+describe("R2: one byte", () => {
   test.each([
     ["bytes=0-", 206],
     ["bytes=-1", 206],
@@ -261,14 +266,69 @@ describe("one byte", () => {
   });
 });
 
-describe("Range twice", () => {
+/** A body of 8 GiB, every byte of which is the lowest of its number. */
+const vast = 2 ** 33;
+const vastContent: GatewayOptions["content"] = {
+  open: async (id, signal) => await openVast(id, signal),
+  openIndexed: async (id, signal) => await openVast(id, signal),
+};
+
+async function openVast(id: Id, signal: AbortSignal): Promise<OpenContent> {
+  const bytesOf = ({ start, end }: ByteSpan) =>
+    Uint8Array.from({ length: end - start }, (_, index) => (start + index) % 256);
+  async function* read(span: ByteSpan) {
+    for (let start = span.start; start < span.end; start += 65_536)
+      yield bytesOf({ start, end: Math.min(span.end, start + 65_536) });
+  }
+  const like = await content.open(id, signal);
+  return { ...like, size: vast, file: async () => undefined, bytes: async (span) => bytesOf(span), read };
+}
+
+describe("R2: 8 GiB", () => {
+  const vastServer = openGatewayServer({ content: vastContent });
+  afterAll(() => vastServer.close());
+  const askVast = (method: string, range: string) =>
+    wire(vastServer.server.port, `${method} /raw/${ids["source 1"]} HTTP/1.1\r\nRange: ${range}`);
+  const rows: readonly (readonly [string, number, number])[] = [
+    ["bytes=0-9", 0, 9],
+    ["bytes=4294967290-4294967299", 2 ** 32 - 6, 2 ** 32 + 3],
+    ["bytes=-7", vast - 7, vast - 1],
+    ["bytes=8589934590-", vast - 2, vast - 1],
+    ["bytes=8589934591-99999999999999999999", vast - 1, vast - 1],
+  ];
+  test.each(rows)("Range %j", async (range, first, final) => {
+    const [got, head] = [await askVast("GET", range), await askVast("HEAD", range)];
+    for (const answer of [got, head]) {
+      expect([answer.status, header(answer, "content-range")]).toEqual([
+        206,
+        [`bytes ${first}-${final}/${vast}`],
+      ]);
+      expect(header(answer, "content-length")).toEqual([String(final - first + 1)]);
+    }
+    expect([...got.body]).toEqual(
+      Array.from({ length: final - first + 1 }, (_, index) => (first + index) % 256),
+    );
+  });
+  test.each(["bytes=8589934592-", "bytes=8589934592-8589934593", "bytes=-0"])(
+    "Range %j is nothing there",
+    async (range) => {
+      const answer = await askVast("GET", range);
+      expect([answer.status, header(answer, "content-range")]).toEqual([416, [`bytes */${vast}`]]);
+    },
+  );
+  test("HEAD of all of it is its length, and reads none of it", async () => {
+    expect(header(await askVast("HEAD", "bytes=-"), "content-length")).toEqual([String(vast)]);
+  });
+});
+
+describe("R2: Range twice", () => {
   test("is ignored, because together the lines are no Range", async () => {
     const answer = await ask("GET", ids[`memory ${small}`] ?? "", "bytes=0-1\r\nRange: bytes=4-5");
     expectMeaning(answer, "whole", bodies.get(`memory ${small}`) ?? Buffer.alloc(0), false);
   });
 });
 
-describe.each(["memory", "file", "sliced file", "source"] as const)("If-Range, a body in %s", (where) => {
+describe.each(["memory", "file", "sliced file", "source"] as const)("R2: If-Range, a body in %s", (where) => {
   const name = `${where} ${large}`;
   const id = ids[name] ?? "";
   test.each([
@@ -288,7 +348,7 @@ describe.each(["memory", "file", "sliced file", "source"] as const)("If-Range, a
   });
 });
 
-test("a Range is not heeded where nothing is got", async () => {
+test("R2: a Range is not heeded where nothing is got", async () => {
   const answer = await wire(
     server.port,
     `POST /raw/${ids["memory 1"]} HTTP/1.1\r\nRange: bytes=0-0\r\nContent-Length: 0`,

@@ -3,6 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { contentRange, mergeOverlaps, rangesPerRequestMax, readRange } from "../../src/lib/range.ts";
 
 function meaningOf(header: string | null, size: number): string {
@@ -82,6 +83,53 @@ describe("readRange", () => {
     ["bytes=-1", 2 ** 33, "bytes 8589934591-8589934591/8589934592"],
   ] as const)("%p of %p bytes means %p", (header, size, meaning) => {
     expect(meaningOf(header, size)).toBe(meaning);
+  });
+});
+
+describe("R2: readRange", () => {
+  const number = fc.oneof(fc.constant(""), fc.integer({ min: 0, max: 70 }).map(String));
+  const part = fc.tuple(number, number).map(([first, last]) => `${first}-${last}`);
+  const broken = fc.constantFrom("", "x", "1", "1-2-3", "--1", "1-x", "0x1-2");
+  const parts = fc.array(fc.oneof({ weight: 30, arbitrary: part }, { weight: 1, arbitrary: broken }), {
+    minLength: 1,
+    maxLength: 20,
+  });
+
+  /** The bytes that a part means, one by one, by the letter of RFC 9110; undefined: it is none. */
+  function bytesOf(text: string, size: number): number[] | undefined {
+    const [, first, last] = /^(\d*)-(\d*)$/.exec(text) ?? [];
+    if (first === undefined || last === undefined || (first === "" && last === "")) return undefined;
+    if (first !== "" && last !== "" && Number(last) < Number(first)) return undefined;
+    const isMeant = (byte: number) =>
+      first === ""
+        ? byte >= size - Number(last)
+        : byte >= Number(first) && (last === "" || byte <= Number(last));
+    return Array.from({ length: size }, (_, byte) => byte).filter(isMeant);
+  }
+
+  test("agrees with a reader that counts bytes one by one", () => {
+    fc.assert(
+      fc.property(parts, fc.integer({ min: 0, max: 60 }), (texts, size) => {
+        const meaning = readRange(`bytes=${texts.join(",")}`, size);
+        const each = texts.map((text) => bytesOf(text, size));
+        if (each.includes(undefined)) return expect(meaning.kind).toBe("whole");
+        const wanted = new Set(each.flatMap((bytes) => bytes ?? []));
+        if (texts.length > rangesPerRequestMax || wanted.size === 0)
+          return expect(meaning.kind).toBe("unsatisfiable");
+        const spans = meaning.kind === "spans" ? meaning.spans : [];
+        const given = spans.flatMap(({ start, end }) =>
+          Array.from({ length: end - start }, (_, index) => start + index),
+        );
+        expect(given).toHaveLength(wanted.size); // each byte once
+        expect(new Set(given)).toEqual(wanted);
+        // The first byte of what was asked for first leaves first.
+        const firstPart = each.find((bytes) => bytes !== undefined && bytes.length > 0)?.[0] ?? -1;
+        return expect(spans[0] !== undefined && spans[0].start <= firstPart && firstPart < spans[0].end).toBe(
+          true,
+        );
+      }),
+      { numRuns: Number(process.env["RUNS"] ?? 2_000) },
+    );
   });
 });
 
