@@ -14,6 +14,7 @@ import { paymentReference } from "../http/reference/payment-reference.ts";
 import type { Service } from "../http/service.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Credits, createCredits } from "../payment/credits.ts";
+import { openExpiry } from "../payment/expiry.ts";
 import { freeAllowance } from "../payment/free-allowance.ts";
 import { createWalletTokens } from "../payment/json-web-token.ts";
 import { readPayments } from "../payment/payment-history.ts";
@@ -49,6 +50,9 @@ export type OpenPayment = Readonly<{
   prices: Prices;
 }>;
 
+/** Between two looks for abandoned reservations: far below the time that they are held. */
+const expiryEveryMs = 30_000;
+
 /** Opens it; everything is closed by `closers`. Rejects when the ledger cannot be had. */
 export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
   const { config, folder, base, sandbox, closers } = parts;
@@ -56,6 +60,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
   closers.add("ledger", ledger.close);
   const makeId = createTransferIds(systemClock, systemRandom);
   const credits = createCredits({ database: ledger, clock: systemClock, makeId });
+  closers.add("expiry", openExpiry({ credits, everyMs: expiryEveryMs, log: parts.log }).close);
   const tokens = createWalletTokens(tokenSecret(parts), systemClock);
   const access = createWalletAccess({ database: ledger, tokens, clock: systemClock });
   const priced = openPrices({
