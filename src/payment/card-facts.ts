@@ -62,6 +62,9 @@ const disputeRank: Readonly<Record<DisputeStatus, number>> = {
   lost: 4,
 };
 
+/** The provider's times are whole seconds. Milliseconds. */
+const secondMs = 1_000n;
+
 /** Joins a fact about a payment with what is known. */
 export async function keepFact(tx: Tx, fact: Exclude<CardFact, { kind: "ended" }>): Promise<void> {
   await tx.run(
@@ -81,18 +84,7 @@ export async function keepFact(tx: Tx, fact: Exclude<CardFact, { kind: "ended" }
       );
       return;
     case "refunded":
-      // Two messages of one second: the sum of refunds grows, so the larger one is the newer.
-      await tx.run(
-        "UPDATE card_payments SET refunded = ?, refunded_as_of = ? " +
-          "WHERE id = ? AND (refunded_as_of < ? OR (refunded_as_of = ? AND refunded < ?))",
-        fact.amount,
-        BigInt(fact.asOf),
-        fact.paymentId,
-        BigInt(fact.asOf),
-        BigInt(fact.asOf),
-        fact.amount,
-      );
-      return;
+      return await keepRefunded(tx, fact);
     case "refund_failed":
       await tx.run(
         "UPDATE card_payments SET recheck_as_of = ? " +
@@ -162,6 +154,26 @@ export async function doubtEnded(tx: Tx, paymentId: string, asOf: number): Promi
     "UPDATE card_payments SET recheck_as_of = NULL WHERE id = ? AND recheck_as_of <= ?",
     paymentId,
     BigInt(asOf),
+  );
+}
+
+/**
+ * The newer sum of refunds holds; of two of one second the larger one, for the sum grows. Only where a refund came to
+ * nothing it shrinks: then the sum was asked for, and what else is said of that second is doubted.
+ */
+async function keepRefunded(tx: Tx, fact: Extract<CardFact, { kind: "refunded" }>): Promise<void> {
+  const { paymentId, amount } = fact;
+  const asOf = BigInt(fact.asOf);
+  const isKept = await tx.run(
+    "UPDATE card_payments SET refunded = ?, refunded_as_of = ? " +
+      "WHERE id = ? AND (refunded_as_of < ? OR (refunded_as_of = ? AND refunded < ?))",
+    ...[amount, asOf, paymentId, asOf, asOf, amount],
+  );
+  if (isKept > 0) return;
+  await tx.run(
+    "UPDATE card_payments SET recheck_as_of = refunded_as_of + 1 " +
+      "WHERE id = ? AND refunded <> ? AND refunded_as_of > ? AND refunded_as_of < ?",
+    ...[paymentId, amount, asOf, asOf + secondMs],
   );
 }
 

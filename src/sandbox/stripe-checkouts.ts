@@ -89,9 +89,11 @@ export function createCheckout(desk: StripeDesk, form: FormTree, pageUrl: string
   return session;
 }
 
-/** `GET /v1/checkout/sessions/{id}`. */
+/** `GET /v1/checkout/sessions/{id}`. One whose time is up ends now. */
 export function fetchCheckout(desk: StripeDesk, id: string): JsonObject {
-  return checkoutOf(desk, id).session;
+  const checkout = checkoutOf(desk, id);
+  const { session } = checkout;
+  return session["status"] === "open" && isDue(desk, session) ? end(desk, checkout) : session;
 }
 
 /** What the page says is bought. */
@@ -128,9 +130,9 @@ export function expireCheckout(desk: StripeDesk, id: string): JsonObject {
 /** Ends the sessions whose time is up. @returns How many. */
 export function expireDueCheckouts(desk: StripeDesk): number {
   const due = desk.db
-    .findBy("checkout", "$.session.status", "open")
+    .openCheckouts()
     .map(readCheckout)
-    .filter(({ session }) => numberOf(session["expires_at"]) <= secondsNow(desk));
+    .filter(({ session }) => isDue(desk, session));
   for (const checkout of due) end(desk, checkout);
   return due.length;
 }
@@ -156,13 +158,17 @@ function end(desk: StripeDesk, checkout: Checkout): JsonObject {
 
 function openCheckout(desk: StripeDesk, id: string): Checkout {
   const checkout = checkoutOf(desk, id);
-  const { status, expires_at: expiresAt } = checkout.session;
-  if (status !== "open" || numberOf(expiresAt) <= secondsNow(desk))
+  const { status } = checkout.session;
+  if (status !== "open" || isDue(desk, checkout.session))
     throw wrongState(
       "checkout_session_not_open",
       `Only Checkout Sessions with a status in ["open"] can be used; this one is ${textOf(status)}.`,
     );
   return checkout;
+}
+
+function isDue(desk: StripeDesk, session: JsonObject): boolean {
+  return numberOf(session["expires_at"]) <= secondsNow(desk);
 }
 
 function keepCheckout(desk: StripeDesk, { session, description, paymentMetadata }: Checkout): void {

@@ -27,8 +27,8 @@ export type StripeDatabase = Readonly<{
   find: (kind: ObjectKind, id: string) => JsonObject | undefined;
   /** Newest first. @param from, to - Unix ms, half-open. @param after - Only those older than this one. */
   list: (kind: ObjectKind, page: ListPage) => JsonObject[];
-  /** Those of a kind whose JSON has a text at a path, oldest first. */
-  findBy: (kind: ObjectKind, path: string, value: string) => JsonObject[];
+  /** Checkouts that are open, oldest first. */
+  openCheckouts: () => JsonObject[];
   addLetter: (eventId: string, dueAt: number) => void;
   dueLetters: (now: number, limit: number) => Letter[];
   nextDueAt: () => number | undefined;
@@ -53,6 +53,8 @@ const schema = `
     json TEXT NOT NULL,
     UNIQUE (kind, id)
   ) STRICT;
+  CREATE INDEX IF NOT EXISTS open_checkouts ON objects (json_extract(json, '$.session.status'))
+    WHERE kind = 'checkout';
   CREATE TABLE IF NOT EXISTS letters (
     id INTEGER PRIMARY KEY,
     event_id TEXT NOT NULL,
@@ -94,12 +96,13 @@ export function openStripeDatabase(path: string | undefined): StripeDatabase {
       return row === null ? undefined : readObject(row.json);
     },
     list: (kind, page) => listObjects(db, kind, page),
-    findBy: (kind, path, value) =>
+    openCheckouts: () =>
       db
-        .query<{ json: string }, [string, string, string]>(
-          "SELECT json FROM objects WHERE kind = ? AND json_extract(json, ?) = ? ORDER BY sequence",
+        .query<{ json: string }, []>(
+          "SELECT json FROM objects WHERE kind = 'checkout' AND json_extract(json, '$.session.status') = 'open' " +
+            "ORDER BY sequence",
         )
-        .all(kind, path, value)
+        .all()
         .map(({ json }) => readObject(json)),
     ...letterBox(db),
     ...answerBook(db),

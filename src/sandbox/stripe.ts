@@ -109,7 +109,7 @@ export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox 
     },
     cancelIntent: (id) => whole(() => cancelIntent(desk, id)),
     createCheckout: (form, pageUrl) => whole(() => createCheckout(desk, form, pageUrl)),
-    fetchCheckout: (id) => fetchCheckout(desk, id),
+    fetchCheckout: (id) => whole(() => fetchCheckout(desk, id)),
     describeCheckout: (id) => describeCheckout(desk, id),
     payCheckout: (id, cardNumber) => whole(() => payCheckout(desk, id, cardNumber)),
     expireCheckout: (id) => whole(() => expireCheckout(desk, id)),

@@ -35,17 +35,22 @@ export function createCheckoutRoutes(sandbox: StripeSandbox): AnyElysia {
 
 function show(sandbox: StripeSandbox, id: string): Response {
   const session = sandbox.fetchCheckout(id);
-  if (session["status"] === "complete") return paid(session);
-  if (session["status"] !== "open") return endedPage("This checkout has expired", 410);
-  return checkoutPage(viewOf(sandbox, session));
+  return endedOf(session) ?? checkoutPage(viewOf(sandbox, session));
 }
 
 function pay(sandbox: StripeSandbox, id: string, cardNumber: string): Response {
   const session = sandbox.fetchCheckout(id);
-  if (session["status"] === "complete") return paid(session);
+  const ended = endedOf(session);
+  if (ended !== undefined) return ended;
   const outcome = sandbox.payCheckout(id, cardNumber);
   if (outcome.kind === "paid") return paid(session);
   return checkoutPage({ ...viewOf(sandbox, session), complaint: outcome.message }, 402);
+}
+
+/** What is answered for a session that takes no card any more. */
+function endedOf(session: JsonObject): Response | undefined {
+  if (session["status"] === "complete") return paid(session);
+  return session["status"] === "open" ? undefined : endedPage("This checkout has expired", 410);
 }
 
 /** A page of another site may not pay in the place of the payer. */
