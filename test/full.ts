@@ -12,20 +12,33 @@ const root = resolve(import.meta.dir, "..");
 /** Folders of tests that need helpers; each test skips by name where its helper is missing. */
 const folders = ["test/clients", "test/full"].filter((folder) => existsSync(resolve(root, folder)));
 
-const steps: readonly (readonly [cwd: string, command: readonly string[]])[] = [
-  [resolve(root, "test/clients"), [process.execPath, "install", "--frozen-lockfile"]],
+/** Folders whose tests take their ledger from test/support/ledger-databases.ts: the first tier ran them on SQLite. */
+const ledgerFolders = ["test/store/ledger", "test/payment"];
+
+const test = [process.execPath, "test", "--timeout", "300000"];
+
+type Step = Readonly<{
+  cwd: string;
+  command: readonly string[];
+  environment?: Readonly<Record<string, string>>;
+}>;
+
+const steps: readonly Step[] = [
+  { cwd: resolve(root, "test/clients"), command: [process.execPath, "install", "--frozen-lockfile"] },
   ...installedByNpm(),
-  [root, [process.execPath, "test", "--timeout", "300000", ...folders]],
+  { cwd: root, command: [...test, ...folders] },
+  { cwd: root, command: [...test, ...ledgerFolders], environment: { LEDGER_KINDS: "postgres" } },
 ];
 
-for (const [cwd, command] of steps) {
-  const { exitCode } = Bun.spawnSync([...command], { cwd, stdio: ["ignore", "inherit", "inherit"] });
+for (const { cwd, command, environment } of steps) {
+  const env = { ...process.env, ...environment };
+  const { exitCode } = Bun.spawnSync([...command], { cwd, env, stdio: ["ignore", "inherit", "inherit"] });
   if (exitCode !== 0) process.exit(exitCode);
 }
 
 /** arkb has dependencies that are git repositories: npm puts released versions in their place, Bun cannot. */
-function installedByNpm(): typeof steps {
+function installedByNpm(): Step[] {
   if (Bun.which("npm") === null) return [];
   const options = ["--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline"];
-  return [[resolve(root, "test/clients/arkb"), ["npm", "ci", ...options]]];
+  return [{ cwd: resolve(root, "test/clients/arkb"), command: ["npm", "ci", ...options] }];
 }

@@ -1,0 +1,194 @@
+/**
+ * What is PostgreSQL's alone: lost connections, a server that dies, other programs on the same tables, other
+ * languages' order of texts.
+ * @module
+ */
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { SQL } from "bun";
+import type { LedgerDatabase, Tx } from "../../src/store/ledger/database.ts";
+import { openPostgresLedger } from "../../src/store/ledger/postgres.ts";
+import { describeWith } from "../support/helpers.ts";
+import { type PostgresServer, postgresServer, startPostgres } from "../support/postgres-server.ts";
+
+const add = (id: string) => (tx: Tx) =>
+  tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
+const idsIn = async (ledger: LedgerDatabase) => {
+  const rows = await ledger.read((tx) =>
+    tx.all<{ event_id: string }>("SELECT event_id FROM events ORDER BY event_id"),
+  );
+  return rows.map(({ event_id }) => event_id);
+};
+
+describeWith(postgresServer, "a ledger on PostgreSQL", () => {
+  let server: PostgresServer;
+  let url: string;
+  let admin: SQL;
+  const ledgers: LedgerDatabase[] = [];
+
+  const openHere = async () => {
+    const ledger = await openPostgresLedger(url);
+    ledgers.push(ledger);
+    return ledger;
+  };
+  /** Ends the program's connections from the server's side. */
+  const endConnections = () =>
+    admin.unsafe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cairn'");
+
+  beforeAll(async () => {
+    // It waits for the disk, for it is killed.
+    server = await startPostgres(true);
+  });
+  afterAll(() => server.remove());
+  beforeEach(async () => {
+    url = await server.createDatabase();
+    admin = new SQL(url, { max: 2, bigint: true });
+  });
+  afterEach(async () => {
+    for (const ledger of ledgers.splice(0)) await ledger.close();
+    await admin.close();
+  });
+
+  test("goes on after its idle connections were closed, without anybody hearing of it", async () => {
+    const ledger = await openHere();
+    for (let round = 0; round < 3; round += 1) {
+      await ledger.write(add(`${round}`));
+      expect(await idsIn(ledger)).toHaveLength(round + 1);
+      await endConnections();
+      await Bun.sleep(20);
+    }
+    expect(await idsIn(ledger)).toEqual(["0", "1", "2"]);
+  });
+
+  test("refuses a transaction whose connection is lost in the middle, keeps nothing of it, and takes the next", async () => {
+    const ledger = await openHere();
+    const cut = ledger.write(async (tx) => {
+      await add("cut")(tx);
+      await tx.get("SELECT pg_terminate_backend(pg_backend_pid())");
+      return "never";
+    });
+    await expect(cut).rejects.toMatchObject({ code: "database_unavailable" });
+    await ledger.write(add("next"));
+    expect(await idsIn(ledger)).toEqual(["next"]);
+  });
+
+  test("keeps what it answered when the server is killed, refuses meanwhile, and goes on when it is back", async () => {
+    const ledger = await openHere();
+    const answered: string[] = [];
+    let stopped = false;
+    const streams = Array.from({ length: 8 }, async (_, stream) => {
+      for (let index = 0; !stopped; index += 1) {
+        const id = `${stream}-${index}`;
+        await ledger.write(add(id));
+        answered.push(id);
+      }
+    });
+    const ends = Promise.allSettled(streams);
+    while (answered.length < 100) await Bun.sleep(1);
+    await server.kill();
+    const failed = (await ends).filter(({ status }) => status === "rejected");
+    stopped = true;
+    expect(failed).toHaveLength(8);
+    for (const end of failed) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
+    await expect(ledger.write(add("meanwhile"))).rejects.toMatchObject({ code: "database_unavailable" });
+    await expect(idsIn(ledger)).rejects.toMatchObject({ code: "database_unavailable" });
+    await server.start();
+    await ledger.write(add("after"));
+    const found = new Set(await idsIn(ledger));
+    expect(answered.filter((id) => !found.has(id))).toEqual([]);
+    expect(found.has("meanwhile")).toBe(false);
+    expect(found.has("after")).toBe(true);
+    // What was under way may have been kept; no more than that.
+    expect(found.size).toBeLessThanOrEqual(answered.length + 1 + 8);
+  });
+
+  test("runs its work again when another program's transaction was in the way", async () => {
+    const ledger = await openHere();
+    await ledger.write((tx) => tx.run("INSERT INTO accounts (account, balance) VALUES ('sum', 0)"));
+    let runs = 0;
+    const met = Promise.withResolvers<void>();
+    const other = await admin.reserve();
+    await other.unsafe("BEGIN ISOLATION LEVEL SERIALIZABLE");
+    await other.unsafe("UPDATE accounts SET balance = balance + 1 WHERE account = 'sum'");
+    const mine = ledger.write(async (tx) => {
+      runs += 1;
+      const row = await tx.get<{ balance: bigint }>("SELECT balance FROM accounts WHERE account = 'sum'");
+      met.resolve();
+      await tx.run("UPDATE accounts SET balance = ? WHERE account = 'sum'", (row?.balance ?? 0n) + 10n);
+    });
+    await met.promise;
+    await Bun.sleep(50);
+    await other.unsafe("COMMIT");
+    other.release();
+    await mine;
+    expect(runs).toBe(2);
+    const sum = await ledger.read((tx) => tx.get("SELECT balance FROM accounts WHERE account = 'sum'"));
+    expect(sum).toEqual({ balance: 11n });
+  });
+
+  test("tells a work of its own unique violation after it has run twice, and spares those beside it", async () => {
+    const ledger = await openHere();
+    await ledger.write(add("1"));
+    let runs = 0;
+    const twice = ledger.write(async (tx) => {
+      runs += 1;
+      await add("1")(tx);
+    });
+    const beside = [ledger.write(add("2")), ledger.write(add("3"))];
+    await expect(twice).rejects.toThrow("duplicate key value");
+    expect(await Promise.all(beside)).toEqual([1, 1]);
+    expect(runs).toBe(2);
+    expect(await idsIn(ledger)).toEqual(["1", "2", "3"]);
+  });
+
+  test("waits for a process that holds the ledger, and reads meanwhile", async () => {
+    const ledger = await openHere();
+    const other = await admin.reserve();
+    await other.unsafe("BEGIN; LOCK TABLE ledger_lock IN EXCLUSIVE MODE");
+    const state = { done: false };
+    const writing = ledger.write(add("1")).then(() => {
+      state.done = true;
+    });
+    await Bun.sleep(100);
+    expect([state.done, await idsIn(ledger)]).toEqual([false, []]);
+    await other.unsafe("COMMIT");
+    other.release();
+    await writing;
+    expect(await idsIn(ledger)).toEqual(["1"]);
+  });
+
+  test("is opened by several programs at once, of whom one makes the tables", async () => {
+    const opened = await Promise.all(Array.from({ length: 5 }, openHere));
+    await Promise.all(opened.map((ledger, index) => ledger.write(add(`${index}`))));
+    for (const ledger of opened) expect(await idsIn(ledger)).toEqual(["0", "1", "2", "3", "4"]);
+  });
+
+  test("orders texts by their bytes in a database of any language", async () => {
+    await admin.unsafe(
+      "CREATE DATABASE english TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en' ENCODING 'UTF8'",
+    );
+    const ledger = await openPostgresLedger(url.replace(/[^/]+$/, "english"));
+    ledgers.push(ledger);
+    for (const id of ["b", "B", "a", "A", "_", "-", "0"]) await ledger.write(add(id));
+    expect(await idsIn(ledger)).toEqual(["-", "0", "A", "B", "_", "a", "b"]);
+    const above = await ledger.read((tx) =>
+      tx.get("SELECT COUNT(*) AS count FROM events WHERE event_id > ?", "Z"),
+    );
+    expect(above).toEqual({ count: 3n });
+  });
+
+  test("says why it cannot be opened, and keeps the password to itself", async () => {
+    const refusals: readonly (readonly [string, RegExp])[] = [
+      ["postgres://cairn:secret-word@127.0.0.1:1/ledger", /cannot open the ledger on PostgreSQL: .*connect/i],
+      [
+        url.replace("cairn@", "cairn:secret-word@").replace(/[^/]+$/, "none"),
+        /database "none" does not exist/,
+      ],
+      [url.replace("cairn@", "nobody:secret-word@"), /role "nobody" does not exist/],
+    ];
+    for (const [wrong, reason] of refusals) {
+      const error: unknown = await openPostgresLedger(wrong).catch((thrown: unknown) => thrown);
+      expect(Bun.inspect(error)).toMatch(reason);
+      expect(Bun.inspect(error)).not.toContain("secret-word");
+    }
+  });
+});
