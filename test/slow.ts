@@ -14,6 +14,7 @@ const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, 
   ["test/arweave", { MUTATIONS: "1000000" }],
   ["test/store/ledger", { KILLS: "1000", EVENTS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/payment/pricing-property.test.ts", { RUNS: "100000" }],
+  ["test/payment/card-shuffle.test.ts", { RUNS: "1000" }],
 ];
 
 /** Three hours: far above what a step takes. */
