@@ -68,9 +68,9 @@ export function extendDeepHash(soFar: Uint8Array, item: Uint8Array): Uint8Array 
 /**
  * Begins the deep hash of a blob that is too large to hold.
  *
- * @param size - Bytes that will come, exactly.
+ * @param size - Bytes that will come, exactly; `undefined` where only the end will tell.
  */
-export function createBlobHash(size: number): BlobHash {
+export function createBlobHash(size: number | undefined): BlobHash {
   const hasher = new Bun.CryptoHasher("sha384");
   let come = 0;
   return {
@@ -79,8 +79,8 @@ export function createBlobHash(size: number): BlobHash {
       hasher.update(piece);
     },
     digest() {
-      assert(come === size, "a blob hash gets as many bytes as it was told");
-      return join(tagHash("blob", size), hasher.digest());
+      assert(size === undefined || come === size, "a blob hash gets as many bytes as it was told");
+      return join(tagHash("blob", come), hasher.digest());
     },
   };
 }

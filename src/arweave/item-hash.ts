@@ -28,7 +28,7 @@ export type ItemDigests = Readonly<{ message: Uint8Array; digest: Uint8Array }>;
 /** A payload on its way through both hashes. */
 export type ItemHash = Readonly<{
   update(piece: Uint8Array): void;
-  /** Ends the walk. The pieces must have come to exactly the size that was said. */
+  /** Ends the walk. The pieces must have come to exactly the size that was said, if one was. */
   finish(): ItemDigests;
 }>;
 
@@ -44,9 +44,9 @@ const heads = new Map<number, Uint8Array>(signatureSchemes.map(({ type }) => [ty
  * Begins the walk over an item's payload.
  *
  * @param fields - Of a known signature type.
- * @param dataSize - The payload's size in bytes.
+ * @param dataSize - The payload's size in bytes; absent where only its end will tell.
  */
-export function createItemHash(fields: SignedFields, dataSize: number): ItemHash {
+export function createItemHash(fields: SignedFields, dataSize?: number): ItemHash {
   const signed = createBlobHash(dataSize);
   const content = new Bun.SHA256();
   return {

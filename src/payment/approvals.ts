@@ -303,6 +303,15 @@ async function findApprovalRow(tx: Tx, id: string): Promise<ApprovalRow | undefi
   return await tx.get<ApprovalRow>(`SELECT ${approvalColumns} FROM approvals WHERE id = ?`, id);
 }
 
+/** The approvals that a data item has revoked, oldest first; at most `activeApprovalsMax`. */
+export async function approvalsRevokedBy(tx: Tx, revokeId: string): Promise<Approval[]> {
+  const rows = await tx.all<ApprovalRow>(
+    `SELECT ${approvalColumns} FROM approvals WHERE revoke_id = ? ORDER BY created_at, id LIMIT ?`,
+    ...[revokeId, BigInt(activeApprovalsMax)],
+  );
+  return rows.map(readApproval);
+}
+
 /** What a list of approvals is about. */
 export type ApprovalSide = Readonly<{ payer?: UserAddress; approved?: UserAddress }>;
 

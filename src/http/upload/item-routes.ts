@@ -1,0 +1,86 @@
+/**
+ * `POST /tx` and `/tx/{token}`: a signed data item in, its receipt out.
+ * Source: contract.md §6; reference/upload.md §1, §4.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
+import type { Intake } from "../../upload/intake.ts";
+import { jsonAnswer } from "../answers.ts";
+import { piecesOf } from "../body-pieces.ts";
+import { contextOf } from "../context.ts";
+import type { ReceiptWriter } from "./receipt-record.ts";
+import { fromUpload } from "./refusals.ts";
+
+/** What the routes ask. */
+export type ItemRoutesOptions = Readonly<{
+  /** Undefined: no wallet is set, and uploads are off. */
+  intake: Intake | undefined;
+  writeReceipt: ReceiptWriter;
+}>;
+
+/** A receipt says what is true of one moment, and of one payer. */
+const noStore = { "Cache-Control": "no-store" } as const;
+
+/** Verifying, storing and signing may wait behind others. */
+const silenceSeconds = 120;
+
+/** Payers that one header may name. */
+const payersMax = 90;
+
+/** Creates the routes. */
+export function createItemRoutes({ intake, writeReceipt }: ItemRoutesOptions): AnyElysia {
+  const take = (request: Request): Promise<Response> =>
+    fromUpload(async () => {
+      if (intake === undefined) throw new Failure("uploads_off", {});
+      refuseType(request);
+      contextOf(request).allowSilence(silenceSeconds);
+      const arrival = {
+        pieces: piecesOf(request),
+        size: announcedSize(request),
+        paidBy: payersOf(request),
+        directive: directiveOf(request),
+      };
+      const taken = await intake.take(arrival, request.signal);
+      return jsonAnswer(await writeReceipt(taken, request), 200, noStore);
+    });
+  return new Elysia({ strictPath: true })
+    .post("/tx", ({ request }) => take(request), { parse: "none" })
+    .post(
+      "/tx/:token",
+      ({ request, params }) => {
+        if (readToken(params.token) === undefined) throw new Failure("token_not_supported", {});
+        return take(request);
+      },
+      { parse: "none" },
+    );
+}
+
+function refuseType(request: Request): void {
+  const type = request.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
+  if (type !== undefined && type !== "" && type !== "application/octet-stream")
+    throw new Failure("upload_refused", { reason: "Invalid Content Type", type: type.slice(0, 100) });
+}
+
+/** Absent with chunked transfer; the listener refuses what is no size. */
+function announcedSize(request: Request): number | undefined {
+  const text = request.headers.get("content-length");
+  return text === null ? undefined : Number(text);
+}
+
+function payersOf(request: Request): UserAddress[] {
+  const texts = (request.headers.get("x-paid-by") ?? "").split(",").map((text) => text.trim());
+  const named = texts.filter((text) => text !== "");
+  if (named.length > payersMax)
+    throw new Failure("upload_refused", { reason: `x-paid-by names more than ${payersMax} payers` });
+  return named.map((text) => {
+    const read = readAddress(text);
+    if (read === undefined) throw new Failure("upload_refused", { reason: "x-paid-by names no address" });
+    return read.address;
+  });
+}
+
+function directiveOf(request: Request): "list-only" | "list-or-signer" {
+  return request.headers.get("x-payment-directive") === "list-only" ? "list-only" : "list-or-signer";
+}
