@@ -1,0 +1,49 @@
+/**
+ * A process to be killed: reports, follows and finds the payments of a chain that every start makes alike, as fast as
+ * it can. Writes `seen` and `done` lines: the judge is what the ledger says afterwards.
+ *
+ * Arguments: the ledger's place, the number of payments, how many of them are mined, the seed.
+ * @module
+ */
+import { winc } from "../../../src/arweave/winston.ts";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { silentLog } from "../../../src/lib/log.ts";
+import { createTokenPayments } from "../../../src/payment/tokens/payments.ts";
+import { openTokenWatcher } from "../../../src/payment/tokens/watcher.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { openPlace } from "../../support/ledger-place.ts";
+import { killedChain } from "./killed-chain.ts";
+
+const [place = "", count = "0", mined = "0"] = process.argv.slice(2);
+const chain = killedChain(Number(count), Number(mined));
+const ledger = await openPlace(place);
+const prices = {
+  token: async (_token: string, amount: bigint) => {
+    const fee = { adjustments: [], fees: [], actualPaymentAmount: amount, quotedPaymentAmount: amount };
+    return { winc: winc(amount), ...fee };
+  },
+};
+const payments = createTokenPayments({
+  ...{ ledger, prices, chains: [chain], log: silentLog },
+  excluded: new Set<string>(),
+  clock: systemClock,
+  random: Math.random,
+  makeId: createTransferIds(systemClock, Math.random),
+  lookAgainMs: 1,
+});
+const watcher = openTokenWatcher({
+  ...{ payments, ledger, intervalMs: 1, log: silentLog },
+  clock: systemClock,
+  random: Math.random,
+});
+process.stdout.write("begun\n");
+const never = new AbortController().signal;
+await Promise.all(
+  chain.ids.map(async (id) => {
+    const { payment } = await payments.submit("ethereum", id, never);
+    process.stdout.write(`${payment.state} ${id}\n`);
+  }),
+);
+process.stdout.write("reported\n");
+await new Promise(() => undefined);
+void watcher;

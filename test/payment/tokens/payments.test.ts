@@ -1,0 +1,454 @@
+/**
+ * Payments in tokens from first sight on: what is refused, when they are credited, how often, and what becomes of them
+ * when the chain changes its mind.
+ * @module
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
+import {
+  ethereumAddressOf,
+  lookAgainMs,
+  never,
+  openTokenWorld,
+  refusalOf,
+  type TokenWorld,
+} from "./token-world.ts";
+
+const alice = ethereumAddressOf(0xa11ce);
+const bob = ethereumAddressOf(0xb0b);
+const hash = testHash(0xabcdef);
+const day = 24 * 60 * 60_000;
+const worlds: TokenWorld[] = [];
+
+afterEach(async () => {
+  for (const world of worlds.splice(0)) {
+    expect(await world.findings()).toEqual([]);
+    await world.close();
+  }
+});
+
+async function open(options: ScriptedOptions & { excluded?: readonly string[] } = {}) {
+  const chain = createScriptedChain(options);
+  const world = await openTokenWorld([chain], options);
+  worlds.push(world);
+  const submit = (text = hash) => world.payments.submit(chain.token, text, never);
+  const follow = async () => {
+    world.payment.clock.advance(lookAgainMs);
+    return await world.payments.follow(chain, 100, never);
+  };
+  const stateOf = async (id = hash) => (await world.kept(chain, id)).map(({ state }) => state);
+  return { ...world, chain, submit, follow, stateOf };
+}
+
+describe("a payment that is reported", () => {
+  test("waits until enough blocks confirm it, and is credited once", async () => {
+    const { chain, submit, follow, balance, stateOf } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 100n)] });
+    const first = await submit();
+    expect([first.payment.state, first.isKnown]).toEqual(["pending", false]);
+    expect((await submit()).isKnown).toBe(true);
+    chain.mine(2);
+    await follow();
+    expect(await stateOf()).toEqual(["pending"]);
+    expect(await balance(alice)).toBe(0n);
+    chain.mine();
+    await follow();
+    expect(await balance(alice)).toBe(200n);
+    const again = await submit();
+    expect([again.payment.state, again.isKnown]).toEqual(["credited", true]);
+    expect(again.payment).toMatchObject({ quantity: 100n, winc: 200n, sender: alice, destination: alice });
+    expect(again.payment.block).toEqual({ height: 1, hash: "block 1" });
+  });
+
+  test("is credited by the report itself where it is confirmed already", async () => {
+    const { chain, submit, balance } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 100n)] });
+    chain.mine(3);
+    const { payment, isKnown } = await submit();
+    expect([payment.state, isKnown]).toEqual(["credited", false]);
+    expect(await balance(alice)).toBe(200n);
+  });
+
+  test("is credited at once by a later report, without waiting for the next look", async () => {
+    const { chain, submit } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 100n)] });
+    await submit();
+    chain.mine(3);
+    const { payment, isKnown } = await submit();
+    expect([payment.state, isKnown]).toEqual(["credited", false]);
+  });
+
+  test("has the price of the moment when it was first seen", async () => {
+    const { chain, submit, follow, balance, price } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 100n)] });
+    await submit();
+    price.perUnit = 1_000n;
+    price.isKnown = false;
+    chain.mine(3);
+    await follow();
+    expect(await balance(alice)).toBe(200n);
+  });
+
+  test("is the same one in capitals, and when a hundred report it at once in two processes", async () => {
+    const { chain, submit, payment, otherPayments, balance } = await open();
+    const other = await payment.ledger.openAgain();
+    const second = otherPayments(other);
+    chain.send(hash, { transfers: [transferOf(alice, 100n, bob)] });
+    chain.mine(5);
+    const upper = `0x${hash.slice(2).toUpperCase()}`;
+    const reports = Array.from({ length: 100 }, (_, index) => {
+      const text = index % 2 === 0 ? hash : upper;
+      return index % 3 === 0 ? second.submit("ethereum", text, never) : submit(text);
+    });
+    const answers = await Promise.all(reports);
+    expect(new Set(answers.map(({ payment: { state } }) => state))).toEqual(new Set(["credited"]));
+    expect(new Set(answers.map(({ payment: { transactionId } }) => transactionId))).toEqual(new Set([hash]));
+    expect(await balance(bob)).toBe(200n);
+    expect(await balance(alice)).toBe(0n);
+    await other.close();
+  });
+
+  test.each([
+    ["of nothing", 0n, "payment_refused", "Transaction quantity must be greater than 0"],
+    [
+      "worth more than an account holds",
+      2n ** 256n - 1n,
+      "payment_refused",
+      "The amount is larger than an account can hold",
+    ],
+  ])("%s is refused and not kept", async (_name, amount, code, reason) => {
+    const { chain, submit, stateOf } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, amount)] });
+    expect(await refusalOf(submit())).toEqual([code, reason]);
+    expect(await stateOf()).toEqual([]);
+  });
+
+  test("worth less than a winc is refused with the reason of the prices", async () => {
+    const { chain, submit, price } = await open();
+    price.perUnit = 0n;
+    chain.send(hash, { transfers: [transferOf(alice, 1n)] });
+    expect(await refusalOf(submit())).toEqual(["payment_refused", "Crypto payment amount is too small!"]);
+  });
+
+  test("of 2^53 + 1 loses no unit", async () => {
+    const { chain, submit, balance, kept } = await open();
+    const amount = 2n ** 53n + 1n;
+    chain.send(hash, { transfers: [transferOf(alice, amount)] });
+    chain.mine(3);
+    await submit();
+    expect(await balance(alice)).toBe(amount * 2n);
+    expect((await kept(chain, hash))[0]?.quantity).toBe(amount);
+  });
+
+  test("from an excluded sender, or from ourselves, is refused", async () => {
+    const { chain, submit } = await open({ excluded: [bob] });
+    const ours = ethereumAddressOf(0xaa);
+    for (const sender of [bob, ours]) {
+      chain.send(hash, { transfers: [transferOf(sender, 5n)] });
+      const reason = `Payment transaction '${hash}' has sender that is on the excluded address list: '${sender}'`;
+      expect(await refusalOf(submit())).toEqual(["sender_excluded", reason]);
+    }
+  });
+
+  test("that pays somebody else is refused with that address", async () => {
+    const { chain, submit } = await open();
+    const elsewhere = { target: bob, amount: 7n };
+    chain.send(hash, { transfers: [] });
+    chain.mine(3);
+    const look = chain.look;
+    const turned = {
+      ...chain,
+      look: async (...call: Parameters<typeof look>) => ({ ...(await look(...call)), outline: elsewhere }),
+    };
+    const world = await openTokenWorld([turned as typeof chain]);
+    worlds.push(world);
+    const refused = await refusalOf(world.payments.submit("ethereum", hash, never));
+    expect(refused).toEqual([
+      "payment_refused",
+      `Payment transaction '${hash}' has wrong target address '${bob}'`,
+    ]);
+    expect((await refusalOf(submit()))[1]).toBe("Transaction quantity must be greater than 0");
+  });
+
+  test("of which only its block will tell what it pays is refused until it is mined", async () => {
+    const { chain, submit, balance } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 5n)], shown: "nothing" });
+    expect(await refusalOf(submit())).toEqual([
+      "payment_refused",
+      `Transaction with id '${hash}' has not been mined yet!`,
+    ]);
+    chain.mine(3);
+    await submit();
+    expect(await balance(alice)).toBe(10n);
+  });
+
+  test.each(["", "0x", "xyz", "0x123", `${hash}0`, `0X${hash.slice(2)}`, "../x", "é".repeat(66)])(
+    "with the id %p is not found, and no chain is asked",
+    async (text) => {
+      const { chain, submit } = await open();
+      expect(await refusalOf(submit(text))).toEqual(["transaction_not_found", undefined]);
+      expect(chain.looks()).toBe(0);
+    },
+  );
+
+  test("that no node knows is not found after a few looks", async () => {
+    const { chain, submit, stateOf } = await open();
+    expect(await refusalOf(submit())).toEqual(["transaction_not_found", undefined]);
+    expect(chain.looks()).toBe(2);
+    expect(await stateOf()).toEqual([]);
+  });
+
+  test("in a token that is not taken is refused", async () => {
+    const { payments } = await open();
+    expect(await refusalOf(payments.submit("kyve", hash, never))).toEqual(["token_not_supported", undefined]);
+  });
+
+  test("is trouble while the chain, the prices or the ledger cannot be asked, and is taken afterwards", async () => {
+    const { chain, submit, price, balance } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    chain.mine(3);
+    for (const reason of ["connect", "timeout", "malformed"] as const) {
+      chain.fail(reason);
+      expect((await refusalOf(submit()))[0]).toBe("transaction_trouble");
+    }
+    chain.fail(undefined);
+    price.isKnown = false;
+    expect((await refusalOf(submit()))[0]).toBe("transaction_trouble");
+    price.isKnown = true;
+    await submit();
+    expect(await balance(alice)).toBe(10n);
+  });
+
+  test("ends with its caller, whose leaving hinders no other", async () => {
+    const { chain, payments, submit } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    chain.mine(3);
+    const leaving = new AbortController();
+    const left = payments.submit("ethereum", hash, leaving.signal);
+    const stays = submit();
+    leaving.abort(new Error("gone"));
+    await expect(left).rejects.toThrow("gone");
+    expect((await stays).payment.state).toBe("credited");
+  });
+});
+
+describe("a payment goes", () => {
+  test.each([
+    ["the address that it names", bob.toLowerCase(), bob, "ethereum"],
+    ["an address of another chain", `${"a".repeat(42)}A`, `${"a".repeat(42)}A`, "native"],
+    ["its sender when it names none", undefined, alice, "ethereum"],
+    ["its sender when it names no address", "somebody", alice, "ethereum"],
+    [
+      "its sender when it names an address with a wrong checksum",
+      "0xFB6916095ca1df60bB79Ce92cE3Ea74c37c5d35A",
+      alice,
+      "ethereum",
+    ],
+  ])("to %s", async (_name, named, account, type) => {
+    const { chain, submit } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 5n, named)] });
+    chain.mine(3);
+    const { payment } = await submit();
+    expect<string>(payment.destination).toBe(account);
+    expect<string>(payment.destinationType).toBe(type);
+    expect(payment.sender).toBe(alice);
+  });
+
+  test("to each of its senders, where there are several", async () => {
+    const { chain, submit, balance, stateOf } = await open({ excluded: [ethereumAddressOf(3)] });
+    const carol = ethereumAddressOf(0xca401);
+    const transfers = [transferOf(alice, 5n), transferOf(ethereumAddressOf(3), 9n), transferOf(carol, 7n)];
+    chain.send(hash, { transfers });
+    chain.mine(3);
+    const { payment } = await submit();
+    expect(payment.sender).toBe(alice);
+    expect(await stateOf()).toEqual(["credited", "credited"]);
+    expect([await balance(alice), await balance(carol)]).toEqual([10n, 14n]);
+  });
+});
+
+describe("a payment that does not come to an end", () => {
+  test("fails when the chain did not carry it out, once that is confirmed", async () => {
+    const { chain, submit, follow, stateOf, balance } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 5n)], succeeded: false });
+    chain.mine(2);
+    expect((await submit()).payment.state).toBe("pending");
+    chain.mine();
+    await follow();
+    expect(await stateOf()).toEqual(["failed"]);
+    chain.mine(20);
+    const again = await submit();
+    expect([again.payment.state, again.isKnown]).toEqual(["failed", true]);
+    expect(again.payment.failureReason).toBe("The chain did not carry the transaction out");
+    expect(await balance(alice)).toBe(0n);
+  });
+
+  test("fails when the chain has not known it for a day, and revives at the price of the day when it comes back", async () => {
+    const { chain, submit, follow, stateOf, payment, price, balance } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    await submit();
+    chain.mine(1, [hash]);
+    chain.takeBack(1, "gone");
+    payment.clock.advance(day - 2 * lookAgainMs);
+    await follow();
+    expect(await stateOf()).toEqual(["pending"]);
+    payment.clock.advance(20 * 60_000);
+    await follow();
+    expect(await stateOf()).toEqual(["failed"]);
+    expect((await submit()).payment.failureReason).toBe("not_found");
+    price.perUnit = 3n;
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    expect((await submit()).payment.state).toBe("pending");
+    chain.mine(3);
+    payment.clock.advance(lookAgainMs);
+    await follow();
+    expect(await balance(alice)).toBe(15n);
+  });
+
+  test("fails when its block shows that it pays nothing of what it seemed to", async () => {
+    const { chain, submit, follow, stateOf } = await open();
+    chain.send(hash, { transfers: [], shown: [transferOf(alice, 5n)] });
+    await submit();
+    chain.mine(3);
+    await follow();
+    expect(await stateOf()).toEqual(["failed"]);
+  });
+
+  test("is priced anew when its block shows another amount than it seemed to pay", async () => {
+    const { chain, submit, follow, balance } = await open();
+    chain.send(hash, {
+      transfers: [transferOf(alice, 4n), transferOf(bob, 2n)],
+      shown: [transferOf(alice, 5n)],
+    });
+    await submit();
+    chain.mine(3);
+    await follow();
+    expect([await balance(alice), await balance(bob)]).toEqual([8n, 4n]);
+  });
+
+  test("fails when its account is full, and says so", async () => {
+    const { chain, submit, payment, balance } = await open();
+    await payment.credit(alice, 2n ** 62n - 2n);
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    chain.mine(3);
+    const { payment: failed } = await submit();
+    expect([failed.state, failed.failureReason]).toEqual([
+      "failed",
+      "The amount is larger than an account can hold",
+    ]);
+    expect(await balance(alice)).toBe(2n ** 62n - 2n);
+    await payment.chargeBack(alice, 2n ** 62n - 2n);
+  });
+});
+
+describe("a credited payment", () => {
+  async function credited(options: ScriptedOptions = {}) {
+    const opened = await open(options);
+    opened.chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    opened.chain.mine(3);
+    await opened.submit();
+    expect(await opened.balance(alice)).toBe(10n);
+    return opened;
+  }
+
+  test("is taken back when another block stands in its place, and credited again when it is back", async () => {
+    const { chain, follow, stateOf, balance, kept } = await credited();
+    chain.takeBack(3);
+    chain.mine(3, []);
+    await follow();
+    expect(await stateOf()).toEqual(["reversed"]);
+    expect(await balance(alice)).toBe(0n);
+    chain.mine(3);
+    await follow();
+    expect(await stateOf()).toEqual(["credited"]);
+    expect(await balance(alice)).toBe(10n);
+    expect((await kept(chain, hash))[0]?.credits).toBe(2);
+  });
+
+  test("is taken back from an account that has spent it, which then owes", async () => {
+    const { chain, follow, balance, payment } = await credited();
+    await payment.chargeBack(alice, 8n);
+    chain.takeBack(3, "gone");
+    chain.mine(3);
+    await follow();
+    expect(await balance(alice)).toBe(-8n);
+  });
+
+  test("stays when it only moved to another block", async () => {
+    const { chain, follow, stateOf, kept } = await credited();
+    chain.takeBack(3);
+    chain.mine(1, []);
+    chain.mine(4);
+    await follow();
+    expect(await stateOf()).toEqual(["credited"]);
+    expect((await kept(chain, hash))[0]).toMatchObject({ credits: 1, block: { height: 2 } });
+  });
+
+  test("stays while the new chain is shorter, or not deep enough to tell", async () => {
+    const { chain, follow, stateOf } = await credited();
+    chain.takeBack(3);
+    await follow();
+    expect(await stateOf()).toEqual(["credited"]);
+    chain.mine(2, []);
+    await follow();
+    expect(await stateOf()).toEqual(["credited"]);
+    chain.mine(1, []);
+    await follow();
+    expect(await stateOf()).toEqual(["reversed"]);
+  });
+
+  test("is left alone when it is final, whatever comes then", async () => {
+    const { chain, follow, stateOf, kept, payment } = await credited();
+    chain.mine(10);
+    await follow();
+    expect((await kept(chain, hash))[0]?.dueAt).toBeUndefined();
+    chain.takeBack(13, "gone");
+    chain.mine(20);
+    payment.clock.advance(day);
+    await follow();
+    expect(await stateOf()).toEqual(["credited"]);
+  });
+
+  test("is asked for less and less often, and with others of its block by one question", async () => {
+    const { chain, submit, follow, payment } = await open({ finalConfirmations: 1_000_000 });
+    const ids = Array.from({ length: 50 }, (_, index) => testHash(index + 1));
+    for (const id of ids) chain.send(id, { transfers: [transferOf(alice, 5n)] });
+    chain.mine(3);
+    for (const id of ids) await submit(id);
+    let standings = 0;
+    const counted = {
+      ...chain,
+      standing: (...call: Parameters<typeof chain.standing>) => {
+        standings += 1;
+        return chain.standing(...call);
+      },
+    };
+    payment.clock.advance(lookAgainMs);
+    const { payments } = worlds[0]!;
+    await payments.follow(counted, 100, never);
+    expect(standings).toBe(1);
+    for (let minute = 0; minute < 24 * 60; minute += 1) {
+      payment.clock.advance(60_000);
+      await payments.follow(counted, 100, never);
+    }
+    expect(standings).toBeGreaterThan(100);
+    expect(standings).toBeLessThan(200);
+    await follow();
+  });
+
+  test("that cannot be asked for holds up no other", async () => {
+    const { chain, submit, follow, stateOf } = await open();
+    const stuck = testHash(1);
+    chain.send(stuck, { transfers: [transferOf(alice, 5n)] });
+    await submit(stuck);
+    chain.unreadable.add(stuck);
+    chain.send(hash, { transfers: [transferOf(bob, 5n)] });
+    await submit();
+    chain.mine(3);
+    expect(await follow()).toMatchObject({ kind: "trouble", reason: "malformed" });
+    expect([await stateOf(stuck), await stateOf()]).toEqual([["pending"], ["credited"]]);
+    chain.unreadable.clear();
+    await follow();
+    expect(await stateOf(stuck)).toEqual(["credited"]);
+  });
+});

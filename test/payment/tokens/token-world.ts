@@ -1,0 +1,113 @@
+/**
+ * Token payments over a ledger, scripted chains and a price that tests set.
+ * @module
+ */
+import { type Winc, winc } from "../../../src/arweave/winston.ts";
+import { Failure } from "../../../src/failures.ts";
+import { createLog } from "../../../src/lib/log.ts";
+import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
+import type { PaymentPrice, Prices } from "../../../src/payment/prices.ts";
+import { paymentsOf, type TokenPayment } from "../../../src/payment/tokens/kept-payments.ts";
+import { createTokenPayments, type TokenPayments } from "../../../src/payment/tokens/payments.ts";
+import type { TokenChain } from "../../../src/payment/tokens/sight.ts";
+import { user } from "../../../src/store/ledger/accounts.ts";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
+import { openTestPayment, type TestPayment } from "../../support/payment.ts";
+
+/** What a smallest unit is worth, and whether anybody knows. */
+export type TestPrice = { perUnit: bigint; isKnown: boolean; asked: number };
+
+/** Everything that a test of token payments needs. */
+export type TokenWorld = Readonly<{
+  payment: TestPayment;
+  price: TestPrice;
+  prices: Pick<Prices, "token">;
+  payments: TokenPayments;
+  /** Payments as another process has them, over a ledger of its own. */
+  otherPayments: (database: LedgerDatabase) => TokenPayments;
+  kept: (chain: TokenChain, id: string) => Promise<TokenPayment[]>;
+  balance: (address: UserAddress) => Promise<bigint>;
+  /** What the checker finds wrong. */
+  findings: () => Promise<unknown[]>;
+  lines: Record<string, unknown>[];
+  close: () => Promise<void>;
+}>;
+
+/** Nobody aborts. */
+export const never = new AbortController().signal;
+
+/** The least time between two looks. Milliseconds. */
+export const lookAgainMs = 1_000;
+
+/** Opens it. */
+export async function openTokenWorld(
+  chains: readonly TokenChain[],
+  options: Readonly<{ excluded?: readonly string[] }> = {},
+): Promise<TokenWorld> {
+  const payment = await openTestPayment();
+  const price: TestPrice = { perUnit: 2n, isKnown: true, asked: 0 };
+  const lines: Record<string, unknown>[] = [];
+  const log = createLog({
+    level: "debug",
+    format: "json",
+    clock: payment.clock.now,
+    write: (line) => lines.push(JSON.parse(line)),
+  });
+  const prices = { token: async (_token: string, amount: bigint) => priceOf(price, amount) };
+  const create = (ledger: LedgerDatabase) =>
+    createTokenPayments({
+      ...{ ledger, prices, chains, log, lookAgainMs },
+      excluded: new Set(options.excluded ?? []),
+      clock: payment.clock.now,
+      random: () => payment.random.below(1_000) / 1_000,
+      makeId: payment.makeId,
+      firstSight: { attempts: 2, firstMs: 1, longestMs: 1 },
+    });
+  return {
+    payment,
+    price,
+    prices,
+    payments: create(payment.database),
+    otherPayments: create,
+    kept: (chain, id) => payment.database.read((tx) => paymentsOf(tx, chain.token, id)),
+    balance: (address) => payment.held(user(address)),
+    findings: () => checkLedger(payment.database),
+    lines,
+    close: payment.close,
+  };
+}
+
+/** An Ethereum address, from a number. */
+export function ethereumAddressOf(number: number): UserAddress {
+  const read = readAddress(`0x${number.toString(16).padStart(40, "0")}`, "ethereum");
+  if (read === undefined) throw new Error(`${number} makes no address`);
+  return read.address;
+}
+
+/** The failure that a promise rejects with: its code, and its reason. */
+export async function refusalOf(promise: Promise<unknown>): Promise<readonly [string, unknown]> {
+  try {
+    await promise;
+  } catch (error) {
+    if (error instanceof Failure) return [error.code, error.facts["reason"]];
+    throw error;
+  }
+  throw new Error("it was not refused");
+}
+
+function priceOf(price: TestPrice, amount: bigint): PaymentPrice {
+  price.asked += 1;
+  if (!price.isKnown) throw new Failure("fiat_oracle_unavailable", {});
+  const worth: Winc = winc(amount * price.perUnit);
+  if (worth < 1n)
+    throw new Failure("price_amount_invalid", { reason: "Crypto payment amount is too small!" });
+  const fee = { name: "fee", description: "", operator: "multiply", operatorMagnitude: "1" } as const;
+  return {
+    winc: worth,
+    adjustments: [],
+    fees: [{ ...fee, adjustmentAmount: -3n }],
+    actualPaymentAmount: worth,
+    quotedPaymentAmount: worth,
+  };
+}

@@ -1,0 +1,202 @@
+/**
+ * The watcher: finds what nobody reported, goes on where it was, waits out a chain in trouble, ends when told.
+ * @module
+ */
+import { afterEach, expect, test } from "bun:test";
+import { createLog } from "../../../src/lib/log.ts";
+import { openTokenWatcher, type TokenWatcher } from "../../../src/payment/tokens/watcher.ts";
+import { eventually } from "../../support/program.ts";
+import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
+import { ethereumAddressOf, openTokenWorld, type TokenWorld } from "./token-world.ts";
+
+const alice = ethereumAddressOf(0xa11ce);
+const opened: { world: TokenWorld; watchers: TokenWatcher[] }[] = [];
+
+afterEach(async () => {
+  for (const { world, watchers } of opened.splice(0)) {
+    for (const watcher of watchers) await watcher.close();
+    expect(await world.findings()).toEqual([]);
+    await world.close();
+  }
+});
+
+async function open(options: ScriptedOptions = {}, intervalMs = 5) {
+  const chain = createScriptedChain(options);
+  const world = await openTokenWorld([chain]);
+  const watchers: TokenWatcher[] = [];
+  opened.push({ world, watchers });
+  const lines: Record<string, unknown>[] = [];
+  const watch = () => {
+    const watcher = openTokenWatcher({
+      payments: world.payments,
+      ledger: world.payment.database,
+      intervalMs,
+      clock: world.payment.clock.now,
+      random: () => 0,
+      log: createLog({
+        level: "debug",
+        format: "json",
+        clock: world.payment.clock.now,
+        write: (line) => lines.push(JSON.parse(line)),
+      }),
+    });
+    watchers.push(watcher);
+    return watcher;
+  };
+  const begun = async (watcher: TokenWatcher) => {
+    await eventually(
+      async () => watcher.status()[0]?.doneAt,
+      (at) => at !== undefined,
+    );
+  };
+  const balanceIs = (wanted: bigint) =>
+    eventually(
+      () => world.balance(alice),
+      (balance) => balance === wanted,
+    );
+  const pay = (number: number, amount = 1n) =>
+    chain.send(testHash(number), { transfers: [transferOf(alice, amount)] });
+  return { ...world, chain, watch, begun, balanceIs, pay, lines };
+}
+
+test("payments that nobody reported are credited, and those from before it was first started are not", async () => {
+  const { chain, watch, begun, balanceIs, pay } = await open();
+  pay(1, 100n);
+  chain.mine(10);
+  await begun(watch());
+  for (let number = 2; number < 40; number += 1) pay(number);
+  chain.mine(3);
+  await balanceIs(76n);
+});
+
+test("what came while nothing ran is found by the next one, in steps", async () => {
+  const { chain, watch, begun, balanceIs, pay } = await open({ foundMax: 2 });
+  const first = watch();
+  await begun(first);
+  await first.close();
+  for (let number = 1; number <= 30; number += 1) {
+    pay(number);
+    chain.mine();
+  }
+  chain.mine(3);
+  watch();
+  await balanceIs(60n);
+});
+
+test("a mark is kept only when what was found is: without a price nothing is passed over", async () => {
+  const { chain, watch, begun, balanceIs, pay, price } = await open();
+  const watcher = watch();
+  await begun(watcher);
+  price.isKnown = false;
+  pay(1, 7n);
+  chain.mine(10);
+  watcher.wake("ethereum");
+  await eventually(
+    async () => watcher.status()[0]?.trouble,
+    (trouble) => trouble === "Fiat Oracle Unavailable",
+  );
+  price.isKnown = true;
+  watcher.wake("ethereum");
+  await balanceIs(14n);
+  expect(watcher.status()[0]?.trouble).toBeUndefined();
+});
+
+test("a transaction that can never be read is passed over with a word in the log", async () => {
+  const { chain, watch, begun, balanceIs, pay, lines, payment } = await open();
+  await begun(watch());
+  chain.unreadable.add(testHash(1));
+  pay(1);
+  pay(2);
+  chain.mine(4);
+  await balanceIs(2n);
+  expect(lines.concat(opened[0]!.world.lines).map(({ message }) => message)).toContain(
+    "a payment cannot be read",
+  );
+  payment.clock.advance(1);
+});
+
+test("a chain in trouble is asked less often, holds up no other, and is caught up with", async () => {
+  const { chain, watch, begun, balanceIs, pay } = await open();
+  const watcher = watch();
+  await begun(watcher);
+  chain.fail("connect");
+  pay(1);
+  chain.mine(4);
+  watcher.wake("ethereum");
+  await eventually(
+    async () => watcher.status()[0]?.trouble,
+    (trouble) => trouble !== undefined,
+  );
+  const scans = chain.scans();
+  await Bun.sleep(100); // twenty intervals
+  expect(chain.scans()).toBeLessThanOrEqual(scans + 1);
+  chain.fail(undefined);
+  watcher.wake("ethereum");
+  await balanceIs(2n);
+});
+
+test("closing ends a step that waits for a server, and nothing runs afterwards", async () => {
+  const { chain, payment, prices } = await open();
+  const entered = Promise.withResolvers<void>();
+  const hanging = {
+    ...chain,
+    scan: (_cursor: string | undefined, signal: AbortSignal) =>
+      new Promise<never>((_resolve, reject) => {
+        entered.resolve();
+        signal.addEventListener("abort", () => reject(signal.reason));
+      }),
+  };
+  const world = await openTokenWorld([hanging]);
+  const watcher = openTokenWatcher({
+    payments: world.payments,
+    ledger: payment.database,
+    intervalMs: 1,
+    clock: payment.clock.now,
+    random: () => 0,
+    log: createLog({
+      level: "error",
+      format: "json",
+      clock: Date.now,
+      write: (line) => expect(line).toBe(""),
+    }),
+  });
+  await entered.promise;
+  await watcher.close();
+  expect(prices).toBeDefined();
+  await world.close();
+});
+
+test("a defect in a step is told and does not end the watch", async () => {
+  const { chain, lines, watch, begun } = await open();
+  const watcher = watch();
+  await begun(watcher);
+  const broken = { ...chain, scan: () => Promise.reject(new TypeError("a defect of ours")) };
+  const world = await openTokenWorld([broken]);
+  opened.push({ world, watchers: [] });
+  const other = openTokenWatcher({
+    payments: world.payments,
+    ledger: world.payment.database,
+    intervalMs: 1,
+    clock: world.payment.clock.now,
+    random: () => 0,
+    log: createLog({
+      level: "error",
+      format: "json",
+      clock: Date.now,
+      write: (line) => lines.push(JSON.parse(line)),
+    }),
+  });
+  await eventually(
+    async () => other.status()[0]?.trouble,
+    (trouble) => trouble === "a defect",
+  );
+  const told = () =>
+    lines.filter(({ message }) => message === "defect in a step of the token watcher").length;
+  expect(told()).toBe(1);
+  other.wake("ethereum");
+  await eventually(
+    async () => told(),
+    (times) => times === 2,
+  );
+  await other.close();
+});
