@@ -9,6 +9,7 @@ import { createHistoryRoutes } from "../http/payment/history-routes.ts";
 import { createInformationRoutes } from "../http/payment/information-routes.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
 import { createPromoGuard } from "../http/payment/promo-guard.ts";
+import { createTokenRoutes } from "../http/payment/token-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import { paymentReference } from "../http/reference/payment-reference.ts";
 import type { Service } from "../http/service.ts";
@@ -29,6 +30,7 @@ import type { Base, BaseParts } from "./open-base.ts";
 import { openCards } from "./open-cards.ts";
 import { openPrices } from "./open-prices.ts";
 import type { OpenSandbox } from "./open-sandbox.ts";
+import { openTokens } from "./open-tokens.ts";
 import { systemRandom } from "./random.ts";
 
 /** What the payment service is opened with. */
@@ -77,7 +79,9 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
     countPromo: priced.promos.count,
     sandbox: sandbox?.stripe,
   });
-  const health = createHealth({ clock: systemClock, checks: [priced.check], notes: [], readiness: [] });
+  const tokenPayments = openTokens({ ...parts, ledger, makeId, prices, rules: priced.rules });
+  const checks = [priced.check, tokenPayments.check];
+  const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
     routes: [
@@ -85,13 +89,14 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
         createInformationRoutes({
           release: version,
           gatewayUrl: parts.gatewayUrl,
-          addresses: new Map(),
+          addresses: tokenPayments.addresses,
           freeUploadBytes: config.FREE_UPLOAD_BYTES,
           health,
           metrics: base.metrics,
         }),
       () => createPriceRoutes({ prices, promoGuard }),
       ...cards,
+      () => createTokenRoutes(tokenPayments),
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),
       () =>
