@@ -189,7 +189,8 @@ function concrete(drawn: Drawn, model: Model, now: number): Operation[] {
       // An item has one signer.
       const signer = numbered(people, drawn.number % items.length);
       const paidBy = drawn.paidBy.map((number) => numbered(people, number));
-      return [{ kind: "reserve", item, signer, paidBy, listOnly: drawn.listOnly, winc, expiresAt }];
+      const soon = now + (drawn.ticks % 4) * tickMs;
+      return [{ kind: "reserve", item, signer, paidBy, listOnly: drawn.listOnly, winc, expiresAt: soon }];
     }
     case "post":
     case "void": {

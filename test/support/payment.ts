@@ -53,11 +53,13 @@ export type TestPayment = Readonly<{
   close: () => Promise<void>;
 }>;
 
+const [usualKind] = ledgerKinds();
+
 /** Opens credits on an empty ledger. @param kind - Of database; unset is the first that is to be tested. */
 export async function openTestPayment(
   options: Readonly<{ kind?: LedgerKind; seed?: number }> = {},
 ): Promise<TestPayment> {
-  const { kind = ledgerKinds()[0], seed = 1 } = options;
+  const { kind = usualKind, seed = 1 } = options;
   if (kind === undefined) throw new Error("no kind of ledger is to be tested");
   const ledger = await kind.open();
   const { database } = ledger;
