@@ -30,7 +30,7 @@ const site = {
   paths,
 };
 
-describe("resolvePath", () => {
+describe("M1: resolvePath", () => {
   test.each([
     ["", page, false],
     ["/", page, false],
@@ -78,7 +78,7 @@ describe("resolvePath", () => {
   });
 });
 
-describe("readManifest", () => {
+describe("M1: readManifest", () => {
   test("means the same in every order of keys", () => {
     const expected = read(site);
     const orders = fc.shuffledSubarray(Object.entries(site), { minLength: 5, maxLength: 5 });

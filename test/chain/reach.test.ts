@@ -81,7 +81,7 @@ const privateAddresses = [
   "ff02::1",
 ];
 
-describe("an address", () => {
+describe("S1: an address", () => {
   test("is public or not", () => {
     for (const address of publicAddresses)
       expect([address, isPublicAddress(address)]).toEqual([address, true]);
@@ -92,7 +92,7 @@ describe("an address", () => {
   });
 });
 
-describe("a URL", () => {
+describe("S1: a URL", () => {
   const urls: readonly (readonly [string, string | RegExp])[] = [
     ["http://8.8.8.8/x?y", "http://8.8.8.8/x?y"],
     ["http://8.8.8.8:1984/info", "http://8.8.8.8:1984/info"],
@@ -143,7 +143,7 @@ describe("a URL", () => {
   });
 });
 
-describe("a call", () => {
+describe("S1: a call", () => {
   test("to what may not be reached never connects", async () => {
     const node = openNode(server.url, timeouts, { reach: reachOf({}).reach });
     expect(await node.height(none)).toMatchObject({ kind: "trouble", reason: "connect" });

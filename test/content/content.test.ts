@@ -119,7 +119,7 @@ describe("how much is fetched", () => {
     expect(node.requests.filter((line) => line.endsWith("/offset"))).toHaveLength(1);
   });
 
-  test("1,000 who want the same bytes at once cost one fetch; one who leaves spoils nothing for the others", async () => {
+  test("C5: 1,000 who want the same bytes at once cost one fetch; one who leaves spoils nothing for the others", async () => {
     const data = makeData(5, chunk);
     const node = await nodeWith(data);
     node.setFault(() => ({ kind: "delay", ms: 100 }));
@@ -146,7 +146,7 @@ describe("how much is fetched", () => {
     expect(node.requests).toHaveLength(1);
   });
 
-  test("when the last has left, the fetch ends and its socket with it", async () => {
+  test("C3: when the last has left, the fetch ends and its socket with it", async () => {
     const data = makeData(6, chunk);
     const node = await nodeWith(data);
     node.setFault(() => ({ kind: "hang", at: 10 }));
@@ -161,7 +161,7 @@ describe("how much is fetched", () => {
     while (rig.content.figures().fetching > 0) await Bun.sleep(1);
   });
 
-  test("a reader that takes nothing makes nothing be fetched but what is a little ahead of it", async () => {
+  test("C5: a reader that takes nothing makes nothing be fetched but what is a little ahead of it", async () => {
     const data = makeData(7, 40 * chunk);
     const node = await nodeWith(data);
     const rig = rigWith({ nodeUrls: [node.url] }, data);
@@ -253,7 +253,7 @@ describe("what the index does not have", () => {
     expect([node.requests.length, gateway.requests.length]).toEqual([2, 3]);
   });
 
-  test("1,000 who want the same unknown id ask once", async () => {
+  test("C5: 1,000 who want the same unknown id ask once", async () => {
     const node = await nodeWith();
     const rig = rigWith({ nodeUrls: [node.url] });
     const all = Array.from({ length: 1_000 }, () => failureOf(rig.content.open(madeId(21), none)));
@@ -277,7 +277,7 @@ describe("what the index does not have", () => {
     expect(rig.extents.figures().bytes).toBe(0);
   });
 
-  test("a source in trouble is never an absence", async () => {
+  test("C3: a source in trouble is never an absence", async () => {
     const node = await nodeWith();
     const gateway = await nodeWith();
     const rig = rigWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url] });
@@ -308,7 +308,7 @@ describe("what the index does not have", () => {
     }
   });
 
-  test("a body whose data root is another is refused and not kept", async () => {
+  test("C1: a body whose data root is another is refused and not kept", async () => {
     const data = makeData(25, 2 * chunk);
     const gateway = await nodeWith();
     const wrong = data.bytes.slice();

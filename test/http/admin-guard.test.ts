@@ -31,7 +31,7 @@ function openGuard(opened = { now: 1_000_000 }) {
   return { ask, waits, time: opened };
 }
 
-describe("the guard", () => {
+describe("S2: the guard", () => {
   test.each([
     [`Bearer ${key}`, "admitted"],
     [`bearer ${key}`, "admitted"],
@@ -78,6 +78,20 @@ describe("the guard", () => {
     expect(await ask(`Bearer ${key}`)).toBe("admitted");
     expect(await ask("Bearer wrong")).toBe("unauthorized");
     expect(waits).toHaveLength(3); // the right key wiped the slate
+  });
+
+  test("of 100,000 guesses at once from one address, a handful is looked at", async () => {
+    const { ask, waits } = openGuard();
+    const outcomes = await Promise.all(Array.from({ length: 100_000 }, (_, guess) => ask(`Bearer ${guess}`)));
+    expect(outcomes.filter((outcome) => outcome === "unauthorized").length).toBeLessThan(freeGuesses + 20);
+    expect(outcomes.filter((outcome) => outcome === "admitted")).toEqual([]);
+    expect(Math.max(...waits)).toBeLessThan(20_000);
+  });
+
+  test("compares hashes of one length, all of them, whatever was given", async () => {
+    const source = await Bun.file(new URL("../../src/http/admin-guard.ts", import.meta.url)).text();
+    expect(source).toContain("timingSafeEqual(hashOf(given), expected)");
+    expect(source).not.toMatch(/(===|!==|startsWith|localeCompare)[^\n]*\b(key|expected)\b/);
   });
 
   test("another address pays nothing, one of the same customer's network does", async () => {

@@ -174,7 +174,7 @@ describe("headers of content", () => {
           expect(["", "inline"]).toContain(header(answer, "content-disposition"));
   });
 
-  test("pass a coded body on as it is stored, ranges over the stored bytes", async () => {
+  test("R3: pass a coded body on as it is stored, ranges over the stored bytes", async () => {
     const whole = await get(`/${zipped}`);
     expect(header(whole, "content-encoding")).toBe("gzip");
     expect(Buffer.from(Bun.gunzipSync(new Uint8Array(whole.body))).toString()).toBe("zipped");
@@ -182,7 +182,7 @@ describe("headers of content", () => {
     expect([part.body.toString("hex"), header(part, "content-encoding")]).toEqual(["1f8b", "gzip"]);
   });
 
-  test("do not let a tag write headers", async () => {
+  test("X2: do not let a tag write headers", async () => {
     const answer = await get(`/${hostile}`);
     expect([answer.status, header(answer, "content-type"), header(answer, "set-cookie")]).toEqual([
       200,
@@ -272,7 +272,7 @@ describe("a body that is not on this disk", () => {
     expect(answer.body.equals(Buffer.from(patternBytes(3 * 2 ** 20)))).toBe(true);
   });
 
-  test("that breaks in the middle cuts the connection", async () => {
+  test("C2: that breaks in the middle cuts the connection", async () => {
     const answer = await wire(server.port, `GET /raw/${breaking} HTTP/1.1`, 5_000);
     expect(answer.status).toBe(200);
     expect(answer.end).toBe("reset");

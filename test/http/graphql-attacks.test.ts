@@ -38,7 +38,7 @@ const ask = (query: string, variables: unknown = {}) => post(JSON.stringify({ qu
 const attacks = attackSet(known.tags, { name: "App-Name", value: "plain" });
 const page = "pageInfo { hasNextPage } edges { cursor node { id tags { name value } } }";
 
-describe("a query made to hurt", () => {
+describe("G1: a query made to hurt", () => {
   test.each([...attacks])(
     "is answered cleanly: %s",
     async (_name, attack, status, expected) => {
@@ -59,7 +59,7 @@ describe("a query made to hurt", () => {
   );
 });
 
-describe("a query without end", () => {
+describe("G1: a query without end", () => {
   test("is ended between steps when its time is up, with an error that says so", async () => {
     const late = openGraphqlServer({ pool, indexPath, contentFolder: folder, timeoutMs: -1 });
     const body = JSON.stringify({ query: `{ transactions(first: 1000) { ${page} } }` });

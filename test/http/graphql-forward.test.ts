@@ -43,7 +43,7 @@ const ask = (server: HttpServer, headers: Record<string, string> = {}, body = '{
   });
 const shown = async (response: Response) => ({ status: response.status, body: await response.json() });
 
-describe("a query that is forwarded", () => {
+describe("G2: a query that is forwarded", () => {
   test("takes method, query string, body, Content-Type and Accept with it, and nothing else of its client", async () => {
     const seen: Record<string, unknown>[] = [];
     const origin = openHost(async (request) => {
@@ -165,7 +165,7 @@ describe("a query that is forwarded", () => {
   });
 });
 
-describe("GRAPHQL_HOST", () => {
+describe("G2: GRAPHQL_HOST", () => {
   const rows: [string, number, string | undefined][] = [
     ["core", 4_000, "http://core:4000"],
     ["core:5000", 4_000, "http://core:5000"],

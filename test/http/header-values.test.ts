@@ -12,7 +12,7 @@ import {
 
 const octets = "application/octet-stream";
 
-describe("a Content-Type tag", () => {
+describe("X2: a Content-Type tag", () => {
   test.each([
     ["text/html", "text/html"],
     ["text/html; charset=utf-8", "text/html; charset=utf-8"],
@@ -74,7 +74,7 @@ describe("a Content-Type tag", () => {
   });
 });
 
-describe("a Content-Encoding tag", () => {
+describe("X2: a Content-Encoding tag", () => {
   test.each([
     ["gzip", "gzip"],
     ["GZIP", "gzip"],
@@ -90,7 +90,7 @@ describe("a Content-Encoding tag", () => {
   });
 });
 
-describe("a file name", () => {
+describe("X2: a file name", () => {
   test.each([
     ["report.pdf", 'attachment; filename="report.pdf"'],
     [undefined, "attachment"],

@@ -56,7 +56,7 @@ const framed = "\r\nSec-Fetch-Dest: iframe";
 const fetched = "\r\nSec-Fetch-Dest: empty\r\nAccept: text/html";
 const oldBrowser = "\r\nAccept: text/html,*/*";
 
-describe("a page that is opened on a shared host", () => {
+describe("X1: a page that is opened on a shared host", () => {
   test.each([
     [`/${page}`, "localhost:3000", opened, `http://${pageHost}:3000/${page}`],
     [`/${page}`, "127.0.0.1:3000", framed, `http://${pageHost}:3000/${page}`],
@@ -140,6 +140,41 @@ describe("answered where it was asked", () => {
   });
 });
 
+describe("X3: a redirect", () => {
+  test.each([
+    ["evil.test", "localhost"],
+    ["evil.test:80", "localhost"],
+    ["localhost.evil.test", "localhost"],
+    ["evil.test\r\nX-Forwarded-Host: evil.test", "localhost"],
+    ["169.254.169.254", "localhost"],
+    ["[::1]:3000", "localhost:3000"],
+    ["LOCALHOST", "localhost"],
+  ])("asked for under the host %j goes below a root host of ours: %s", async (host, root) => {
+    for (const path of [`/${page}`, `/${page}?next=https://evil.test`, `/${page}//evil.test`]) {
+      const answer = await ask(path, host, opened);
+      const location = header(answer, "location");
+      expect([answer.status, new URL(location).host]).toEqual([302, `${sandboxLabel(idOf("page"))}.${root}`]);
+    }
+  });
+  test.each([
+    "a@b",
+    "evil.test@localhost",
+    "localhost/evil.test",
+    "local host",
+    "localhost?x",
+    "localhost#x",
+  ])("asked for under %j, which is no host, is not made", async (host) => {
+    const answer = await ask(`/${page}`, host, opened);
+    expect([answer.status, header(answer, "location")]).toEqual([400, ""]);
+  });
+  test("of a manifest to its slash stays where it is", async () => {
+    for (const path of [`/${site}`, `/${site}?u=//evil.test`]) {
+      const answer = await ask(path, "evil.test", fetched);
+      expect([answer.status, header(answer, "location").startsWith(`/${site}/`)]).toEqual([301, true]);
+    }
+  });
+});
+
 describe("an id's own host", () => {
   test.each([
     ["/", 200, "<p>page"],
@@ -185,7 +220,7 @@ describe("an id's own host", () => {
   });
 });
 
-describe("a service worker", () => {
+describe("X1: a service worker", () => {
   const script = "\r\nService-Worker: script\r\nSec-Fetch-Dest: serviceworker";
   test("is refused on a host that ids share", async () => {
     for (const from of servers)
@@ -208,7 +243,7 @@ describe("a service worker", () => {
   });
 });
 
-describe("a content security policy", () => {
+describe("X1: a content security policy", () => {
   const withScripts = "sandbox allow-scripts allow-forms allow-popups allow-modals allow-downloads";
   test.each([
     ["csp", csp, "gw.test", `/${page}`, withScripts],

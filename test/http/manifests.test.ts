@@ -140,7 +140,7 @@ describe("a manifest", () => {
     }
   });
 
-  test("gives ranges and tags of what a path means", async () => {
+  test("R3: gives ranges and tags of what a path means", async () => {
     const part = await get(`/${site}/assets/style.css`, "\r\nRange: bytes=0-3");
     expect([part.status, part.body.toString(), header(part, "content-range")]).toEqual([
       206,
@@ -148,6 +148,71 @@ describe("a manifest", () => {
       "bytes 0-3/6",
     ]);
     expect((await get(`/${site}/assets/style.css`, `\r\nIf-None-Match: "${style}"`)).status).toBe(304);
+  });
+
+  test("M1: that leads to itself, by index, fallback or path, is bytes where it would begin again", async () => {
+    const own = idOf("round");
+    const rounds: readonly (readonly [Record<string, unknown>, string])[] = [
+      [{ index: { id: own }, paths: {} }, ""],
+      [{ index: { path: "again" }, paths: { again: { id: own } } }, ""],
+      [{ fallback: { id: own }, paths: {} }, "nowhere"],
+      [{ paths: { again: { id: own } } }, "again"],
+    ];
+    for (const [index, [fields, path]] of rounds.entries()) {
+      const body = text(JSON.stringify({ manifest: "arweave/paths", version: "0.2.0", ...fields }));
+      const id = content.put("round", { body, contentType: manifestType, stable: false });
+      plainServer.gateway.forget(idOf("round"));
+      const fresh = openGatewayServer({ content });
+      const answer = await wire(fresh.server.port, `GET /${id}/${path} HTTP/1.1`);
+      expect([index, answer.status, answer.body.equals(Buffer.from(body))]).toEqual([index, 200, true]);
+      await fresh.close();
+    }
+  });
+
+  test.each([
+    "../../x",
+    "__proto__",
+    "constructor",
+    "toString",
+    "hasOwnProperty",
+    "%2e%2e/x",
+    "a%2Fb",
+    "a/b",
+    "e\u0301",
+    "\u00e9",
+  ])("M1: takes the path %j for a name like others, and finds it only as it is written", async (name) => {
+    const id = putManifest(`named ${name}`, {
+      version: "0.2.0",
+      paths: Object.fromEntries([[name, { id: style }]]),
+    });
+    const asked = (path: string) => get(`/${id}/${path}`);
+    const escaped = name.split("/").map(encodeURIComponent).join("/");
+    // A path of dots means another path to whoever asks: it never gets here.
+    const isReached = !name.startsWith("..");
+    expect((await asked(escaped)).status).toBe(isReached ? 200 : 404);
+    for (const other of [
+      "prototype",
+      "__defineGetter__",
+      `${escaped}x`,
+      name.normalize("NFD") === name ? "%C3%A9" : "e%CC%81",
+    ])
+      expect([other, (await asked(other)).status]).toEqual([other, 404]);
+  });
+
+  test("M1: of 100 MB leads nowhere, one of a million paths leads where it says", async () => {
+    const million = `{"manifest":"arweave/paths","version":"0.2.0","paths":{${Array.from({ length: 10 ** 6 }, (_, at) => `"p/${at}":{"id":"${style}"}`).join(",")}}}`;
+    const vast = content.put("vast", { body: Buffer.alloc(100 * 2 ** 20, 0x20), contentType: manifestType });
+    const wide = content.put("wide", { body: text(million), contentType: manifestType });
+    const answers = await Promise.all(
+      [vast, wide].flatMap((id) =>
+        // Here a thread's work is done between requests, so that the last ones wait for it.
+        [`/${id}/p/1`, `/${id}/`, `/${site}/docs`].map((path) =>
+          wire(plainServer.server.port, `GET ${path} HTTP/1.1`, 30_000),
+        ),
+      ),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([404, 404, 200, 200, 404, 200]);
+    expect((await get(`/raw/${vast}`, "", "HEAD")).status).toBe(200);
   });
 
   test("that is refused takes its paths with it", async () => {

@@ -293,7 +293,7 @@ describe("the table of routes", () => {
   });
 });
 
-describe("the matrix", () => {
+describe("P1: the matrix", () => {
   test.each(targets)(
     "%s",
     async (_name, refusal, name) => {
@@ -322,7 +322,7 @@ describe("the matrix", () => {
   );
 });
 
-describe("a name that is refused", () => {
+describe("P1: a name that is refused", () => {
   test("leads nowhere, nor does what stands before it, and leads there again when it is taken back", async () => {
     const hosts = [`site.${root}`, `docs_site.${root}`];
     const paths = ["/", "/secret", "/nothing", "/svc/admin/debug"];

@@ -72,7 +72,7 @@ describe("following", () => {
     });
   });
 
-  test("turns with the chain at every depth from 1 to 60, to longer, equal and shorter branches", async () => {
+  test("N3: turns with the chain at every depth from 1 to 60, to longer, equal and shorter branches", async () => {
     const script = createScript(3);
     let tip = growBranch(script, undefined, 64);
     await withNode(tip, {}, async (simulation, node) => {
@@ -104,7 +104,7 @@ describe("following", () => {
     });
   });
 
-  test("turns to a chain that has nothing in common with ours but where it begins", async () => {
+  test("N3: turns to a chain that has nothing in common with ours but where it begins", async () => {
     const script = createScript(4);
     const tip = growBranch(script, undefined, 12);
     const other = growBranch(script, undefined, 7);
@@ -117,7 +117,7 @@ describe("following", () => {
     });
   });
 
-  test("a transaction that a reorganisation moves stands at its new place alone", async () => {
+  test("N3: a transaction that a reorganisation moves stands at its new place alone", async () => {
     const script = createScript(5);
     const base = growBranch(script, undefined, 3);
     const moved = [script.transaction("bundle"), script.transaction("data"), script.transaction("old")];
@@ -133,7 +133,7 @@ describe("following", () => {
     });
   });
 
-  test("a chain that loses blocks is followed down after a while, a node that merely lags is not", async () => {
+  test("N3: a chain that loses blocks is followed down after a while, a node that merely lags is not", async () => {
     const script = createScript(6);
     const tip = growBranch(script, undefined, 10);
     let now = 1_000_000;
