@@ -18,6 +18,8 @@ export type DataFolder = Readonly<{
   webhooks: string;
   /** Credits, payments and uploads. It cannot be made again. */
   ledger: string;
+  /** Data items that were uploaded. */
+  uploads: string;
   /** Keys that were made here because none was set. */
   keys: string;
   /** Where exports are written unless told. */
@@ -42,6 +44,7 @@ export function dataFolderAt(folder: string): DataFolder {
     administration: at("administration.sqlite"),
     webhooks: at("webhooks.sqlite"),
     ledger: at("ledger.sqlite"),
+    uploads: at("uploads"),
     keys: at("keys"),
     exports: at("export"),
     contentMap: at("content.sqlite"),

@@ -5,6 +5,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { winstonPerAr } from "../arweave/winston.ts";
 import { openNode } from "../chain/node.ts";
 import { type Devnet, openDevnet } from "../devnet/devnet.ts";
 import type { MiningMode } from "../devnet/miner.ts";
@@ -14,6 +15,7 @@ import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Config } from "../settings.ts";
 import { badSettings } from "./complaints.ts";
+import type { DataFolder } from "./data-folder.ts";
 import { printDev } from "./dev-text.ts";
 import { takeFolder } from "./folder-lock.ts";
 import { openLog } from "./open-log.ts";
@@ -21,12 +23,16 @@ import { openProgram } from "./open-program.ts";
 import { openSandbox } from "./open-sandbox.ts";
 import { keptSample } from "./sample/kept.ts";
 import { firstSignal, untilTold } from "./until-told.ts";
+import { keptUploadWallet, readUploadWallet, type UploadWallet } from "./upload-wallet.ts";
 
 /** How it is run. */
 export type DevOptions = Readonly<{ ephemeral: boolean; json: boolean }>;
 
 /** Under `dev` this machine's own name is a root host: every id has an origin of its own without any set-up. */
 const devRootHost = "localhost";
+
+/** A thousand tokens. */
+const walletFunds = 1_000n * winstonPerAr;
 
 /** Far above what a node takes: its own check then refuses with its own text, before anything is read. */
 const nodeBodyBytesMax = 128 * 2 ** 20;
@@ -41,8 +47,10 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
     const folder = takeFolder(config, closers);
     const chain = await openChain(config, folder.devnet, log, closers);
     const sandbox = openSandbox({ config, folder, log, closers });
+    const wallet = await devWallet(config, folder, chain.devnet);
     const gateway = await openProgram({
       sandbox,
+      wallet,
       config,
       folder,
       nodeUrls: [chain.url],
@@ -98,6 +106,16 @@ async function openChain(
   });
   closers.add("development chain's listener", () => server.stop(true));
   return { devnet, url: `http://127.0.0.1:${server.port}` };
+}
+
+/** The operator's wallet, or one that is made; with money out of nothing, as much as bundles will ever cost. */
+async function devWallet(config: Config, folder: DataFolder, devnet: Devnet): Promise<UploadWallet> {
+  const { WALLET_FILE: file } = config;
+  const given = file === undefined ? undefined : readUploadWallet("WALLET_FILE", file);
+  const found = given ?? (await keptUploadWallet(folder.keys));
+  const { address } = found.wallet;
+  if ((devnet.account(address)?.balance ?? 0n) < walletFunds) devnet.mint(address, walletFunds);
+  return found;
 }
 
 function readMining(text: string): MiningMode {

@@ -80,7 +80,7 @@ const drainMsMax = 10_000;
 /** Longest that another host may take for a query. Milliseconds. */
 const forwardMsMax = 60_000;
 
-/** Largest body of any route; each has a smaller limit of its own. */
+/** Largest body of the gateway's own routes; each has a smaller limit of its own. */
 const bodyBytesMax = 16 * 2 ** 20;
 
 /**
@@ -269,7 +269,7 @@ function listen(listening: Listening, gateway: Gateway): HttpServer {
     certificate,
     app: gateway.app,
     hit: gateway.hit,
-    bodyBytesMax,
+    bodyBytesMax: largestBody,
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
     limiter: limiterOf(config),
     log,

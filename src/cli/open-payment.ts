@@ -2,6 +2,7 @@
  * The payment service put together: the ledger, what is paid with, and the routes.
  * @module
  */
+import type { Wallet } from "../arweave/wallet.ts";
 import { createHealth } from "../gateway/health.ts";
 import { createApprovalRoutes } from "../http/payment/approval-routes.ts";
 import { createBalanceRoutes } from "../http/payment/balance-routes.ts";
@@ -40,6 +41,8 @@ export type PaymentParts = BaseParts &
     /** Where a caller reaches the gateway, and this service. */
     gatewayUrl: PublicUrl;
     publicUrl: PublicUrl;
+    /** Native payments go to it where no other address is set. */
+    wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
     /** Under `dev`: what stands for Stripe and for the price feed. */
     sandbox?: Pick<OpenSandbox, "stripe" | "feedUrl"> | undefined;
   }>;

@@ -7,13 +7,15 @@ import { openBase } from "./open-base.ts";
 import { type GatewayParts, type OpenGateway, openGateway } from "./open-gateway.ts";
 import { openPayment } from "./open-payment.ts";
 import type { OpenSandbox } from "./open-sandbox.ts";
+import { openUpload } from "./open-upload.ts";
+import type { UploadWallet } from "./upload-wallet.ts";
 
 /** Largest body of the payment service: what Stripe reports. Each route has a smaller limit of its own. */
 const paymentBodyBytesMax = 2 ** 20;
 
 /** Opens it; everything is closed by `closers`. Rejects when a port, a folder or the ledger cannot be had. */
 export async function openProgram(
-  parts: GatewayParts & Readonly<{ sandbox?: OpenSandbox }>,
+  parts: GatewayParts & Readonly<{ wallet: UploadWallet | undefined; sandbox?: OpenSandbox }>,
 ): Promise<OpenGateway> {
   const { config } = parts;
   const base = openBase(parts);
@@ -30,7 +32,19 @@ export async function openProgram(
     ownHosts,
   });
   const payment = await openPayment({ ...parts, base, gatewayUrl, publicUrl: paymentUrl });
+  const uploadUrl = createPublicUrl({
+    setting: config.UPLOAD_PUBLIC_URL,
+    port: () => portOf(opened.gateway?.serviceUrls.get("upload"), config.UPLOAD_PORT),
+    ownHosts,
+  });
+  const upload = await openUpload({ ...parts, base, payment, gatewayUrl, publicUrl: uploadUrl });
   const gateway = openGateway(parts, base, [
+    {
+      name: "upload",
+      service: upload.service,
+      port: config.UPLOAD_PORT,
+      bodyBytesMax: config.UPLOAD_BYTES_MAX,
+    },
     {
       name: "payment",
       service: payment.service,

@@ -10,6 +10,13 @@ import { openPool, type Pool } from "../threads/pool.ts";
 /** One pool for each thread entry. */
 export type Threads = Readonly<{ index: Pool; verify: Pool; unbundle: Pool; query: Pool }>;
 
+/** Threads of uploads. */
+export type UploadThreads = Readonly<{
+  /** Of one thread each: what comes in pieces stays with one of them. */
+  intake: readonly Pool[];
+  receipts: Pool;
+}>;
+
 /** A thread without work gives its memory back after this long. */
 const idleMs = 60_000;
 
@@ -20,6 +27,9 @@ const unbundleTimeoutMs = 60 * 60_000;
 
 /** A statement that cannot be ended holds its thread for at most this much longer than a query may take. */
 const queryGraceMs = 2_000;
+
+const intakeTimeoutMs = 2 * 60_000;
+const receiptTimeoutMs = 60_000;
 
 /** Jobs that wait: bounds memory, far above what the callers' own bounds let through. */
 const jobsWaitingMax = 1_024;
@@ -53,4 +63,17 @@ export function openThreads(config: Config, closers: Closers): Threads {
   };
   for (const [name, pool] of Object.entries(threads)) closers.add(`threads of ${name}`, pool.close);
   return threads;
+}
+
+/** Opens the pools of uploads; their threads start with their first job. */
+export function openUploadThreads(config: Config, closers: Closers): UploadThreads {
+  const workers = workerCount(config);
+  const common = { queueMax: jobsWaitingMax, idleMs };
+  const intake = Array.from({ length: workers }, () =>
+    openPool({ ...common, entry: "intake", threads: 1, timeoutMs: intakeTimeoutMs }),
+  );
+  for (const pool of intake) closers.add("threads of intake", pool.close);
+  const receipts = openPool({ ...common, entry: "receipts", threads: workers, timeoutMs: receiptTimeoutMs });
+  closers.add("threads of receipts", receipts.close);
+  return { intake, receipts };
 }

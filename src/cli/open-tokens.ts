@@ -2,6 +2,7 @@
  * Payments in tokens put together: the chains that settings name, what is kept of payments, and the watcher.
  * @module
  */
+import type { Wallet } from "../arweave/wallet.ts";
 import type { HealthCheck } from "../gateway/health.ts";
 import { systemClock } from "../lib/clock.ts";
 import { readAddress, type Token, type UserAddress } from "../payment/addresses.ts";
@@ -31,6 +32,8 @@ export type TokensParts = Pick<BaseParts, "config" | "log" | "closers"> &
     makeId: MakeId;
     prices: Pick<Prices, "token">;
     rules: Pick<PriceRules, "tokens">;
+    /** Native payments go to it where no other address is set. */
+    wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
   }>;
 
 /** Payments in tokens, open. */
@@ -48,8 +51,8 @@ export type OpenTokens = Readonly<{
  * @throws Misuse when an address is none, or has no way to its chain.
  */
 export function openTokens(parts: TokensParts): OpenTokens {
-  const { config, base, ledger, makeId, prices, rules, log, closers } = parts;
-  const { sources, excluded } = readSources(config, rules, base);
+  const { config, ledger, makeId, prices, log, closers } = parts;
+  const { sources, excluded } = readSources(parts);
   const { chains, close } = openTokenChains(sources);
   closers.add("chains of token payments", close);
   const payments = createTokenPayments({
@@ -78,9 +81,10 @@ export function openTokens(parts: TokensParts): OpenTokens {
 
 type ReadSources = Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }>;
 
-function readSources(config: Config, rules: TokensParts["rules"], base: TokensParts["base"]): ReadSources {
+function readSources({ config, rules, base, wallet }: TokensParts): ReadSources {
   const complaints: string[] = [];
-  const native = addressOf(config, "PAYMENT_ADDRESS_NATIVE", "native", complaints);
+  const own = wallet === undefined ? undefined : readAddress(wallet.wallet.address, "native")?.address;
+  const native = addressOf(config, "PAYMENT_ADDRESS_NATIVE", "native", complaints) ?? own;
   const excluded = readExcluded(config.PAYMENT_EXCLUDED_ADDRESSES);
   if (excluded === undefined) complaints.push("PAYMENT_EXCLUDED_ADDRESSES must be addresses");
   const sources: ChainSources = {

@@ -8,6 +8,7 @@ import { takeFolder } from "./folder-lock.ts";
 import { openLog } from "./open-log.ts";
 import { openProgram } from "./open-program.ts";
 import { firstSignal, untilTold } from "./until-told.ts";
+import { readUploadWallet } from "./upload-wallet.ts";
 
 /** Runs until told to stop. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {
@@ -15,7 +16,10 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
   try {
+    const wallet =
+      config.WALLET_FILE === undefined ? undefined : readUploadWallet("WALLET_FILE", config.WALLET_FILE);
     const gateway = await openProgram({
+      wallet,
       config,
       folder: takeFolder(config, closers),
       nodeUrls: config.TRUSTED_NODE_URL,

@@ -78,7 +78,8 @@ function derivePrivateKey(seed: string, purpose: string): Uint8Array {
   return createHash("sha256").update(`cairn devnet ${purpose}\n${seed}`).digest();
 }
 
-async function makeRsaJwk(): Promise<JsonObject> {
+/** Makes the key of a wallet, RSA-4096: about 0.8 s, in a thread of its own. */
+export async function makeRsaJwk(): Promise<JsonObject> {
   const { privateKey } = await makeKeyPair("rsa", { modulusLength: rsaBits });
   return Object.fromEntries(
     Object.entries(privateKey.export({ format: "jwk" })).map(([name, part]) => [name, String(part)]),

@@ -119,6 +119,14 @@ export async function uploadsOfBundle(
   return rows.map(readUpload);
 }
 
+/** Bytes of the items that are on this disk because the chain does not have them for good yet. */
+export async function keptBytes(tx: Tx): Promise<number> {
+  const row = await tx.get<{ bytes: bigint }>(
+    "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM uploads WHERE state IN ('stored', 'planned', 'posted')",
+  );
+  return readCount(row?.bytes ?? 0n);
+}
+
 type UploadRow = Row &
   Readonly<{
     id: string;

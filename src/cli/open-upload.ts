@@ -1,0 +1,93 @@
+/**
+ * The upload service put together: the wallet, what takes items in, and the routes.
+ * @module
+ */
+import { mkdirSync } from "node:fs";
+import type { PublicUrl } from "../http/public-url.ts";
+import { uploadReference } from "../http/reference/upload-reference.ts";
+import type { Service } from "../http/service.ts";
+import { createItemRoutes } from "../http/upload/item-routes.ts";
+import { createReceiptWriter } from "../http/upload/receipt-record.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
+import { systemClock } from "../lib/clock.ts";
+import { makeItemFolders } from "../store/item-files.ts";
+import { createTransferIds } from "../store/ledger/transfer-ids.ts";
+import { createIntake } from "../upload/intake.ts";
+import { createItemStore } from "../upload/item-store.ts";
+import { createUploadRoom } from "../upload/room.ts";
+import { keptBytes } from "../upload/uploads.ts";
+import type { Base, BaseParts } from "./open-base.ts";
+import type { OpenPayment } from "./open-payment.ts";
+import { openUploadThreads } from "./open-threads.ts";
+import { systemRandom } from "./random.ts";
+import { readUploadWallet, type UploadWallet } from "./upload-wallet.ts";
+
+/** What the upload service is opened with. */
+export type UploadParts = BaseParts &
+  Readonly<{
+    base: Base;
+    payment: OpenPayment;
+    /** Undefined: uploads are off. */
+    wallet: UploadWallet | undefined;
+    /** Where a caller reaches the gateway, and this service. */
+    gatewayUrl: PublicUrl;
+    publicUrl: PublicUrl;
+  }>;
+
+/** The upload service, open. */
+export type OpenUpload = Readonly<{ service: Service }>;
+
+/** Opens it; everything is closed by `closers`. */
+export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
+  const { config, folder, base, payment, wallet, closers } = parts;
+  const { ledger, credits, prices } = payment;
+  mkdirSync(folder.uploads, { recursive: true, mode: 0o700 });
+  makeItemFolders(folder.uploads);
+  const threads = openUploadThreads(config, closers);
+  let kept = await ledger.read(keptBytes);
+  const room = createUploadRoom({
+    folder: folder.uploads,
+    keptBytes: () => kept,
+    bytesMax: config.UPLOAD_DISK_BYTES_MAX,
+    freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
+    clock: systemClock,
+  });
+  const intake =
+    wallet === undefined
+      ? undefined
+      : createIntake({
+          ...{ ledger, room, prices, clock: systemClock },
+          store: createItemStore(folder.uploads, threads.intake),
+          balance: credits.balance,
+          height: () => base.reader.tip()?.height ?? 0,
+          rules: {
+            itemBytesMax: config.UPLOAD_BYTES_MAX,
+            freeBytesMax: config.FREE_UPLOAD_BYTES,
+            allowed: new Set(config.UPLOAD_ALLOWED_ADDRESSES),
+            blocked: new Set(config.UPLOAD_BLOCKED_ADDRESSES),
+          },
+          onTaken: (item) => {
+            kept += item.size;
+          },
+          makeId: createTransferIds(systemClock, systemRandom),
+        });
+  const receiptWallet =
+    config.RECEIPT_WALLET_FILE === undefined
+      ? wallet
+      : readUploadWallet("RECEIPT_WALLET_FILE", config.RECEIPT_WALLET_FILE);
+  const writeReceipt = createReceiptWriter({
+    publicKey: receiptWallet === undefined ? "" : encodeBase64url(receiptWallet.wallet.owner),
+    sign: async (terms, signal) => {
+      const job = { keyFile: receiptWallet?.file ?? "", receipts: [terms] };
+      const [signature = ""] = await threads.receipts.run<string[]>("signReceipts", job, { signal });
+      return signature;
+    },
+    hosts: (request) =>
+      [parts.gatewayUrl(request)].filter((url) => url !== "").map((url) => new URL(url).host),
+  });
+  const service: Service = {
+    reference: uploadReference,
+    routes: [() => createItemRoutes({ intake, writeReceipt })],
+  };
+  return { service };
+}

@@ -1,0 +1,19 @@
+/**
+ * The API reference of the upload service: its routes, and what holds for all of them.
+ * Source: specification 4C; contract.md §1, §6.
+ * @module
+ */
+import type { Reference } from "./document.ts";
+
+const introduction = `Signed data items in, receipts out: what is taken is readable at once, and on the chain soon.
+
+Every path is also answered below \`/v1\`. Failures are a JSON string; where credits are missing, an object that says
+how much is needed and how much there is.`;
+
+export const uploadReference: Reference = {
+  title: "Cairn upload service",
+  introduction,
+  descriptions: [],
+  records: {},
+  securitySchemes: {},
+};
