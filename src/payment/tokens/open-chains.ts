@@ -1,0 +1,90 @@
+/**
+ * The chains on which an operator takes payments, from what the settings say of them.
+ * @module
+ */
+import { readAddress, type Token, type UserAddress } from "../addresses.ts";
+import { createEvmChain } from "../evm/chain.ts";
+import { openJsonRpc } from "../evm/json-rpc.ts";
+import type { PriceRules } from "../rules.ts";
+import { createEvmCoin } from "./chains/evm-coin.ts";
+import { createEvmToken } from "./chains/evm-token.ts";
+import { createNativeChain, type NativeChainOptions } from "./chains/native.ts";
+import { createSolanaChain } from "./chains/solana.ts";
+import { depthsOf } from "./depths.ts";
+import type { TokenChain } from "./sight.ts";
+
+/** The native token. */
+export type NativeSource = Pick<NativeChainOptions, "address" | "clock" | "nodes" | "reader"> &
+  Readonly<{
+    /** Blocks on top of a payment before it is credited; unset is what the rules say. */
+    blocksOnTop: number | undefined;
+  }>;
+
+/** An EVM chain: its coin and USDC. Addresses are canonical. */
+export type EvmSource = Readonly<{
+  coin: Token;
+  dollars: Token;
+  address: UserAddress;
+  rpcUrl: string;
+  chainId: bigint;
+  /** The contract of USDC. */
+  contract: UserAddress;
+}>;
+
+/** Solana: its coin and USDC. */
+export type SolanaSource = Readonly<{
+  address: UserAddress;
+  rpcUrl: string;
+  genesisHash: string;
+  /** The mint of USDC. */
+  mint: string;
+}>;
+
+/** What is taken. */
+export type ChainSources = Readonly<{
+  rules: Pick<PriceRules, "tokens">;
+  native: NativeSource | undefined;
+  evm: readonly EvmSource[];
+  solana: SolanaSource | undefined;
+}>;
+
+/** Chains, open. */
+export type TokenChains = Readonly<{ chains: readonly TokenChain[]; close: () => void }>;
+
+/** Opens the chains; nothing is asked of them yet. */
+export function openTokenChains({ rules, native, evm, solana }: ChainSources): TokenChains {
+  const closers: (() => void)[] = [];
+  const open = (url: string) => {
+    const rpc = openJsonRpc(url);
+    closers.push(rpc.close);
+    return rpc;
+  };
+  const chains: TokenChain[] = [];
+  if (native !== undefined)
+    chains.push(createNativeChain({ ...native, ...depthsOf("native", rules, native.blocksOnTop) }));
+  for (const { coin, dollars, address, rpcUrl, chainId, contract } of evm) {
+    const chain = createEvmChain(open(rpcUrl), chainId);
+    chains.push(createEvmCoin({ token: coin, address, evm: chain, ...depthsOf(coin, rules) }));
+    chains.push(
+      createEvmToken({ token: dollars, address, contract, evm: chain, ...depthsOf(dollars, rules) }),
+    );
+  }
+  if (solana !== undefined) {
+    const { address, rpcUrl, genesisHash, mint } = solana;
+    const server = { address, rpc: open(rpcUrl), genesisHash };
+    chains.push(createSolanaChain({ ...server, token: "solana", mint: undefined }));
+    chains.push(createSolanaChain({ ...server, token: "solana-usdc", mint }));
+  }
+  return {
+    chains,
+    close: () => {
+      for (const close of closers) close();
+    },
+  };
+}
+
+/** Reads the addresses whose payments are refused; `undefined` when one of them is none. */
+export function readExcluded(texts: readonly string[]): ReadonlySet<string> | undefined {
+  const addresses = texts.map((text) => readAddress(text)?.address);
+  return addresses.includes(undefined) ? undefined : new Set(addresses.filter((each) => each !== undefined));
+}
