@@ -129,7 +129,8 @@ export function openGateway(
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
   const listening = { config, certificate, figures, log, closers };
-  const server = listen(listening, gateway);
+  const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
+  const server = listen(listening, gateway, Math.max(bodyBytesMax, ...mounted));
   const adminServer = isApart ? listenForAdmin(listening, administration) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
   const servers = [server, ...serviceServers.map(([, each]) => each)];
@@ -261,7 +262,7 @@ type Listening = Readonly<{
   closers: Closers;
 }>;
 
-function listen(listening: Listening, gateway: Gateway): HttpServer {
+function listen(listening: Listening, gateway: Gateway, largestBody: number): HttpServer {
   const { config, certificate, figures, log, closers } = listening;
   const server = openServer({
     hostname: config.HOST,
