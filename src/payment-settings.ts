@@ -40,7 +40,8 @@ export const paymentSettings = {
     read: text,
     unit: "file",
     effect:
-      "JSON that replaces parts of the price rules: fees, currency limits, adjustments, promo codes, confirmations.",
+      "JSON that replaces parts of the price rules: fees, limits, adjustments, promo codes, confirmations " +
+      "(docs/price-rules.md).",
   }),
   PRICE_FEED_URL: setting({
     read: url,
