@@ -293,6 +293,77 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     });
   });
 
+  describe("in AR", () => {
+    test("getTurboCryptoWallets names the address by every word for the token", async () => {
+      const wallets = await (await openAnonymousTurbo(program)).getTurboCryptoWallets();
+      expect(wallets.arweave).toMatch(/^[\w-]{43}$/);
+      expect((wallets as Record<string, string>)["native"]).toBe(wallets.arweave);
+    });
+
+    test("topUpWithTokens is credited to the sender, once however often it is reported", async () => {
+      const key = arweaveKey(program);
+      const turbo = await openTurbo(program, key);
+      const before = BigInt((await turbo.getBalance()).winc);
+      const { WinstonToTokenAmount } = await import("@ardrive/turbo-sdk");
+      const sent = await turbo.topUpWithTokens({ tokenAmount: WinstonToTokenAmount(2_000_000_000_000) });
+      const { arweave } = await turbo.getTurboCryptoWallets();
+      expect(sent).toMatchObject({
+        quantity: 2_000_000_000_000 as unknown as string,
+        owner: key.address,
+        winc: "1532000000000",
+        token: "arweave",
+        target: arweave,
+        recipient: key.address,
+      });
+      const credited = before + 1_532_000_000_000n;
+      await eventually(
+        () => turbo.getBalance(),
+        ({ winc }) => BigInt(winc) === credited,
+      );
+      for (const _ of [1, 2]) {
+        const again = await (await openAnonymousTurbo(program)).submitFundTransaction({ txId: sent.id });
+        expect(again).toMatchObject({ id: sent.id, status: "confirmed", winc: "1532000000000" });
+        expect(again.block).toBeGreaterThan(0);
+      }
+      expect(BigInt((await turbo.getBalance()).winc)).toBe(credited);
+      const { payments } = await turbo.getPaymentHistory({ limit: 1 });
+      expect(payments).toMatchObject([
+        {
+          type: "crypto",
+          wincCredited: "1532000000000",
+          tokenType: "native",
+          tokenQuantity: "2000000000000",
+          senderAddress: key.address,
+          transactionId: sent.id,
+        },
+      ]);
+    });
+
+    test("topUpWithTokens is credited to another chain's key where the sender says so", async () => {
+      const [, ethereum] = payers();
+      const owner = await openTurbo(program, ethereum ?? arweaveKey(program));
+      const before = BigInt((await owner.getBalance()).winc);
+      const turbo = await openTurbo(program, arweaveKey(program));
+      await turbo.topUpWithTokens({
+        tokenAmount: 1_000_000_000_000,
+        turboCreditDestinationAddress: ethereum?.address.toLowerCase() ?? "",
+      });
+      await eventually(
+        () => owner.getBalance(),
+        ({ winc }) => BigInt(winc) === before + 766_000_000_000n,
+      );
+      const { payments } = await owner.getPaymentHistory({ limit: 1 });
+      expect(payments).toMatchObject([{ type: "crypto", senderAddress: arweaveKey(program).address }]);
+    });
+
+    test("submitFundTransaction of what nobody sent is not found", async () => {
+      const turbo = await openAnonymousTurbo(program);
+      await expect(turbo.submitFundTransaction({ txId: "A".repeat(43) })).rejects.toThrow(
+        '(Status 404): "Transaction ID not found!"',
+      );
+    });
+  });
+
   /** One key of every chain. */
   function payers(): TurboKey[] {
     return turboKeys(program).filter(({ token }) => ["arweave", "ethereum", "solana"].includes(token));

@@ -44,14 +44,19 @@ export function turboKeys(program: RunningProgram): TurboKey[] {
   ];
 }
 
+/** How often the SDK looks for its own transaction: by default it waits 15 seconds before it looks at all. */
+const pollingOptions = { initialBackoffMs: 50, pollingIntervalMs: 100, maxAttempts: 100 };
+
 /** Opens the SDK for whoever holds a key. */
 export async function openTurbo({ line }: RunningProgram, { token, privateKey }: TurboKey) {
-  const { TurboFactory } = await import("@ardrive/turbo-sdk");
+  const { ArweaveToken, TurboFactory } = await import("@ardrive/turbo-sdk");
+  const arweave = new ArweaveToken({ gatewayUrl: line.gateway, pollingOptions });
   return TurboFactory.authenticated({
     privateKey: privateKey as string,
     token: token as "arweave",
     gatewayUrl: line.gateway,
     paymentServiceConfig: { url: line.payment },
+    ...(token === "arweave" ? { tokenTools: arweave } : {}),
   });
 }
 
