@@ -8,52 +8,7 @@ import type { Transaction } from "../../src/arweave/transaction.ts";
 import { post, rsa, testBytes } from "../devnet/support.ts";
 import { faultsOf } from "../support/schema.ts";
 import { openStack, type Stack } from "../support/stack.ts";
-
-/** Specification 4A, every row: method, path, and what its parameters look like. */
-const rows: readonly (readonly [method: string, path: string, pattern?: string])[] = [
-  ["GET", "/svc/admin/debug"],
-  ["POST", "/svc/admin/queue-tx"],
-  ["POST", "/svc/admin/queue-bundle"],
-  ["POST", "/svc/admin/queue-data-item"],
-  ["GET", "/svc/admin/bundle-status/{id}", "^[0-9a-zA-Z_-]{43}$"],
-  ["PUT", "/svc/admin/block-data"],
-  ["PUT", "/svc/admin/block-name"],
-  ["PUT", "/svc/admin/unblock-name"],
-  ["POST", "/svc/admin/export-parquet"],
-  ["GET", "/svc/admin/export-parquet/status"],
-  ["POST", "/svc/admin/prune-stable-data-items"],
-  ["GET", "/"],
-  ["GET", "/svc/healthcheck"],
-  ["GET", "/svc/info"],
-  ["GET", "/svc/peers"],
-  ["GET", "/svc/__gateway_metrics"],
-  ["GET", "/info"],
-  ["GET", "/peers"],
-  ["GET", "/height"],
-  ["GET", "/tx_anchor"],
-  ["GET", "/current_block"],
-  ["GET", "/block/current"],
-  ["GET", "/block/height/{height}", "^[0-9]+$"],
-  ["GET", "/block/hash/{hash}", "^[0-9a-zA-Z_-]{64}$"],
-  ["GET", "/{txId}", "^[0-9a-zA-Z_-]{43}$"],
-  ["HEAD", "/{txId}", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/raw/{txId}", "^[0-9a-zA-Z_-]{43}$"],
-  ["HEAD", "/raw/{txId}", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/tx/pending"],
-  ["GET", "/tx/{id}", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/tx/{id}/offset", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/tx/{id}/status", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/chunk/{offset}", "^[0-9]+$"],
-  ["HEAD", "/chunk/{offset}", "^[0-9]+$"],
-  ["GET", "/wallet/{address}/balance", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/wallet/{address}/last_tx", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/price/{size}", "^[0-9]+$"],
-  // The specification writes the word where the address stands.
-  ["GET", "/price/{size}/{target}", "^[0-9]+$"],
-  ["POST", "/graphql"],
-  ["GET", "/local/social/frame/{id}", "^[0-9a-zA-Z_-]{43}$"],
-  ["POST", "/local/social/frame/{id}", "^[0-9a-zA-Z_-]{43}$"],
-];
+import { endpoints } from "./part-4a.ts";
 
 /** What the gateway has beyond part 4A, for clients and operators that exist. Source: contract.md §0a–§3. */
 const beyond = [
@@ -135,7 +90,7 @@ afterAll(() => stack.close());
 
 describe("the document", () => {
   test("has every endpoint of specification 4A, with the patterns of its parameters", () => {
-    for (const [method, path, pattern] of rows) {
+    for (const [method, path, pattern] of endpoints) {
       const operation = Object.fromEntries(operations)[`${method} ${path}`];
       expect(operation, `${method} ${path}`).toBeDefined();
       const [first] = operation?.parameters?.filter((each) => each.in === "path") ?? [];
@@ -144,7 +99,7 @@ describe("the document", () => {
   });
 
   test("has nothing but them and what is named beyond them", () => {
-    const expected = [...rows.map(([method, path]) => `${method} ${path}`), ...beyond];
+    const expected = [...endpoints.map(([method, path]) => `${method} ${path}`), ...beyond];
     expect(operations.map(([name]) => name).toSorted()).toEqual(expected.toSorted());
   });
 
