@@ -13,6 +13,7 @@ const root = resolve(import.meta.dir, "..");
 const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, string>>])[] = [
   ["test/arweave", { MUTATIONS: "1000000" }],
   ["test/store/ledger", { KILLS: "1000", EVENTS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
+  ["test/payment/credits-property.test.ts", { RUNS: "100000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/payment/pricing-property.test.ts", { RUNS: "100000" }],
   ["test/payment/card-shuffle.test.ts", { RUNS: "1000" }],
 ];

@@ -30,25 +30,32 @@ for (const kind of ledgerKinds())
   describeWith(kind.need, `credits on ${kind.name}`, () => {
     const runs = RUNS === undefined ? usualRuns[kind.name] : Number(RUNS);
 
-    test(`${runs} random interleavings end as the model says, with a clean ledger after every step`, async () => {
-      const seed = newSeed();
-      const tally: Tally = new Map();
-      // While one lane waits for the disk, another computes.
-      const lane = (number: number) => runLane(kind, seed + number, Math.ceil(runs / lanes), tally);
-      await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
-      console.log(
-        [...tally]
-          .sort()
-          .map(([what, times]) => `${times} × ${what}`)
-          .join("\n"),
-      );
-      // Fewer runs may miss what is rare.
-      for (const what of runs < enoughRuns ? [] : expected)
-        expect({ what, times: tally.get(what) ?? 0 }).not.toEqual({ what, times: 0 });
-    }, 10_800_000);
+    test(
+      `${runs} random interleavings end as the model says, with a clean ledger after every step`,
+      async () => {
+        const seed = newSeed();
+        const tally: Tally = new Map();
+        // While one lane waits for the disk, another computes.
+        const lane = (number: number) => runLane(kind, seed + number, Math.ceil(runs / lanes), tally);
+        await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
+        console.log(
+          [...tally]
+            .sort()
+            .map(([what, times]) => `${times} × ${what}`)
+            .join("\n"),
+        );
+        // Fewer runs may miss what is rare.
+        for (const what of runs < enoughRuns ? [] : expected)
+          expect({ what, times: tally.get(what) ?? 0 }).not.toEqual({ what, times: 0 });
+      },
+      runsTimeoutMs,
+    );
   });
 
 const lanes = 3;
+
+/** Eight hours: far above what 100,000 take. */
+const runsTimeoutMs = 28_800_000;
 
 /** Runs interleavings on one ledger; a failing one is shrunk, and printed with its seed. */
 async function runLane(kind: LedgerKind, seed: number, runs: number, tally: Tally): Promise<void> {

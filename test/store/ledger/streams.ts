@@ -17,8 +17,8 @@ export const streamCount = 16;
 
 /** The n-th operation of a stream. */
 export type Operation = Readonly<{
-  kind: "credit" | "approve" | "reserve" | "post" | "void" | "revoke";
-  /** The event, approval, item or revocation; for post and void the item that was reserved before. */
+  kind: "credit" | "approve" | "reserve" | "post" | "void" | "lapse" | "expire" | "revoke";
+  /** The event, approval, item or revocation; for post, void and expire the item that was reserved before. */
   name: string;
   stream: number;
   winc: bigint;
@@ -30,7 +30,19 @@ export type Answer = "done" | "again" | "refused";
 /** What operations need. */
 export type Bench = Readonly<{ database: LedgerDatabase; credits: Credits; makeId: MakeId; now: number }>;
 
-const cycle = ["credit", "approve", "reserve", "end", "reserve", "end", "reserve", "revoke"] as const;
+/** To lapse is to reserve what may be expired at once; any stream that expires ends what lapsed in all of them. */
+const cycle = [
+  "credit",
+  "approve",
+  "reserve",
+  "end",
+  "reserve",
+  "end",
+  "lapse",
+  "expire",
+  "reserve",
+  "revoke",
+] as const;
 
 /** The operation at a place of a stream: the same for the same seed, whoever asks. */
 export function operationAt(seed: number, stream: number, index: number): Operation {
@@ -38,6 +50,7 @@ export function operationAt(seed: number, stream: number, index: number): Operat
   const kind = cycle[index % cycle.length] ?? "credit";
   const at = (place: number) => `${stream}-${place}`;
   const winc = BigInt(1 + random.below(500));
+  if (kind === "expire") return { kind, name: at(index - 1), stream, winc };
   if (kind !== "end") return { kind, name: at(index), stream, winc: kind === "credit" ? winc * 3n : winc };
   return { kind: random.chance(0.6) ? "post" : "void", name: at(index - 1), stream, winc };
 }
@@ -54,7 +67,7 @@ export async function perform(bench: Bench, operation: Operation): Promise<Answe
   const { kind, name, stream, winc } = operation;
   const own = addressOf(stream);
   const next = addressOf(stream + 1);
-  const expiresAt = bench.now + 1_000_000;
+  const expiresAt = kind === "lapse" ? bench.now : bench.now + 1_000_000;
   switch (kind) {
     case "credit":
       return (await credit(bench, operation)) ? "done" : "again";
@@ -63,7 +76,10 @@ export async function perform(bench: Bench, operation: Operation): Promise<Answe
         () => credits.approve({ approvalId: name, payer: own, approved: next, winc }),
         async () => (await credits.approval(name)) !== undefined,
       );
+    case "lapse":
     case "reserve": {
+      // What has lapsed may have ended since: it would be reserved anew.
+      if (kind === "lapse" && (await credits.reservation(name)) !== undefined) return "again";
       const paidBy = [addressOf(stream - 1)];
       const request = {
         itemId: name,
@@ -85,6 +101,12 @@ export async function perform(bench: Bench, operation: Operation): Promise<Answe
       const state = await credits[kind](reservation.id);
       if (state !== (kind === "post" ? "posted" : "voided"))
         throw new Error(`${name} is ${state} after ${kind}`);
+      return reservation.state === "pending" ? "done" : "again";
+    }
+    case "expire": {
+      const reservation = await credits.reservation(name);
+      if (reservation === undefined) return "refused";
+      await credits.expire(new AbortController().signal);
       return reservation.state === "pending" ? "done" : "again";
     }
     case "revoke":
@@ -148,6 +170,8 @@ const tracesOfKind: Readonly<Record<Operation["kind"], readonly string[]>> = {
   reserve: ["reservation", "transfer reservation"],
   post: ["posted", "transfer reservation_posted"],
   void: ["voided", "transfer reservation_voided"],
+  lapse: ["reservation", "transfer reservation"],
+  expire: ["expired", "transfer reservation_expired"],
   revoke: ["revocation"],
 };
 
