@@ -1,0 +1,134 @@
+/**
+ * Paying in a real browser, with `cairn dev` alone: the sandbox's page takes a card, leads back, and the balance is
+ * there; killed between the card and the credit, the program is exact when it comes back.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import type { Browser, Page } from "playwright-core";
+import { describeWith } from "../support/helpers.ts";
+import { testAddress } from "../support/payment.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { browser as browserNeed, openBrowser } from "./browser.ts";
+
+const alice = testAddress("Alice");
+const bob = testAddress("Bob");
+
+describeWith(browserNeed, "in a browser", () => {
+  let program: RunningProgram;
+  let browser: Browser;
+  let page: Page;
+  /** Requests that left for another place than this machine, and whatever the page complained of. */
+  const strangers: string[] = [];
+  const faults: string[] = [];
+
+  beforeAll(async () => {
+    program = await startDev();
+    browser = await openBrowser();
+    page = await browser.newPage();
+    page.on("request", (request) => {
+      if (!["localhost", "127.0.0.1"].includes(new URL(request.url()).hostname))
+        strangers.push(request.url());
+    });
+    page.on("pageerror", (error) => faults.push(String(error)));
+    page.on("console", (message) => {
+      // The browser itself says so of every answer that is no success, also of a declined card's.
+      if (message.type() === "error" && !message.text().includes("402")) faults.push(message.text());
+    });
+  }, 120_000);
+
+  afterAll(async () => {
+    await browser?.close();
+    await program?.remove();
+  });
+
+  async function topUp(address: string, query = "") {
+    const answer = await fetch(
+      `${program.line.payment}/v1/top-up/checkout-session/${address}/usd/1000${query}`,
+    );
+    expect(answer.status).toBe(200);
+    return await answer.json();
+  }
+
+  async function balanceOf(address: string): Promise<string> {
+    const answer = await fetch(`${program.line.payment}/v1/balance?address=${address}`);
+    if (answer.status === 404) return "0";
+    return (await answer.json()).winc;
+  }
+
+  /** Waits until the balance is another than it was: a webhook is on its way. */
+  async function balanceAfter(address: string, before: string): Promise<string> {
+    for (let look = 0; look < 400; look += 1) {
+      const balance = await balanceOf(address);
+      if (balance !== before) return balance;
+      await Bun.sleep(25);
+    }
+    throw new Error(`the balance of ${address} stays ${before}`);
+  }
+
+  test("the page says what is bought and for how much, and loads nothing from elsewhere", async () => {
+    const { paymentSession, topUpQuote } = await topUp(alice);
+    await page.goto(paymentSession.url);
+    expect(await page.locator(".amount").textContent()).toBe("10.00 USD");
+    expect(await page.locator("h1").textContent()).toContain(alice);
+    expect(topUpQuote.winstonCreditAmount).toMatch(/^\d+$/);
+    expect(strangers).toEqual([]);
+  });
+
+  test("a declined card says why, and the next one pays, by keyboard alone", async () => {
+    const { paymentSession, topUpQuote } = await topUp(alice);
+    await page.goto(paymentSession.url);
+    await page.getByLabel("Card number").fill("4000 0000 0000 0002");
+    await page.getByRole("button", { name: "Pay 10.00 USD" }).click();
+    expect(await page.getByRole("alert").textContent()).toBe("Your card was declined.");
+    expect(await balanceOf(alice)).toBe("0");
+    await page.getByLabel("Card number").fill("4242 4242 4242 4242");
+    await page.keyboard.press("Enter");
+    await page.waitForURL("**/done");
+    expect(new URL(page.url()).origin).toBe(new URL(program.line.payment).origin);
+    expect(await page.locator("h1").textContent()).toBe("You can close this page");
+    expect(await balanceAfter(alice, "0")).toBe(topUpQuote.winstonCreditAmount);
+  });
+
+  test("coming back to a page that was paid leads on, and charges nothing", async () => {
+    const before = await balanceOf(alice);
+    const { paymentSession } = await topUp(alice);
+    await page.goto(paymentSession.url);
+    await page.getByRole("button", { name: "Pay 10.00 USD" }).click();
+    await page.waitForURL("**/done");
+    const after = await balanceAfter(alice, before);
+    await page.goto(paymentSession.url);
+    await page.waitForURL("**/done");
+    await Bun.sleep(500);
+    expect(await balanceOf(alice)).toBe(after);
+  });
+
+  test("cancel leads to where the top-up says, and nothing is charged", async () => {
+    const cancelUrl = `${program.line.payment}/done?given-up`;
+    const { paymentSession } = await topUp(bob, `?cancelUrl=${encodeURIComponent(cancelUrl)}`);
+    await page.goto(paymentSession.url);
+    await page.getByRole("link", { name: "Cancel and go back" }).click();
+    await page.waitForURL(cancelUrl);
+    expect(await balanceOf(bob)).toBe("0");
+  });
+
+  test("killed between the card and the credit, the program is exact when it comes back", async () => {
+    const { paymentSession, topUpQuote } = await topUp(bob);
+    await page.goto(paymentSession.url);
+    const pressed = page.getByRole("button", { name: "Pay 10.00 USD" }).click({ noWaitAfter: true });
+    await page.waitForResponse((answer) => answer.status() === 303);
+    await program.kill();
+    await pressed;
+    program = await startDev({ folder: program.folder });
+    expect(await balanceAfter(bob, "0")).toBe(topUpQuote.winstonCreditAmount);
+    await Bun.sleep(1_000);
+    expect(await balanceOf(bob)).toBe(topUpQuote.winstonCreditAmount);
+    const check = Bun.spawnSync([process.execPath, "src/main.ts", "ledger", "check", "--json"], {
+      env: { ...process.env, DATA_DIR: program.folder },
+    });
+    expect([check.exitCode, check.stdout.toString()]).toEqual([0, expect.any(String)]);
+  }, 120_000);
+
+  test("nothing was asked of strangers, and no page complained", () => {
+    expect({ strangers, faults }).toEqual({ strangers: [], faults: [] });
+  });
+});
