@@ -27,7 +27,7 @@ const style = `
 body { margin: 0; display: grid; place-items: center; min-height: 100vh; background: Canvas; color: CanvasText; }
 main { width: min(24rem, 100vw - 2rem); padding: 1.5rem; border: 1px solid color-mix(in srgb, CanvasText 20%, Canvas);
   border-radius: 0.75rem; box-sizing: border-box; }
-h1 { font-size: 1rem; margin: 0; font-weight: 600; }
+h1 { font-size: 1rem; margin: 0; font-weight: 600; overflow-wrap: anywhere; }
 .amount { font-size: 2rem; font-weight: 700; margin: 0.25rem 0; }
 .notice { font-size: 0.875rem; opacity: 0.8; margin: 0 0 1rem; }
 label { display: block; font-size: 0.875rem; font-weight: 600; margin: 0.75rem 0 0.25rem; }
@@ -38,7 +38,7 @@ button { width: 100%; margin-top: 1.25rem; padding: 0.75rem; font: inherit; font
   border-radius: 0.5rem; background: #3b49df; color: #fff; cursor: pointer; }
 button:hover { background: #2f3bb8; }
 :is(input, button, a):focus-visible { outline: 3px solid #8b93f0; outline-offset: 2px; }
-.complaint { color: #c0182b; font-weight: 600; margin: 1rem 0 0; }
+.complaint { color: light-dark(#c0182b, #ff8a94); font-weight: 600; margin: 1rem 0 0; }
 a { color: inherit; }
 .back { text-align: center; margin: 1rem 0 0; }
 `;
