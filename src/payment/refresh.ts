@@ -55,7 +55,8 @@ export function openRefresh(options: RefreshOptions): Refresh {
   const tryOnce = async (): Promise<void> => {
     startedAt = performance.now();
     try {
-      await withDeadline(life.signal, timeoutMs, ask);
+      // Work that does not heed its signal is left behind: it must not keep all later attempts from being made.
+      await withDeadline(life.signal, timeoutMs, (own) => untilStopped(ask(own), own));
       if (failed > 0) log.info("a price can be had again", { source: name, failed });
       failed = 0;
     } catch (error) {

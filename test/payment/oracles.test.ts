@@ -3,6 +3,7 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import fc from "fast-check";
 import { trouble } from "../../src/chain/http.ts";
 import type { Node, NodeAnswer } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
@@ -13,9 +14,10 @@ import { defaultRules } from "../../src/payment/default-rules.ts";
 import { openNetworkPrice } from "../../src/payment/network-price.ts";
 import { keyOf, openPriceFeed, readFeed } from "../../src/payment/price-feed.ts";
 import { feedPairsOf } from "../../src/payment/pricing.ts";
-import { rational, writeDecimal } from "../../src/payment/rational.ts";
+import { compare, rational, writeDecimal } from "../../src/payment/rational.ts";
 import { createSandboxPriceFeed, sandboxPrices } from "../../src/sandbox/price-feed.ts";
 import { createTestClock, type TestClock, testStart } from "../support/payment.ts";
+import { newSeed } from "../support/seed.ts";
 
 const signal = new AbortController().signal;
 const minute = 60_000;
@@ -83,6 +85,42 @@ describe("an answer of the feed", () => {
     const { readings, faults } = read(text);
     expect(readings.size).toBe(0);
     expect(faults).toHaveLength(1);
+  });
+
+  test("whatever it is, no price comes of it that is absurd, and nothing is thrown", () => {
+    const numbers = fc.oneof(
+      fc.double().map(String),
+      fc.bigInt().map(String),
+      fc.constantFrom(
+        "1e999999999",
+        "-0.0",
+        "NaN",
+        "Infinity",
+        "01",
+        "1e-9",
+        "1e9",
+        "0.0000000009999",
+        "null",
+      ),
+    );
+    const texts = fc.oneof(
+      numbers.map((number) => `{"arweave":{"usd":${number}}}`),
+      fc.tuple(numbers, numbers).map(([price, at]) => `{"arweave":{"usd":${price},"last_updated_at":${at}}}`),
+      fc.json().map((json) => `{"arweave":${json}}`),
+      fc.json(),
+      fc.string(),
+    );
+    const seed = newSeed();
+    fc.assert(
+      fc.property(texts, (text) => {
+        for (const { price, at } of read(text).readings.values()) {
+          expect(compare(price, rational(1n, 10n ** 9n))).toBeGreaterThanOrEqual(0);
+          expect(compare(price, rational(10n ** 9n))).toBeLessThanOrEqual(0);
+          expect(at <= now && at >= now - BigInt(ageMaxMs)).toBe(true);
+        }
+      }),
+      { seed, numRuns: 3_000 },
+    );
   });
 
   test("bytes that are no UTF-8 are no answer", () => {

@@ -76,6 +76,14 @@ describe("a refresh", () => {
     ]);
   });
 
+  test("leaves work behind that does not end when it is told to", async () => {
+    const { refresh, count } = open(() => new Promise(() => undefined), { timeoutMs: 1 });
+    await refresh.settled(signal);
+    expect(count()).toBe(1);
+    await refresh.settled(signal);
+    await refresh.close();
+  });
+
   test("lets nobody wait after it is closed", async () => {
     const { refresh } = open((_made, own) => sleep(60_000, own));
     const waiting = refresh.settled(signal);
