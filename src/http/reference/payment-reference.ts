@@ -7,6 +7,7 @@ import type { Reference } from "./document.ts";
 import { paymentAccountDescriptions, paymentAccountRecords } from "./payment-account-descriptions.ts";
 import { paymentPriceDescriptions, paymentPriceRecords } from "./payment-price-descriptions.ts";
 import { paymentTokenDescriptions, paymentTokenRecords } from "./payment-token-descriptions.ts";
+import { paymentTopUpDescriptions, paymentTopUpRecords } from "./payment-top-up-descriptions.ts";
 
 const introduction = `Credits for storage: what it costs, how to pay, what an account holds.
 
@@ -17,8 +18,18 @@ stores, as decimal strings. Failures are a JSON string. A signed request carries
 export const paymentReference: Reference = {
   title: "Cairn payment service",
   introduction,
-  descriptions: [...paymentPriceDescriptions, ...paymentAccountDescriptions, ...paymentTokenDescriptions],
-  records: { ...paymentPriceRecords, ...paymentAccountRecords, ...paymentTokenRecords },
+  descriptions: [
+    ...paymentPriceDescriptions,
+    ...paymentAccountDescriptions,
+    ...paymentTokenDescriptions,
+    ...paymentTopUpDescriptions,
+  ],
+  records: {
+    ...paymentPriceRecords,
+    ...paymentAccountRecords,
+    ...paymentTokenRecords,
+    ...paymentTopUpRecords,
+  },
   securitySchemes: {
     token: {
       type: "http",
