@@ -151,7 +151,7 @@ describe("a signature", () => {
   );
 });
 
-describe("refused is", () => {
+describe("S3: refused is", () => {
   const good = (wallet: RequestWallet) => signedHeaders(wallet, nonce);
   const all = [arweave, ethereum, solana];
 

@@ -109,7 +109,7 @@ describe("GET /balance", () => {
     expect((await ask("/balance", signedHeaders(ethereum, nonce(), head), "HEAD")).status).toBe(200);
   });
 
-  test("takes a signature once: its repetition is refused, with an address and in the other place too", async () => {
+  test("S3: takes a signature once: its repetition is refused, with an address and in the other place too", async () => {
     for (const [, wallet] of wallets) {
       const headers = signedHeaders(wallet, `${nonce()} ${wallet.sign(Buffer.of(1)).toHex().slice(0, 8)}`);
       expect((await ask("/v1/balance", headers)).status).toBe(200);
