@@ -69,6 +69,9 @@ export type Step = Readonly<{
 /** As many approvals may be active from one address for one other: what a revocation or a spending reads is bounded. */
 export const activeApprovalsMax = 1_000;
 
+/** The two databases sort NULL differently unless told. */
+const soonestFirst = "CASE WHEN expires_at IS NULL THEN 1 ELSE 0 END, expires_at, created_at, id";
+
 /** Expired approvals that end in one transaction, so that the others need not wait long. */
 const endingsMax = 200;
 
@@ -231,10 +234,7 @@ async function endApproval(tx: Tx, row: ApprovalRow, ending: Ending, { now, make
 /** What can be drawn from an approval. */
 export type Drawable = Readonly<{ approvalId: string; winc: bigint }>;
 
-/**
- * What an address may spend of another's, soonest expiry first, those without one last. Nothing of a payer in debt:
- * what was charged back or reversed is not spent through others either.
- */
+/** What an address may spend of another's, soonest expiry first, those without one last. */
 export async function drawableApprovals(
   tx: Tx,
   payer: UserAddress,
@@ -244,13 +244,10 @@ export async function drawableApprovals(
   const rows = await tx.all<{ id: string; unused: bigint }>(
     "SELECT id, winc - pending - posted AS unused FROM approvals " +
       "WHERE paying_address = ? AND approved_address = ? AND state = 'active' AND winc > pending + posted " +
-      "AND (expires_at IS NULL OR expires_at > ?) " +
-      "AND NOT EXISTS (SELECT 1 FROM accounts WHERE account = ? AND balance < 0) " +
-      "ORDER BY CASE WHEN expires_at IS NULL THEN 1 ELSE 0 END, expires_at, created_at, id",
+      `AND (expires_at IS NULL OR expires_at > ?) ORDER BY ${soonestFirst}`,
     payer,
     spender,
     BigInt(now),
-    user(payer),
   );
   return rows.map(({ id, unused }) => ({ approvalId: id, winc: unused }));
 }
@@ -348,7 +345,7 @@ export async function approvalsNow(tx: Tx, side: ApprovalSide, now: number): Pro
   if (unusedWinc === 0n) return { approvals: [], unusedWinc, expiredWinc };
   const rows = await tx.all<ApprovalRow>(
     `SELECT ${approvalColumns} FROM approvals WHERE ${where} AND (expires_at IS NULL OR expires_at > ?) ` +
-      "ORDER BY CASE WHEN expires_at IS NULL THEN 1 ELSE 0 END, expires_at, created_at, id LIMIT ?",
+      `ORDER BY ${soonestFirst} LIMIT ?`,
     ...addresses,
     BigInt(now),
     BigInt(activeApprovalsMax),

@@ -118,8 +118,7 @@ async function chooseParts(tx: Tx, request: ReservationRequest, step: Step): Pro
   let missing = winc;
   for (const payer of payersOf(request)) {
     if (missing === 0n) break;
-    await expireGivenApprovals(tx, payer, step);
-    for (const source of await sourcesOf(tx, payer, signer, step.now)) {
+    for (const source of await sourcesOf(tx, payer, signer, step)) {
       if (missing === 0n || parts.length === partsMax) break;
       const drawn = atMost(source.winc, missing);
       parts.push({ ...source, winc: drawn });
@@ -144,19 +143,25 @@ function payersOf({ paidBy, signer, directive }: ReservationRequest): ReadonlySe
   return new Set(directive === "list-only" ? paidBy : [...paidBy, signer]);
 }
 
-/** What one payer has for the signer: the signer's own balance, or approvals. */
+/**
+ * What one payer has for the signer: the signer's own balance, or approvals. A payer in debt has nothing: what was
+ * charged back or reversed is not spent through others either.
+ */
 async function sourcesOf(
   tx: Tx,
   payer: UserAddress,
   signer: UserAddress,
-  now: number,
+  step: Step,
 ): Promise<ReservationPart[]> {
-  if (payer !== signer) {
-    const approvals = await drawableApprovals(tx, payer, signer, now);
-    return approvals.map(({ approvalId, winc }) => ({ payer, approvalId, winc }));
+  const isSigner = payer === signer;
+  let balance = await balanceOf(tx, user(payer));
+  if (isSigner || balance < 0n) {
+    await expireGivenApprovals(tx, payer, step);
+    balance = await balanceOf(tx, user(payer));
   }
-  const balance = await balanceOf(tx, user(signer));
-  return balance > 0n ? [{ payer, approvalId: undefined, winc: balance }] : [];
+  if (isSigner) return balance > 0n ? [{ payer, approvalId: undefined, winc: balance }] : [];
+  const approvals = balance < 0n ? [] : await drawableApprovals(tx, payer, signer, step.now);
+  return approvals.map(({ approvalId, winc }) => ({ payer, approvalId, winc }));
 }
 
 async function draw(tx: Tx, id: string, position: number, part: ReservationPart): Promise<Leg> {

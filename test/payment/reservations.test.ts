@@ -376,6 +376,19 @@ for (const kind of ledgerKinds())
       expect((await reserve("shared", 1n, { paidBy: [bob], directive: "list-only" })).state).toBe("pending");
     });
 
+    test("a payer whose debt is covered by what has expired pays again, before anybody has given it back", async () => {
+      await payment.credit(bob, 100n);
+      await approve("brief", bob, 60n, testStart + hour, cy);
+      await approve("lasting", bob, 30n);
+      await payment.chargeBack(bob, 50n);
+      const listed = { paidBy: [bob], directive: "list-only" } as const;
+      await expect(reserve("item", 1n, listed)).rejects.toMatchObject({
+        facts: { needed: 1n, available: 0n },
+      });
+      payment.clock.advance(hour);
+      expect((await reserve("item", 1n, listed)).parts).toMatchObject([{ approvalId: "lasting", winc: 1n }]);
+    });
+
     test("a debtor may spend what others approved, and pays debts with what comes back", async () => {
       await payment.credit(bob, 100n);
       await approve("for ada", bob, 60n);
