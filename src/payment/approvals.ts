@@ -97,8 +97,7 @@ export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step)
   });
   const at = BigInt(step.now);
   await tx.run(
-    "INSERT INTO approvals (id, paying_address, approved_address, winc, pending, posted, state, created_at, expires_at) " +
-      "VALUES (?, ?, ?, ?, 0, 0, 'active', ?, ?)",
+    `INSERT INTO approvals (${approvalColumns}) VALUES (?, ?, ?, ?, 0, 0, 'active', ?, ?)`,
     ...[approvalId, payer, approved, winc, at, expiresAt === undefined ? null : BigInt(expiresAt)],
   );
   const given = await findApproval(tx, approvalId);
@@ -180,7 +179,8 @@ async function activeBetween(tx: Tx, payer: string, approved: string): Promise<A
  */
 export async function expireApprovals(tx: Tx, step: Step, limit: number): Promise<number> {
   const rows = await tx.all<ApprovalRow>(
-    `SELECT ${approvalColumns} FROM approvals WHERE state = 'active' AND expires_at <= ? ORDER BY expires_at, id LIMIT ?`,
+    `SELECT ${approvalColumns} FROM approvals WHERE state = 'active' AND expires_at <= ? ` +
+      "ORDER BY expires_at, id LIMIT ?",
     BigInt(step.now),
     BigInt(limit),
   );
