@@ -3,6 +3,7 @@
  * @module
  */
 
+import type { FindUploaded } from "../content/uploaded.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -36,6 +37,8 @@ export type Base = Readonly<{
   threads: Threads;
   reader: IndexReader;
   sources: Sources;
+  /** Says who finds what was uploaded; until then nothing was. */
+  findUploadedBy: (find: FindUploaded) => void;
 }>;
 
 /**
@@ -50,8 +53,15 @@ export function openBase({ config, folder, nodeUrls, log, closers }: BaseParts):
   addProcessFigures(metrics);
   const threads = openThreads(config, closers);
   const reader = openIndex(folder, threads.index, closers);
-  const sources = openSources({ config, folder, nodeUrls, reader, verify: threads.verify, log, closers });
-  return { filters, metrics, threads, reader, sources };
+  const told: { find?: FindUploaded } = {};
+  const sources = openSources({
+    ...{ config, folder, nodeUrls, reader, verify: threads.verify, log, closers },
+    findUploaded: async (id) => await told.find?.(id),
+  });
+  const findUploadedBy = (find: FindUploaded) => {
+    told.find = find;
+  };
+  return { filters, metrics, threads, reader, sources, findUploadedBy };
 }
 
 /** The file is made here, so that answers need not wait for the thread that will write it. */

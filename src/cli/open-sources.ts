@@ -9,6 +9,7 @@ import { openRootFiles } from "../chain/root-files.ts";
 import { openRootQueries } from "../chain/root-queries.ts";
 import { checksIn } from "../content/checks.ts";
 import { type GatewayContentStore, openContent } from "../content/content.ts";
+import type { FindUploaded } from "../content/uploaded.ts";
 import type { PeerList } from "../gateway/peers.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -40,6 +41,8 @@ export type SourceParts = Readonly<{
   nodeUrls: readonly string[];
   reader: IndexReader;
   verify: Pool;
+  /** Finds what was uploaded here; told when the upload service is open, which itself needs what is opened here. */
+  findUploaded: FindUploaded;
   log: Log;
   closers: Closers;
 }>;
@@ -51,6 +54,7 @@ export function openSources({
   nodeUrls,
   reader,
   verify,
+  findUploaded,
   log,
   closers,
 }: SourceParts): Sources {
@@ -99,6 +103,7 @@ export function openSources({
     rootFiles,
     rootQueries,
     checks: checksIn(verify),
+    findUploaded,
   });
   closers.add("content", content.close);
   return { nodes, chunkNodes, peers, extents, moderation, content };

@@ -3,6 +3,7 @@
  * @module
  */
 import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import type { PublicUrl } from "../http/public-url.ts";
 import { uploadReference } from "../http/reference/upload-reference.ts";
 import type { Service } from "../http/service.ts";
@@ -10,12 +11,14 @@ import { createItemRoutes } from "../http/upload/item-routes.ts";
 import { createReceiptWriter } from "../http/upload/receipt-record.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";
+import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
 import { makeItemFolders } from "../store/item-files.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
+import { createAnnouncer } from "../upload/announcer.ts";
 import { createIntake } from "../upload/intake.ts";
 import { createItemStore } from "../upload/item-store.ts";
 import { createUploadRoom } from "../upload/room.ts";
-import { keptBytes } from "../upload/uploads.ts";
+import { findUpload, keptBytes } from "../upload/uploads.ts";
 import type { Base, BaseParts } from "./open-base.ts";
 import type { OpenPayment } from "./open-payment.ts";
 import { openUploadThreads } from "./open-threads.ts";
@@ -39,12 +42,25 @@ export type OpenUpload = Readonly<{ service: Service }>;
 
 /** Opens it; everything is closed by `closers`. */
 export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
-  const { config, folder, base, payment, wallet, closers } = parts;
+  const { config, folder, base, payment, wallet, log, closers } = parts;
   const { ledger, credits, prices } = payment;
   mkdirSync(folder.uploads, { recursive: true, mode: 0o700 });
   makeItemFolders(folder.uploads);
   const threads = openUploadThreads(config, closers);
   let kept = await ledger.read(keptBytes);
+  const startedAt = systemClock();
+  base.findUploadedBy(async (id) => {
+    const upload = await ledger.read((tx) => findUpload(tx, id));
+    if (upload === undefined || upload.state === "failed" || upload.state === "permanent") return undefined;
+    const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
+    return {
+      ...{ id, contentType, contentEncoding, digest },
+      path: join(folder.uploads, bytes.file),
+      start: bytes.offset + headerSize,
+      size: bytes.size - headerSize,
+      isFresh: upload.receivedAt >= startedAt,
+    };
+  });
   const room = createUploadRoom({
     folder: folder.uploads,
     keptBytes: () => kept,
@@ -52,6 +68,8 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
     clock: systemClock,
   });
+  const index = createIndexWriterCalls(folder.index, (job: WriteJob) => base.threads.index.run("write", job));
+  const announcer = createAnnouncer({ addPending: index.addPending, log });
   const intake =
     wallet === undefined
       ? undefined
@@ -68,6 +86,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
           },
           onTaken: (item) => {
             kept += item.size;
+            return announcer.announce(item.row);
           },
           makeId: createTransferIds(systemClock, systemRandom),
         });

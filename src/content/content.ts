@@ -31,6 +31,7 @@ import { createItemFinder } from "./find-item.ts";
 import { openFound, openLocated } from "./open.ts";
 import type { OpenContent } from "./open-content.ts";
 import { createRootTransactions } from "./root-transactions.ts";
+import { createUploadedContent, type FindUploaded } from "./uploaded.ts";
 
 /** Data on this disk that stays until it is released. */
 export type EnsuredData = Readonly<{ path: string; release: () => void }>;
@@ -81,6 +82,8 @@ export type ContentParts = Readonly<{
   /** Asked for chunks; gateways that serve `/chunk` may be among them, since every chunk is proven. */
   chunkNodes: Nodes;
   gateways: Gateways;
+  /** Finds what was uploaded here and is in no block yet. */
+  findUploaded?: FindUploaded;
   /** Asked where items lie that the index does not have. */
   rootFiles: RootFiles;
   rootQueries: RootQueries;
@@ -103,6 +106,7 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   const fill = createFill({ extents, chunks, bodies, life: life.signal });
   const elsewhere = openElsewhere(parts, bodies, fill);
   const gate = createGate(reader, parts.refusals);
+  const uploaded = createUploadedContent(parts.findUploaded ?? (async () => undefined), gate);
   const digests = new LRUCache<Id, Uint8Array>({ max: digestsMax, ttl: digestKeptMs });
   const checkItemMessage = parts.checks.itemMessage;
   const openParts = { extents, fill, gate, gateways, digests, elsewhere, checkItemMessage };
@@ -117,10 +121,11 @@ export function openContent(parts: ContentParts): GatewayContentStore {
 
   return {
     async open(id, signal, clue) {
-      return openHere(id) ?? openFound(openParts, id, await elsewhere.find(id, clue, signal));
+      const here = openHere(id) ?? (await uploaded.open(id));
+      return here ?? openFound(openParts, id, await elsewhere.find(id, clue, signal));
     },
     async openIndexed(id) {
-      const here = openHere(id);
+      const here = openHere(id) ?? (await uploaded.open(id));
       if (here === undefined) throw new Failure("not_found", { id });
       return here;
     },

@@ -86,8 +86,8 @@ export type IntakeParts = Readonly<{
   /** Height of the chain; 0 while it is not known. */
   height: () => number;
   rules: IntakeRules;
-  /** Told of every item that was taken for the first time, when it is durable; must not throw. */
-  onTaken: (item: WrittenItem, upload: Upload) => void;
+  /** Told of every item that was taken for the first time, when it is durable; its receipt waits for it. Never rejects. */
+  onTaken: (item: WrittenItem, upload: Upload) => Promise<void>;
   makeId: MakeId;
   clock: Clock;
 }>;
@@ -310,7 +310,7 @@ async function charge(
     assert(inserted !== undefined, "a row that was written is there");
     return { isNew: true, taken: inserted };
   });
-  if (taken.isNew) parts.onTaken(item, taken.taken.upload);
+  if (taken.isNew) await parts.onTaken(item, taken.taken.upload);
   return taken.taken;
 }
 
