@@ -9,6 +9,7 @@ import { join, resolve } from "node:path";
 import { idFromBytes } from "../src/arweave/id.ts";
 import { fillIndex } from "./graphql.ts";
 import { type Bench, type BenchSize, median } from "./harness.ts";
+import { startServed } from "./served.ts";
 
 const sizes: Readonly<Record<BenchSize, { items: number; asked: number; rounds: number }>> = {
   small: { items: 2_000, asked: 20, rounds: 1 },
@@ -30,13 +31,9 @@ export const attacksBench: Bench = {
     const indexPath = join(folder, "index.sqlite");
     fillIndex(indexPath, items);
     const ids = writeBodies(join(folder, "bodies"));
-    const served = [join(folder, "bodies"), join(folder, "cache"), ids.join(","), indexPath];
-    const child = Bun.spawn([process.execPath, resolve(import.meta.dir, "http-served.ts"), ...served], {
-      stdout: "pipe",
-    });
+    const served = await startServed(folder, { ids, indexPath }, []);
     try {
-      const { value } = await child.stdout.getReader().read();
-      const url = `http://127.0.0.1:${Number(Buffer.from(value ?? []).toString())}`;
+      const url = `http://127.0.0.1:${served.port}`;
       await latencies(url, ids, Math.ceil(asked / 4));
       await underAttack(url, () => latencies(url, ids, Math.ceil(asked / 4)));
       const pairs: { idle: number; attacked: number; ratio: number; queries: number }[] = [];
@@ -57,8 +54,7 @@ export const attacksBench: Bench = {
         },
       ];
     } finally {
-      child.kill();
-      await child.exited;
+      await served.stop();
       rmSync(folder, { recursive: true, force: true });
     }
   },

@@ -5,22 +5,28 @@
  */
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readId } from "../src/arweave/id.ts";
+import { type BlockHash, readId } from "../src/arweave/id.ts";
+import { manifestContentType } from "../src/arweave/manifest.ts";
+import { chunkSize } from "../src/arweave/merkle.ts";
 import { createHealth } from "../src/gateway/health.ts";
 import { createGateway } from "../src/http/gateway/gateway.ts";
 import { graphql } from "../src/http/gateway/graphql.ts";
+import { createRateLimiter } from "../src/http/rate-limiter.ts";
 import { createRequestFigures } from "../src/http/request-figures.ts";
 import { openServer } from "../src/http/server.ts";
 import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog, silentLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
-import type { Located } from "../src/store/rows.ts";
+import type { WeaveSpan } from "../src/store/index-types.ts";
+import type { RootSpec } from "../src/store/root-spec.ts";
 import { openPool } from "../src/threads/pool.ts";
+import { madeId, makeData } from "../test/chain/data-node.ts";
 import { locatedOf, openRig } from "../test/content/rig.ts";
+import type { ServedLine, ServedWorld } from "./served.ts";
 
-/** Folder of the bodies, whose names are ids; folder of the cache; the ids; an index file where /graphql is to answer. */
-const [bodies = "", cache = "", ids = "", indexPath] = process.argv.slice(2);
+const [worldPath = ""] = process.argv.slice(2);
+const world: ServedWorld = JSON.parse(readFileSync(worldPath, "utf8"));
 
 /** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
 const log = createLog({
@@ -29,26 +35,34 @@ const log = createLog({
   clock: systemClock,
   write: (line) => process.stderr.write(line),
 });
-const rig = openRig({ nodeUrls: [], folder: cache, bytesMax: 2 ** 34 });
-for (const name of ids.split(",")) {
+const rig = openRig({ nodeUrls: [], folder: world.cache, bytesMax: 2 ** 34 });
+for (const name of world.ids) {
   const id = readId(name);
   assert(id !== undefined, "bodies are named by ids");
-  const body = new Uint8Array(readFileSync(join(bodies, name)));
-  const root = { id, dataRoot: "", size: body.byteLength };
-  const row: Located = { ...locatedOf(id, root), contentType: "image/png" };
-  rig.index.set(id, row);
-  assert(await rig.content.keep(root, body), "there is room for every body");
+  await keep({ id, dataRoot: "" }, new Uint8Array(readFileSync(join(world.bodies, name))), "image/png");
 }
+const manifest = await keepManifest();
+const chunked = makeData(1, world.chunks * chunkSize);
+await keep(chunked.root, chunked.bytes, "image/png");
+const { weaveStart = 0n } = chunked.root;
+const span: WeaveSpan = {
+  id: chunked.root.id,
+  place: { height: 100, txIndex: 0, offset: -1 },
+  start: weaveStart,
+  end: weaveStart + BigInt(chunked.root.size),
+  format: 2,
+  dataRoot: chunked.root.dataRoot,
+};
 
 const metrics = createMetrics();
 const gateway = createGateway({
   reader: {
-    tip: () => undefined,
+    tip: () => ({ height: 1_000, hash: "" as BlockHash, timestamp: 0 }),
     block: () => undefined,
     blockText: () => undefined,
     itemsWithin: () => [],
     locate: (id) => rig.index.get(id),
-    transactionAt: () => undefined,
+    transactionAt: (at) => (at >= span.start && at < span.end ? span : undefined),
     transactionStatus: () => undefined,
     transactionText: () => undefined,
     transactionsOfBlock: () => [],
@@ -68,7 +82,7 @@ const gateway = createGateway({
   peers: { gateways: () => [], nodes: () => [] },
   resolveLarge: () => Promise.reject(new Error("the bench has no manifests")),
   listeners: { onTransaction: () => undefined, onChunk: () => undefined },
-  graphql: indexPath === undefined ? undefined : openGraphql(indexPath),
+  graphql: world.indexPath === undefined ? undefined : openGraphql(world.indexPath),
   administration: undefined,
   info: {
     wallet: undefined,
@@ -98,10 +112,44 @@ const server = openServer({
   app: gateway.app,
   hit: gateway.hit,
   bodyBytesMax: 2 ** 20,
+  limiter: world.isLimited ? openLimiter() : undefined,
   log,
   figures: createRequestFigures(metrics, log, () => "/"),
 });
-process.stdout.write(`${server.port}\n`);
+const line: ServedLine = {
+  port: server.port,
+  manifest,
+  chunkEnds: chunked.spans.map(({ end }) => String(weaveStart + BigInt(end))),
+};
+process.stdout.write(`${JSON.stringify(line)}\n`);
+
+/** Puts data into the index and onto the disk. */
+async function keep(root: Omit<RootSpec, "size">, body: Uint8Array, contentType: string): Promise<void> {
+  const whole = { ...root, size: body.byteLength };
+  rig.index.set(root.id, { ...locatedOf(root.id, whole), contentType });
+  assert(await rig.content.keep(whole, body), "there is room for every body");
+}
+
+/** A manifest in which each id is a path. */
+async function keepManifest(): Promise<string> {
+  const paths = Object.fromEntries(world.ids.map((id) => [id, { id }]));
+  const text = JSON.stringify({ manifest: "arweave/paths", version: "0.2.0", paths });
+  const id = madeId(2);
+  await keep({ id, dataRoot: "" }, new TextEncoder().encode(text), manifestContentType);
+  return id;
+}
+
+/** Limits that nobody reaches. */
+function openLimiter() {
+  const size = { capacity: 2 ** 50, refillPerSecond: 2 ** 30 };
+  return createRateLimiter({
+    client: size,
+    resource: size,
+    isExempt: () => false,
+    seed: 1,
+    clock: systemClock,
+  });
+}
 
 /** As the program opens it, with as many threads as it has unless told. */
 function openGraphql(path: string) {
@@ -110,7 +158,7 @@ function openGraphql(path: string) {
   return graphql({
     pool,
     indexPath: path,
-    contentFolder: cache,
+    contentFolder: world.cache,
     timeoutMs: 10_000,
     clock: systemClock,
     log: silentLog,

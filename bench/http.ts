@@ -9,10 +9,11 @@
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join, resolve } from "node:path";
+import { join } from "node:path";
 import { idFromBytes } from "../src/arweave/id.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
 import { runLoad } from "./http-client.ts";
+import { cpuSeconds, pinned, startServed } from "./served.ts";
 
 /** A size of body: how many there are, how often they are asked for, and what design.md asks for. */
 type Case = Readonly<{
@@ -41,9 +42,6 @@ const rounds: Readonly<Record<BenchSize, number>> = { small: 1, large: 5 };
 /** A server under measurement. */
 type Served = Readonly<{ port: number; pid: number; pathOf: (id: string) => string }>;
 
-/** Clock ticks a second, as /proc counts CPU time. */
-const ticksPerSecond = 100;
-
 /** Bodies of each size, from Cairn and from nginx. */
 export const httpBench: Bench = {
   name: "http",
@@ -58,7 +56,7 @@ export const httpBench: Bench = {
         rows.push(await measureCase(one, size, bodies.get(one.name) ?? [], cairn, nginx));
       return rows;
     } finally {
-      cairn.stop();
+      await cairn.stop();
       nginx.stop();
       rmSync(folder, { recursive: true, force: true });
     }
@@ -130,17 +128,8 @@ function writeBodies(folder: string, size: BenchSize): ReadonlyMap<string, reado
 }
 
 async function startCairn(folder: string, bodies: ReadonlyMap<string, readonly string[]>) {
-  const program = resolve(import.meta.dir, "http-served.ts");
-  const list = [...bodies.values()].flat().join(",");
-  const child = Bun.spawn(
-    [...pinned(0), process.execPath, program, join(folder, "bodies"), join(folder, "cache"), list],
-    {
-      stdout: "pipe",
-    },
-  );
-  const { value } = await child.stdout.getReader().read();
-  const port = Number(Buffer.from(value ?? []).toString());
-  return { port, pid: child.pid, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
+  const { port, pid, stop } = await startServed(folder, { ids: [...bodies.values()].flat() });
+  return { port, pid, pathOf: (id: string) => `/${id}`, stop };
 }
 
 /** One worker, sendfile, open files kept, as many headers as ours. */
@@ -172,13 +161,6 @@ http { access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;
   return { port, pid: worker, pathOf: (id: string) => `/${id}`, stop: () => child.kill() };
 }
 
-/** Keeps a server to one core where that can be done, so that the client has another. */
-function pinned(core: number): string[] {
-  return Bun.which("taskset") === null || navigator.hardwareConcurrency < 2
-    ? []
-    : ["taskset", "-c", String(core)];
-}
-
 async function freePort(): Promise<number> {
   const server = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
   const { port } = server;
@@ -194,10 +176,4 @@ async function workerOf(pid: number): Promise<number> {
     if (children !== "") return Number(children.split(" ")[0]);
   }
   throw new Error("nginx has no worker");
-}
-
-/** User and system time of a process and its threads, in seconds. */
-function cpuSeconds(pid: number): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }

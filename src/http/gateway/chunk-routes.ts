@@ -10,12 +10,15 @@ import type { Chunks, FoundChunk } from "../../gateway/chunks.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { jsonTextAnswer } from "../answers.ts";
+import { jsonType } from "../answers.ts";
 import { withBodySize } from "../body-size.ts";
 import { namesTag } from "../conditional.ts";
+import { notModifiedHeaders } from "../content-headers.ts";
 import { contextOf } from "../context.ts";
+import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";
 import { hopsOf } from "./content-sender.ts";
+import type { Hits } from "./hits.ts";
 
 /** Source: contract.md §3. */
 const offsetPattern = /^(0|[1-9]\d{0,18})$/;
@@ -26,48 +29,86 @@ const sourceSilenceSeconds = 60;
 /** A chunk that is proven and too deep to be forked away never changes at its offset; any other may. */
 const cacheControl = { final: "public, max-age=2592000, immutable", other: "public, max-age=60" } as const;
 
+/** An answer with 200, with all its headers but its length. */
+type ChunkAnswer = Readonly<{ body: Blob; headers: Headers }>;
+
+/** What an answer says of a chunk beside what all say, and its body. */
+type Writing = Readonly<{ headers: Readonly<Record<string, string>>; body: string | Uint8Array }>;
+
+/** What the routes are made of. */
+export type ChunkRoutesOptions = Readonly<{
+  chunks: Chunks;
+  /** Keeps answers that are final, by their path: such a chunk is proven, hashed and written once for many readers. */
+  memory: Hits;
+}>;
+
 /** Creates the routes. */
-export function createChunkRoutes(chunks: Chunks): AnyElysia {
-  const find = async (text: string, request: Request): Promise<FoundChunk> => {
-    if (!offsetPattern.test(text)) throw new Failure("invalid_offset", { text });
+export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyElysia {
+  const find = async (offset: bigint, request: Request): Promise<FoundChunk> => {
     contextOf(request).allowSilence(sourceSilenceSeconds);
     const at = hopsOf(request) > 0 ? chunks.atForGateway : chunks.at;
-    return await at(BigInt(text), request.signal);
+    return await at(offset, request.signal);
   };
+
+  const make = async (
+    offset: bigint,
+    request: Request,
+    write: (found: FoundChunk, digest: Uint8Array, offset: bigint) => Writing,
+  ): Promise<ChunkAnswer> => {
+    const since = memory.moment();
+    const found = await find(offset, request);
+    const digest = sha256(found.served.chunk);
+    const { headers: own, body } = write(found, digest, offset);
+    const headers = new Headers({ ...corsHeaders, ...chunkHeaders(found, digest), ...own });
+    const answer = { body: new Blob([typeof body === "string" ? body : new Uint8Array(body)]), headers };
+    if (found.verified && found.stable && found.transaction !== undefined) {
+      const kept = { ...answer, dependsOn: [found.transaction.id], goodUntil: Number.POSITIVE_INFINITY };
+      // What was refused or taken back meanwhile must not come into memory.
+      memory.put(contextOf(request).target.path, kept, since);
+    }
+    return answer;
+  };
+
+  const route =
+    (write: (found: FoundChunk, digest: Uint8Array, offset: bigint) => Writing) =>
+    async ({ params, request }: Readonly<{ params: { offset: string }; request: Request }>) => {
+      if (!offsetPattern.test(params.offset)) throw new Failure("invalid_offset", { text: params.offset });
+      const { target, headOnly } = contextOf(request);
+      const ready = memory.get(target.path) ?? (await make(BigInt(params.offset), request, write));
+      if (namesTag(request.headers.get("if-none-match"), ready.headers.get("ETag") ?? ""))
+        return new Response(null, { status: 304, headers: notModifiedHeaders(ready.headers) });
+      if (!headOnly) return withBodySize(new Response(ready.body, ready), ready.body.size);
+      const headers = new Headers(ready.headers);
+      headers.set("Content-Length", String(ready.body.size));
+      return new Response(null, { headers });
+    };
+
   return new Elysia({ strictPath: true })
-    .get("/chunk/:offset", async ({ params, request }) => {
-      const found = await find(params.offset, request);
-      const headers = chunkHeaders(found);
-      if (isNamed(request, headers.ETag)) return new Response(null, { status: 304, headers });
-      return jsonTextAnswer(writeJson(servedChunkFields(found.served, found.end)), 200, headers);
-    })
-    .get("/chunk/:offset/data", async ({ params, request }) => {
-      const found = await find(params.offset, request);
-      const headers = chunkHeaders(found);
-      if (isNamed(request, headers.ETag)) return new Response(null, { status: 304, headers });
-      const body = new Uint8Array(found.served.chunk);
-      const all = { ...headers, ...dataHeaders(found, BigInt(params.offset)) };
-      return withBodySize(new Response(body, { headers: all }), body.byteLength);
-    });
+    .get("/chunk/:offset", route(asJson))
+    .get("/chunk/:offset/data", route(asData));
 }
 
-function isNamed(request: Request, tag: string): boolean {
-  return namesTag(request.headers.get("if-none-match"), tag);
-}
-
-function chunkHeaders({ served, verified, stable }: FoundChunk) {
+function chunkHeaders({ verified, stable }: FoundChunk, digest: Uint8Array) {
   return {
-    ETag: `"${encodeBase64url(sha256(served.chunk))}"`,
+    ETag: `"${encodeBase64url(digest)}"`,
     "Cache-Control": verified && stable ? cacheControl.final : cacheControl.other,
     "X-AR-IO-Verified": String(verified),
   };
+}
+
+function asJson({ served, end }: FoundChunk): Writing {
+  return { headers: { "Content-Type": jsonType }, body: writeJson(servedChunkFields(served, end)) };
+}
+
+function asData(found: FoundChunk, digest: Uint8Array, offset: bigint): Writing {
+  return { headers: dataHeaders(found, digest, offset), body: found.served.chunk };
 }
 
 /**
  * What a client needs to check the bytes alone; what is not known is left out. Absolute offsets count from 1, as in the
  * path: a chunk's start and its length make the offset of the next chunk, which clients go by.
  */
-function dataHeaders(found: FoundChunk, offset: bigint): Record<string, string> {
+function dataHeaders(found: FoundChunk, digest: Uint8Array, offset: bigint): Record<string, string> {
   const { served, end, transaction, dataStart } = found;
   const start = end - BigInt(served.chunk.byteLength) + 1n;
   const place =
@@ -83,7 +124,7 @@ function dataHeaders(found: FoundChunk, offset: bigint): Record<string, string> 
   return {
     "Content-Type": unknownType,
     "X-Content-Type-Options": "nosniff",
-    "Content-Digest": digestField(sha256(served.chunk)),
+    "Content-Digest": digestField(digest),
     "X-Arweave-Chunk-Data-Path": encodeBase64url(served.dataPath),
     "X-Arweave-Chunk-Tx-Path": encodeBase64url(served.txPath),
     "X-Arweave-Chunk-Start-Offset": String(start),

@@ -21,7 +21,7 @@ import { hostPort } from "../target.ts";
 import { type Apex, type ContentPath, type NamedPath, readContentAddress } from "./content-address.ts";
 import { createContentFinder } from "./content-finder.ts";
 import { type ContentSender, createContentSender, queryPart } from "./content-sender.ts";
-import type { Hits } from "./hits.ts";
+import type { Memory } from "./hits.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
 
 /** What the routes are made of. */
@@ -29,7 +29,7 @@ export type ContentRoutesOptions = Readonly<{
   resolver: Resolver;
   content: Pick<GatewayContentStore, "open" | "openIndexed">;
   itemPlaceOf: (id: Id) => ItemPlace | undefined;
-  hits: Hits;
+  memory: Pick<Memory, "get" | "bodies">;
   hosts: Hosts;
   isolation: IsolationRules;
   /** Scheme of redirects to an id's own host; absent follows the request. */
@@ -56,9 +56,10 @@ const methods = "GET, HEAD, OPTIONS";
 
 /** Creates the routes. */
 export function createContentRoutes(options: ContentRoutesOptions): ContentRoutes {
-  const { hits, hosts, isolation, apex } = options;
+  const { memory, hosts, isolation, apex } = options;
   const { coldBufferBytes, names, notFoundPage } = options;
-  const sender = createContentSender({ finder: createContentFinder(options), coldBufferBytes });
+  const finder = createContentFinder({ ...options, hits: memory.bodies });
+  const sender = createContentSender({ finder, coldBufferBytes });
   const named = createNamedContent({ names, sender, notFoundPage });
   const isolates = isolation.mode !== "off" && isolation.hasRootHost;
 
@@ -103,7 +104,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const hostStart = url.indexOf("//") + 2;
     const pathStart = url.indexOf("/", hostStart);
     const host = hosts.meaningOf(url.slice(hostStart, pathStart));
-    const found = hits.get(url.slice(host.kind === "shared" ? pathStart : hostStart));
+    const found = memory.get(url.slice(host.kind === "shared" ? pathStart : hostStart));
     if (found === undefined || !isPlain(request.headers)) return undefined;
     if (isolates && leavesSharedHost(isolation, readFetchFacts(request.headers))) return undefined;
     return new Response(found.body, found);

@@ -40,7 +40,7 @@ import { createChunkRoutes } from "./chunk-routes.ts";
 import type { Apex } from "./content-address.ts";
 import { createContentRoutes } from "./content-routes.ts";
 import { createFrameRoutes } from "./frame-routes.ts";
-import { createHits } from "./hits.ts";
+import { createMemory } from "./hits.ts";
 import { createNameRoutes } from "./name-routes.ts";
 import type { NotFoundPage } from "./named-content.ts";
 import { createProofRoutes } from "./proof-routes.ts";
@@ -121,7 +121,7 @@ export type Gateway = Readonly<{
 export function createGateway(options: GatewayOptions): Gateway {
   const { reader, content, nodes, clock, metrics, settings } = options;
   const hosts = createHosts(settings.rootHosts);
-  const hits = createHits(settings.hitsBytesMax, clock);
+  const memory = createMemory(settings.hitsBytesMax, clock);
   const relay = createRelay(nodes);
   const network = createNetwork(nodes, reader, clock);
   const relayedData = createRelayedData(options.refusals);
@@ -135,7 +135,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     resolver: createResolver({ resolveLarge: options.resolveLarge }),
     content,
     itemPlaceOf: (id) => itemPlaceOf(reader.locate, id),
-    hits,
+    memory,
     hosts,
     isolation: {
       mode: settings.isolation,
@@ -149,7 +149,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     coldBufferBytes: settings.coldBufferBytes,
     clock,
   });
-  addFigures(metrics, hits.bytes, hits.count);
+  addFigures(metrics, memory.bytes, memory.count);
 
   const app = new Elysia({ strictPath: true })
     .use(
@@ -171,9 +171,13 @@ export function createGateway(options: GatewayOptions): Gateway {
     )
     .use(createProofRoutes(createProofs({ reader, content, chunkProofs: proofs, provenChunks })))
     .use(
-      createChunkRoutes(
-        createChunks({ reader, content, provenChunks, ownChunks, relay, proofs, relayedData }),
-      ),
+      createChunkRoutes({
+        chunks: createChunks({
+          ...{ reader, content, provenChunks, ownChunks, relay, proofs, relayedData },
+          keep: options.listeners.onChunk,
+        }),
+        memory: memory.chunks,
+      }),
     );
   app.use(createNameRoutes(options.names));
   const frames = createFrames({ reader, content, transactions });
@@ -184,7 +188,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
   app.use(createReferenceRoutes(gatewayReference, () => app.routes));
   app.use(contentRoutes.routes);
-  return { app, hit: contentRoutes.hit, forget: hits.forget, forgetAll: hits.clear };
+  return { app, hit: contentRoutes.hit, forget: memory.forget, forgetAll: memory.clear };
 }
 
 function addFigures(metrics: Metrics, bytes: () => number, count: () => number): void {

@@ -54,8 +54,13 @@ const entryBytes = 2_048;
 /** Ids whose forgetting is remembered; an answer that is older than all of these is not kept. */
 const forgottenMax = 50_000;
 
-/** Creates an empty memory of at most `bytesMax` bytes; 0 keeps nothing. */
-export function createHits(bytesMax: number, clock: Clock): Hits {
+/**
+ * Creates an empty memory.
+ *
+ * @param bytesMax - All of it, bytes; 0 keeps nothing.
+ * @param bodyBytesMax - The largest body in it.
+ */
+export function createHits(bytesMax: number, clock: Clock, bodyBytesMax = hitBytesMax): Hits {
   const byId = new Map<Id, Set<string>>();
   const forgotten = createForgotten();
   const entries = new LRUCache<string, Hit>({
@@ -71,7 +76,7 @@ export function createHits(bytesMax: number, clock: Clock): Hits {
       return hit !== undefined && hit.goodUntil > clock() ? hit : undefined;
     },
     put: (address, hit, since) => {
-      if (hit.body.size > hitBytesMax || hit.dependsOn.some((id) => forgotten.isAfter(since, id))) return;
+      if (hit.body.size > bodyBytesMax || hit.dependsOn.some((id) => forgotten.isAfter(since, id))) return;
       entries.set(address, hit);
       if (entries.has(address)) for (const id of hit.dependsOn) link(byId, id, address);
     },
@@ -86,6 +91,47 @@ export function createHits(bytesMax: number, clock: Clock): Hits {
     moment: forgotten.moment,
     bytes: () => entries.calculatedSize,
     count: () => entries.size,
+  };
+}
+
+/** Memory of two kinds, so that whoever reads chunk after chunk drives no often-read body out. */
+export type Memory = Readonly<{
+  /** Content by its address. */
+  bodies: Hits;
+  /** Answers of `/chunk` by their path. */
+  chunks: Hits;
+  /** Both, by address. */
+  get: Hits["get"];
+  forget: Hits["forget"];
+  clear: Hits["clear"];
+  bytes: Hits["bytes"];
+  count: Hits["count"];
+}>;
+
+/** A chunk as JSON with its paths is larger than any content that is kept. Bytes. */
+const chunkAnswerBytesMax = 512 * 2 ** 10;
+
+/** Of all memory, chunks get one part in so many. */
+const chunkShare = 8;
+
+/** Creates an empty memory of at most `bytesMax` bytes for both kinds. */
+export function createMemory(bytesMax: number, clock: Clock): Memory {
+  const chunkBytes = Math.floor(bytesMax / chunkShare);
+  const bodies = createHits(bytesMax - chunkBytes, clock);
+  const chunks = createHits(chunkBytes, clock, chunkAnswerBytesMax);
+  const both = [bodies, chunks] as const;
+  return {
+    bodies,
+    chunks,
+    get: (address) => (address.startsWith("/chunk/") ? chunks : bodies).get(address),
+    forget: (id) => {
+      for (const hits of both) hits.forget(id);
+    },
+    clear: () => {
+      for (const hits of both) hits.clear();
+    },
+    bytes: () => bodies.bytes() + chunks.bytes(),
+    count: () => bodies.count() + chunks.count(),
   };
 }
 

@@ -1,0 +1,70 @@
+/**
+ * Servers under measurement: started in a process of their own, kept to one core, their CPU time read.
+ * @module
+ */
+import { readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
+
+/** What a server of bench/http-served.ts has. */
+export type ServedWorld = Readonly<{
+  /** Folder of the bodies, whose names are ids. */
+  bodies: string;
+  /** Folder of the cache. */
+  cache: string;
+  ids: readonly string[];
+  /** Chunks of 256 KiB in a transaction of its own; 0 has none. */
+  chunks: number;
+  /** Whether every client has a limit, which none reaches. */
+  isLimited: boolean;
+  /** An index file, where /graphql is to answer. */
+  indexPath: string | undefined;
+}>;
+
+/** What it says when it listens. */
+export type ServedLine = Readonly<{
+  port: number;
+  /** A manifest in which each id is a path. */
+  manifest: string;
+  /** Offsets of the chunks' last bytes. */
+  chunkEnds: readonly string[];
+}>;
+
+/** Starts one; `folder` is where it is told what it has, `before` the words before its command. */
+export async function startServed(folder: string, world: Partial<ServedWorld>, before = pinned(0)) {
+  const whole: ServedWorld = {
+    bodies: join(folder, "bodies"),
+    cache: join(folder, "cache"),
+    ids: [],
+    chunks: 0,
+    isLimited: false,
+    indexPath: undefined,
+    ...world,
+  };
+  const path = join(folder, `world-${crypto.randomUUID()}.json`);
+  writeFileSync(path, JSON.stringify(whole));
+  const program = resolve(import.meta.dir, "http-served.ts");
+  const child = Bun.spawn([...before, process.execPath, program, path], { stdout: "pipe" });
+  const { value } = await child.stdout.getReader().read();
+  const line: ServedLine = JSON.parse(Buffer.from(value ?? []).toString());
+  const stop = async () => {
+    child.kill();
+    await child.exited;
+  };
+  return { ...line, pid: child.pid, stop };
+}
+
+/** Keeps a server to one core where that can be done, so that the client has another. */
+export function pinned(core: number): string[] {
+  return Bun.which("taskset") === null || navigator.hardwareConcurrency < 2
+    ? []
+    : ["taskset", "-c", String(core)];
+}
+
+/** Clock ticks a second, as /proc counts CPU time. */
+const ticksPerSecond = 100;
+
+/** User and system time of a process and its threads, in seconds. */
+export function cpuSeconds(pid: number): number {
+  const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
+  return (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
+}

@@ -1,0 +1,126 @@
+/**
+ * Chunks answered from memory: the same answer as the first, given up with what it rests on, and no body driven out.
+ * @module
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import type { BlockHash, Id } from "../../src/arweave/id.ts";
+import { makeData, openDataNode } from "../chain/data-node.ts";
+import { isSame, locatedOf, openRig } from "../content/rig.ts";
+import { emptyReader, openGatewayServer } from "../support/gateway-server.ts";
+
+const kib256 = 262_144;
+const closers: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+});
+
+/** A gateway that followed a transaction of ten chunks, which a node has. */
+async function openWorld(tipHeight: number, hitsBytesMax = 64 * 2 ** 20) {
+  const data = makeData(1, 10 * kib256);
+  const node = await openDataNode(data);
+  closers.push(node.stop);
+  const rig = openRig({ nodeUrls: [node.url] });
+  closers.push(rig.close);
+  const { id, dataRoot, size, weaveStart = 0n } = data.root;
+  rig.index.set(id, locatedOf(id, data.root));
+  const place = { height: 100, txIndex: 0, offset: -1 };
+  const span = { id, place, start: weaveStart, end: weaveStart + BigInt(size), format: 2, dataRoot } as const;
+  const gateway = openGatewayServer({
+    content: rig.content,
+    nodes: rig.nodes,
+    reader: {
+      ...emptyReader,
+      tip: () => ({ height: tipHeight, hash: "" as BlockHash, timestamp: 0 }),
+      transactionAt: (at) => (at >= span.start && at < span.end ? span : undefined),
+    },
+    settings: { hitsBytesMax },
+  });
+  closers.push(gateway.close);
+  const pathOf = (chunk: number, suffix = "") =>
+    `/chunk/${weaveStart + BigInt((chunk + 1) * kib256)}${suffix}`;
+  const isInMemory = (path: string) =>
+    gateway.gateway.hit(new Request(`${gateway.url}${path}`)) !== undefined;
+  return { data, node, rig, pathOf, isInMemory, ...gateway };
+}
+
+const ownHeaders = (answer: Response) =>
+  [...answer.headers].filter(([name]) => !["date", "x-request-id"].includes(name));
+
+describe("a chunk that is final", () => {
+  test.each(["", "/data"])("is answered again as it was at first: /chunk/{offset}%s", async (suffix) => {
+    const { data, node, url, pathOf, isInMemory } = await openWorld(1_000);
+    const path = pathOf(3, suffix);
+    const first = await fetch(`${url}${path}`);
+    const body = await first.bytes();
+    const bytes = data.bytes.subarray(3 * kib256, 4 * kib256);
+    const chunk =
+      suffix === "" ? Buffer.from(JSON.parse(Buffer.from(body).toString()).chunk, "base64url") : body;
+    expect(isSame(chunk, bytes)).toBe(true);
+    expect(isInMemory(path)).toBe(true);
+    const asked = node.requests.length;
+    const second = await fetch(`${url}${path}`);
+    expect(isSame(await second.bytes(), body)).toBe(true);
+    expect([second.status, ownHeaders(second)]).toEqual([first.status, ownHeaders(first)]);
+    expect(second.headers.get("access-control-allow-origin")).toBe("*");
+
+    const tag = `"${createHash("sha256").update(bytes).digest("base64url")}"`;
+    expect(first.headers.get("etag")).toBe(tag);
+    const head = await fetch(`${url}${path}`, { method: "HEAD" });
+    expect([head.status, head.headers.get("content-length")]).toEqual([200, String(body.length)]);
+    for (const method of ["GET", "HEAD"]) {
+      const known = await fetch(`${url}${path}`, { method, headers: { "if-none-match": tag } });
+      expect([known.status, known.headers.get("content-type"), known.headers.get("etag")]).toEqual([
+        304,
+        null,
+        tag,
+      ]);
+    }
+    expect(node.requests.length).toBe(asked);
+  });
+
+  test("is given up with its transaction, and when something was refused or taken back", async () => {
+    const { data, url, pathOf, isInMemory, gateway } = await openWorld(1_000);
+    const gone: readonly (readonly [string, () => void, boolean])[] = [
+      ["its transaction", () => gateway.forget(data.root.id), false],
+      ["another", () => gateway.forget("A".repeat(43) as Id), true],
+      ["all", () => gateway.forgetAll(), false],
+    ];
+    for (const [name, forget, stays] of gone) {
+      await (await fetch(`${url}${pathOf(0)}`)).bytes();
+      expect([name, isInMemory(pathOf(0))]).toEqual([name, true]);
+      forget();
+      expect([name, isInMemory(pathOf(0))]).toEqual([name, stays]);
+    }
+  });
+
+  test("is refused once its transaction is", async () => {
+    const { data, rig, url, pathOf, gateway } = await openWorld(1_000);
+    expect((await fetch(`${url}${pathOf(0)}`)).status).toBe(200);
+    rig.blockedIds.add(data.root.id);
+    gateway.forgetAll(); // as every refusal does
+    const refused = await fetch(`${url}${pathOf(0)}`);
+    expect(refused.status).toBe(451);
+  });
+});
+
+test("a chunk that a fork can still replace is not kept", async () => {
+  const { url, pathOf, isInMemory } = await openWorld(101);
+  expect((await fetch(`${url}${pathOf(0)}`)).headers.get("cache-control")).toBe("public, max-age=60");
+  expect(isInMemory(pathOf(0))).toBe(false);
+});
+
+test("whoever reads chunk after chunk drives no body out of memory", async () => {
+  const { data, rig, url, pathOf, isInMemory } = await openWorld(1_000, 8 * 2 ** 20);
+  const small = makeData(2, 50_000);
+  rig.index.set(small.root.id, { ...locatedOf(small.root.id, small.root), contentType: "image/png" });
+  await rig.content.keep(small.root, small.bytes);
+  expect((await fetch(`${url}/${small.root.id}`)).status).toBe(200);
+  for (let chunk = 0; chunk < data.spans.length; chunk += 1) {
+    await (await fetch(`${url}${pathOf(chunk)}`)).bytes();
+    await (await fetch(`${url}${pathOf(chunk, "/data")}`)).bytes();
+  }
+  expect(isInMemory(`/${small.root.id}`)).toBe(true);
+  expect([isInMemory(pathOf(0)), isInMemory(pathOf(9, "/data"))]).toEqual([false, true]);
+});
