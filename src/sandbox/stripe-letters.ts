@@ -64,12 +64,20 @@ export function openStripeLetters(parts: LetterParts): StripeLetters {
   const life = new AbortController();
   let target: LetterTarget | undefined;
 
-  const deliver = async (signal: AbortSignal): Promise<number> => {
+  const sendDue = async (signal: AbortSignal): Promise<number> => {
     const to = target;
     if (to === undefined) return 0;
     const due = db.dueLetters(now(), atOnce);
     const taken = await Promise.all(due.map((letter) => send(parts, letter, to, signal)));
     return taken.filter((isTaken) => isTaken).length;
+  };
+  // A letter that is on its way is not sent a second time beside.
+  let underWay: Promise<number> | undefined;
+  const deliver = (signal: AbortSignal): Promise<number> => {
+    underWay ??= sendDue(signal).finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
   };
 
   const run = async (): Promise<void> => {

@@ -98,7 +98,8 @@ async function answer(
 /** The key as a bearer, or as the name of basic credentials. */
 function admit(request: Request, secretKey: string): void {
   const [scheme = "", sent = ""] = (request.headers.get("authorization") ?? "").split(" ", 2);
-  const key = scheme.toLowerCase() === "basic" ? (atob(sent).split(":")[0] ?? "") : sent;
+  const key =
+    scheme.toLowerCase() === "basic" ? (Buffer.from(sent, "base64").toString().split(":")[0] ?? "") : sent;
   const digest = (text: string) => sha256(new TextEncoder().encode(text));
   if (timingSafeEqual(digest(key), digest(secretKey))) return;
   throw refused({ status: 401, type: "invalid_request_error", message: "Invalid API Key provided." });

@@ -1,0 +1,86 @@
+/**
+ * What the API reference says of top-ups, reports and gifts, held against the routes and their answers.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { createHmac } from "node:crypto";
+import { type AnyElysia, Elysia } from "elysia";
+import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
+import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
+import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
+import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
+import { paymentReference } from "../../../src/http/reference/payment-reference.ts";
+import {
+  paymentTopUpDescriptions as descriptions,
+  paymentTopUpRecords,
+} from "../../../src/http/reference/payment-top-up-descriptions.ts";
+import { type CardWorld, openCardWorld, sandboxKey, webhookSecret } from "../../payment/card-world.ts";
+import { testAddress, testStart } from "../../support/payment.ts";
+import { faultsOf } from "../../support/schema.ts";
+
+let world: CardWorld;
+
+beforeAll(async () => {
+  world = await openCardWorld();
+});
+
+afterAll(() => world.close());
+
+const schemaOf = (path: string) =>
+  descriptions.find((each) => each.path === path)?.answers[200]?.content?.["application/json"]?.schema ?? {};
+
+test("it has every route and nothing else", () => {
+  const routes: readonly AnyElysia[] = [
+    createTopUpRoutes({
+      ...{ topUps: undefined, promoGuard: createPromoGuard(Date.now, 1) },
+      ...{ publicUrl: () => "", returnOrigins: [] },
+    }),
+    createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),
+    createGiftRoutes({ gifts: world.gifts }),
+  ];
+  const app = routes.reduce((all, each) => all.use(each), new Elysia() as AnyElysia);
+  const found = app.routes.map(({ method, path }) => `${method} ${path}`);
+  expect(descriptions.map(({ method, path }) => `${method} ${path}`).sort()).toEqual(found.sort());
+});
+
+test("top-ups of every kind are answered as it says", async () => {
+  const path = "/top-up/:method/:address/:currency/:amount";
+  const address = testAddress("Anyone");
+  for (const asked of [
+    `/top-up/checkout-session/${address}/usd/1000`,
+    `/top-up/checkout-session/${address}/usd/1000?uiMode=embedded`,
+    `/top-up/payment-intent/${address}/jpy/1000`,
+    "/top-up/payment-intent/gift/eur/1000?destinationAddressType=gift&giftMessage=Hello",
+  ])
+    expect(faultsOf(await world.topUp(asked), schemaOf(path), paymentReference.records), asked).toEqual([]);
+});
+
+test("a gift is taken as it says, and a report is answered without a body", async () => {
+  const { giftId, paymentSession } = await world.topUp(
+    "/top-up/payment-intent/gift/usd/1000?destinationAddressType=gift",
+  );
+  await fetch(`${world.sandboxUrl}/v1/payment_intents/${paymentSession.id}/confirm`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${sandboxKey}` },
+    body: new URLSearchParams({ payment_method: "pm_card_visa" }),
+  });
+  await world.settle();
+  const taken = await world.ask(`/redeem?id=${giftId}&destinationAddress=${testAddress("Anyone")}`);
+  expect(taken.status).toBe(200);
+  expect(faultsOf(taken.body, schemaOf("/redeem"), paymentReference.records)).toEqual([]);
+  const at = testStart / 1_000;
+  const body = "{}";
+  const signature = createHmac("sha256", webhookSecret).update(`${at}.${body}`).digest("hex");
+  const refused = await world.ask("/stripe-webhook", {
+    ...{ method: "POST", body, headers: { "stripe-signature": `t=${at},v1=${signature}` } },
+  });
+  const [webhook] = descriptions.filter((each) => each.path === "/stripe-webhook");
+  expect(Object.keys(webhook?.answers ?? {})).toContain(String(refused.status));
+});
+
+test("every record that is named is there, and every required parameter has an example", () => {
+  const text = JSON.stringify([descriptions, paymentTopUpRecords]);
+  for (const [, name] of text.matchAll(/"#\/components\/schemas\/(\w+)"/g))
+    expect(Object.keys(paymentReference.records)).toContain(name ?? "");
+  for (const { parameters = [] } of descriptions)
+    for (const each of parameters.filter(({ required }) => required)) expect(each.example).toBeString();
+});
