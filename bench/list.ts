@@ -10,6 +10,7 @@ import type { Bench } from "./harness.ts";
 import { httpBench } from "./http.ts";
 import { indexBench } from "./index.ts";
 import { headerBench, verifyBench } from "./items.ts";
+import { paymentPricesBench } from "./payment-prices.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
 
@@ -22,5 +23,6 @@ export const benches: readonly Bench[] = [
   attacksBench,
   debugBench,
   unbundleBench,
+  paymentPricesBench,
   startBench,
 ];

@@ -1,0 +1,57 @@
+/**
+ * The server that bench/payment-prices.ts measures: the price routes over sources that are asked in the background
+ * as the program does it, and one route that answers a fixed text, in a process of its own.
+ * @module
+ */
+import { Elysia } from "elysia";
+import { jsonAnswer } from "../src/http/answers.ts";
+import { createPriceRoutes } from "../src/http/payment/price-routes.ts";
+import { createPromoGuard } from "../src/http/payment/promo-guard.ts";
+import { createRequestFigures } from "../src/http/request-figures.ts";
+import { openServer } from "../src/http/server.ts";
+import { systemClock } from "../src/lib/clock.ts";
+import { createLog } from "../src/lib/log.ts";
+import { createMetrics } from "../src/lib/metrics.ts";
+import { defaultRules } from "../src/payment/default-rules.ts";
+import { openNetworkPrice } from "../src/payment/network-price.ts";
+import { openPriceFeed } from "../src/payment/price-feed.ts";
+import { createPrices, feedPairsOf } from "../src/payment/pricing.ts";
+import { createSandboxPriceFeed } from "../src/sandbox/price-feed.ts";
+
+/** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
+const log = createLog({
+  ...{ level: "warn", format: "json", clock: systemClock },
+  write: (line) => process.stderr.write(line),
+});
+const answerFeed = createSandboxPriceFeed();
+const feedServer = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  fetch: (request) => answerFeed(request) ?? new Response(null, { status: 404 }),
+});
+const source = { ageMaxMs: 3_600_000, clock: systemClock, random: () => 0.5, log };
+const feed = openPriceFeed({
+  ...source,
+  url: `http://127.0.0.1:${feedServer.port}`,
+  pairs: feedPairsOf(defaultRules),
+});
+const network = openNetworkPrice({
+  ...source,
+  nodes: { ask: async () => ({ kind: "ok", value: 8_807_988_991_060n as never }) },
+});
+const prices = createPrices({
+  ...{ rules: defaultRules, network, feed, clock: systemClock },
+  promos: { find: async () => [] },
+});
+const metrics = createMetrics();
+const server = openServer({
+  hostname: "127.0.0.1",
+  port: 0,
+  app: new Elysia({ strictPath: true })
+    .use(createPriceRoutes({ prices, promoGuard: createPromoGuard(systemClock, 1) }))
+    .get("/trivial", () => jsonAnswer("a fixed text")),
+  bodyBytesMax: 2 ** 20,
+  log,
+  figures: createRequestFigures(metrics, log, () => "/"),
+});
+process.stdout.write(`${server.port}\n`);
