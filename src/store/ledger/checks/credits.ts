@@ -108,7 +108,8 @@ export const creditChecks: readonly LedgerCheck[] = [
     rule: "a reservation that costs something is filled once, and emptied once in the way in which it ended",
     violations:
       "SELECT r.id AS subject, " +
-      "r.state || ' after ' || COUNT(t.id) || ' of ' || COALESCE(MAX(t.kind), 'none') AS found FROM reservations r LEFT JOIN entries e ON e.account = 'held:' || r.id " +
+      "r.state || ' after ' || COUNT(t.id) || ' of ' || COALESCE(MAX(t.kind), 'none') AS found " +
+      "FROM reservations r LEFT JOIN entries e ON e.account = 'held:' || r.id " +
       "LEFT JOIN transfers t ON t.id = e.transfer_id GROUP BY r.id, r.state, r.winc " +
       "HAVING COUNT(t.id) <> CASE WHEN r.winc = 0 THEN 0 WHEN r.state = 'pending' THEN 1 ELSE 2 END " +
       "OR MIN(t.kind) <> 'reservation' OR (COUNT(t.id) = 2 AND MAX(t.kind) <> 'reservation_' || r.state)",

@@ -21,7 +21,7 @@ CREATE TABLE approvals (
   expires_at BIGINT,
   ended_at BIGINT,
   revoke_id TEXT,
-  CHECK (pending + posted <= winc),
+  CONSTRAINT approvals_used CHECK (pending + posted <= winc),
   CHECK ((state = 'active') = (ended_at IS NULL))
 );
 CREATE INDEX approvals_given ON approvals (paying_address, approved_address) WHERE state = 'active';
