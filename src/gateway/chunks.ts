@@ -3,17 +3,22 @@
  * followed.
  *
  * Both proofs are made from what is here where that is possible; then a chunk is served also with every node
- * stopped.
+ * stopped. What has to be fetched is fetched once for all who ask at the same time, and kept.
  * Source: reference/chain.md §1 (`GET /chunk`); contract.md §3.
  * @module
  */
-import { readServedChunk, type ServedChunk } from "../arweave/chunk.ts";
-import type { Chunks as ProvenChunks } from "../chain/chunks.ts";
+import { LRUCache } from "lru-cache";
+import { type PostedChunk, readServedChunk, type ServedChunk } from "../arweave/chunk.ts";
+import type { ChunkedData, ProvenChunk, Chunks as ProvenChunks } from "../chain/chunks.ts";
 import type { Content } from "../content/content.ts";
+import { likelyChunk } from "../content/fill.ts";
 import { Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
+import { decodeBase64url } from "../lib/base64url.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
 import type { IndexReader, WeaveSpan } from "../store/index-types.ts";
 import { stableDepth } from "../store/rows.ts";
-import type { ChunkProofs } from "./chunk-proofs.ts";
+import type { ChunkProofs, DataProof } from "./chunk-proofs.ts";
 import type { Relay } from "./relay.ts";
 import type { RelayedData } from "./relayed-data.ts";
 
@@ -56,7 +61,12 @@ export type ChunksOptions = Readonly<{
   relay: Relay;
   proofs: ChunkProofs;
   relayedData: RelayedData;
+  /** Keeps a chunk that proves itself; `start` is its first byte in the data. */
+  keep: (chunk: PostedChunk, start: number) => void;
 }>;
+
+/** Bytes of the proofs of fetched chunks that are kept; each has a few hundred. */
+const proofBytesMax = 16 * 2 ** 20;
 
 /** Where the weave ends for good: what the index and its nodes can count to. */
 const offsetMax = 2n ** 63n - 1n;
@@ -67,6 +77,7 @@ const keptMs = 10_000;
 /** Creates the finder of chunks. */
 export function createChunks(options: ChunksOptions): Chunks {
   const { reader, content, relay, proofs, relayedData } = options;
+  const fetched = createFetched(options.keep);
 
   const followed = async (
     transaction: WeaveSpan,
@@ -77,17 +88,19 @@ export function createChunks(options: ChunksOptions): Chunks {
     const at = Number(offset - 1n - transaction.start);
     // Opening refuses what is blocked, and knows what lies on this disk.
     const data = await content.open(transaction.id, signal);
-    const made = await proofs.dataProof(transaction, data, at, signal);
+    const { id, dataRoot, start, end } = transaction;
+    const chunked = { id, dataRoot, size: Number(end - start), weaveStart: start };
+    const before = fetched.proof(chunked, at);
+    const isKept = before !== undefined && data.cached(before.span);
+    const made = isKept ? before : await proofs.dataProof(transaction, data, at, signal);
     if (made !== undefined) {
       const chunk = await data.bytes(made.span, signal);
       const served = { chunk, dataPath: made.path, txPath: new Uint8Array(0) };
       return await found(transaction, served, made.span.start, signal);
     }
-    const { id, dataRoot, start, end } = transaction;
     // Data of format 1 before 2.0 has no root to prove it by: whoever serves it could serve anything.
     if (dataRoot === "") return await relayed(offset, signal);
-    const chunked = { id, dataRoot, size: Number(end - start), weaveStart: start };
-    const chunk = await source.fetch(chunked, at, signal);
+    const chunk = await fetched.fetch(source, chunked, at, signal);
     // Asking for the span's file refuses what is blocked within it.
     await data.file({ start: chunk.start, end: chunk.end }, signal);
     const served = { chunk: chunk.bytes, dataPath: chunk.dataPath, txPath: new Uint8Array(0) };
@@ -134,6 +147,41 @@ export function createChunks(options: ChunksOptions): Chunks {
   return {
     at: (offset, signal) => find(offset, options.provenChunks, signal),
     atForGateway: (offset, signal) => find(offset, options.ownChunks, signal),
+  };
+}
+
+/** Chunks that are fetched: once for all who ask, with their proofs remembered and their bytes kept. */
+function createFetched(keep: ChunksOptions["keep"]) {
+  const proofs = new LRUCache<string, DataProof>({ maxSize: proofBytesMax });
+  const flights = new Map<ProvenChunks, ReturnType<typeof createSingleFlight<ProvenChunk>>>();
+  const keyOf = ({ dataRoot, size }: ChunkedData, start: number) => `${dataRoot}:${size}:${start}`;
+  const flightsOf = (source: ProvenChunks) => {
+    const known = flights.get(source) ?? createSingleFlight<ProvenChunk>();
+    flights.set(source, known);
+    return known;
+  };
+
+  const note = (data: ChunkedData, at: number, { start, end, bytes, dataPath }: ProvenChunk): void => {
+    const dataRoot = decodeBase64url(data.dataRoot);
+    assert(dataRoot !== undefined, "what was proven has a data root");
+    keep({ dataRoot, dataSize: data.size, dataPath, offset: at, chunk: bytes }, start);
+    proofs.set(keyOf(data, start), { span: { start, end }, path: dataPath }, { size: dataPath.length + 200 });
+  };
+
+  return {
+    /** The proof of the chunk that holds a byte, when it was fetched before. */
+    proof: (data: ChunkedData, at: number): DataProof | undefined =>
+      proofs.get(keyOf(data, likelyChunk(data.size, at).start)),
+    fetch: async (source: ProvenChunks, data: ChunkedData, at: number, signal: AbortSignal) => {
+      const key = `${data.id}:${likelyChunk(data.size, at).start}`;
+      const chunk = await flightsOf(source).run(key, signal, async (own) => {
+        const fetched = await source.fetch(data, at, own);
+        note(data, at, fetched);
+        return fetched;
+      });
+      // Data that was cut in a way of its own: the chunk that another one asked for may not hold this byte.
+      return chunk.start <= at && at < chunk.end ? chunk : await source.fetch(data, at, signal);
+    },
   };
 }
 

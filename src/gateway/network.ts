@@ -34,6 +34,8 @@ export type Network = Readonly<{
   infoText: (signal: AbortSignal) => Promise<string>;
   /** The greatest height that a node or the index knows. Throws as {@link Network.infoText}. */
   height: (signal: AbortSignal) => Promise<number>;
+  /** Asks every node for its state, unless that was done a moment ago; that none answers is not a failure. */
+  look: (signal: AbortSignal) => Promise<void>;
   /** What each node last said; nodes that never answered are absent. */
   nodes: () => readonly NodeState[];
 }>;
@@ -97,6 +99,9 @@ export function createNetwork(
       const heights = [best?.height, reader.tip()?.height].filter((height) => height !== undefined);
       if (heights.length === 0) throw nothingKnown();
       return Math.max(...heights);
+    },
+    look: async (signal) => {
+      await fresh(signal);
     },
     nodes: () => [...states.values()],
   };

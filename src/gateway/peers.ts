@@ -31,7 +31,8 @@ export type PeerList = Readonly<{
 }>;
 
 /** The peer record: gateways, and nodes that have answered, keyed by `host:port`. */
-export function peerRecord(list: PeerList, network: Network): JsonObject {
+export async function peerRecord(list: PeerList, network: Network, signal: AbortSignal): Promise<JsonObject> {
+  await network.look(signal);
   const gateways = list.gateways().map(({ url, dataWeight, chunkWeight }) => {
     return [hostPortOf(url), { url, dataWeight, chunkWeight }];
   });

@@ -240,7 +240,6 @@ describe("what the gateway says of itself", () => {
   });
 
   test.each(["/svc/peers", "/ar-io/peers"])("GET %s", async (path) => {
-    await get("/info");
     const record = JSON.parse((await get(path)).body.toString());
     const key = `127.0.0.1:${stack.node.port}`;
     expect(record).toEqual({

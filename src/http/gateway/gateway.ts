@@ -155,7 +155,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     .use(
       createServiceRoutes({
         info: () => gatewayInfo(options.info),
-        peers: () => peerRecord(options.peers, network),
+        peers: (signal) => peerRecord(options.peers, network, signal),
         health: options.health,
         metrics,
       }),

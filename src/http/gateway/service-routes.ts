@@ -17,7 +17,7 @@ export type ServiceRoutesOptions = Readonly<{
   /** The gateway information record. */
   info: () => JsonValue;
   /** The peer record. */
-  peers: () => JsonValue;
+  peers: (signal: AbortSignal) => Promise<JsonValue>;
   health: Health;
   metrics: Metrics;
 }>;
@@ -28,7 +28,8 @@ const noStore = { "Cache-Control": "no-store" } as const;
 /** Creates the routes, under both spellings of the service prefix. */
 export function createServiceRoutes({ info, peers, health, metrics }: ServiceRoutesOptions): AnyElysia {
   const infoAnswer = () => jsonTextAnswer(writeJson(info()));
-  const peersAnswer = () => jsonTextAnswer(writeJson(peers()));
+  const peersAnswer = async ({ request }: Readonly<{ request: Request }>) =>
+    jsonTextAnswer(writeJson(await peers(request.signal)));
   const healthAnswer = () => jsonAnswer(health.record(), 200, noStore);
   const metricsAnswer = async () =>
     new Response(await metrics.text(), { headers: { "Content-Type": metricsContentType, ...noStore } });

@@ -1,0 +1,75 @@
+/**
+ * Chunks that the gateway has not got: fetched once, however many ask, and kept with their proofs.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { assert } from "../../src/lib/assert.ts";
+import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { post, rsa, testBytes } from "../devnet/support.ts";
+import { openStack, type Stack } from "../support/stack.ts";
+
+const data = testBytes(1_400_000, 12);
+const chunk = 256 * 1_024;
+let stack: Stack;
+let node: FaultServer;
+/** Weave offset of the data's first byte, counted from 1 as on the wire. */
+let first: bigint;
+
+beforeAll(async () => {
+  const opened: { node?: FaultServer } = {};
+  stack = await openStack({ HOT_BYTES_MAX: "0" }, {}, async (nodeUrl) => {
+    opened.node = await openFaultServer(async ({ method, path }): Promise<Answer> => {
+      const answer = await fetch(`${nodeUrl}${path}`, { method });
+      return { status: answer.status, body: new Uint8Array(await answer.arrayBuffer()) };
+    });
+    return opened.node.url;
+  });
+  assert(opened.node !== undefined, "the node was opened before the gateway");
+  node = opened.node;
+  const { id } = await post(stack.devnet, rsa, { data });
+  await stack.devnet.mine(1);
+  await stack.settled();
+  first = (stack.gateway.reader.weaveSpan(id)?.start ?? 0n) + 1n;
+}, 60_000);
+afterAll(async () => {
+  await stack.close();
+  await node.stop();
+});
+
+const fetches = () => node.requests.filter((line) => line.startsWith("GET /chunk/")).length;
+
+/** Asks for the chunk that holds a byte of the data; answers its first byte in the data. */
+async function startOf(at: number, headers: Record<string, string> = {}): Promise<number> {
+  const answer = await fetch(`${stack.gateway.url}/chunk/${first + BigInt(at)}/data`, { headers });
+  const bytes = Buffer.from(await answer.arrayBuffer());
+  const start = Number(answer.headers.get("x-arweave-chunk-relative-start-offset"));
+  expect([answer.status, answer.headers.get("x-ar-io-verified")]).toEqual([200, "true"]);
+  expect(bytes.equals(Buffer.from(data.subarray(start, start + bytes.length)))).toBe(true);
+  expect(start <= at && at < start + bytes.length).toBe(true);
+  return start;
+}
+
+test("a chunk is fetched once for 200 who ask at once, by any of its bytes, and then not again", async () => {
+  node.setFault(({ path }) => (path.startsWith("/chunk/") ? { kind: "delay", ms: 50 } : undefined));
+  const starts = await Promise.all(
+    Array.from({ length: 200 }, (_, index) => startOf(2 * chunk + index * 1_000)),
+  );
+  expect([new Set(starts), fetches()]).toEqual([new Set([2 * chunk]), 1]);
+  for (const at of [2 * chunk, 3 * chunk - 1]) await startOf(at);
+  expect(fetches()).toBe(1);
+});
+
+test("another chunk is another fetch; what was fetched is served with the node gone, and to ranges of the data", async () => {
+  await startOf(0);
+  await startOf(data.length - 1);
+  expect(fetches()).toBe(3);
+  node.setFault(() => ({ kind: "reset" }));
+  for (const at of [5, 2 * chunk + 5, data.length - 5]) {
+    await startOf(at);
+    await startOf(at, { "x-ar-io-hops": "1" });
+  }
+  const failed = await fetch(`${stack.gateway.url}/chunk/${first + BigInt(chunk)}`);
+  expect(failed.status).toBe(502);
+  node.setFault(() => undefined);
+  await startOf(chunk);
+});
