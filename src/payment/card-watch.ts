@@ -251,7 +251,7 @@ async function readFrom(tx: Tx, now: number): Promise<number> {
 async function setMark(tx: Tx, at: number): Promise<void> {
   await tx.run(
     "INSERT INTO card_marks (name, at) VALUES (?, ?) " +
-      "ON CONFLICT (name) DO UPDATE SET at = CASE WHEN card_marks.at < excluded.at THEN excluded.at ELSE card_marks.at END",
+      "ON CONFLICT (name) DO UPDATE SET at = excluded.at WHERE card_marks.at < excluded.at",
     mark,
     BigInt(at),
   );

@@ -60,18 +60,23 @@ ${complaint === undefined ? "" : `<p class="complaint" role="alert" id="complain
   value="4242 4242 4242 4242"${complaint === undefined ? "" : ' aria-describedby="complaint" aria-invalid="true"'}>
 <div class="pair">
 <div><label for="expiry">Expiry</label>
-<input id="expiry" name="expiry" autocomplete="cc-exp" placeholder="MM / YY" required maxlength="7" value="12 / 40"></div>
+<input id="expiry" name="expiry" autocomplete="cc-exp" placeholder="MM / YY" required maxlength="7"
+  value="12 / 40"></div>
 <div><label for="cvc">CVC</label>
 <input id="cvc" name="cvc" inputmode="numeric" autocomplete="cc-csc" required maxlength="4" value="123"></div>
 </div>
 <button type="submit">Pay ${asText(view.amount)}</button>
 </form>
-${cancelUrl === undefined ? "" : `<p class="back"><a href="${asText(cancelUrl)}" rel="noreferrer">Cancel and go back</a></p>`}`,
+${cancelUrl === undefined ? "" : backLink(cancelUrl)}`,
     view.successUrl === undefined
       ? "form-action 'self'"
       : `form-action 'self' ${new URL(view.successUrl).origin}`,
     status,
   );
+}
+
+function backLink(url: string): string {
+  return `<p class="back"><a href="${asText(url)}" rel="noreferrer">Cancel and go back</a></p>`;
 }
 
 /** Answers that a page is of no use any more. */

@@ -4,7 +4,7 @@
  */
 import { type LedgerCheck, sumIsNotZero, sumText } from "./check-row.ts";
 
-/** What was lost of a payment by refunds and by disputes that are open or lost; one in another currency is about all. */
+/** What refunds and disputes, open or lost, took of a payment; a dispute in another currency is about all of it. */
 const lost =
   "p.refunded + COALESCE((SELECT SUM(CASE d.currency WHEN p.currency THEN d.amount ELSE p.amount END) " +
   "FROM card_disputes d WHERE d.payment_id = p.id AND d.status IN ('open', 'lost')), 0)";
@@ -19,7 +19,8 @@ export const cardPaymentChecks: readonly LedgerCheck[] = [
       `SELECT id AS subject, 'off by ' || ${sumText("winc")} AS found FROM ` +
       "(SELECT id, credited_winc - taken_back_winc AS winc FROM quotes UNION ALL " +
       "SELECT q.id, -e.amount FROM quotes q JOIN transfers t ON t.change_id = q.id " +
-      "JOIN entries e ON e.transfer_id = t.id WHERE e.account LIKE 'user:%' OR e.account LIKE 'gift:%') AS both_sides " +
+      "JOIN entries e ON e.transfer_id = t.id " +
+      "WHERE e.account LIKE 'user:%' OR e.account LIKE 'gift:%') AS both_sides " +
       `GROUP BY id HAVING ${sumIsNotZero("winc")}`,
   },
   {
@@ -72,8 +73,8 @@ export const cardPaymentChecks: readonly LedgerCheck[] = [
   {
     rule: "what waits in a gift belongs to a gift",
     violations:
-      "SELECT a.account AS subject, a.balance AS found FROM accounts a LEFT JOIN gifts g ON a.account = 'gift:' || g.id " +
-      "WHERE a.account LIKE 'gift:%' AND g.id IS NULL",
+      "SELECT a.account AS subject, a.balance AS found FROM accounts a " +
+      "LEFT JOIN gifts g ON a.account = 'gift:' || g.id WHERE a.account LIKE 'gift:%' AND g.id IS NULL",
   },
   {
     rule: "a gift is redeemed once, by somebody, at some time",
