@@ -7,6 +7,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Need } from "../support/helpers.ts";
+import { eventually } from "../support/program.ts";
 import dollar from "./contracts/dollar.json";
 
 const binary = join(import.meta.dir, "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil");
@@ -90,8 +91,12 @@ export async function openAnvil({ chainId = 8_453, isManual = false }: AnvilOpti
   async function deploy(bytecode: string): Promise<string> {
     const hash = await send({ from: anvilAccounts[0].address, data: bytecode });
     if (isManual) await rpc("anvil_mine", "0x1");
-    const { contractAddress } = await rpc<{ contractAddress: string }>("eth_getTransactionReceipt", hash);
-    return contractAddress;
+    // It answers before its block is made.
+    const receipt = await eventually(
+      () => rpc<{ contractAddress: string } | null>("eth_getTransactionReceipt", hash),
+      (found) => found !== null,
+    );
+    return receipt?.contractAddress ?? "";
   }
 
   return {
