@@ -1,0 +1,335 @@
+/**
+ * A Solana node on a socket, true to the protocol where we speak it: commitments, `jsonParsed` transactions with their
+ * balances, pages of signatures from the newest on, token accounts, and the server's errors.
+ *
+ * test/clients/solana-node.test.ts shows that the published client reads its answers.
+ * Source: https://solana.com/docs/rpc.
+ * @module
+ */
+import { ed25519 } from "@noble/curves/ed25519.js";
+import { encodeBase58 } from "../../../src/lib/base58.ts";
+import { createRandom } from "../../store/random.ts";
+
+/** A transfer within a transaction. */
+export type SolanaMove = Readonly<{
+  from: string;
+  to: string;
+  /** Lamports, or the token's smallest unit. */
+  amount: bigint;
+  /** A token: accounts are those of `from` and `to`, made when they are missing. */
+  mint?: string;
+  /** Called by another program. */
+  isInner?: boolean;
+}>;
+
+/** A transaction. */
+export type SolanaPlan = Readonly<{
+  /** Pays the fee; the first sender unless told. */
+  payer?: string;
+  moves: readonly SolanaMove[];
+  memo?: string;
+  fails?: boolean;
+  /** Lamports that an account gains in a way that no transfer shows. */
+  gains?: Readonly<Record<string, bigint>>;
+}>;
+
+/** The node and its strings. */
+export type SolanaNode = Readonly<{
+  url: string;
+  genesisHash: string;
+  /** Puts a transaction into the newest slot. @returns its signature. */
+  send: (plan: SolanaPlan) => string;
+  /** So many slots later. */
+  advance: (slots: number) => void;
+  slot: () => number;
+  /** The account that holds an owner's tokens. */
+  tokenAccount: (owner: string, mint: string) => string;
+  /** Counts of calls, by method. */
+  calls: Map<string, number>;
+  /** Answers these methods with a server's error. */
+  refused: Set<string>;
+  close: () => Promise<void>;
+}>;
+
+/** Slots after which a confirmed one is final. */
+const slotsToFinality = 32;
+
+const systemProgram = "11111111111111111111111111111111";
+const tokenProgram = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+const memoProgram = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
+const fee = 5_000n;
+const accountRent = 2_039_280n;
+
+/** An address that somebody holds the key of, from a number. */
+export function solanaAddress(number: number): string {
+  const seed = new Uint8Array(32);
+  new DataView(seed.buffer).setUint32(0, number);
+  return encodeBase58(ed25519.getPublicKey(seed));
+}
+
+/** An address off the curve, as programs have. */
+export function programAddress(number: number): string {
+  for (let attempt = 0; ; attempt += 1) {
+    const bytes = Bun.CryptoHasher.hash("sha256", `${number} ${attempt}`) as Uint8Array;
+    try {
+      ed25519.Point.fromBytes(bytes);
+    } catch {
+      return encodeBase58(bytes); // no point of the curve, as is wanted
+    }
+  }
+}
+
+type Sent = Readonly<{
+  signature: string;
+  slot: number;
+  keys: readonly string[];
+  err: unknown;
+  answer: object;
+}>;
+type Params = readonly [unknown?, Record<string, unknown>?, Record<string, unknown>?];
+type World = {
+  readonly lamports: Map<string, bigint>;
+  readonly tokens: Map<string, { owner: string; mint: string; amount: bigint }>;
+  readonly sent: Sent[];
+  slot: number;
+};
+
+/** Opens a node on a free port. */
+export function openSolanaNode(seed = 1): SolanaNode {
+  const random = createRandom(seed);
+  const genesisHash = encodeBase58(random.bytes(32));
+  const world: World = { lamports: new Map(), tokens: new Map(), sent: [], slot: 1_000 };
+  const calls = new Map<string, number>();
+  const refused = new Set<string>();
+  const tokenAccount = (owner: string, mint: string) => {
+    const account = programAddress(Number(Bun.hash.crc32(`${owner}/${mint}`)));
+    if (!world.tokens.has(account)) world.tokens.set(account, { owner, mint, amount: 10n ** 18n });
+    return account;
+  };
+
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: async (request) => {
+      const { id, method, params = [] } = await request.json();
+      calls.set(method, (calls.get(method) ?? 0) + 1);
+      const answer = refused.has(method)
+        ? { error: { code: -32_005, message: "Node is behind by 150 slots", data: { numSlotsBehind: 150 } } }
+        : answerTo(method, params, world, genesisHash);
+      // Integers beyond 2^53 are bare in the answer, as the server writes them.
+      const text = JSON.stringify({ jsonrpc: "2.0", id, ...answer }).replace(/"u64:(\d+)"/g, "$1");
+      return new Response(text, { headers: { "content-type": "application/json" } });
+    },
+  });
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    genesisHash,
+    send: (plan) => {
+      const signature = encodeBase58(random.bytes(64));
+      world.sent.push(carryOut(plan, signature, world, tokenAccount));
+      return signature;
+    },
+    advance: (slots) => {
+      world.slot += slots;
+    },
+    slot: () => world.slot,
+    tokenAccount,
+    calls,
+    refused,
+    close: () => server.stop(true),
+  };
+}
+
+function answerTo(method: string, params: Params, world: World, genesisHash: string): object {
+  const [first, options = {}] = params;
+  const upTo = (commitment: unknown) =>
+    commitment === "confirmed" ? world.slot : world.slot - slotsToFinality;
+  switch (method) {
+    case "getGenesisHash":
+      return { result: genesisHash };
+    case "getSlot":
+      return { result: upTo((first as Record<string, unknown> | undefined)?.["commitment"]) };
+    case "getTransaction": {
+      if (options["encoding"] !== "jsonParsed") return invalidParams("this node gives jsonParsed only");
+      if (options["maxSupportedTransactionVersion"] !== 0)
+        return { error: { code: -32_015, message: "Transaction version (0) is not supported" } };
+      const found = world.sent.find(({ signature }) => signature === first);
+      return {
+        result: found !== undefined && found.slot <= upTo(options["commitment"]) ? found.answer : null,
+      };
+    }
+    case "getSignaturesForAddress":
+      return signaturesOf(String(first), options, world, upTo(options["commitment"]));
+    case "getTokenAccountsByOwner": {
+      const accounts = [...world.tokens].filter(
+        ([, token]) => token.owner === first && token.mint === options["mint"],
+      );
+      return {
+        result: {
+          context: { apiVersion: "2.1.0", slot: world.slot },
+          value: accounts.map(([pubkey, token]) => ({ pubkey, account: tokenAccountAnswer(token) })),
+        },
+      };
+    }
+    default:
+      return { error: { code: -32_601, message: "Method not found" } };
+  }
+}
+
+function signaturesOf(
+  address: string,
+  options: Record<string, unknown>,
+  world: World,
+  slotMax: number,
+): object {
+  const { limit = 1_000, before, until } = options;
+  if (typeof limit !== "number" || limit < 1 || limit > 1_000)
+    return invalidParams("Invalid limit; max 1000");
+  const all = world.sent.filter(({ keys, slot }) => keys.includes(address) && slot <= slotMax).reverse();
+  const start = before === undefined ? 0 : all.findIndex(({ signature }) => signature === before) + 1;
+  const end = all.findIndex(({ signature }) => signature === until);
+  const page = all.slice(start, end === -1 ? undefined : end).slice(0, limit);
+  return {
+    result: page.map(({ signature, slot, err }) => {
+      const status = slot <= world.slot - slotsToFinality ? "finalized" : "confirmed";
+      return { signature, slot, err, memo: null, blockTime: 1_800_000_000, confirmationStatus: status };
+    }),
+  };
+}
+
+function carryOut(
+  plan: SolanaPlan,
+  signature: string,
+  world: World,
+  tokenAccount: (owner: string, mint: string) => string,
+): Sent {
+  const { moves, memo, fails = false, gains = {} } = plan;
+  const payer = plan.payer ?? moves[0]?.from ?? "";
+  const ends = moves.flatMap(({ from, to, mint }) =>
+    mint === undefined ? [from, to] : [tokenAccount(from, mint), tokenAccount(to, mint), from, mint],
+  );
+  const programs = [systemProgram, ...(memo === undefined ? [] : [memoProgram]), tokenProgram];
+  const keys = [...new Set([payer, ...ends, ...Object.keys(gains), ...programs])];
+  const lamportsOf = (key: string) => world.lamports.get(key) ?? 10n ** 12n;
+  const balances = () => keys.map((key) => `u64:${lamportsOf(key)}`);
+  const tokenBalances = () => keys.flatMap((key, index) => tokenBalance(world, key, index));
+  const before = { preBalances: balances(), preTokenBalances: tokenBalances() };
+  world.lamports.set(payer, lamportsOf(payer) - fee);
+  if (!fails) {
+    for (const { from, to, amount, mint } of moves) {
+      if (mint === undefined) {
+        world.lamports.set(from, lamportsOf(from) - amount);
+        world.lamports.set(to, lamportsOf(to) + amount);
+      } else {
+        addTokens(world, tokenAccount(from, mint), -amount);
+        addTokens(world, tokenAccount(to, mint), amount);
+      }
+    }
+    for (const [key, amount] of Object.entries(gains)) world.lamports.set(key, lamportsOf(key) + amount);
+  }
+  const err = fails ? { InstructionError: [0, { Custom: 1 }] } : null;
+  const instructions = (isInner: boolean) =>
+    moves
+      .filter((move) => (move.isInner ?? false) === isInner)
+      .map((move) => instructionOf(move, tokenAccount));
+  const memos =
+    memo === undefined
+      ? []
+      : [{ parsed: memo, program: "spl-memo", programId: memoProgram, stackHeight: null }];
+  const inner = instructions(true);
+  const answer = {
+    blockTime: 1_800_000_000,
+    meta: {
+      computeUnitsConsumed: 150,
+      err,
+      fee: Number(fee),
+      innerInstructions: inner.length === 0 ? [] : [{ index: 0, instructions: inner }],
+      logMessages: [],
+      ...before,
+      postBalances: balances(),
+      postTokenBalances: tokenBalances(),
+      rewards: [],
+      status: fails ? { Err: err } : { Ok: null },
+    },
+    slot: world.slot,
+    transaction: {
+      message: {
+        accountKeys: keys.map((pubkey) => {
+          const isSigner = pubkey === payer || moves.some(({ from }) => from === pubkey);
+          return { pubkey, signer: isSigner, source: "transaction", writable: !programs.includes(pubkey) };
+        }),
+        instructions: [...instructions(false), ...memos],
+        recentBlockhash: encodeBase58(Bun.CryptoHasher.hash("sha256", signature) as Uint8Array),
+      },
+      signatures: [signature],
+    },
+    version: "legacy",
+  };
+  return { signature, slot: world.slot, keys, err, answer };
+}
+
+function instructionOf(
+  { from, to, amount, mint, isInner = false }: SolanaMove,
+  tokenAccount: (owner: string, mint: string) => string,
+): object {
+  const stackHeight = isInner ? 2 : null;
+  if (mint === undefined) {
+    const info = { destination: to, lamports: `u64:${amount}`, source: from };
+    return { parsed: { info, type: "transfer" }, program: "system", programId: systemProgram, stackHeight };
+  }
+  const info = {
+    authority: from,
+    destination: tokenAccount(to, mint),
+    mint,
+    source: tokenAccount(from, mint),
+    tokenAmount: uiAmount(amount),
+  };
+  return {
+    parsed: { info, type: "transferChecked" },
+    program: "spl-token",
+    programId: tokenProgram,
+    stackHeight,
+  };
+}
+
+function tokenBalance(world: World, key: string, accountIndex: number): object[] {
+  const token = world.tokens.get(key);
+  if (token === undefined) return [];
+  const { owner, mint, amount } = token;
+  return [{ accountIndex, mint, owner, programId: tokenProgram, uiTokenAmount: uiAmount(amount) }];
+}
+
+function tokenAccountAnswer({
+  owner,
+  mint,
+  amount,
+}: {
+  owner: string;
+  mint: string;
+  amount: bigint;
+}): object {
+  const info = { isNative: false, mint, owner, state: "initialized", tokenAmount: uiAmount(amount) };
+  return {
+    data: { parsed: { info, type: "account" }, program: "spl-token", space: 165 },
+    executable: false,
+    lamports: Number(accountRent),
+    owner: tokenProgram,
+    rentEpoch: "u64:18446744073709551615",
+    space: 165,
+  };
+}
+
+function uiAmount(amount: bigint): object {
+  const digits = amount.toString().padStart(7, "0");
+  const whole = `${digits.slice(0, -6)}.${digits.slice(-6)}`.replace(/\.?0+$/, "");
+  return { amount: amount.toString(), decimals: 6, uiAmount: Number(whole), uiAmountString: whole };
+}
+
+function addTokens(world: World, account: string, amount: bigint): void {
+  const token = world.tokens.get(account);
+  if (token !== undefined) token.amount += amount;
+}
+
+function invalidParams(message: string): object {
+  return { error: { code: -32_602, message } };
+}
