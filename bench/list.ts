@@ -10,7 +10,9 @@ import type { Bench } from "./harness.ts";
 import { httpBench } from "./http.ts";
 import { indexBench } from "./index.ts";
 import { headerBench, verifyBench } from "./items.ts";
+import { ledgerBench } from "./ledger.ts";
 import { paymentPricesBench } from "./payment-prices.ts";
+import { routesBench } from "./routes.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
 
@@ -19,10 +21,12 @@ export const benches: readonly Bench[] = [
   verifyBench,
   indexBench,
   httpBench,
+  routesBench,
   graphqlBench,
   attacksBench,
   debugBench,
   unbundleBench,
+  ledgerBench,
   paymentPricesBench,
   startBench,
 ];

@@ -35,7 +35,8 @@ const sessionSettings = {
   // A commit that is answered is on the disk, whatever the server's own default.
   synchronous_commit: "on",
   statement_timeout: "10000",
-  lock_timeout: "10000",
+  // Shorter, so that it is told apart: a lock that is not to be had says that others are busy.
+  lock_timeout: "8000",
   // A program that hangs, or a machine that is gone, must not keep its locks.
   idle_in_transaction_session_timeout: "30000",
   client_min_messages: "warning",

@@ -16,7 +16,8 @@ export const creditChecks: readonly LedgerCheck[] = [
     rule: "an escrow belongs to an approval",
     violations:
       "SELECT a.account AS subject, a.balance AS found FROM accounts a " +
-      "LEFT JOIN approvals p ON a.account = 'escrow:' || p.id WHERE a.account LIKE 'escrow:%' AND p.id IS NULL",
+      "WHERE a.account LIKE 'escrow:%' AND NOT EXISTS " +
+      "(SELECT 1 FROM approvals p WHERE p.id = SUBSTR(a.account, LENGTH('escrow:') + 1))",
   },
   {
     rule: "of an approval no more is used than was approved",
@@ -41,7 +42,8 @@ export const creditChecks: readonly LedgerCheck[] = [
     rule: "what is held belongs to a reservation",
     violations:
       "SELECT a.account AS subject, a.balance AS found FROM accounts a " +
-      "LEFT JOIN reservations r ON a.account = 'held:' || r.id WHERE a.account LIKE 'held:%' AND r.id IS NULL",
+      "WHERE a.account LIKE 'held:%' AND NOT EXISTS " +
+      "(SELECT 1 FROM reservations r WHERE r.id = SUBSTR(a.account, LENGTH('held:') + 1))",
   },
   {
     rule: "the parts of a reservation sum to it",
