@@ -1,12 +1,13 @@
 /**
- * The published SDK paying in ether and in dollars on Ethereum, against the payment service.
+ * The published SDK paying on Ethereum, in ether and in dollars, and on Solana, against the payment service.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { openSolanaNode, type SolanaNode, solanaAddress } from "../payment/tokens/solana-node.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { eventually, type RunningProgram, startDev } from "../support/program.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors } from "./anvil.ts";
-import { openAnonymousTurbo, type TurboKey, turboKeys } from "./turbo.ts";
+import { openAnonymousTurbo, openTurbo, type TurboKey, turboKeys } from "./turbo.ts";
 
 /** Where the SDK looks for dollars on the main network: no setting of it names another place. */
 const dollarAddress = "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48";
@@ -17,8 +18,13 @@ const confirmations = 5;
 
 const need = { there: clientLibraries.there && anvilNeed.there, what: `${clientLibraries.what} and anvil` };
 
-describeWith(need, "turbo-sdk on Ethereum", () => {
+/** Slots after which a transaction of Solana is final. */
+const finality = 32;
+const solanaMerchant = solanaAddress(1);
+
+describeWith(need, "turbo-sdk on other chains", () => {
   let chain: Anvil;
+  let solana: SolanaNode;
   let program: RunningProgram;
 
   beforeAll(async () => {
@@ -27,14 +33,22 @@ describeWith(need, "turbo-sdk on Ethereum", () => {
     await chain.rpc("anvil_setCode", dollarAddress, await chain.rpc("eth_getCode", deployed, "latest"));
     const mint = callOf(selectors.mint, payer.address, 100_000_000n);
     await chain.send({ from: payer.address, to: dollarAddress, data: mint });
+    solana = openSolanaNode();
     program = await startDev({
-      environment: { ETHEREUM_RPC_URL: chain.url, PAYMENT_ADDRESS_ETHEREUM: merchant.address },
+      environment: {
+        ETHEREUM_RPC_URL: chain.url,
+        PAYMENT_ADDRESS_ETHEREUM: merchant.address,
+        SOLANA_RPC_URL: solana.url,
+        SOLANA_GENESIS_HASH: solana.genesisHash,
+        PAYMENT_ADDRESS_SOLANA: solanaMerchant,
+      },
     });
   }, 120_000);
 
   afterAll(async () => {
     await program?.remove();
     await chain?.close();
+    await solana?.close();
   });
 
   const open = async (key: TurboKey) => {
@@ -50,9 +64,13 @@ describeWith(need, "turbo-sdk on Ethereum", () => {
     });
   };
 
-  test("getTurboCryptoWallets names the address of both", async () => {
+  test("getTurboCryptoWallets names the addresses", async () => {
     const wallets = await (await openAnonymousTurbo(program)).getTurboCryptoWallets();
-    expect(wallets).toMatchObject({ ethereum: merchant.address, usdc: merchant.address });
+    expect(wallets).toMatchObject({
+      ethereum: merchant.address,
+      usdc: merchant.address,
+      solana: solanaMerchant,
+    });
   });
 
   test("topUpWithTokens in ether is pending, then credited to the sender when it is deep enough", async () => {
@@ -92,16 +110,16 @@ describeWith(need, "turbo-sdk on Ethereum", () => {
   });
 
   test("topUpWithTokens in ether is credited to another chain's key where the sender says so", async () => {
-    const solana = turboKeys(program).find(({ token }) => token === "solana") ?? ether;
+    const other = solanaKey();
     const turbo = await open(ether);
     const sent = await turbo.topUpWithTokens({
       tokenAmount: 10 ** 16,
-      turboCreditDestinationAddress: solana.address,
+      turboCreditDestinationAddress: other.address,
     });
-    expect(sent).toMatchObject({ owner: payer.address, recipient: solana.address });
+    expect(sent).toMatchObject({ owner: payer.address, recipient: other.address });
     await chain.mine(confirmations);
     await eventually(
-      () => turbo.getBalance(solana.address),
+      () => turbo.getBalance(other.address),
       ({ winc }) => winc === "3064000000000",
     );
   });
@@ -134,4 +152,30 @@ describeWith(need, "turbo-sdk on Ethereum", () => {
     const { payments } = await dollars.getPaymentHistory({ limit: 1 });
     expect(payments).toMatchObject([{ tokenType: "usdc", tokenQuantity: "7000000", usdEquivalent: "7" }]);
   }, 90_000);
+
+  test("submitFundTransaction of a payment in SOL is pending, then credited to the sender when it is final", async () => {
+    const key = solanaKey();
+    const turbo = await openTurbo(program, key);
+    const before = BigInt((await turbo.getBalance()).winc);
+    const lamports = 500_000_000n;
+    const txId = solana.send({ moves: [{ from: key.address, to: solanaMerchant, amount: lamports }] });
+    // Half of 140 dollars at seven dollars an AR, less the fee.
+    const winc = "7660000000000";
+    const seen = await turbo.submitFundTransaction({ txId });
+    expect(seen).toMatchObject({ id: txId, status: "pending", owner: key.address, winc, token: "solana" });
+    solana.advance(finality);
+    await eventually(
+      () => turbo.getBalance(),
+      (balance) => BigInt(balance.winc) === before + BigInt(winc),
+    );
+    expect(await turbo.submitFundTransaction({ txId })).toMatchObject({ status: "confirmed", winc });
+    const { payments } = await turbo.getPaymentHistory({ limit: 1 });
+    expect(payments).toMatchObject([
+      { tokenType: "solana", transactionId: txId, senderAddress: key.address },
+    ]);
+  });
+
+  function solanaKey(): TurboKey {
+    return turboKeys(program).find(({ token }) => token === "solana") ?? ether;
+  }
 });
