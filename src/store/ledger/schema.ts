@@ -7,6 +7,7 @@
  */
 import type { Tx } from "./database.ts";
 import { approvalTables } from "./schema/approvals.ts";
+import { bundleTables } from "./schema/bundles.ts";
 import { giftTables } from "./schema/gifts.ts";
 import { ledgerTables } from "./schema/ledger.ts";
 import { nonceTables } from "./schema/nonces.ts";
@@ -26,6 +27,7 @@ export const ledgerSchema: readonly string[] = [
   promoTables,
   paymentTables,
   uploadTables,
+  bundleTables,
 ];
 
 /** The statements of a script, one by one. */
