@@ -8,7 +8,7 @@ import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import { openHttp } from "../chain/http.ts";
 import { createConcerns } from "../gateway/concerns.ts";
-import { addGatewayFigures } from "../gateway/figures.ts";
+import { addGatewayFigures, createForkFigures } from "../gateway/figures.ts";
 import { createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
 import { createChunkKeeper } from "../gateway/kept-chunks.ts";
@@ -347,7 +347,8 @@ function labelOfPath(path: string): string {
 type IndexingParts = GatewayParts & Base;
 
 function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhooks | undefined): Indexing {
-  const { config, folder, filters, threads, reader, sources, log } = parts;
+  const { config, folder, filters, metrics, threads, reader, sources, log } = parts;
+  const forks = createForkFigures(metrics, reader.tip()?.height ?? -1);
   return openIndexing({
     nodes: sources.nodes,
     verify: threads.verify,
@@ -362,6 +363,7 @@ function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhook
     isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
     hooks: {
       onBlock: (block) => {
+        forks.onBlock(block.height);
         forget(block.ids, gateway, sources);
         webhooks?.onBlock(block);
       },
@@ -370,6 +372,7 @@ function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhook
         webhooks?.onItems(ids);
       },
       onRollback: (fromHeight) => {
+        forks.onRollback(fromHeight);
         webhooks?.onRollback(fromHeight);
         gateway.forgetAll();
         sources.content.forgetAll();

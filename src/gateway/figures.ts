@@ -8,6 +8,7 @@
 import type { Metrics } from "../lib/metrics.ts";
 import type { ExtentFigures } from "../store/extents.ts";
 import type { IndexReader } from "../store/index-types.ts";
+import { isTaken, type PostResult } from "./spread.ts";
 
 /** What is read when the figures are. */
 export type GatewayFigures = Readonly<{
@@ -49,6 +50,8 @@ function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs }: Gatewa
       () => counts().missingTransactions,
     ],
     ["data_items_indexed_total", "Data items in the index.", () => counts().items],
+    ["data_items_unbundled_total", "Entries of bundles that were unbundled.", () => counts().bundleItems],
+    ["data_items_matched_total", "Of them, those that the index filter chose.", () => counts().matchedItems],
     ["bundles_total", "Bundles that were met.", () => counts().bundles],
     ["bundles_failed_total", "Bundles that failed and are tried again later.", () => counts().bundlesFailed],
   ] as const;
@@ -75,6 +78,7 @@ function addContentFigures(metrics: Metrics, { cache, fetches }: GatewayFigures)
   });
   const sinceStart = [
     ["cache_evictions_total", "Transactions whose data made room for others.", () => cache().evictedRoots],
+    ["files_cleaned_total", "Files of content that were removed for others.", () => cache().evictedRoots],
     ["cache_damaged_total", "Pieces found different from their checksum.", () => cache().damagedSteps],
     ["cache_refused_total", "Writes for which there was no room.", () => cache().refusedWrites],
   ] as const;
@@ -95,4 +99,54 @@ function addContentFigures(metrics: Metrics, { cache, fetches }: GatewayFigures)
     label: "state",
     read: () => ({ running: fetches().fetching, waiting: fetches().waiting }),
   });
+}
+
+/** Takes note of blocks that come and go. */
+export type ForkFigures = Readonly<{
+  onBlock: (height: number) => void;
+  onRollback: (fromHeight: number) => void;
+}>;
+
+/** Creates the figures of forks. @param tip - Height of the newest block at the start; -1 when there is none. */
+export function createForkFigures(metrics: Metrics, tip: number): ForkFigures {
+  const forks = metrics.counter({ name: "forks_total", help: "Forks that were followed since the start." });
+  const depth = metrics.gauge({ name: "last_fork_depth", help: "Blocks that the last fork took back." });
+  let newest = tip;
+  return {
+    onBlock: (height) => {
+      newest = height;
+    },
+    onRollback: (fromHeight) => {
+      forks.inc();
+      depth.set(Math.max(0, newest - fromHeight + 1));
+      newest = fromHeight - 1;
+    },
+  };
+}
+
+/** Takes note of what nodes made of something that was sent to all of them. */
+export type PostFigures = (path: string, results: readonly PostResult[]) => void;
+
+/** Creates the figures of posts. */
+export function createPostFigures(metrics: Metrics): PostFigures {
+  const posts = metrics.counter({
+    name: "arweave_chunk_post_total",
+    help: "Chunks sent to nodes, by node and by how it went.",
+    labels: ["endpoint", "status", "role"],
+  });
+  const broadcasts = metrics.counter({
+    name: "arweave_chunk_broadcast_total",
+    help: "Chunks that were posted here, by whether a node took them.",
+    labels: ["status"],
+  });
+  const statusOf = (result: PostResult): string => {
+    if (result.kind === "answer") return isTaken(result.answer) ? "success" : "fail";
+    return result.kind === "skipped" ? "skipped" : result.trouble.reason;
+  };
+  return (path, results) => {
+    if (path !== "/chunk") return;
+    for (const result of results)
+      posts.inc({ endpoint: result.peer, status: statusOf(result), role: "trusted" });
+    broadcasts.inc({ status: results.some((result) => statusOf(result) === "success") ? "success" : "fail" });
+  };
 }

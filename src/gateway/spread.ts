@@ -66,10 +66,11 @@ type Sending = Readonly<{
   all: Promise<unknown>;
 }>;
 
-/** Creates the sender. */
+/** Creates the sender. @param note - Told of each sending, once it is answered. */
 export function createSpread(
   nodes: Pick<Nodes, "all" | "rests" | "noteAnswer" | "noteTrouble">,
   times = timesDefault,
+  note: (path: string, results: readonly PostResult[]) => void = () => undefined,
 ): Spread {
   let backgroundBytes = 0;
 
@@ -134,9 +135,12 @@ export function createSpread(
       }
       const skipped = (node: Node) =>
         asked.includes(node) ? "it has not answered yet" : "it was in trouble a moment ago";
-      return nodes.all.map(
-        (node) => sending.results.get(node) ?? { peer: node.url, kind: "skipped", reason: skipped(node) },
+      const results = nodes.all.map(
+        (node): PostResult =>
+          sending.results.get(node) ?? { peer: node.url, kind: "skipped", reason: skipped(node) },
       );
+      note(path, results);
+      return results;
     },
   };
 }

@@ -14,6 +14,9 @@ export type RequestFigures = Readonly<{
   hit: () => void;
 }>;
 
+/** The caller went away before it was answered; for figures and the log, since nobody reads it. */
+export const callerLeft = 499;
+
 /** Upper bounds in seconds, from a memory look-up to the longest wait for a source. */
 const durationBuckets = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100] as const;
 
@@ -33,6 +36,10 @@ export function createRequestFigures(
     labels: ["status_code", "method", "path"],
     buckets: durationBuckets,
   });
+  const left = metrics.counter({
+    name: "client_disconnects_total",
+    help: "Requests whose client left before it was answered.",
+  });
   let hits = 0;
   metrics.countOf({
     name: "http_memory_hits_total",
@@ -42,6 +49,7 @@ export function createRequestFigures(
   return {
     answered: (method, context, status, durationMs) => {
       const { path } = context.target;
+      if (status === callerLeft) left.inc();
       duration.observe({ status_code: String(status), method, path: labelOf(path) }, durationMs / 1_000);
       const { requestId } = context;
       const level = status >= 500 ? "warn" : "info";

@@ -34,13 +34,15 @@ export type ContentSenderOptions = Readonly<{
   finder: ContentFinder;
   /** A body up to this size that is not on disk is answered when complete. Bytes. */
   coldBufferBytes: number;
+  /** Told of each answer that gives content. */
+  note?: ((answer: Response) => void) | undefined;
 }>;
 
 /** How long a source may keep a reader waiting before the connection is closed, in seconds. */
 const sourceSilenceSeconds = 120;
 
 /** Creates a sender. */
-export function createContentSender({ finder, coldBufferBytes }: ContentSenderOptions): ContentSender {
+export function createContentSender({ finder, coldBufferBytes, note }: ContentSenderOptions): ContentSender {
   const find = async (request: Request, sending: Sending, wantsWhole: boolean) => {
     const context = contextOf(request);
     context.allowSilence(sourceSilenceSeconds);
@@ -63,7 +65,9 @@ export function createContentSender({ finder, coldBufferBytes }: ContentSenderOp
       const found = await find(request, sending, isUnconditional(wish));
       if (found.kind === "folder") return folderAnswer(context);
       const headers = dressed(found.headers, sending.dress, context.target.query);
-      return await contentAnswer(found.content, headers, wish, coldBufferBytes);
+      const answer = await contentAnswer(found.content, headers, wish, coldBufferBytes);
+      note?.(answer);
+      return answer;
     },
     sendWhole: async (request, sending, status) => {
       const context = contextOf(request);

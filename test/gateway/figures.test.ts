@@ -1,0 +1,51 @@
+/**
+ * Figures of what happens rarely: forks, and chunks that nodes take or do not.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { createForkFigures, createPostFigures } from "../../src/gateway/figures.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+
+/** The figures by their names with labels. */
+async function shown(metrics: ReturnType<typeof createMetrics>): Promise<Record<string, string>> {
+  const lines = (await metrics.text()).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), line.split(" ").at(-1) ?? ""]),
+  );
+}
+
+test("a fork is as deep as the blocks that it takes back", async () => {
+  const metrics = createMetrics();
+  const forks = createForkFigures(metrics, 100);
+  expect(await shown(metrics)).toEqual({ forks_total: "0", last_fork_depth: "0" });
+  forks.onRollback(98);
+  expect(await shown(metrics)).toEqual({ forks_total: "1", last_fork_depth: "3" });
+  for (const height of [98, 99]) forks.onBlock(height);
+  forks.onRollback(99);
+  expect(await shown(metrics)).toEqual({ forks_total: "2", last_fork_depth: "1" });
+});
+
+test("a chunk counts once for each node, and once for whoever posted it", async () => {
+  const metrics = createMetrics();
+  const note = createPostFigures(metrics);
+  const body = new Uint8Array(0);
+  note("/tx", [{ peer: "a", kind: "answer", answer: { status: 200, body } }]);
+  note("/chunk", [
+    { peer: "a", kind: "answer", answer: { status: 200, body } },
+    { peer: "b", kind: "answer", answer: { status: 400, body } },
+    { peer: "c", kind: "trouble", trouble: { kind: "trouble", reason: "timeout", detail: "" } },
+    { peer: "d", kind: "skipped", reason: "it has not answered yet" },
+  ]);
+  note("/chunk", [{ peer: "a", kind: "answer", answer: { status: 400, body } }]);
+  const of = (peer: string, status: string) =>
+    `arweave_chunk_post_total{endpoint="${peer}",status="${status}",role="trusted"}`;
+  expect(await shown(metrics)).toEqual({
+    [of("a", "success")]: "1",
+    [of("a", "fail")]: "1",
+    [of("b", "fail")]: "1",
+    [of("c", "timeout")]: "1",
+    [of("d", "skipped")]: "1",
+    'arweave_chunk_broadcast_total{status="success"}': "1",
+    'arweave_chunk_broadcast_total{status="fail"}': "1",
+  });
+});
