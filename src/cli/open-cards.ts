@@ -2,6 +2,7 @@
  * Payments by card put together: Stripe or what stands for it, top-ups, reports, the watch, gifts.
  * @module
  */
+import type { HealthCheck } from "../gateway/health.ts";
 import { createGiftRoutes } from "../http/payment/gift-routes.ts";
 import type { PromoGuard } from "../http/payment/promo-guard.ts";
 import { createTopUpRoutes } from "../http/payment/top-up-routes.ts";
@@ -41,6 +42,13 @@ export type CardParts = Readonly<{
   closers: Closers;
 }>;
 
+/** Payments by card, open. */
+export type OpenCards = Readonly<{
+  routes: Service["routes"];
+  /** Says since when Stripe has not been reached. */
+  check: HealthCheck;
+}>;
+
 /** Where cards are taken. */
 type Account = Readonly<{ url: string; secretKey: string; webhookSecrets: readonly string[] }>;
 
@@ -49,10 +57,10 @@ const stripeUrl = "https://api.stripe.com";
 /**
  * Opens them; what has to be closed is closed by `closers`.
  *
- * @returns The routes; without a key of Stripe's those of cards say that they are off, and gifts can be redeemed.
+ * Without a key of Stripe's the routes of cards say that they are off, and gifts can be redeemed.
  * @throws Misuse when Stripe's key is set and the key of its reports is not.
  */
-export function openCards(parts: CardParts): Service["routes"] {
+export function openCards(parts: CardParts): OpenCards {
   const { config, ledger, makeId, prices, countPromo, promoGuard, publicUrl, log, closers } = parts;
   const gifts = createGifts({ ledger, makeId, clock: systemClock });
   const account = accountOf(config, parts.sandbox);
@@ -65,17 +73,29 @@ export function openCards(parts: CardParts): Service["routes"] {
     provider === undefined
       ? undefined
       : createTopUps({ ledger, prices, provider, randomBytes, clock: systemClock, log });
-  if (provider !== undefined && events !== undefined) {
-    closers.add("card provider", provider.close);
-    const watch = runCardWatch({ ledger, provider, events, clock: systemClock, log }, config.CARD_WATCH_MS);
-    closers.add("watch over card payments", watch.close);
-  }
+  const watch =
+    provider === undefined || events === undefined
+      ? undefined
+      : runCardWatch({ ledger, provider, events, clock: systemClock, log }, config.CARD_WATCH_MS);
+  if (provider !== undefined) closers.add("card provider", provider.close);
+  if (watch !== undefined) closers.add("watch over card payments", watch.close);
   const secrets = account?.webhookSecrets ?? [];
-  return [
-    () => createTopUpRoutes({ topUps, promoGuard, publicUrl, returnOrigins: config.TOP_UP_RETURN_ORIGINS }),
-    () => createWebhookRoutes({ events, secrets, clock: systemClock }),
-    () => createGiftRoutes({ gifts }),
-  ];
+  return {
+    check: () => blindNotes(watch?.blindMs() ?? 0),
+    routes: [
+      () => createTopUpRoutes({ topUps, promoGuard, publicUrl, returnOrigins: config.TOP_UP_RETURN_ORIGINS }),
+      () => createWebhookRoutes({ events, secrets, clock: systemClock }),
+      () => createGiftRoutes({ gifts }),
+    ],
+  };
+}
+
+/** A provider that is not reached for so long is worth a word: several looks have failed. Milliseconds. */
+const notedBlindMs = 5 * 60_000;
+
+function blindNotes(blindMs: number): readonly string[] {
+  if (blindMs < notedBlindMs) return [];
+  return [`Stripe has not been reached for ${Math.floor(blindMs / 60_000)} minutes.`];
 }
 
 /** Stripe's account of the settings, else what stands for it. */

@@ -83,7 +83,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
     sandbox: sandbox?.stripe,
   });
   const tokenPayments = openTokens({ ...parts, ledger, makeId, prices, rules: priced.rules });
-  const checks = [priced.check, tokenPayments.check];
+  const checks = [priced.check, cards.check, tokenPayments.check];
   const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
@@ -98,7 +98,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
           metrics: base.metrics,
         }),
       () => createPriceRoutes({ prices, promoGuard }),
-      ...cards,
+      ...cards.routes,
       () => createTokenRoutes(tokenPayments),
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),

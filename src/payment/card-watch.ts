@@ -30,10 +30,12 @@ export type CardWatchParts = Readonly<{
 export type CardWatch = Readonly<{
   /** Looks once at all that is due. Rejects only when `signal` is aborted or the ledger fails. */
   look: (signal: AbortSignal) => Promise<void>;
+  /** For how long the provider's list of events could not be read, ms; 0 when it could at the last look. */
+  blindMs: () => number;
 }>;
 
 /** A watch that looks by itself. */
-export type RunningCardWatch = Readonly<{ close: () => Promise<void> }>;
+export type RunningCardWatch = Pick<CardWatch, "blindMs"> & Readonly<{ close: () => Promise<void> }>;
 
 /** Quotes, refunds and doubts that one look deals with; the rest is due at the next one. */
 const quotesPerLook = 50;
@@ -71,9 +73,11 @@ const mark = "events";
 /** Creates a watch that looks when told to. */
 export function createCardWatch(parts: CardWatchParts): CardWatch {
   const { ledger, clock } = parts;
+  let blindSince: number | undefined;
   return {
+    blindMs: () => (blindSince === undefined ? 0 : clock() - blindSince),
     look: async (signal) => {
-      await readEvents(parts, signal);
+      blindSince = (await readEvents(parts, signal)) ? undefined : (blindSince ?? clock());
       const quotes = await ledger.read((tx) => quotesToLookAt(tx, clock(), quotesPerLook));
       for (const quote of quotes)
         await attempt(parts, signal, { quoteId: quote.id }, () => askFor(parts, quote, signal));
@@ -106,6 +110,7 @@ export function runCardWatch(parts: CardWatchParts, pauseMs: number): RunningCar
   };
   const running = run();
   return {
+    blindMs: watch.blindMs,
     close: async () => {
       life.abort(new DOMException("the watch was closed", "AbortError"));
       await running;
@@ -215,18 +220,19 @@ async function endDoubts(parts: CardWatchParts, signal: AbortSignal): Promise<vo
   }
 }
 
-/** Reads the list of events on from where it was read to. */
-async function readEvents(parts: CardWatchParts, signal: AbortSignal): Promise<void> {
+/** Reads the list of events on from where it was read to. @returns Whether the provider let it. */
+async function readEvents(parts: CardWatchParts, signal: AbortSignal): Promise<boolean> {
   const { ledger, clock } = parts;
   for (let spans = 0; spans < spansPerLookMax; spans += 1) {
     const now = clock();
     const from = await ledger.read((tx) => readFrom(tx, now));
     const to = from + spanMs < now ? from + spanMs : now + 1_000;
     const isRead = await attempt(parts, signal, { from, to }, () => readSpan(parts, from, to, signal));
-    if (!isRead) return;
+    if (!isRead) return false;
     await ledger.write((tx) => setMark(tx, earlier(to, now)));
-    if (to >= now) return;
+    if (to >= now) break;
   }
+  return true;
 }
 
 async function readSpan(parts: CardWatchParts, from: number, to: number, signal: AbortSignal): Promise<void> {

@@ -523,6 +523,42 @@ describe("a gift", () => {
     expect((await redeem(world, giftId, alice, "POST")).status).toBe(200);
   });
 
+  test("is taken by a person on the page of its link, who is told when it is gone", async () => {
+    const world = await worldOf();
+    const { giftUrl = "", giftId = "" } = await paidBy(world, giftPath);
+    const headers = { accept: "text/html,*/*;q=0.8" };
+    const form = await fetch(giftUrl, { headers });
+    const html = await form.text();
+    expect([form.status, form.headers.get("referrer-policy")]).toEqual([200, "no-referrer"]);
+    expect(html).toContain(`action="?id=${giftId}"`);
+    expect(await giftHeld(world)).toBe(tenDollars);
+    const take = (address: string) =>
+      fetch(giftUrl, {
+        ...{ method: "POST", headers },
+        body: new URLSearchParams({ destinationAddress: address, token: "native" }),
+      });
+    const wrong = await take("nobody");
+    expect([wrong.status, await wrong.text()]).toEqual([
+      400,
+      expect.stringContaining("not a valid native address"),
+    ]);
+    const taken = await take(bob);
+    expect([taken.status, await taken.text()]).toEqual([200, expect.stringContaining(`${tenDollars} winc`)]);
+    const again = await take(alice);
+    expect([again.status, await again.text()]).toEqual([
+      400,
+      expect.stringContaining("already been redeemed"),
+    ]);
+    expect(await world.balance(bob)).toBe(tenDollars);
+  });
+
+  test("link that carries anything but an id is answered as JSON, whoever asks", async () => {
+    const world = await worldOf();
+    const headers = { accept: "text/html" };
+    const { status, body } = await world.ask("/v1/redeem?id=%3Cscript%3E", { headers });
+    expect([status, body]).toEqual([400, "Invalid or missing parameters"]);
+  });
+
   test.each([
     ["without an id", `destinationAddress=${alice}`, "Invalid or missing parameters"],
     ["without an address", "id=x", "Invalid or missing parameters"],

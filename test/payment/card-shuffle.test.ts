@@ -60,7 +60,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 test(
-  `reports in ${runs} orders end in the balances that follow from the provider's books`,
+  `L3: reports in ${runs} orders end in the balances that follow from the provider's books`,
   async () => {
     for (let run = 0; run < runs; run += 1) {
       const random = createRandom(seed + run);

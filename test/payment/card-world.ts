@@ -83,6 +83,7 @@ export type TopUpAnswer = Readonly<{
   adjustments: readonly Readonly<Record<string, string>>[];
   fees: readonly Readonly<Record<string, string>>[];
   giftId?: string;
+  giftUrl?: string;
 }>;
 
 export const sandboxKey = "sk_test_world";

@@ -1,60 +1,115 @@
 /**
  * Gifts over HTTP: what a link holds goes to an address, once.
  *
- * Whoever has the link is who may redeem it. The route answers GET because links are opened; what opens links without
- * being asked (previews, prefetches, questions about headers) redeems nothing.
+ * Whoever has the link may redeem it. GET redeems because published pages ask so; what opens links without being asked
+ * (previews, prefetches, questions about headers) redeems nothing, and a person who opens one is asked for an address.
  * Source: reference/payment.md §1 (redeem), §8 G.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { Failure } from "../../failures.ts";
-import { readAddressOfWord } from "../../payment/addresses.ts";
-import type { Gifts } from "../../payment/gifts.ts";
+import { Failure, failures } from "../../failures.ts";
+import { readAddressOfWord, type UserAddress } from "../../payment/addresses.ts";
+import type { Gifts, Redemption } from "../../payment/gifts.ts";
 import { jsonAnswer } from "../answers.ts";
+import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
 import { isoDate } from "./credit-records.ts";
+import { giftForm, giftOutcome } from "./gift-page.ts";
 import { noStore } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
 /** What the routes ask. */
 export type GiftRoutesOptions = Readonly<{ gifts: Gifts }>;
 
+/** Path of the routes, below the service's address. */
+export const redeemPath = "/redeem";
+
+/** A form of two short fields. Bytes. */
+const formBytesMax = 4_096;
+
 /** Enough to tell an address for mail from other text. */
 const emailPattern = /^[^\s@]{1,64}@[^\s@]{1,255}$/;
 
+/** Longer texts are no secret of a gift's. */
+const secretPattern = /^[A-Za-z0-9_-]{43}$/;
+
+/** What is asked for. */
+type Wish = Readonly<{ secret: string; address: UserAddress }>;
+
 /** Creates the routes. */
 export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
-  const redeem = async (request: Request): Promise<Response> => {
-    const query = new URLSearchParams(contextOf(request).target.query);
-    const secret = single(query, "id");
-    const word = query.get("token") ?? query.get("destinationAddressType") ?? "native";
-    const address = readAddressOfWord(single(query, "destinationAddress"), word)?.address;
-    if (address === undefined) throw refused("Provided destination address is not a valid native address!");
-    const email = query.get("email");
-    if (email !== null && !emailPattern.test(email))
-      throw refused("Provided recipient email address is not a valid email!");
+  const redeem = ({ secret, address }: Wish) =>
+    fromLedger("database_unavailable", gifts.redeem(secret, address));
+
+  async function onGet(request: Request): Promise<Response> {
+    const query = queryOf(request);
+    const secret = query.get("id") ?? "";
+    const isOpened = wantsPage(request) && !query.has("destinationAddress") && secretPattern.test(secret);
+    if (isOpened) return giftForm(secret);
+    const wish = readWish(query);
     if (isUnasked(request)) return jsonAnswer({ message: "Not redeemed" }, 200, noStore);
-    const { winc, balance, since } = await gifts.redeem(secret, address);
-    return jsonAnswer(
-      {
-        message: `Payment receipt redeemed for ${winc} winc!`,
-        userBalance: balance.toString(),
-        userAddress: address,
-        userCreationDate: isoDate(since),
-      },
-      200,
-      noStore,
-    );
-  };
-  const answer = ({ request }: Readonly<{ request: Request }>) =>
-    fromLedger("database_unavailable", redeem(request));
-  return new Elysia({ strictPath: true }).get("/redeem", answer).post("/redeem", answer, { parse: "none" });
+    return redeemedAnswer(await redeem(wish), wish);
+  }
+
+  async function onPost(request: Request): Promise<Response> {
+    const form = new URLSearchParams(new TextDecoder().decode(await readBody(request, formBytesMax)));
+    const isPage = wantsPage(request);
+    try {
+      const wish = readWish(new URLSearchParams([...queryOf(request), ...form]));
+      const redemption = await redeem(wish);
+      return isPage
+        ? giftOutcome(`${redemption.winc} winc are on the account`, 200)
+        : redeemedAnswer(redemption, wish);
+    } catch (error) {
+      if (!isPage || !(error instanceof Failure) || error.code !== "payment_refused") throw error;
+      return giftOutcome(String(error.facts["reason"]), failures.payment_refused.status);
+    }
+  }
+
+  return new Elysia({ strictPath: true })
+    .get(redeemPath, ({ request }) => onGet(request))
+    .post(redeemPath, ({ request }) => onPost(request), { parse: "none" });
+}
+
+/** @throws Failure `payment_refused` with the reason. */
+function readWish(query: URLSearchParams): Wish {
+  const secret = single(query, "id");
+  const destination = single(query, "destinationAddress");
+  const word = query.get("token") ?? query.get("destinationAddressType") ?? "native";
+  const address = readAddressOfWord(destination, word)?.address;
+  if (address === undefined) throw refused("Provided destination address is not a valid native address!");
+  const email = query.get("email");
+  if (email !== null && !emailPattern.test(email))
+    throw refused("Provided recipient email address is not a valid email!");
+  return { secret, address };
+}
+
+function redeemedAnswer({ winc, balance, since }: Redemption, { address }: Wish): Response {
+  return jsonAnswer(
+    {
+      message: `Payment receipt redeemed for ${winc} winc!`,
+      userBalance: balance.toString(),
+      userAddress: address,
+      userCreationDate: isoDate(since),
+    },
+    200,
+    noStore,
+  );
+}
+
+/** Whether a person looks. */
+function wantsPage(request: Request): boolean {
+  return (request.headers.get("accept") ?? "").includes("text/html");
 }
 
 /** Whether a program looks before a person does. */
 function isUnasked(request: Request): boolean {
   const purpose = request.headers.get("sec-purpose") ?? request.headers.get("purpose") ?? "";
   return contextOf(request).headOnly || purpose.includes("prefetch") || purpose.includes("preview");
+}
+
+function queryOf(request: Request): URLSearchParams {
+  return new URLSearchParams(contextOf(request).target.query);
 }
 
 /** @throws Failure `payment_refused` where it is missing or stands twice. */

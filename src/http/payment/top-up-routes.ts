@@ -12,6 +12,7 @@ import { jsonAnswer, pageAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { isoDate } from "./credit-records.ts";
+import { redeemPath } from "./gift-routes.ts";
 import { adjustmentRecord, wireInteger } from "./price-records.ts";
 import type { PromoGuard } from "./promo-guard.ts";
 import { noStore } from "./signer.ts";
@@ -41,7 +42,7 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
       const rules = { publicUrl: publicUrl(request), origins: returnOrigins };
       const wish = readTopUp(params, new URLSearchParams(context.target.query), rules);
       context.allowSilence(silenceSeconds);
-      const work = () => start(topUps, wish, context.headOnly, request.signal);
+      const work = () => start(topUps, wish, rules.publicUrl, context.headOnly, request.signal);
       const record = await (wish.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
       return jsonAnswer(record, 200, noStore);
     })
@@ -52,6 +53,7 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
 async function start(
   topUps: TopUps,
   wish: TopUpWish,
+  publicUrl: string,
   headOnly: boolean,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, unknown>>> {
@@ -59,23 +61,23 @@ async function start(
     await topUps.price(wish, signal);
     return {};
   }
-  return topUpRecord(await fromLedger("database_unavailable", topUps.start(wish, signal)));
+  return topUpRecord(await fromLedger("database_unavailable", topUps.start(wish, signal)), publicUrl);
 }
 
-function topUpRecord({
-  quote,
-  session,
-  adjustments,
-  fees,
-  giftSecret,
-}: TopUp): Readonly<Record<string, unknown>> {
+function topUpRecord(topUp: TopUp, publicUrl: string): Readonly<Record<string, unknown>> {
+  const { quote, session, adjustments, fees, giftSecret } = topUp;
   return {
     topUpQuote: quoteRecord(quote),
     paymentSession: { id: session.id, client_secret: session.clientSecret, url: session.url },
     adjustments: adjustments.map(adjustmentRecord),
     fees: fees.map(adjustmentRecord),
-    ...(giftSecret === undefined ? {} : { giftId: giftSecret }),
+    ...(giftSecret === undefined ? {} : giftRecord(giftSecret, publicUrl)),
   };
+}
+
+/** What redeems a gift, and the page on which a person does so. */
+function giftRecord(secret: string, publicUrl: string): Readonly<Record<string, string>> {
+  return { giftId: secret, giftUrl: `${publicUrl}${redeemPath}?id=${secret}` };
 }
 
 function quoteRecord(quote: QuoteTerms) {

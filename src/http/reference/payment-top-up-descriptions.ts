@@ -46,6 +46,7 @@ export const paymentTopUpRecords: Readonly<Record<string, Schema>> = {
     adjustments,
     fees: adjustments,
     "giftId?": { type: "string", description: "What redeems the gift once it is paid for; told only here." },
+    "giftUrl?": { type: "string", description: "The page on which a person takes it." },
   }),
   Redemption: record({
     message: textSchema,
@@ -61,7 +62,8 @@ const redemption: Omit<Description, "method"> = {
   path: "/redeem",
   tag: topUps,
   summary: "Take a gift",
-  description: "Whoever knows the gift's id may take it, once.",
+  description:
+    "Whoever knows the gift's id may take it, once. A browser that opens it without an address is shown a form.",
   parameters: [
     { ...inQuery("id", textSchema, "`giftId` of the top-up."), required: true, example: "A".repeat(43) },
     {

@@ -2,8 +2,11 @@
  * Top-ups over HTTP: what is refused, in which order and words, and what a session and its quote look like.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
+import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { type CardWorld, openCardWorld } from "../../payment/card-world.ts";
 import { testStart } from "../../support/payment.ts";
+import { openPaymentServer } from "../../support/payment-server.ts";
 
 const native = "A".repeat(43);
 const ethereum = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
@@ -136,6 +139,19 @@ describe("GET /top-up refuses", () => {
   });
 });
 
+test("GET /top-up says in words that clients know that no cards are taken", async () => {
+  const server = openPaymentServer(() => [
+    createTopUpRoutes({
+      ...{ topUps: undefined, promoGuard: createPromoGuard(Date.now, 1) },
+      ...{ publicUrl: () => "", returnOrigins: [] },
+    }),
+  ]);
+  const answer = await fetch(`${server.url}${checkout}/usd/1000`);
+  expect(answer.status).toBe(503);
+  expect(await answer.json()).toMatch(/Fiat \(Stripe\).*disabled/i);
+  await server.close();
+});
+
 describe("GET /top-up answers", () => {
   test("a hosted checkout with its quote in the specification's shape", async () => {
     const { topUpQuote, paymentSession, adjustments, fees } = await world.topUp(`${checkout}/usd/1000`);
@@ -259,7 +275,7 @@ const urls: readonly (readonly [string, boolean, boolean])[] = [
   [`https://app.example/${"x".repeat(2_048)}`, false, false],
 ];
 
-describe("a checkout returns", () => {
+describe("X3: a checkout returns", () => {
   const named = urls.map(
     ([url, ...rest]) => [url.length > 100 ? `${url.length} characters` : url, url, ...rest] as const,
   );

@@ -34,7 +34,7 @@ const letter = (id: string, type: string, object: Record<string, unknown>) =>
 
 const unknown = letter("evt_unknown", "customer.created", { id: "cus_1" });
 
-describe("a letter", () => {
+describe("L3: a letter", () => {
   const good = () => sign(unknown);
   const rows: readonly (readonly [string, () => readonly [string, string | undefined], number])[] = [
     ["rightly signed is taken", () => [unknown, good()], 200],
