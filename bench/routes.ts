@@ -13,16 +13,28 @@ import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts"
 import { runLoad } from "./http-client.ts";
 import { cpuSeconds, startServed } from "./served.ts";
 
-const sizes: Readonly<Record<BenchSize, { bodies: number; requests: number; rounds: number }>> = {
-  small: { bodies: 2, requests: 40, rounds: 1 },
-  large: { bodies: 64, requests: 3_000, rounds: 3 },
+const sizes: Readonly<Record<BenchSize, { bodies: number; rounds: number }>> = {
+  small: { bodies: 2, rounds: 1 },
+  large: { bodies: 64, rounds: 5 },
 };
+
+/** A small run asks so many times less. */
+const smaller = 200;
 
 const connections = 8;
 const kibibyte = 2 ** 10;
 
 /** A way to bytes, and the plain way to as many. */
-type Route = Readonly<{ name: string; paths: readonly string[]; plain: readonly string[]; target: string }>;
+type Route = Readonly<{
+  name: string;
+  paths: readonly string[];
+  /** What the plain way is called. */
+  beside: string;
+  plain: readonly string[];
+  /** Of a large run: CPU time is told in hundredths of a second. */
+  requests: number;
+  target?: string;
+}>;
 
 type Served = Awaited<ReturnType<typeof startServed>>;
 
@@ -40,19 +52,18 @@ export const routesBench: Bench = {
     const rows: BenchRow[] = [];
     try {
       // The JSON of a chunk is larger than the chunk: bodies of just that size are made when one was seen.
-      const paths = (of: readonly string[]) => of.map((id) => `/${id}`);
       const data = served.chunkEnds.map((end) => `/chunk/${end}/data`);
       const routes: Route[] = [
         {
           name: "path in a manifest, 64 KiB",
           paths: middle.map((id) => `/${served.manifest}/${id}`),
-          plain: paths(middle),
-          target: "≤ 2",
+          ...byId(middle, 8_000),
         },
-        { name: "chunk's data, 256 KiB", paths: data, plain: paths(chunkSized), target: "≤ 2" },
+        { name: "chunk's data, 256 KiB", paths: data, ...byId(chunkSized, 4_000) },
       ];
       for (const route of routes) rows.push(await measureRoute(served, served, route, size));
       rows.push(await measureJson(folder, served, size));
+      rows.push(await measureLimited(folder, size));
     } finally {
       await served.stop();
       rmSync(folder, { recursive: true, force: true });
@@ -61,6 +72,22 @@ export const routesBench: Bench = {
   },
 };
 
+/** Small bodies for clients that have a limit, against the same for clients without. */
+async function measureLimited(folder: string, size: BenchSize): Promise<BenchRow> {
+  const ids = writeBodies(folder, kibibyte, sizes[size].bodies);
+  const paths = ids.map((id) => `/${id}`);
+  const cache = (name: string) => join(folder, `cache of ${name}`);
+  const limited = await startServed(folder, { ids, isLimited: true, cache: cache("limited") });
+  const free = await startServed(folder, { ids, cache: cache("free") });
+  try {
+    const name = "body of 1 KiB for a client with a limit";
+    const route = { name, paths, beside: "without", plain: paths, requests: 20_000 };
+    return await measureRoute(limited, free, route, size);
+  } finally {
+    await Promise.all([limited.stop(), free.stop()]);
+  }
+}
+
 /** The JSON of chunks, against bodies as large as it. */
 async function measureJson(folder: string, served: Served, size: BenchSize): Promise<BenchRow> {
   const paths = served.chunkEnds.map((end) => `/chunk/${end}`);
@@ -68,7 +95,7 @@ async function measureJson(folder: string, served: Served, size: BenchSize): Pro
   const ids = writeBodies(folder, bytes, paths.length);
   const other = await startServed(folder, { ids, cache: join(folder, "cache of JSON") });
   try {
-    const route = { name: "chunk as JSON, 256 KiB", paths, plain: ids.map((id) => `/${id}`), target: "≤ 2" };
+    const route = { name: "chunk as JSON, 256 KiB", paths, ...byId(ids, 2_000) };
     return await measureRoute(served, other, route, size);
   } finally {
     await other.stop();
@@ -78,10 +105,11 @@ async function measureJson(folder: string, served: Served, size: BenchSize): Pro
 async function measureRoute(
   served: Served,
   plainServed: Served,
-  { name, paths, plain, target }: Route,
+  { name, paths, beside, plain, target, ...route }: Route,
   size: BenchSize,
 ): Promise<BenchRow> {
-  const { requests, rounds } = sizes[size];
+  const { rounds } = sizes[size];
+  const requests = size === "large" ? route.requests : Math.ceil(route.requests / smaller);
   const bytesOf = async ({ port }: Served, path = "/") =>
     (await (await fetch(`http://127.0.0.1:${port}${path}`)).bytes()).length;
   const cpuMicros = async (server: Served, all: readonly string[], bodyBytes: number) => {
@@ -101,10 +129,14 @@ async function measureRoute(
   return {
     name: `${name}, CPU a request`,
     figure: `${median(pairs.map(({ ours }) => ours)).toFixed(1)} µs CPU`,
-    reference: `by its id ${median(pairs.map(({ theirs }) => theirs)).toFixed(1)} µs CPU`,
+    reference: `${beside} ${median(pairs.map(({ theirs }) => theirs)).toFixed(1)} µs CPU`,
     ratio: median(pairs.map(({ ours, theirs }) => ours / theirs)),
-    target,
+    ...(target === undefined ? {} : { target }),
   };
+}
+
+function byId(ids: readonly string[], requests: number) {
+  return { beside: "by its id", plain: ids.map((id) => `/${id}`), requests, target: "≤ 2" };
 }
 
 function writeBodies(folder: string, bytes: number, count: number): string[] {

@@ -25,6 +25,9 @@ export type RequestContext = Readonly<{
   allowSilence: (seconds: number) => void;
 }>;
 
+/** Who asks for what. */
+export type Asker = Pick<RequestContext, "target" | "headOnly" | "clientAddress">;
+
 const contexts = new WeakMap<Request, RequestContext>();
 
 /** Keeps the facts of a request for as long as it lives. */

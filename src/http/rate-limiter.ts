@@ -14,7 +14,7 @@ import { createTokenBuckets } from "../lib/token-buckets.ts";
 import { jsonAnswer } from "./answers.ts";
 import { bodySizeOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
-import type { RequestContext } from "./context.ts";
+import type { Asker } from "./context.ts";
 import { isAdministration } from "./cors.ts";
 
 /** Tokens of one kind of bucket. */
@@ -35,9 +35,9 @@ export type RateLimiterOptions = Readonly<{
 /** Lets requests in, and takes note of what they cost. */
 export type RateLimiter = Readonly<{
   /** Takes a token, or answers that there is none. */
-  refuse: (method: string, context: RequestContext) => Response | undefined;
+  refuse: (method: string, asker: Asker) => Response | undefined;
   /** Takes what the answer's body costs beyond the first token. */
-  charge: (method: string, context: RequestContext, answer: Response) => void;
+  charge: (method: string, asker: Asker, answer: Response) => void;
 }>;
 
 /** About 10 MiB for each kind. */
@@ -57,15 +57,15 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const clients = createTokenBuckets({ ...options.client, countMax: bucketsMax, seed, clock });
   const resources = createTokenBuckets({ ...options.resource, countMax: bucketsMax, seed, clock });
 
-  const keysOf = (method: string, { target, clientAddress }: RequestContext) => {
+  const keysOf = (method: string, { target, clientAddress }: Asker) => {
     if (isAdministration(target.path) || watched.has(target.path)) return undefined;
     const address = clientAddress();
     if (isExempt(address)) return undefined;
     return { client: addressBlock(address), resource: `${method} ${target.host} ${target.path}` };
   };
   return {
-    refuse: (method, context) => {
-      const keys = keysOf(method, context);
+    refuse: (method, asker) => {
+      const keys = keysOf(method, asker);
       if (keys === undefined) return undefined;
       const clientMs = clients.waitMs(keys.client);
       if (clientMs > 0) return refusal("IP rate limit exceeded", clientMs);
@@ -75,9 +75,9 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
       resources.take(keys.resource, 1);
       return undefined;
     },
-    charge: (method, context, answer) => {
-      const more = tokensOf(context, answer) - 1;
-      const keys = more > 0 ? keysOf(method, context) : undefined;
+    charge: (method, asker, answer) => {
+      const more = tokensOf(asker, answer) - 1;
+      const keys = more > 0 ? keysOf(method, asker) : undefined;
       if (keys === undefined) return;
       clients.take(keys.client, more);
       resources.take(keys.resource, more);
@@ -86,7 +86,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
 }
 
 /** An answer of whose size nobody said is short, or, of GraphQL, bounded by its own limits. */
-function tokensOf({ headOnly }: RequestContext, answer: Response): number {
+function tokensOf({ headOnly }: Asker, answer: Response): number {
   return headOnly ? 1 : Math.ceil(bodySizeOf(answer) / tokenBytes);
 }
 

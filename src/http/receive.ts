@@ -5,7 +5,7 @@
  */
 import { Failure } from "../failures.ts";
 import { clientAddressOf } from "./client-address.ts";
-import { type RequestContext, setContext } from "./context.ts";
+import { type Asker, type RequestContext, setContext } from "./context.ts";
 import { requestIdOf } from "./request-id.ts";
 import { readSegments, readTarget, type Target, writePath } from "./target.ts";
 
@@ -28,19 +28,27 @@ export type Received = Readonly<{ request: Request; context: RequestContext; ref
 const hostLengthMin = 4;
 const standIn = "localhost";
 
-/** Takes a request in. */
-export function receive(arrived: Request, connection: Connection): Received {
-  const raw = readTarget(arrived.url);
-  const facts = {
-    requestId: requestIdOf(arrived.headers.get("x-request-id")),
+/** Who asks for what: as much of a request as limits are about. Its path is as it arrived. */
+export function askerOf(arrived: Request, connection: Connection): Asker {
+  return {
+    target: readTarget(arrived.url),
     headOnly: arrived.method === "HEAD",
-    scheme: schemeOf(arrived, raw, connection),
     clientAddress: () =>
       clientAddressOf(
         connection.peerAddress(),
         arrived.headers.get("x-forwarded-for"),
         connection.isTrustedProxy,
       ),
+  };
+}
+
+/** Takes a request in. */
+export function receive(arrived: Request, connection: Connection): Received {
+  const { target: raw, ...asker } = askerOf(arrived, connection);
+  const facts = {
+    ...asker,
+    requestId: requestIdOf(arrived.headers.get("x-request-id")),
+    scheme: schemeOf(arrived, raw, connection),
     allowSilence: connection.allowSilence,
   };
   try {

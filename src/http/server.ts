@@ -16,8 +16,8 @@ import { isAdministration, preflightAnswer } from "./cors.ts";
 import { finish, headersOnly } from "./finish.ts";
 import { type Certificate, openListener } from "./listener.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
-import { type Received, receive } from "./receive.ts";
-import type { RequestFigures } from "./request-figures.ts";
+import { askerOf, type Connection, type Received, receive } from "./receive.ts";
+import { callerLeft, type RequestFigures } from "./request-figures.ts";
 import { createRouteTable, type RouteTable } from "./routes.ts";
 
 /** What a listener is made of. */
@@ -26,7 +26,7 @@ export type ServerOptions = Readonly<{
   /** 0 takes a free port. */
   port: number;
   app: AnyElysia;
-  /** Answers at once from memory, or not at all; asked before everything else. */
+  /** Answers at once from memory, or not at all, with the size of its body noted; asked before everything else. */
   hit?: (request: Request) => Response | undefined;
   /** With one, https; without, http. */
   certificate?: Certificate | undefined;
@@ -36,7 +36,7 @@ export type ServerOptions = Readonly<{
   bodyBytesMax: number;
   /** Whether the peer at this address may tell us who asked it, and under which scheme. */
   isTrustedProxy?: (address: string) => boolean;
-  /** Absent, anyone may ask for anything. With it `hit` is not asked: what that gives would cost nothing. */
+  /** Absent, anyone may ask for anything. */
   limiter?: RateLimiter | undefined;
   log: Log;
   figures: RequestFigures;
@@ -66,24 +66,32 @@ const silenceSecondsMax = 60;
 
 type BunServer = ReturnType<typeof Bun.serve>;
 
-/** The caller went away before it was answered; for the log, since nobody reads it. */
-const callerLeft = 499;
-
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
   const { log, figures, limiter } = options;
-  const hit = limiter === undefined ? options.hit : undefined;
   const table = createRouteTable(options.app.routes);
   const root = surface(options.app, table, log);
   let draining = false;
 
+  const connectionOf = (arrived: Request, server: BunServer): Connection => ({
+    peerAddress: () => server.requestIP(arrived)?.address ?? "",
+    isTrustedProxy: (address) => options.isTrustedProxy?.(address) ?? false,
+    allowSilence: (seconds) => server.timeout(arrived, seconds),
+  });
+
+  /** Gives an answer from memory where there is one and whoever asks may have it; all else goes the long way. */
+  const fromMemory = (request: Request, server: BunServer): Response | undefined => {
+    const ready = draining ? undefined : options.hit?.(request);
+    if (ready === undefined || limiter === undefined) return ready;
+    const asker = askerOf(request, connectionOf(request, server));
+    if (limiter.refuse(request.method, asker) !== undefined) return undefined;
+    limiter.charge(request.method, asker, ready);
+    return ready;
+  };
+
   const answer = async (arrived: Request, server: BunServer): Promise<Response> => {
     const startedAt = performance.now();
-    const received = receive(arrived, {
-      peerAddress: () => server.requestIP(arrived)?.address ?? "",
-      isTrustedProxy: (address) => options.isTrustedProxy?.(address) ?? false,
-      allowSilence: (seconds) => server.timeout(arrived, seconds),
-    });
+    const received = receive(arrived, connectionOf(arrived, server));
     const { context } = received;
     const refused = limiter?.refuse(arrived.method, context);
     const response = finish(refused ?? (await route(received, root, table)), context, draining);
@@ -99,7 +107,7 @@ export function openServer(options: ServerOptions): HttpServer {
     silenceSecondsMax: options.silenceSeconds ?? silenceSecondsMax,
     bodyBytesMax: options.bodyBytesMax,
     fetch: (request, self) => {
-      const ready = draining ? undefined : hit?.(request);
+      const ready = fromMemory(request, self);
       if (ready === undefined) return answer(request, self);
       figures.hit();
       return ready;

@@ -140,13 +140,45 @@ test.each(["/health", "/svc/admin/debug"])("%s is never kept out", async (path) 
   expect(await statuses(5, path)).toEqual([200, 200, 200, 200, 200]);
 });
 
-test("answers from memory count as well; without a limiter they are given before anything is asked", async () => {
-  const hit = () => new Response("from memory");
-  open({ client: { capacity: 1, refillPerSecond: 1 } }, { hit });
-  expect(await statuses(2, "/a")).toEqual([200, 429]);
+test("answers from memory cost what others cost, and are given as long as there are tokens", async () => {
+  const body = new Uint8Array(2_049);
+  const hit = () => withBodySize(new Response(body), body.length);
+  const asMany = async (count: number, headers: (at: number) => Record<string, string> = () => ({})) => {
+    const answers: unknown[] = [];
+    for (let at = 0; at < count; at += 1) {
+      const answer = await ask("/a", headers(at));
+      answers.push(answer.status === 200 ? (await answer.bytes()).length : answer.status);
+    }
+    return answers;
+  };
+  // Five tokens: three for the first, three for the second, and then one is owed.
+  open({}, { hit });
+  expect(await asMany(3)).toEqual([2_049, 2_049, 429]);
+  const refused = await ask("/a");
+  expect([refused.headers.get("retry-after"), await refused.json()]).toEqual([
+    "2",
+    { error: "Too Many Requests", message: "IP rate limit exceeded" },
+  ]);
+  expect(refused.headers.get("x-request-id")).toBeString();
+  now += 2_000;
+  expect(await asMany(2)).toEqual([2_049, 429]);
+  await server.close(0);
+  // The resource is the same whether it is in memory or not.
+  let isInMemory = false;
+  open(
+    { resource: { capacity: 2, refillPerSecond: 1 } },
+    {
+      hit: () => (isInMemory ? hit() : undefined),
+      isTrustedProxy: (address) => address === "127.0.0.1",
+    },
+  );
+  const many = (at: number) => ({ "X-Forwarded-For": `203.0.113.${at}` });
+  expect(await asMany(1, many)).toEqual([1]);
+  isInMemory = true;
+  expect(await asMany(2, many)).toEqual([2_049, 429]);
   await server.close(0);
   open({}, { hit, limiter: undefined });
-  expect(await (await ask("/a")).text()).toBe("from memory");
+  expect(new Set(await asMany(20))).toEqual(new Set([2_049]));
 });
 
 test("the program counts content by its size, also from memory, and is off unless told", async () => {

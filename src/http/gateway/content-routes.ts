@@ -13,6 +13,7 @@ import type { Names } from "../../gateway/names/names.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { codeAnswer } from "../answers.ts";
+import { withBodySize } from "../body-size.ts";
 import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../context.ts";
 import { readFetchFacts } from "../fetch-facts.ts";
@@ -40,6 +41,8 @@ export type ContentRoutesOptions = Readonly<{
   /** A body up to this size that is not on disk is answered when complete. Bytes. */
   coldBufferBytes: number;
   clock: Clock;
+  /** Told of each answer that gives content, but of those from memory. */
+  note?: ((answer: Response) => void) | undefined;
 }>;
 
 /** Content over HTTP. */
@@ -59,7 +62,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
   const { memory, hosts, isolation, apex } = options;
   const { coldBufferBytes, names, notFoundPage } = options;
   const finder = createContentFinder({ ...options, hits: memory.bodies });
-  const sender = createContentSender({ finder, coldBufferBytes });
+  const sender = createContentSender({ finder, coldBufferBytes, note: options.note });
   const named = createNamedContent({ names, sender, notFoundPage });
   const isolates = isolation.mode !== "off" && isolation.hasRootHost;
 
@@ -107,7 +110,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const found = memory.get(url.slice(host.kind === "shared" ? pathStart : hostStart));
     if (found === undefined || !isPlain(request.headers)) return undefined;
     if (isolates && leavesSharedHost(isolation, readFetchFacts(request.headers))) return undefined;
-    return new Response(found.body, found);
+    return withBodySize(new Response(found.body, found), found.body.size);
   };
 
   const routes = new Elysia({ strictPath: true })
