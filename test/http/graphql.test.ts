@@ -335,6 +335,37 @@ describe("trouble of ours", () => {
   });
 });
 
+test("a query whose client leaves before a thread is free is not answered by anyone, and is no defect", async () => {
+  const { log, lines } = createRecordingLog();
+  const { promise: left, resolve: leave } = Promise.withResolvers<unknown>();
+  const waiting = openGraphqlServer({
+    pool: {
+      ...poolOf(() => undefined),
+      run: (_name, _job, options) =>
+        new Promise((_, reject) => {
+          options?.signal?.addEventListener("abort", () => {
+            leave(options.signal?.reason);
+            reject(options.signal?.reason);
+          });
+        }),
+    },
+    log,
+  });
+  const leaving = new AbortController();
+  const asked = fetch(`${waiting.url}/graphql`, {
+    method: "POST",
+    body: JSON.stringify({ query: good }),
+    headers: { "Content-Type": json },
+    signal: leaving.signal,
+  }).catch(() => undefined);
+  await Bun.sleep(50);
+  leaving.abort();
+  await asked;
+  expect(await left).toBeDefined();
+  await waiting.close(100);
+  expect(lines.filter((line) => line.includes("defect"))).toEqual([]);
+});
+
 describe("GraphiQL", () => {
   test("is what a browser sees, under a policy that lets nothing else in", async () => {
     const response = await fetch(url, { headers: { Accept: "text/html,application/xhtml+xml,*/*;q=0.8" } });

@@ -19,6 +19,7 @@ import type { Pool } from "../../threads/pool.ts";
 import { jsonAnswer } from "../answers.ts";
 import { createAssetSource } from "../assets.ts";
 import { contextOf } from "../context.ts";
+import { callerLeft } from "../request-figures.ts";
 import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
 import { bundleGraphiql, graphiqlFiles } from "./graphiql-assets.ts";
 import { acceptedMediaType, graphqlError, readQueryRequest } from "./graphql-request.ts";
@@ -83,9 +84,7 @@ export function graphql(options: GraphqlOptions) {
 }
 
 /**
- * Has a thread answer a request.
- *
- * A client that leaves does not end the thread: starting another costs more than the deadline leaves to save.
+ * Has a thread answer a request, unless its client leaves before a thread is free.
  *
  * @throws GraphQLError with the status that answers it.
  */
@@ -106,11 +105,12 @@ async function answerInThread(
     endsAtMs: clock() + timeoutMs,
   };
   try {
-    const answer = await pool.run<QueryAnswer>("answerQuery", job);
+    const answer = await pool.run<QueryAnswer>("answerQuery", job, { signal: request.signal });
     if (answer.kind === "answered")
       for (const error of answer.defects) log.error("defect", { requestId, error });
     return answer;
   } catch (error) {
+    if (request.signal.aborted) throw graphqlError("The client has left.", { status: callerLeft });
     if (error instanceof Failure) {
       log.warn("query failed", { requestId, code: error.code, facts: error.facts });
       throw failureError(error);
