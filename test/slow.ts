@@ -12,6 +12,10 @@ const root = resolve(import.meta.dir, "..");
 /** Folders, and the sizes that their tests read from the environment. */
 const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, string>>])[] = [
   ["test/arweave", { MUTATIONS: "1000000" }],
+  ["test/lib/range.test.ts", { RUNS: "1000000" }],
+  ["test/content/disk.test.ts", { FILES: "1000" }],
+  ["test/content/starved.test.ts", { CYCLES: "100" }],
+  ["test/http/slow-clients.test.ts", { COUNT: "3000" }],
   ["test/store/ledger", { KILLS: "1000", EVENTS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/payment/credits-property.test.ts", { RUNS: "100000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/payment/pricing-property.test.ts", { RUNS: "100000" }],

@@ -266,6 +266,13 @@ describe("what the gateway says of itself", () => {
       "block_importer_running 1",
       "blocks_imported_total",
       "data_items_indexed_total 8",
+      "data_items_unbundled_total 8",
+      "forks_total 0",
+      "last_fork_depth 0",
+      "client_disconnects_total 0",
+      'contiguous_data_cache_hit_total{request_type="full"}',
+      'contiguous_data_cache_hit_total{request_type="range"}',
+      "files_cleaned_total 0",
       'queue_length{queue_name="bundles"} 0',
       "cache_size_bytes",
     ])

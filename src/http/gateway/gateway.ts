@@ -13,6 +13,7 @@ import { createBlocks } from "../../gateway/blocks.ts";
 import { type BroadcastListeners, createBroadcast } from "../../gateway/broadcast.ts";
 import { createChunkProofs } from "../../gateway/chunk-proofs.ts";
 import { createChunks } from "../../gateway/chunks.ts";
+import { createPostFigures } from "../../gateway/figures.ts";
 import { createFrames } from "../../gateway/frames.ts";
 import type { Health } from "../../gateway/health.ts";
 import { gatewayInfo, type InfoOptions } from "../../gateway/info.ts";
@@ -148,6 +149,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     notFoundPage: settings.notFoundPage,
     coldBufferBytes: settings.coldBufferBytes,
     clock,
+    note: createCacheFigures(metrics),
   });
   addFigures(metrics, memory.bytes, memory.count);
 
@@ -165,7 +167,10 @@ export function createGateway(options: GatewayOptions): Gateway {
         network,
         blocks: createBlocks(reader, network, relay),
         transactions,
-        broadcast: createBroadcast(createSpread(nodes), options.listeners),
+        broadcast: createBroadcast(
+          createSpread(nodes, undefined, createPostFigures(metrics)),
+          options.listeners,
+        ),
         relay,
       }),
     )
@@ -198,4 +203,18 @@ function addFigures(metrics: Metrics, bytes: () => number, count: () => number):
     read: bytes,
   });
   metrics.gaugeOf({ name: "memory_hits_entries", help: "Small bodies in memory.", read: count });
+}
+
+/** Counts answers by whether their bytes were on this disk, under the peer's names. */
+function createCacheFigures(metrics: Metrics): (answer: Response) => void {
+  const of = (name: string, help: string) => metrics.counter({ name, help, labels: ["request_type"] });
+  const hits = of(
+    "contiguous_data_cache_hit_total",
+    "Content that was on this disk; from memory not counted.",
+  );
+  const misses = of("contiguous_data_cache_miss_total", "Content that had to be fetched.");
+  return ({ status, headers }) => {
+    const counter = headers.get("X-Cache") === "HIT" ? hits : misses;
+    counter.inc({ request_type: status === 206 ? "range" : "full" });
+  };
 }
