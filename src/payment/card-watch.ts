@@ -6,7 +6,7 @@
  * Source: reference/payment.md §5, §8 I.
  * @module
  */
-import { Failure } from "../failures.ts";
+import { Failure, type FailureCode } from "../failures.ts";
 import { type Clock, earlier, later } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { sleep } from "../lib/stop.ts";
@@ -51,6 +51,12 @@ const spanMs = 60 * 60_000;
 /** The list may show an event later than others of its time: this much of it is read again. */
 const overlapMs = 10 * 60_000;
 
+/** Rarer than looks: a mark that is a little old only makes more be read again. */
+const markEveryMs = 60_000;
+
+/** Ended quotes are removed so often. */
+const removeEveryMs = 60 * 60_000;
+
 /** The provider keeps events for 30 days. */
 const eventsKeptMs = 29 * 24 * 60 * 60_000;
 
@@ -67,6 +73,8 @@ const longestPauseMs = 60 * 60_000;
 /** A quote whose session was never known is given up this long after it expired. */
 const sessionlessMs = 5 * 60_000;
 
+const ledgerTroubles: readonly FailureCode[] = ["database_unavailable", "busy"];
+
 /** The mark up to which the list was read. */
 const mark = "events";
 
@@ -74,6 +82,7 @@ const mark = "events";
 export function createCardWatch(parts: CardWatchParts): CardWatch {
   const { ledger, clock } = parts;
   let blindSince: number | undefined;
+  let removedAt = 0;
   return {
     blindMs: () => (blindSince === undefined ? 0 : clock() - blindSince),
     look: async (signal) => {
@@ -83,7 +92,9 @@ export function createCardWatch(parts: CardWatchParts): CardWatch {
         await attempt(parts, signal, { quoteId: quote.id }, () => askFor(parts, quote, signal));
       await giveBack(parts, signal);
       await endDoubts(parts, signal);
-      await ledger.write((tx) => removeEndedQuotes(tx, clock() - endedKeptMs, removedPerLook));
+      if (clock() - removedAt < removeEveryMs) return;
+      removedAt = clock();
+      await ledger.write((tx) => removeEndedQuotes(tx, removedAt - endedKeptMs, removedPerLook));
     },
   };
 }
@@ -118,7 +129,10 @@ export function runCardWatch(parts: CardWatchParts, pauseMs: number): RunningCar
   };
 }
 
-/** The provider's troubles are said and waited out: the next look tries again. Others end the look. */
+/**
+ * One step, whose troubles are said and do not keep the others from being done: the next look tries again. Where the
+ * ledger cannot be reached there is nothing more to be done.
+ */
 async function attempt(
   { log }: CardWatchParts,
   signal: AbortSignal,
@@ -130,8 +144,10 @@ async function attempt(
     return true;
   } catch (error) {
     signal.throwIfAborted();
-    if (!(error instanceof Failure) || error.code !== "payment_session_failed") throw error;
-    log.warn("the card provider could not be asked", { ...facts, error });
+    if (error instanceof Failure && ledgerTroubles.includes(error.code)) throw error;
+    const isTrouble = error instanceof Failure && error.code === "payment_session_failed";
+    if (isTrouble) log.warn("the card provider could not be asked", { ...facts, error });
+    else log.error("a step of the watch over card payments failed", { ...facts, error });
     return false;
   }
 }
@@ -225,11 +241,13 @@ async function readEvents(parts: CardWatchParts, signal: AbortSignal): Promise<b
   const { ledger, clock } = parts;
   for (let spans = 0; spans < spansPerLookMax; spans += 1) {
     const now = clock();
-    const from = await ledger.read((tx) => readFrom(tx, now));
+    const at = await ledger.read(readMark);
+    const from = later((at ?? now) - overlapMs, now - eventsKeptMs);
     const to = from + spanMs < now ? from + spanMs : now + 1_000;
     const isRead = await attempt(parts, signal, { from, to }, () => readSpan(parts, from, to, signal));
     if (!isRead) return false;
-    await ledger.write((tx) => setMark(tx, earlier(to, now)));
+    const reached = earlier(to, now);
+    if (at === undefined || reached - at >= markEveryMs) await ledger.write((tx) => setMark(tx, reached));
     if (to >= now) break;
   }
   return true;
@@ -240,18 +258,20 @@ async function readSpan(parts: CardWatchParts, from: number, to: number, signal:
   let after: string | undefined;
   for (let pages = 0; pages < pagesPerSpanMax; pages += 1) {
     const page = await provider.events(from, to, after, signal);
-    for (const event of await events.unseen(page.events)) await events.take(event);
+    for (const event of await events.unseen(page.events))
+      await attempt(parts, signal, { event: event.id }, async () => {
+        await events.take(event);
+      });
     after = page.next;
     if (after === undefined) return;
   }
   log.error("the card provider lists more events than are read", { from, to, pagesPerSpanMax });
 }
 
-/** Where reading goes on, Unix ms; nothing was sold before the first look. */
-async function readFrom(tx: Tx, now: number): Promise<number> {
+/** Up to where the list was read, Unix ms; undefined before the first look, when nothing was sold yet. */
+async function readMark(tx: Tx): Promise<number | undefined> {
   const row = await tx.get<{ at: bigint }>("SELECT at FROM card_marks WHERE name = ?", mark);
-  const at = row === undefined ? now : readTime(row.at);
-  return later(at - overlapMs, now - eventsKeptMs);
+  return row === undefined ? undefined : readTime(row.at);
 }
 
 async function setMark(tx: Tx, at: number): Promise<void> {

@@ -3,7 +3,10 @@
  * given away; after each test the ledger's checker has nothing to say.
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { silentLog } from "../../src/lib/log.ts";
 import type { UserAddress } from "../../src/payment/addresses.ts";
+import type { CardEvents } from "../../src/payment/card-events.ts";
+import { createCardWatch } from "../../src/payment/card-watch.ts";
 import { noFaults } from "../../src/sandbox/stripe-letters.ts";
 import { gift, promo, provider } from "../../src/store/ledger/accounts.ts";
 import { testAddress } from "../support/payment.ts";
@@ -395,6 +398,38 @@ describe("a report that is lost", () => {
     for (let look = 0; look < 3; look += 1) await world.watch.look(signal);
     const each = tenDollars - (tenDollars * 30n) / 1_000n;
     expect(await world.balance(alice)).toBe(30n * each);
+  });
+
+  test("of one payment that cannot be taken in keeps no other from being found", async () => {
+    const world = await worldOf({ isTold: false });
+    await world.watch.look(signal);
+    const tops = [await world.topUp(intentPath(alice)), await world.topUp(intentPath(bob))];
+    for (const top of tops) await confirm(world, top);
+    const [poison] = tops;
+    const { database: ledger, clock } = world.payment;
+    const events: CardEvents = {
+      ...world.events,
+      take: async (event) => {
+        if (event.object["id"] === poison?.paymentSession.id) throw new Error("a defect");
+        return await world.events.take(event);
+      },
+    };
+    const { provider: cards } = world;
+    const watch = createCardWatch({ ledger, provider: cards, events, clock: clock.now, log: silentLog });
+    await watch.look(signal);
+    expect([await world.balance(alice), await world.balance(bob)]).toEqual([0n, tenDollars]);
+    // Asking for the quote itself finds what its event did not tell.
+    clock.advance(5 * 60_000);
+    await watch.look(signal);
+    expect(await world.balance(alice)).toBe(tenDollars);
+  });
+
+  test("is searched for no longer than Stripe can be reached, and the watch says how long that is", async () => {
+    const world = await worldOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
+    await world.watch.look(signal);
+    world.payment.clock.advance(60_000);
+    await world.watch.look(signal);
+    expect(world.watch.blindMs()).toBe(60_000);
   });
 
   test("leaves nothing open for ever: unpaid quotes end, and are removed in the end", async () => {

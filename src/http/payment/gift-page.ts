@@ -64,7 +64,8 @@ ${body}
 </body>
 </html>
 `;
-  const policy = `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:; base-uri 'none'; form-action 'self'`;
+  const loads = `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:`;
+  const policy = `${loads}; base-uri 'none'; form-action 'self'`;
   const { headers } = pageAnswer(html, policy);
   headers.set("Cache-Control", "no-store");
   // The link is the gift: no other place may learn of it.
