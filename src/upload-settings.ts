@@ -53,6 +53,13 @@ export const uploadSettings = {
     unit: "milliseconds",
     effect: "Longest that an item waits for others to be bundled with.",
   }),
+  UPLOAD_LOOK_MS: setting({
+    read: duration,
+    fallback: 30_000,
+    dev: 250,
+    unit: "milliseconds",
+    effect: "How often a bundle that waits for the chain is looked for.",
+  }),
   UPLOAD_CONFIRMATIONS: setting({
     read: positive,
     fallback: 18,

@@ -66,8 +66,15 @@ const locateMsMax = 5_000;
 /** Rows that one transaction of the index takes. */
 const rowsPerWrite = 1_000;
 
-/** Opens administration; it is closed by `closers`. @returns Its routes. */
-export function openAdministrationRoutes(parts: AdministrationParts): AnyElysia {
+/** Administration, open. */
+export type OpenAdministration = Readonly<{
+  routes: AnyElysia;
+  /** Has a bundle indexed, whatever the filters say; also one that is not mined yet. */
+  wantBundle: (id: Id) => Promise<void>;
+}>;
+
+/** Opens administration; it is closed by `closers`. */
+export function openAdministrationRoutes(parts: AdministrationParts): OpenAdministration {
   const { config, folder, reader, threads, sources, listeners, log, closers } = parts;
   const { moderation } = sources;
   const index = createIndexWriterCalls(folder.index, (job: WriteJob) => threads.index.run("write", job));
@@ -80,7 +87,8 @@ export function openAdministrationRoutes(parts: AdministrationParts): AnyElysia 
     log,
   });
   closers.add("exports", exports.close);
-  return createAdminRoutes({
+  const queue = queueOf(parts, administration, index);
+  const routes = createAdminRoutes({
     guard: createAdminGuard({ key: parts.key, clock: systemClock, sleep }),
     debug: createDebug({
       reader,
@@ -88,7 +96,7 @@ export function openAdministrationRoutes(parts: AdministrationParts): AnyElysia 
       stagedCount: administration.staged.count,
       clock: systemClock,
     }),
-    queue: queueOf(parts, administration, index),
+    queue,
     bundleStatus: (id) => reader.bundleStatus(id) ?? stagedStatus(id, administration),
     refusals: createRefusalsDesk({
       moderation,
@@ -98,6 +106,10 @@ export function openAdministrationRoutes(parts: AdministrationParts): AnyElysia 
     exports,
     prune: createPrune({ reader, index, refusals: moderation }),
   });
+  const wantBundle = async (id: Id) => {
+    await queue.bundle(id, true);
+  };
+  return { routes, wantBundle };
 }
 
 function queueOf(

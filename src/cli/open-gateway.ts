@@ -66,6 +66,8 @@ export type OpenGateway = Readonly<{
   adminUrl: string | undefined;
   /** Where the other services are, by name. */
   serviceUrls: ReadonlyMap<ServicePlace["name"], string>;
+  /** Has a bundle indexed, whatever the filters say; also one that is not mined yet. */
+  wantBundle: (id: Id) => Promise<void>;
   /** The key of administration, unless the operator knows it already; to be shown once. */
   shownKey: AdminKey["shown"];
   reader: IndexReader;
@@ -121,7 +123,7 @@ export function openGateway(
   const isApart = config.ADMIN_LISTEN !== undefined;
   const gateway = surfaceOf(
     { ...parts, ...base, health, named, services },
-    isApart ? undefined : administration,
+    isApart ? undefined : administration.routes,
     () => told.indexing?.wake(),
   );
   told.gateway = gateway;
@@ -131,7 +133,7 @@ export function openGateway(
   const listening = { config, certificate, figures, log, closers };
   const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
   const server = listen(listening, gateway, Math.max(bodyBytesMax, ...mounted));
-  const adminServer = isApart ? listenForAdmin(listening, administration) : undefined;
+  const adminServer = isApart ? listenForAdmin(listening, administration.routes) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
   const servers = [server, ...serviceServers.map(([, each]) => each)];
   if (adminServer !== undefined) servers.push(adminServer);
@@ -155,7 +157,18 @@ export function openGateway(
   });
   const adminUrl = adminServer?.url;
   const serviceUrls = new Map(serviceServers.map(([name, { url }]) => [name, url] as const));
-  return { url: server.url, adminUrl, serviceUrls, shownKey: key.shown, reader, indexing, health, sources };
+  const { wantBundle } = administration;
+  return {
+    url: server.url,
+    adminUrl,
+    serviceUrls,
+    wantBundle,
+    shownKey: key.shown,
+    reader,
+    indexing,
+    health,
+    sources,
+  };
 }
 
 function healthOf(

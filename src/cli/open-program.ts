@@ -53,6 +53,7 @@ export async function openProgram(
     },
   ]);
   opened.gateway = gateway;
+  upload.start(gateway.wantBundle);
   parts.sandbox?.reportTo(gateway.serviceUrls.get("payment") ?? "");
   return gateway;
 }

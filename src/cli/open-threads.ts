@@ -15,6 +15,7 @@ export type UploadThreads = Readonly<{
   /** Of one thread each: what comes in pieces stays with one of them. */
   intake: readonly Pool[];
   receipts: Pool;
+  bundles: Pool;
 }>;
 
 /** A thread without work gives its memory back after this long. */
@@ -30,6 +31,8 @@ const queryGraceMs = 2_000;
 
 const intakeTimeoutMs = 2 * 60_000;
 const receiptTimeoutMs = 60_000;
+/** The largest bundle is one item of UPLOAD_BYTES_MAX, hashed twice. */
+const bundleTimeoutMs = 10 * 60_000;
 
 /** Jobs that wait: bounds memory, far above what the callers' own bounds let through. */
 const jobsWaitingMax = 1_024;
@@ -75,5 +78,7 @@ export function openUploadThreads(config: Config, closers: Closers): UploadThrea
   for (const pool of intake) closers.add("threads of intake", pool.close);
   const receipts = openPool({ ...common, entry: "receipts", threads: workers, timeoutMs: receiptTimeoutMs });
   closers.add("threads of receipts", receipts.close);
-  return { intake, receipts };
+  const bundles = openPool({ ...common, entry: "bundles", threads: 1, timeoutMs: bundleTimeoutMs });
+  closers.add("threads of bundles", bundles.close);
+  return { intake, receipts, bundles };
 }

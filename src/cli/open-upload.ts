@@ -4,6 +4,8 @@
  */
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import type { Id } from "../arweave/id.ts";
+import type { UploadedPayload } from "../content/uploaded.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import { uploadReference } from "../http/reference/upload-reference.ts";
 import type { Service } from "../http/service.ts";
@@ -11,15 +13,20 @@ import { createItemRoutes } from "../http/upload/item-routes.ts";
 import { createReceiptWriter } from "../http/upload/receipt-record.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { systemClock } from "../lib/clock.ts";
+import { refundReservation } from "../payment/refunds.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
 import { makeItemFolders } from "../store/item-files.ts";
+import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
 import { createAnnouncer } from "../upload/announcer.ts";
 import { createIntake } from "../upload/intake.ts";
 import { createItemStore } from "../upload/item-store.ts";
+import { openPipeline, type Pipeline } from "../upload/pipeline.ts";
+import { bundleBytesMax, bundleItemsMax } from "../upload/plan.ts";
 import { createUploadRoom } from "../upload/room.ts";
 import { findUpload, keptBytes } from "../upload/uploads.ts";
 import type { Base, BaseParts } from "./open-base.ts";
+import { openBundleChain } from "./open-bundle-chain.ts";
 import type { OpenPayment } from "./open-payment.ts";
 import { openUploadThreads } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
@@ -38,7 +45,11 @@ export type UploadParts = BaseParts &
   }>;
 
 /** The upload service, open. */
-export type OpenUpload = Readonly<{ service: Service }>;
+export type OpenUpload = Readonly<{
+  service: Service;
+  /** Begins to bring items to the chain; the gateway's index, which reads them back, must be at work. */
+  start: (wantBundle: (id: Id) => Promise<void>) => void;
+}>;
 
 /** Opens it; everything is closed by `closers`. */
 export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
@@ -48,19 +59,10 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   makeItemFolders(folder.uploads);
   const threads = openUploadThreads(config, closers);
   let kept = await ledger.read(keptBytes);
+  const makeId = createTransferIds(systemClock, systemRandom);
+  const running: { pipeline?: Pipeline } = {};
   const startedAt = systemClock();
-  base.findUploadedBy(async (id) => {
-    const upload = await ledger.read((tx) => findUpload(tx, id));
-    if (upload === undefined || upload.state === "failed" || upload.state === "permanent") return undefined;
-    const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
-    return {
-      ...{ id, contentType, contentEncoding, digest },
-      path: join(folder.uploads, bytes.file),
-      start: bytes.offset + headerSize,
-      size: bytes.size - headerSize,
-      isFresh: upload.receivedAt >= startedAt,
-    };
-  });
+  base.findUploadedBy((id) => findPayload(ledger, folder.uploads, startedAt, id));
   const room = createUploadRoom({
     folder: folder.uploads,
     keptBytes: () => kept,
@@ -86,9 +88,10 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
           },
           onTaken: (item) => {
             kept += item.size;
+            running.pipeline?.wake();
             return announcer.announce(item.row);
           },
-          makeId: createTransferIds(systemClock, systemRandom),
+          makeId,
         });
   const receiptWallet =
     config.RECEIPT_WALLET_FILE === undefined
@@ -108,5 +111,48 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     reference: uploadReference,
     routes: [() => createItemRoutes({ intake, writeReceipt })],
   };
-  return { service };
+  const start = (wantBundle: (id: Id) => Promise<void>) => {
+    if (wallet === undefined) return;
+    running.pipeline = openPipeline({
+      ...{ ledger, folder: folder.uploads, walletFile: wallet.file, makeId, clock: systemClock, log },
+      threads: threads.bundles,
+      chain: openBundleChain({
+        ...base.sources,
+        reader: base.reader,
+        address: wallet.wallet.address,
+        wantBundle,
+      }),
+      refund: refundReservation,
+      rules: {
+        plan: { itemsMax: bundleItemsMax, bytesMax: bundleBytesMax, waitMs: config.UPLOAD_BUNDLE_WAIT_MS },
+        confirmations: config.UPLOAD_CONFIRMATIONS,
+        lookMs: config.UPLOAD_LOOK_MS,
+        againMs: againLooks * config.UPLOAD_LOOK_MS,
+      },
+    });
+    closers.add("bundles", running.pipeline.close);
+  };
+  return { service, start };
 }
+
+/** The bytes of an item that is not on the chain for good yet. */
+async function findPayload(
+  ledger: LedgerDatabase,
+  uploads: string,
+  startedAt: number,
+  id: Id,
+): Promise<UploadedPayload | undefined> {
+  const upload = await ledger.read((tx) => findUpload(tx, id));
+  if (upload === undefined || upload.state === "failed" || upload.state === "permanent") return undefined;
+  const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
+  return {
+    ...{ id, contentType, contentEncoding, digest },
+    path: join(uploads, bytes.file),
+    start: bytes.offset + headerSize,
+    size: bytes.size - headerSize,
+    isFresh: upload.receivedAt >= startedAt,
+  };
+}
+
+/** A bundle that so many looks did not see on the chain, or not whole, is sent again. */
+const againLooks = 20;

@@ -27,7 +27,15 @@ export type PoolOptions = Readonly<{
 }>;
 
 /** Every thread entry of the program; the binary embeds exactly these (build.ts). */
-export const workerEntries = ["index", "intake", "query", "receipts", "unbundle", "verify"] as const;
+export const workerEntries = [
+  "bundles",
+  "index",
+  "intake",
+  "query",
+  "receipts",
+  "unbundle",
+  "verify",
+] as const;
 
 /** The name of one thread entry. */
 export type WorkerEntry = (typeof workerEntries)[number];

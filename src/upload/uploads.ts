@@ -90,6 +90,26 @@ export async function insertUpload(tx: Tx, item: TakenItem): Promise<void> {
   );
 }
 
+/**
+ * Fails an item of a bundle that was not posted.
+ *
+ * @returns The item, when it was in that bundle and failed now.
+ */
+export async function failUpload(
+  tx: Tx,
+  id: string,
+  bundleId: string,
+  reason: string,
+  now: number,
+): Promise<Upload | undefined> {
+  const changed = await tx.run(
+    "UPDATE uploads SET state = 'failed', failed_reason = ?, changed_at = ?, bundle_id = NULL, position = NULL, " +
+      "bundle_offset = NULL WHERE id = ? AND bundle_id = ? AND state = 'planned'",
+    ...[reason, BigInt(now), id, bundleId],
+  );
+  return changed === 0 ? undefined : await findUpload(tx, id);
+}
+
 /** The row of an item; `undefined` for one that was never taken. */
 export async function findUpload(tx: Tx, id: string): Promise<Upload | undefined> {
   const row = await tx.get<UploadRow>("SELECT * FROM uploads WHERE id = ?", id);
