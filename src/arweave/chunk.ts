@@ -74,8 +74,8 @@ export function servedChunkFields(served: ServedChunk, end: bigint): JsonObject 
 /**
  * Reads the body of `POST /chunk`.
  *
- * @throws Failure `malformed_input` with `facts.reason`, a sentence, and with `facts.fault`, a node's word for it, where
- * a node has another one than `invalid_json`.
+ * @throws Failure `malformed_input` with `facts.reason`, a sentence, and with `facts.fault`, a node's word for it,
+ * where a node has another one than `invalid_json`.
  */
 export function readPostedChunk(text: string): PostedChunk {
   const fields = readFields(text, chunkTextSizeMax);

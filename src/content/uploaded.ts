@@ -110,7 +110,7 @@ function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenCo
   };
 }
 
-/** The bytes of a span of a payload; throws Failure `busy` when the file has gone: the next time it is found elsewhere. */
+/** The bytes of a span of a payload; throws Failure `busy` when the file has gone: it is found elsewhere next time. */
 async function* piecesOf({ path, start }: UploadedPayload, span: ByteSpan): AsyncGenerator<Uint8Array> {
   const file = await opening(path);
   try {

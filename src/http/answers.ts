@@ -43,7 +43,7 @@ export function pageAnswer(html: string, contentSecurityPolicy: string): Respons
   });
 }
 
-/** Turns an expected failure into its answer: the fixed message as a JSON string, with the cause where it may follow. */
+/** Turns an expected failure into its answer: the fixed message as a JSON string, with the cause if it may follow. */
 export function failureAnswer(failure: Failure, headers: HeaderRecord = {}): Response {
   const row: FailureRow = failures[failure.code];
   const reason = failure.facts["reason"];

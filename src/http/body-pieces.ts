@@ -8,14 +8,14 @@ import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 /** Longest wait for the next piece: a sender that is silent for longer has gone. Milliseconds. */
 const stallMs = 30_000;
 
-/** Slower over all of what has come than a modem of 1998, and after a first minute, is an attack. Bytes a millisecond. */
+/** Slower over all that has come than a modem of 1998, and after a first minute, is an attack. Bytes a millisecond. */
 const slowestBytesPerMs = 4;
 const graceMs = 60_000;
 
 /**
  * The pieces of a body.
  *
- * @throws Failure `body_timeout` when nothing comes for long, or too little; the signal's reason when the caller leaves.
+ * @throws Failure `body_timeout` when nothing comes for long, or too little; the signal's reason when the caller left.
  */
 export async function* piecesOf(request: Request): AsyncGenerator<Uint8Array> {
   const { body } = request;

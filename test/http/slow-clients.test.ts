@@ -155,8 +155,11 @@ describe("N1: slow clients", () => {
     async (_name, more, drip) => {
       const slow = many(() => connect(strict.port, `POST /body HTTP/1.1\r\n${head}${more}`, drip));
       await Promise.all(slow.map(({ ended }) => ended));
-      for (const { got } of slow)
-        expect(got()).toMatch(/^HTTP\/1\.1 408 [\s\S]*Connection: close[\s\S]*"Request Timeout"$/i);
+      // A client that goes on sending to a connection that has ended may be reset, and loses what had come.
+      const answers = slow.map(({ got }) => got()).filter((got) => got !== "");
+      expect(answers.length).toBeGreaterThan(0);
+      for (const answer of answers)
+        expect(answer).toMatch(/^HTTP\/1\.1 408 [\s\S]*Connection: close[\s\S]*"Request Timeout"$/i);
       const whole = await fetch(`${strict.url}/body`, { method: "POST", body: new Uint8Array(900_000) });
       expect(await whole.text()).toBe("900000");
     },

@@ -86,7 +86,7 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
   };
 }
 
-/** Whether nothing but the whole body can be the answer; else it may be one without a body, for which none is fetched. */
+/** Whether nothing but the whole body can be the answer; else it may be one without, for which none is fetched. */
 function isUnconditional({ range, ifNoneMatch, ifMatch }: ContentWish): boolean {
   return range === null && ifNoneMatch === null && ifMatch === null;
 }
