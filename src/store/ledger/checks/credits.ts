@@ -122,7 +122,8 @@ export const creditChecks: readonly LedgerCheck[] = [
       "SELECT rp.reservation_id AS subject, COALESCE(rp.approval_id, rp.payer) AS found FROM reservation_parts rp " +
       // The transfer first, then its one entry: an account of many entries is not searched for each of its parts.
       "WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.amount = -rp.winc " +
-      "AND e.account = CASE WHEN rp.approval_id IS NULL THEN 'user:' || rp.payer ELSE 'escrow:' || rp.approval_id END " +
+      "AND e.account = " +
+      "CASE WHEN rp.approval_id IS NULL THEN 'user:' || rp.payer ELSE 'escrow:' || rp.approval_id END " +
       "AND e.transfer_id = (SELECT MIN(t.id) FROM entries h JOIN transfers t ON t.id = h.transfer_id " +
       "WHERE h.account = 'held:' || rp.reservation_id AND t.kind = 'reservation'))",
   },
