@@ -1,0 +1,121 @@
+/**
+ * x402 on the wire, for every service that takes payments by it: the answer that asks for one, the payment that a
+ * request carries, and what an answer says of its settlement.
+ *
+ * One 402 answer serves the specification's flat fields, version 1 (the body) and version 2 (a header).
+ * Source: specification 4B; contract.md §5; reference/payment.md §6.2, §6.4.
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import { readX402Payment, type X402Payment } from "../payment/x402/payload.ts";
+import type { X402Quote, X402Settled, X402Terms } from "../payment/x402/x402.ts";
+import { jsonAnswer } from "./answers.ts";
+
+/** What is paid for. */
+export type X402Resource = Readonly<{
+  /** Absolute, or relative where no address of ours is known. */
+  url: string;
+  description: string;
+  mimeType: string;
+}>;
+
+/** A 402 answer's content. */
+export type X402Required = Readonly<{
+  terms: X402Terms;
+  quote: X402Quote;
+  resource: X402Resource;
+  /** Why: the specification's message. */
+  error: string;
+  /** Set when a payment came and did not settle. */
+  refused?: Readonly<{ version: 1 | 2; payer: string; reason: string }>;
+}>;
+
+/**
+ * Reads the payment of a request: version 2 where both headers are there.
+ *
+ * @returns `undefined` when the request carries none.
+ * @throws Failure `invalid_signature` for a header that is no payment.
+ */
+export function x402PaymentOf(request: Request): X402Payment | undefined {
+  const second = request.headers.get("payment-signature");
+  const first = request.headers.get("x-payment");
+  const text = second ?? first;
+  if (text === null) return undefined;
+  const payment = readX402Payment(text, second === null ? 1 : 2);
+  if (payment === undefined) throw new Failure("invalid_signature", { reason: "the header is no payment" });
+  return payment;
+}
+
+/** Writes the answer that asks for a payment. */
+export function x402RequiredAnswer({ terms, quote, resource, error, refused }: X402Required): Response {
+  const first = requirementV1(terms, quote, resource);
+  const second = { x402Version: 2, error, resource, accepts: [requirementV2(terms, quote)] };
+  const settlement =
+    refused === undefined
+      ? {}
+      : settlementHeaders(refused.version, terms, {
+          ...{ success: false, errorReason: refused.reason, transaction: "", payer: refused.payer },
+        });
+  return jsonAnswer({ ...first, x402Version: 1, error, accepts: [first] }, 402, {
+    "Cache-Control": "no-store",
+    "PAYMENT-REQUIRED": base64Json(second),
+    ...settlement,
+  });
+}
+
+/** The headers of an answer to a payment that settled. */
+export function x402SettledHeaders(
+  payment: Pick<X402Payment, "version">,
+  terms: X402Terms,
+  { transaction, payer }: Pick<X402Settled, "transaction" | "payer">,
+): Readonly<Record<string, string>> {
+  return {
+    "Cache-Control": "no-store",
+    ...settlementHeaders(payment.version, terms, { success: true, transaction, payer }),
+  };
+}
+
+function requirementV1({ network, payTo, timeoutSeconds }: X402Terms, quote: X402Quote, what: X402Resource) {
+  const { asset } = network;
+  return {
+    scheme: "exact",
+    description: what.description,
+    network: network.nameV1,
+    maxAmountRequired: quote.amount.toString(),
+    payTo,
+    asset: asset.address,
+    resource: what.url,
+    mimeType: what.mimeType,
+    maxTimeoutSeconds: timeoutSeconds,
+    extra: { name: asset.name, version: asset.version },
+  };
+}
+
+function requirementV2({ network, payTo, timeoutSeconds }: X402Terms, quote: X402Quote) {
+  const { asset } = network;
+  return {
+    scheme: "exact",
+    network: network.name,
+    amount: quote.amount.toString(),
+    asset: asset.address,
+    payTo,
+    maxTimeoutSeconds: timeoutSeconds,
+    extra: { name: asset.name, version: asset.version },
+  };
+}
+
+type Settlement = Readonly<{ success: boolean; transaction: string; payer: string; errorReason?: string }>;
+
+function settlementHeaders(
+  version: 1 | 2,
+  { network }: X402Terms,
+  settlement: Settlement,
+): Readonly<Record<string, string>> {
+  return version === 1
+    ? { "X-PAYMENT-RESPONSE": base64Json({ ...settlement, network: network.nameV1 }) }
+    : { "PAYMENT-RESPONSE": base64Json({ ...settlement, network: network.name }) };
+}
+
+function base64Json(value: unknown): string {
+  return new TextEncoder().encode(JSON.stringify(value)).toBase64();
+}

@@ -1,0 +1,103 @@
+/**
+ * Payments as x402 clients send them: version 1 in `X-PAYMENT`, version 2 in `PAYMENT-SIGNATURE`, each base64 of JSON.
+ *
+ * Only what the text says is read here; whether it is what was asked for, and whose signature it is, is for check.ts.
+ * Source: reference/payment.md §6.2; x402 specification, scheme "exact" on EVM chains.
+ * @module
+ */
+import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../../lib/json.ts";
+import type { UserAddress } from "../addresses.ts";
+import type { Authorization } from "../evm/authorization.ts";
+import { readEvmAddress, readHash, readHexBytes } from "../evm/values.ts";
+
+/** A payment as it was sent. */
+export type X402Payment = Readonly<{
+  version: 1 | 2;
+  scheme: string;
+  /** As the version names it. */
+  network: string;
+  authorization: Authorization;
+  /** Hardly ever other than 65 bytes. */
+  signature: Uint8Array;
+  /** Version 2: what the payer says that it was asked for. */
+  accepted: X402Accepted | undefined;
+}>;
+
+/** The part of version 2 in which a payer repeats what it was asked for. */
+export type X402Accepted = Readonly<{ amount: bigint; asset: UserAddress; payTo: UserAddress }>;
+
+/** Longer headers are not looked into; honest ones have about 1,000 characters. */
+const textLengthMax = 8_192;
+
+/** A smart wallet's signature may wrap another; a longer one than this is nobody's. Bytes. */
+const signatureBytesMax = 2_048;
+
+const uintPattern = /^\d{1,78}$/;
+const uintMax = 2n ** 256n - 1n;
+
+/**
+ * Reads a payment.
+ *
+ * @param version - By the header that carried it.
+ * @returns `undefined` for a text that is no payment of this version by EIP-3009.
+ */
+export function readX402Payment(text: string, version: 1 | 2): X402Payment | undefined {
+  const value = readBase64Json(text);
+  if (!isJsonObject(value) || value["x402Version"] !== version) return undefined;
+  // Version 1 says at the top what version 2 says in the requirement that it repeats.
+  const terms = version === 1 ? value : value["accepted"];
+  const payload = value["payload"];
+  if (!isJsonObject(terms) || !isJsonObject(payload)) return undefined;
+  const { scheme, network } = terms;
+  const authorization = readAuthorization(payload["authorization"]);
+  const signature = readSignature(payload["signature"]);
+  if (typeof scheme !== "string" || typeof network !== "string") return undefined;
+  if (authorization === undefined || signature === undefined) return undefined;
+  const accepted = version === 2 ? readAccepted(terms) : undefined;
+  if (version === 2 && accepted === undefined) return undefined;
+  return { version, scheme, network, authorization, signature, accepted };
+}
+
+function readBase64Json(text: string): JsonValue | undefined {
+  if (text.length > textLengthMax) return undefined;
+  try {
+    return readJson(new TextDecoder("utf-8", { fatal: true }).decode(Uint8Array.fromBase64(text.trim())));
+  } catch {
+    // Not base64, or not UTF-8: no payment.
+    return undefined;
+  }
+}
+
+function readAuthorization(value: JsonValue | undefined): Authorization | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const from = readEvmAddress(value["from"]);
+  const to = readEvmAddress(value["to"]);
+  const amount = readUint(value["value"]);
+  const validAfter = readUint(value["validAfter"]);
+  const validBefore = readUint(value["validBefore"]);
+  const nonce = readHash(value["nonce"]);
+  if (from === undefined || to === undefined || amount === undefined) return undefined;
+  if (validAfter === undefined || validBefore === undefined || nonce === undefined) return undefined;
+  return { from, to, value: amount, validAfter, validBefore, nonce };
+}
+
+function readSignature(value: JsonValue | undefined): Uint8Array | undefined {
+  const bytes = readHexBytes(value);
+  return bytes !== undefined && bytes.length <= signatureBytesMax ? bytes : undefined;
+}
+
+function readAccepted(terms: JsonObject): X402Accepted | undefined {
+  const amount = readUint(terms["amount"]);
+  const asset = readEvmAddress(terms["asset"]);
+  const payTo = readEvmAddress(terms["payTo"]);
+  return amount === undefined || asset === undefined || payTo === undefined
+    ? undefined
+    : { amount, asset, payTo };
+}
+
+/** Decimal text below 2^256. */
+function readUint(value: JsonValue | undefined): bigint | undefined {
+  if (typeof value !== "string" || !uintPattern.test(value)) return undefined;
+  const number = BigInt(value);
+  return number <= uintMax ? number : undefined;
+}
