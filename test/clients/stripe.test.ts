@@ -226,34 +226,45 @@ describeWith(clientLibraries, "stripe (npm)", () => {
     });
 
     test("with its errors for what is wrong with a call", async () => {
-      const rows: [Promise<unknown>, object][] = [
-        [stripe.paymentIntents.retrieve("pi_none"), { code: "resource_missing", statusCode: 404 }],
-        [stripe.checkout.sessions.retrieve("cs_none"), { code: "resource_missing", statusCode: 404 }],
-        [stripe.paymentIntents.create({ currency: "usd" }), { code: "parameter_missing", param: "amount" }],
-        [stripe.paymentIntents.create({ ...money, amount: 0 }), { param: "amount" }],
-        [stripe.paymentIntents.create({ ...money, amount: 1.5 }), { code: "parameter_invalid_integer" }],
-        [stripe.paymentIntents.create({ ...money, amount: 100_000_000 }), { code: "amount_too_large" }],
+      const rows: [() => Promise<unknown>, object][] = [
+        [() => stripe.paymentIntents.retrieve("pi_none"), { code: "resource_missing", statusCode: 404 }],
+        [() => stripe.checkout.sessions.retrieve("cs_none"), { code: "resource_missing", statusCode: 404 }],
         [
-          stripe.paymentIntents.create({ ...money, colour: "red" }),
+          () => stripe.paymentIntents.create({ currency: "usd" }),
+          { code: "parameter_missing", param: "amount" },
+        ],
+        [() => stripe.paymentIntents.create({ ...money, amount: 0 }), { param: "amount" }],
+        [
+          () => stripe.paymentIntents.create({ ...money, amount: 1.5 }),
+          { code: "parameter_invalid_integer" },
+        ],
+        [() => stripe.paymentIntents.create({ ...money, amount: 100_000_000 }), { code: "amount_too_large" }],
+        [
+          () => stripe.paymentIntents.create({ ...money, colour: "red" }),
           { code: "parameter_unknown", param: "colour" },
         ],
-        [stripe.paymentIntents.create({ ...money, metadata: { k: "x".repeat(501) } }), { param: "metadata" }],
         [
-          stripe.checkout.sessions.create({
-            mode: "payment",
-            success_url: "https://a.example",
-            line_items: items,
-            expires_at: 5,
-          }),
+          () => stripe.paymentIntents.create({ ...money, metadata: { k: "x".repeat(501) } }),
+          { param: "metadata" },
+        ],
+        [
+          () =>
+            stripe.checkout.sessions.create({
+              mode: "payment",
+              success_url: "https://a.example",
+              line_items: items,
+              expires_at: 5,
+            }),
           { param: "expires_at" },
         ],
         [
-          stripe.checkout.sessions.create({ mode: "payment", success_url: "nowhere", line_items: items }),
+          () =>
+            stripe.checkout.sessions.create({ mode: "payment", success_url: "nowhere", line_items: items }),
           { code: "url_invalid", param: "success_url" },
         ],
       ];
       for (const [call, failure] of rows)
-        expect(await failureOf(call)).toMatchObject({ type: "StripeInvalidRequestError", ...failure });
+        expect(await failureOf(call())).toMatchObject({ type: "StripeInvalidRequestError", ...failure });
       const stranger = clientOf(world.sandboxUrl, "sk_test_stranger");
       expect(await failureOf(stranger.paymentIntents.create(money))).toMatchObject({
         type: "StripeAuthenticationError",
