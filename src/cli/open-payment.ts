@@ -15,6 +15,7 @@ import type { PublicUrl } from "../http/public-url.ts";
 import { paymentReference } from "../http/reference/payment-reference.ts";
 import type { Service } from "../http/service.ts";
 import { systemClock } from "../lib/clock.ts";
+import type { Token } from "../payment/addresses.ts";
 import { type Credits, createCredits } from "../payment/credits.ts";
 import { openExpiry } from "../payment/expiry.ts";
 import { freeAllowance } from "../payment/free-allowance.ts";
@@ -53,6 +54,8 @@ export type OpenPayment = Readonly<{
   ledger: LedgerDatabase;
   credits: Credits;
   prices: Prices;
+  /** Where payments in each token go. */
+  addresses: ReadonlyMap<Token, string>;
 }>;
 
 /** Between two looks for abandoned reservations: far below the time that they are held. */
@@ -109,7 +112,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
         }),
     ],
   };
-  return { service, ledger, credits, prices };
+  return { service, ledger, credits, prices, addresses: tokenPayments.addresses };
 }
 
 /** Wallets keep their tokens over a restart. */

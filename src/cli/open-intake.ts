@@ -1,0 +1,115 @@
+/**
+ * What takes data items in, put together: threads, room on the disk, the index that is told, and receipts.
+ * @module
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Id } from "../arweave/id.ts";
+import type { UploadedPayload } from "../content/uploaded.ts";
+import { createReceiptWriter, type ReceiptWriter } from "../http/upload/receipt-record.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
+import { systemClock } from "../lib/clock.ts";
+import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
+import { makeItemFolders } from "../store/item-files.ts";
+import type { LedgerDatabase } from "../store/ledger/database.ts";
+import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import { createAnnouncer } from "../upload/announcer.ts";
+import { createIntake, type Intake } from "../upload/intake.ts";
+import { createItemStore } from "../upload/item-store.ts";
+import { createUploadRoom, type UploadRoom } from "../upload/room.ts";
+import { findUpload, keptBytes } from "../upload/uploads.ts";
+import type { UploadThreads } from "./open-threads.ts";
+import type { UploadParts } from "./open-upload.ts";
+import { readUploadWallet } from "./upload-wallet.ts";
+
+/** What it is opened with. */
+export type IntakeSetup = UploadParts &
+  Readonly<{
+    threads: UploadThreads;
+    makeId: MakeId;
+    /** Told when there is a new item to be bundled. */
+    onItem: () => void;
+  }>;
+
+/** What takes items in, open. */
+export type OpenIntake = Readonly<{
+  /** Undefined: no wallet is set, and uploads are off. */
+  intake: Intake | undefined;
+  room: UploadRoom;
+  writeReceipt: ReceiptWriter;
+}>;
+
+/** Opens it. Rejects when the ledger cannot be read. */
+export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
+  const { config, folder, base, payment, wallet, threads, makeId, log } = parts;
+  const { ledger, credits, prices } = payment;
+  mkdirSync(folder.uploads, { recursive: true, mode: 0o700 });
+  makeItemFolders(folder.uploads);
+  const startedAt = systemClock();
+  base.findUploadedBy((id) => findPayload(ledger, folder.uploads, startedAt, id));
+  let kept = await ledger.read(keptBytes);
+  const room = createUploadRoom({
+    folder: folder.uploads,
+    keptBytes: () => kept,
+    bytesMax: config.UPLOAD_DISK_BYTES_MAX,
+    freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
+    clock: systemClock,
+  });
+  const writeReceipt = openReceipts(parts);
+  if (wallet === undefined) return { intake: undefined, room, writeReceipt };
+
+  const index = createIndexWriterCalls(folder.index, (job: WriteJob) => base.threads.index.run("write", job));
+  const announcer = createAnnouncer({ addPending: index.addPending, log });
+  const intake = createIntake({
+    ...{ ledger, room, prices, makeId, clock: systemClock },
+    store: createItemStore(folder.uploads, threads.intake),
+    balance: credits.balance,
+    height: () => base.reader.tip()?.height ?? 0,
+    rules: {
+      itemBytesMax: config.UPLOAD_BYTES_MAX,
+      freeBytesMax: config.FREE_UPLOAD_BYTES,
+      allowed: new Set(config.UPLOAD_ALLOWED_ADDRESSES),
+      blocked: new Set(config.UPLOAD_BLOCKED_ADDRESSES),
+    },
+    onTaken: (item) => {
+      kept += item.size;
+      parts.onItem();
+      return announcer.announce(item.row);
+    },
+  });
+  return { intake, room, writeReceipt };
+}
+
+/** Receipts are signed in a thread, by the wallet that posts bundles unless another is set. */
+function openReceipts({ config, wallet, threads, gatewayUrl }: IntakeSetup): ReceiptWriter {
+  const file = config.RECEIPT_WALLET_FILE;
+  const signer = file === undefined ? wallet : readUploadWallet("RECEIPT_WALLET_FILE", file);
+  return createReceiptWriter({
+    publicKey: signer === undefined ? "" : encodeBase64url(signer.wallet.owner),
+    sign: async (terms, signal) => {
+      const job = { keyFile: signer?.file ?? "", receipts: [terms] };
+      const [signature = ""] = await threads.receipts.run<string[]>("signReceipts", job, { signal });
+      return signature;
+    },
+    hosts: (request) => [gatewayUrl(request)].filter((url) => url !== "").map((url) => new URL(url).host),
+  });
+}
+
+/** The bytes of an item that is not on the chain for good yet. */
+async function findPayload(
+  ledger: LedgerDatabase,
+  uploads: string,
+  startedAt: number,
+  id: Id,
+): Promise<UploadedPayload | undefined> {
+  const upload = await ledger.read((tx) => findUpload(tx, id));
+  if (upload === undefined || upload.state === "failed" || upload.state === "permanent") return undefined;
+  const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
+  return {
+    ...{ id, contentType, contentEncoding, digest },
+    path: join(uploads, bytes.file),
+    start: bytes.offset + headerSize,
+    size: bytes.size - headerSize,
+    isFresh: upload.receivedAt >= startedAt,
+  };
+}

@@ -1,0 +1,78 @@
+/**
+ * How far an item is on its way, and where it stands in its bundle.
+ * Source: contract.md §6; reference/upload.md §1 (`/tx/{id}/status`, `/tx/{id}/offsets`).
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { isId } from "../../arweave/id.ts";
+import { Failure } from "../../failures.ts";
+import type { UploadStanding } from "../../upload/standing.ts";
+import type { Upload, UploadState } from "../../upload/uploads.ts";
+import { jsonAnswer } from "../answers.ts";
+
+/** What the routes ask. */
+export type StatusRoutesOptions = Readonly<{
+  /** `undefined` for an item that was never taken here. */
+  standing: (id: string) => Promise<UploadStanding | undefined>;
+}>;
+
+/** What is final may be kept, what is not changes within seconds. */
+const ageSeconds: Readonly<Record<UploadState, number>> = {
+  stored: 0,
+  planned: 0,
+  posted: 15,
+  permanent: 86_400,
+  failed: 15,
+};
+
+const words: Readonly<Record<UploadState, Readonly<{ status: string; info: string }>>> = {
+  stored: { status: "CONFIRMED", info: "new" },
+  planned: { status: "CONFIRMED", info: "pending" },
+  posted: { status: "CONFIRMED", info: "pending" },
+  permanent: { status: "FINALIZED", info: "permanent" },
+  failed: { status: "FAILED", info: "failed" },
+};
+
+/** Creates the routes. */
+export function createStatusRoutes({ standing }: StatusRoutesOptions): AnyElysia {
+  const standingOf = async (id: string): Promise<UploadStanding> => {
+    const found = isId(id) ? await standing(id) : undefined;
+    if (found === undefined) throw new Failure("upload_not_found", { id: id.slice(0, 100) });
+    return found;
+  };
+  return new Elysia({ strictPath: true })
+    .get("/tx/:token/status", async ({ params }) => {
+      const found = await standingOf(params.token);
+      const { upload, transactionId } = found;
+      const record = {
+        ...words[upload.state],
+        ...(transactionId === undefined ? {} : { bundleId: transactionId }),
+        winc: upload.winc.toString(),
+        ...(upload.failedReason === undefined ? {} : { reason: upload.failedReason }),
+        ...offsetsOf(found),
+      };
+      return jsonAnswer(record, 200, cacheFor(upload));
+    })
+    .get("/tx/:token/offsets", async ({ params }) => {
+      const found = await standingOf(params.token);
+      const { transactionId } = found;
+      const root = transactionId === undefined ? {} : { rootBundleId: transactionId };
+      return jsonAnswer({ ...offsetsOf(found), ...root }, 200, cacheFor(found.upload));
+    });
+}
+
+function offsetsOf({ upload }: UploadStanding): Readonly<Record<string, unknown>> {
+  const { bytes, headerSize, contentType, place } = upload;
+  return {
+    rawContentLength: bytes.size,
+    payloadContentType: contentType ?? "application/octet-stream",
+    payloadDataStart: headerSize,
+    payloadContentLength: bytes.size - headerSize,
+    ...(place?.offset === undefined ? {} : { startOffsetInRootBundle: place.offset }),
+  };
+}
+
+function cacheFor({ state }: Upload): Readonly<Record<string, string>> {
+  const age = ageSeconds[state];
+  return { "Cache-Control": age === 0 ? "no-store" : `public, max-age=${age}` };
+}
