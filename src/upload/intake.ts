@@ -9,50 +9,41 @@
  * @module
  */
 import { readItemHeader } from "../arweave/data-item.ts";
-import { tagValue } from "../arweave/tags.ts";
-import { type Winc, winc } from "../arweave/winston.ts";
 import { Failure } from "../failures.ts";
-import { assert } from "../lib/assert.ts";
-import type { Clock } from "../lib/clock.ts";
 import type { UserAddress } from "../payment/addresses.ts";
-import {
-  type Approval,
-  approvalsRevokedBy,
-  findApproval,
-  giveApproval,
-  revokeApprovals,
-} from "../payment/approvals.ts";
 import type { Balance } from "../payment/balances.ts";
-import type { Prices } from "../payment/prices.ts";
-import { type PaymentDirective, post, reserve } from "../payment/reservations.ts";
 import type { WrittenItem } from "../store/intake-jobs.ts";
-import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
-import type { MakeId } from "../store/ledger/transfer-ids.ts";
-import type { PendingRow } from "../store/rows.ts";
-import { readApprovalWish } from "./approval-tags.ts";
+import {
+  type ChargeParts,
+  charge,
+  findAgain,
+  type PriceRules,
+  priceOf,
+  type Taken,
+  type Terms,
+} from "./charge.ts";
 import { type ItemSession, type ItemStore, smallItemBytesMax } from "./item-store.ts";
 import type { UploadRoom } from "./room.ts";
 import { accountOf } from "./signer-account.ts";
-import { findUpload, insertUpload, type Upload } from "./uploads.ts";
 
 /** An item as it arrives. */
-export type Arrival = Readonly<{
-  /** Its bytes, in any pieces; it throws what ends it early. */
-  pieces: AsyncIterable<Uint8Array>;
-  /** Of the whole item, as announced; `undefined` where only the end will tell. */
-  size: number | undefined;
-  /** Whose approvals pay, in this order. */
-  paidBy: readonly UserAddress[];
-  directive: PaymentDirective;
-}>;
+export type Arrival = Terms &
+  Readonly<{
+    /** Its bytes, in any pieces; it throws what ends it early. */
+    pieces: AsyncIterable<Uint8Array>;
+    /** Of the whole item, as announced; `undefined` where only the end will tell. */
+    size: number | undefined;
+  }>;
 
-/** What became of an item. */
-export type Taken = Readonly<{
-  upload: Upload;
-  /** Approvals that this item gave, or took back. */
-  createdApproval: Approval | undefined;
-  revokedApprovals: readonly Approval[] | undefined;
-}>;
+/** An item whose bytes are in a file that will be its own. */
+export type Lying = Terms &
+  Readonly<{
+    /** Its first bytes, in any pieces. */
+    head: AsyncIterable<Uint8Array>;
+    size: number;
+    /** Walks over all of it and answers when it is verified and on the disk. */
+    verify: (signal: AbortSignal) => Promise<WrittenItem>;
+  }>;
 
 /** Takes items. */
 export type Intake = Readonly<{
@@ -64,39 +55,31 @@ export type Intake = Readonly<{
    *   `database_unavailable`; what the pieces throw. Then nothing was charged and nothing is kept.
    */
   take: (arrival: Arrival, signal: AbortSignal) => Promise<Taken>;
-}>;
-
-/** Who may upload, and at whose cost. */
-export type IntakeRules = Readonly<{
-  itemBytesMax: number;
-  /** Items up to this size cost nothing. */
-  freeBytesMax: number;
-  /** Accounts whose items cost nothing, and accounts whose items are refused. */
-  allowed: ReadonlySet<string>;
-  blocked: ReadonlySet<string>;
+  /**
+   * Takes an item whose bytes are on the disk already. The file is the item's when the row that is answered names it;
+   * else, and after a failure, it is still the caller's. The caller holds the room.
+   *
+   * @throws Failure as `take` does, but for `no_room`; what `verify` throws.
+   */
+  takeLying: (lying: Lying, signal: AbortSignal) => Promise<Taken>;
 }>;
 
 /** What intake is made of. */
-export type IntakeParts = Readonly<{
-  ledger: LedgerDatabase;
-  store: ItemStore;
-  room: UploadRoom;
-  prices: Pick<Prices, "bytes">;
-  balance: (address: UserAddress) => Promise<Balance | undefined>;
-  /** Height of the chain; 0 while it is not known. */
-  height: () => number;
-  rules: IntakeRules;
-  /** Told of every item that was taken for the first time, when it is durable; its receipt waits for it. Never rejects. */
-  onTaken: (item: WrittenItem, upload: Upload) => Promise<void>;
-  makeId: MakeId;
-  clock: Clock;
-}>;
+export type IntakeParts = ChargeParts &
+  Readonly<{
+    store: ItemStore;
+    room: UploadRoom;
+    balance: (address: UserAddress) => Promise<Balance | undefined>;
+    rules: IntakeRules;
+  }>;
 
-/** Blocks within which an item is promised to be on the chain. */
-const deadlineBlocks = 200;
-
-/** Between the row and the end of its transaction; nothing waits for it longer. */
-const reservationMs = 60_000;
+/** What is taken, and from whom. */
+export type IntakeRules = PriceRules &
+  Readonly<{
+    itemBytesMax: number;
+    /** Accounts whose items are refused. */
+    blocked: ReadonlySet<string>;
+  }>;
 
 /** No header is longer: type, signature, owner, target, anchor, counts and tags. */
 const headerBytesMax = 32 * 1_024;
@@ -120,16 +103,14 @@ type Begun = Readonly<{
 
 /** Creates the intake. */
 export function createIntake(parts: IntakeParts): Intake {
-  const { ledger, room, rules } = parts;
+  const { room, rules } = parts;
 
   async function take(arrival: Arrival, signal: AbortSignal): Promise<Taken> {
     refuseSize(arrival.size, rules);
     const begun = await begin(arrival);
     try {
-      if (rules.blocked.has(begun.signer)) throw new Failure("upload_forbidden", { signer: begun.signer });
-      const known = await ledger.read((tx) => findTaken(tx, begun.id));
+      const known = await admit(begun, arrival.size, arrival, signal);
       if (known !== undefined) return known;
-      if (arrival.size !== undefined) await checkFunds(parts, begun.signer, arrival.size, signal);
       const place = room.take(arrival.size ?? unknownSizeHeld);
       try {
         const item = await write(parts, begun, arrival.size, signal);
@@ -142,7 +123,30 @@ export function createIntake(parts: IntakeParts): Intake {
     }
   }
 
-  return { take };
+  async function takeLying(lying: Lying, signal: AbortSignal): Promise<Taken> {
+    const { head: pieces, size, verify } = lying;
+    refuseSize(size, rules);
+    const begun = await begin({ pieces, size });
+    await begun.rest.return?.();
+    const known = await admit(begun, size, lying, signal);
+    return known ?? (await charge(parts, await verify(signal), lying, signal));
+  }
+
+  /** Refuses what can be refused by the header. @returns The item, when it was taken before. */
+  async function admit(
+    { id, signer }: Begun,
+    size: number | undefined,
+    terms: Terms,
+    signal: AbortSignal,
+  ): Promise<Taken | undefined> {
+    if (rules.blocked.has(signer)) throw new Failure("upload_forbidden", { signer });
+    const known = await findAgain(parts, id, terms);
+    if (known !== undefined) return known;
+    if (size !== undefined && terms.prepaid === undefined) await checkFunds(parts, signer, size, signal);
+    return undefined;
+  }
+
+  return { take, takeLying };
 }
 
 function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
@@ -153,7 +157,7 @@ function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): vo
 }
 
 /** Reads until the header is complete. */
-async function begin({ pieces, size }: Arrival): Promise<Begun> {
+async function begin({ pieces, size }: Pick<Arrival, "pieces" | "size">): Promise<Begun> {
   const rest = pieces[Symbol.asyncIterator]();
   let head: Uint8Array = new Uint8Array(0);
   for (;;) {
@@ -192,17 +196,6 @@ async function checkFunds(
   if (needed === 0n) return;
   const available = (await parts.balance(signer))?.effectiveBalance ?? 0n;
   if (available < needed) throw new Failure("insufficient_balance", { signer, needed, available });
-}
-
-/** Free items are free also while no price is known. */
-async function priceOf(
-  { rules, prices }: IntakeParts,
-  signer: UserAddress,
-  size: number,
-  signal: AbortSignal,
-): Promise<Winc> {
-  if (size <= rules.freeBytesMax || rules.allowed.has(signer)) return winc(0n);
-  return (await prices.bytes(BigInt(size), signal)).winc;
 }
 
 /** Brings the item to the disk, verified. */
@@ -273,74 +266,6 @@ async function* joined(
     piece = next.done === true ? undefined : next.value;
   }
   if (filled > 0) yield buffer.slice(0, filled);
-}
-
-/** Charges for an item and writes its row, or finds that it was there. */
-async function charge(
-  parts: IntakeParts,
-  item: WrittenItem,
-  arrival: Arrival,
-  signal: AbortSignal,
-): Promise<Taken> {
-  const { ledger, clock } = parts;
-  const { row } = item;
-  const signer = accountOf(row.signatureType, row.owner);
-  const price = await priceOf(parts, signer, item.size, signal);
-  const now = clock();
-  const wish = readApprovalWish(row.id, row.tags, signer, now);
-  const taken = await ledger.write(async (tx) => {
-    const known = await findTaken(tx, row.id);
-    if (known !== undefined) return { isNew: false, taken: known };
-    const step = { now, makeId: parts.makeId };
-    const { paidBy, directive } = arrival;
-    const expiresAt = now + reservationMs;
-    const request = { itemId: row.id, signer, paidBy, directive, winc: price, expiresAt };
-    const reservation = price === 0n ? undefined : await reserve(tx, request, step);
-    if (reservation !== undefined) {
-      const state = await post(tx, reservation.id, step);
-      assert(state === "posted", "what was reserved in a transaction is posted in it");
-    }
-    if (wish?.kind === "give") await giveApproval(tx, wish.request, step);
-    if (wish?.kind === "revoke") await revokeApprovals(tx, wish.request, step);
-    await insertUpload(
-      tx,
-      takenItem(parts, item, row, { signer, winc: price, reservationId: reservation?.id, now }),
-    );
-    const inserted = await findTaken(tx, row.id);
-    assert(inserted !== undefined, "a row that was written is there");
-    return { isNew: true, taken: inserted };
-  });
-  if (taken.isNew) await parts.onTaken(item, taken.taken.upload);
-  return taken.taken;
-}
-
-type Terms = Readonly<{ signer: UserAddress; winc: Winc; reservationId: string | undefined; now: number }>;
-
-function takenItem(parts: IntakeParts, { file, offset, size }: WrittenItem, row: PendingRow, terms: Terms) {
-  assert(row.digest !== null, "an item that was written has a digest");
-  return {
-    id: row.id,
-    bytes: { file, offset, size },
-    headerSize: row.headerSize,
-    signatureType: row.signatureType,
-    ownerAddress: row.ownerAddress,
-    contentType: tagValue(row.tags, "Content-Type"),
-    contentEncoding: tagValue(row.tags, "Content-Encoding"),
-    digest: row.digest,
-    signer: terms.signer,
-    winc: terms.winc,
-    reservationId: terms.reservationId,
-    receivedAt: terms.now,
-    deadlineHeight: parts.height() + deadlineBlocks,
-  };
-}
-
-async function findTaken(tx: Tx, id: string): Promise<Taken | undefined> {
-  const upload = await findUpload(tx, id);
-  if (upload === undefined) return undefined;
-  const revoked = await approvalsRevokedBy(tx, id);
-  const revokedApprovals = revoked.length === 0 ? undefined : revoked;
-  return { upload, createdApproval: await findApproval(tx, id), revokedApprovals };
 }
 
 function invalid(reason: string): Failure {
