@@ -5,11 +5,12 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
+import { readToken } from "../../payment/addresses.ts";
 import type { Intake } from "../../upload/intake.ts";
 import { jsonAnswer } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { contextOf } from "../context.ts";
+import { payersOf } from "./payers.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
 
@@ -26,9 +27,6 @@ const noStore = { "Cache-Control": "no-store" } as const;
 /** Verifying, storing and signing may wait behind others. */
 const silenceSeconds = 120;
 
-/** Payers that one header may name. */
-const payersMax = 90;
-
 /** Creates the routes. */
 export function createItemRoutes({ intake, writeReceipt }: ItemRoutesOptions): AnyElysia {
   const take = (request: Request): Promise<Response> =>
@@ -39,8 +37,7 @@ export function createItemRoutes({ intake, writeReceipt }: ItemRoutesOptions): A
       const arrival = {
         pieces: piecesOf(request),
         size: announcedSize(request),
-        paidBy: payersOf(request),
-        directive: directiveOf(request),
+        ...payersOf(request),
       };
       const taken = await intake.take(arrival, request.signal);
       return jsonAnswer(await writeReceipt(taken, request), 200, noStore);
@@ -67,20 +64,4 @@ function refuseType(request: Request): void {
 function announcedSize(request: Request): number | undefined {
   const text = request.headers.get("content-length");
   return text === null ? undefined : Number(text);
-}
-
-function payersOf(request: Request): UserAddress[] {
-  const texts = (request.headers.get("x-paid-by") ?? "").split(",").map((text) => text.trim());
-  const named = texts.filter((text) => text !== "");
-  if (named.length > payersMax)
-    throw new Failure("upload_refused", { reason: `x-paid-by names more than ${payersMax} payers` });
-  return named.map((text) => {
-    const read = readAddress(text);
-    if (read === undefined) throw new Failure("upload_refused", { reason: "x-paid-by names no address" });
-    return read.address;
-  });
-}
-
-function directiveOf(request: Request): "list-only" | "list-or-signer" {
-  return request.headers.get("x-payment-directive") === "list-only" ? "list-only" : "list-or-signer";
 }
