@@ -14,7 +14,7 @@ import {
   makeData,
   openDataNode,
 } from "../chain/data-node.ts";
-import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions } from "./rig.ts";
+import { impatient, isSame, joined, locatedOf, openRig, type Rig, type RigOptions } from "./rig.ts";
 
 const kibibyte = 1_024;
 const mebibyte = 2 ** 20;
@@ -280,7 +280,7 @@ describe("what the index does not have", () => {
   test("C3: a source in trouble is never an absence", async () => {
     const node = await nodeWith();
     const gateway = await nodeWith();
-    const rig = rigWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url] });
+    const rig = rigWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url], timeouts: impatient });
     const id = madeId(23);
     for (const status of [500, 503, 429, 502]) {
       gateway.setFault(() => ({ kind: "answer", answer: { status } }));

@@ -9,7 +9,7 @@ import type { DataNode, MadeData } from "../chain/data-node.ts";
 import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import type { Fault } from "../chain/fault-server.ts";
 import { newSeed } from "../support/seed.ts";
-import { isSame, joined, locatedOf, openRig, type Rig, seeded } from "./rig.ts";
+import { isSame, joined, locatedOf, openRig, type Rig, seeded, timeoutsFor } from "./rig.ts";
 
 const chunk = 256 * 1_024;
 const none = new AbortController().signal;
@@ -25,8 +25,19 @@ async function nodeWith(...data: MadeData[]): Promise<DataNode> {
   return node;
 }
 
-function rigWith(nodes: readonly DataNode[], gateways: readonly DataNode[], ...data: MadeData[]): Rig {
-  const rig = openRig({ nodeUrls: nodes.map(({ url }) => url), gatewayUrls: gateways.map(({ url }) => url) });
+/** What a rig asks, and the fault that it will be faced with. */
+type Sources = Readonly<{
+  nodes: readonly DataNode[];
+  gateways?: readonly DataNode[];
+  fault?: Fault | undefined;
+}>;
+
+function rigWith({ nodes, gateways = [], fault }: Sources, ...data: MadeData[]): Rig {
+  const rig = openRig({
+    nodeUrls: nodes.map(({ url }) => url),
+    gatewayUrls: gateways.map(({ url }) => url),
+    timeouts: timeoutsFor(fault),
+  });
   closers.push(rig.close);
   for (const { root } of data) rig.index.set(root.id, locatedOf(root.id, root));
   return rig;
@@ -83,7 +94,7 @@ describe("C2: chunks from a source that fails", () => {
     async (_name, fault) => {
       const data = makeData(1, 2 * chunk);
       const node = await nodeWith(data);
-      const rig = rigWith([node], [], data);
+      const rig = rigWith({ nodes: [node], fault }, data);
       const opened = await rig.content.open(data.root.id, none);
       node.setFault(() => fault);
       const outcome = await outcomeOf(opened.bytes({ start: 0, end: 1_000 }, none));
@@ -100,7 +111,7 @@ describe("C2: chunks from a source that fails", () => {
     const data = makeData(2, 2 * chunk);
     const [bad, good] = [await nodeWith(data), await nodeWith(data)];
     bad.setFault(() => fault);
-    const rig = rigWith([bad, good], [], data);
+    const rig = rigWith({ nodes: [bad, good], fault }, data);
     const opened = await rig.content.open(data.root.id, none);
     expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
   });
@@ -109,7 +120,7 @@ describe("C2: chunks from a source that fails", () => {
     const data = makeData(3, 40 * chunk);
     const [bad, good] = [await nodeWith(data), await nodeWith(data)];
     bad.setFault(() => ({ kind: "flip", at: 1_000 }));
-    const rig = rigWith([bad, good], [], data);
+    const rig = rigWith({ nodes: [bad, good] }, data);
     const opened = await rig.content.open(data.root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: 40 * chunk }, none)), data.bytes)).toBe(true);
     expect(bad.chunkRequests()).toBeLessThanOrEqual(6); // those that were under way when it was found out
@@ -134,7 +145,7 @@ describe("C2: chunks from a source that fails", () => {
   test("a chunk of another place or of other data proves nothing", async () => {
     const [data, other] = [makeData(5, 2 * chunk), makeData(6, 2 * chunk)];
     const node = await nodeWith(data, other);
-    const rig = rigWith([node], [], data);
+    const rig = rigWith({ nodes: [node] }, data);
     const opened = await rig.content.open(data.root.id, none);
     for (const elsewhere of [data.root.weaveStart ?? 0n, other.root.weaveStart ?? 0n]) {
       const answer = await fetch(`${node.url}/chunk/${elsewhere + BigInt(chunk) + 5n}`);
@@ -149,7 +160,7 @@ describe("C2: chunks from a source that fails", () => {
   test("trouble in the middle of a stream breaks it off; it never ends as if it were whole", async () => {
     const data = makeData(7, 8 * chunk);
     const node = await nodeWith(data);
-    const rig = rigWith([node], [], data);
+    const rig = rigWith({ nodes: [node] }, data);
     const fifth = (data.root.weaveStart ?? 0n) + BigInt(5 * chunk);
     node.setFault(({ path }) =>
       BigInt(path.split("/")[2] ?? 0) > fifth ? { kind: "flip", at: 999 } : undefined,
@@ -194,7 +205,7 @@ describe("C2: bytes from a gateway that fails", () => {
   test.each(broken)("an answer that is %s breaks the reader off", async (_name, fault) => {
     const gateway = await nodeWith();
     gateway.addRaw(id, body);
-    const rig = rigWith([await nodeWith()], [gateway]);
+    const rig = rigWith({ nodes: [await nodeWith()], gateways: [gateway], fault });
     const opened = await rig.content.open(id, none);
     gateway.setFault(() => fault);
     const span = { start: 0, end: 300_000 };
@@ -217,7 +228,7 @@ describe("C1: a source that lies", () => {
     const node = await nodeWith(...all);
     let next = 0;
     node.setFault(() => ({ kind: "flip", at: Math.floor(places[next++ % 3] ?? 10) }));
-    const rig = rigWith([node], [], ...all);
+    const rig = rigWith({ nodes: [node] }, ...all);
     const outcomes = new Map<string, number>();
     for (const { root } of all) {
       const opened = await rig.content.open(root.id, none);
@@ -238,7 +249,7 @@ describe("C1: a source that lies", () => {
 
   test("a body whose data root is another is never taken for the transaction's, whichever byte is wrong", async () => {
     const gateway = await nodeWith();
-    const rig = rigWith([await nodeWith()], [gateway], ...all.slice(0, 60));
+    const rig = rigWith({ nodes: [await nodeWith()], gateways: [gateway] }, ...all.slice(0, 60));
     for (const [index, { root, bytes }] of all.slice(0, 60).entries()) {
       const wrong = bytes.slice();
       const at = [0, size / 2, size - 1][index % 3] ?? 0;
@@ -298,7 +309,7 @@ test("C2: 300 random faults on three nodes: every answer is right or trouble, an
   );
   const nodes = [await nodeWith(...all), await nodeWith(...all), await nodeWith(...all)];
   for (const node of nodes) node.setFault(() => (random() < 0.5 ? pick(quick)?.[1] : undefined));
-  const rig = rigWith(nodes, [], ...all);
+  const rig = rigWith({ nodes }, ...all);
   const counts = { right: 0, trouble: 0 };
   await Promise.all(
     Array.from({ length: 300 }, async () => {

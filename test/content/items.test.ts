@@ -26,17 +26,12 @@ import {
   type PostedBundle,
   rootHeaders,
 } from "./item-world.ts";
-import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions, seeded } from "./rig.ts";
+import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions, seeded, timeoutsFor } from "./rig.ts";
 
 const mebibyte = 2 ** 20;
 const none = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), "cairn-items-"));
 const closers: (() => Promise<unknown>)[] = [];
-
-/** On a busy machine an answer takes its time; where nothing answers, a test waits for less. */
-const patient = { firstByteMs: 8_000, stallMs: 8_000, totalMs: 20_000 };
-const impatient = { firstByteMs: 800, stallMs: 800, totalMs: 4_000 };
-const timeoutsFor = ({ kind }: Fault) => (kind === "hang" ? impatient : patient);
 
 /** What every test reads; none changes it. */
 let world: ItemWorld;
@@ -72,7 +67,7 @@ afterAll(async () => {
 });
 
 function rigOf(options: Partial<RigOptions> = {}): Rig {
-  const rig = openRig({ nodeUrls: [world.node.url], timeouts: patient, ...options });
+  const rig = openRig({ nodeUrls: [world.node.url], ...options });
   closers.push(rig.close);
   return rig;
 }
@@ -625,7 +620,6 @@ describe("trouble", () => {
     const rig = rigOf({
       gatewayUrls: [hanging.url],
       rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])],
-      timeouts: patient,
     });
     const opened = await rig.content.open(direct.id, none);
     expect(opened.verified).toBe(true);
@@ -637,7 +631,6 @@ describe("trouble", () => {
     for (const server of [hanging, world.node]) server.setFault(() => ({ kind: "hang", at: "headers" }));
     const rig = rigOf({
       gatewayUrls: [hanging.url],
-      timeouts: patient,
       findMsMax: 500,
     });
     expect(await codeOf(rig.content.open(direct.id, none))).toBe("source_timeout");
@@ -651,7 +644,6 @@ describe("trouble", () => {
     const rig = rigOf({
       gatewayUrls: [gateway.url],
       rootFiles: [hanging.url],
-      timeouts: patient,
     });
     const opened = await rig.content.open(direct.id, none);
     expect(opened).toMatchObject({ verified: false, root: undefined });

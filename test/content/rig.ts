@@ -20,6 +20,7 @@ import type { ItemSpan } from "../../src/store/index-types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import type { Located, PageBlock } from "../../src/store/rows.ts";
 import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";
+import type { Fault } from "../chain/fault-server.ts";
 
 /** What a test sees and moves. */
 export type Rig = Readonly<{
@@ -51,12 +52,17 @@ export type RigOptions = Readonly<{
   blockAt?: (at: number | BlockHash) => PageBlock | undefined;
 }>;
 
-const shortTimeouts: HttpTimeouts = { firstByteMs: 400, stallMs: 400, totalMs: 2_000 };
+/** On a busy machine an answer takes its time; where nothing answers, a test waits for less. */
+export const patient: HttpTimeouts = { firstByteMs: 8_000, stallMs: 8_000, totalMs: 20_000 };
+export const impatient: HttpTimeouts = { firstByteMs: 800, stallMs: 800, totalMs: 4_000 };
+/** How long to wait for a source with this fault. */
+export const timeoutsFor = (fault: Fault | undefined): HttpTimeouts =>
+  fault?.kind === "hang" ? impatient : patient;
 
 /** Opens content over sources. */
 export function openRig(options: RigOptions): Rig {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-rig-"));
-  const timeouts = options.timeouts ?? shortTimeouts;
+  const timeouts = options.timeouts ?? patient;
   const parts = { clock: systemClock, random: seeded(1), log: silentLog };
   const nodes = createNodes(
     options.nodeUrls.map((url) => openNode(url, timeouts)),

@@ -313,7 +313,7 @@ describe("bundles", () => {
       threads: { ...threads, unbundle: pool },
       unbundle: pool,
       clock: () => now,
-      limits: { batchTimeoutMs: 300 },
+      limits: { batchTimeoutMs: 1_500 }, // a thread's start is within it
     };
     await withBlock([dies, hangs, ...good], options, async (simulation) => {
       const hours = setInterval(() => {
