@@ -6,9 +6,9 @@
  * Source: the Ethereum JSON-RPC API (execution-apis).
  * @module
  */
-import { type Trouble, trouble } from "../../chain/http.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
 import type { UserAddress } from "../addresses.ts";
+import { type Ask, createAsking } from "./asking.ts";
 import { readTransferLogs, type TransferLog, transferTopic, wordOfAddress } from "./erc20.ts";
 import type { Asked, JsonRpc } from "./json-rpc.ts";
 import { readEvmAddress, readHash, readHeight, readHexBytes, readQuantity, writeQuantity } from "./values.ts";
@@ -95,48 +95,6 @@ export function createEvmChain(rpc: JsonRpc, chainId: bigint): EvmChain {
     },
     account: (address, height, signal) => askAccount(ask, address, height, signal),
   };
-}
-
-type Ask = <Value>(
-  method: string,
-  params: readonly JsonValue[],
-  read: (value: JsonValue) => Value | undefined,
-  signal: AbortSignal,
-) => Promise<Asked<Value>>;
-
-/** How this chain is asked: for what must be there, and for what may be absent (`null`). */
-function createAsking(rpc: JsonRpc, chainId: bigint) {
-  let isProven = false;
-
-  async function prove(signal: AbortSignal): Promise<Trouble | undefined> {
-    if (isProven) return undefined;
-    const found = await rpc.ask({ method: "eth_chainId", params: [], read: readQuantity }, signal);
-    if (found.kind === "trouble") return found;
-    if (found.value !== chainId)
-      return trouble("wrong", `${rpc.host} is of chain ${found.value}, and ${chainId} is meant`);
-    isProven = true;
-    return undefined;
-  }
-
-  const ask: Ask = async (method, params, read, signal) =>
-    (await prove(signal)) ?? (await rpc.ask({ method, params, read }, signal));
-
-  async function find<Value>(
-    method: string,
-    params: readonly JsonValue[],
-    read: (value: JsonValue) => Value | undefined,
-    signal: AbortSignal,
-  ): Promise<Asked<Value | undefined>> {
-    const readOrNone = (value: JsonValue) => {
-      if (value === null) return { found: undefined };
-      const found = read(value);
-      return found === undefined ? undefined : { found };
-    };
-    const answer = await ask(method, params, readOrNone, signal);
-    return answer.kind === "trouble" ? answer : { kind: "ok", value: answer.value.found };
-  }
-
-  return { ask, find };
 }
 
 async function askAccount(
