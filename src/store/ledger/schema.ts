@@ -10,6 +10,7 @@ import { approvalTables } from "./schema/approvals.ts";
 import { bundleTables } from "./schema/bundles.ts";
 import { giftTables } from "./schema/gifts.ts";
 import { ledgerTables } from "./schema/ledger.ts";
+import { multipartTables } from "./schema/multipart.ts";
 import { nonceTables } from "./schema/nonces.ts";
 import { paymentTables } from "./schema/payments.ts";
 import { promoTables } from "./schema/promo.ts";
@@ -28,6 +29,7 @@ export const ledgerSchema: readonly string[] = [
   paymentTables,
   uploadTables,
   bundleTables,
+  multipartTables,
 ];
 
 /** The statements of a script, one by one. */
