@@ -44,7 +44,7 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
     const log = await open(`${path}-wal`, "r");
     opened.push(() => log.close());
     const writes = createWrites(createSqliteSession(writer, () => sync(log)));
-    await writes.write((tx) => migrate(tx));
+    await writes.write((tx) => migrate(tx, inSqlite));
     const reads = createReads(closing(connectForReading(path), opened));
     let closed: Promise<void> | undefined;
     const close = async () => {
@@ -65,6 +65,16 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
     const reason = error instanceof Error ? error.message : String(error);
     throw new Error(`cannot open the ledger ${path}: ${reason}`, { cause: error });
   }
+}
+
+/**
+ * A statement of the schema as SQLite is told it: tables hold to their types, so that a sum which left the integers is
+ * refused, and lie in the order of their keys, once instead of twice (measured: half the bytes).
+ */
+function inSqlite(statement: string): string {
+  if (!statement.startsWith("CREATE TABLE")) return statement;
+  const kept = statement.includes("PRIMARY KEY") ? "STRICT, WITHOUT ROWID" : "STRICT";
+  return `${statement.replace(/\bBIGINT\b/g, "INTEGER")} ${kept}`;
 }
 
 function closing(connection: Connection, opened: (() => void)[]): Connection {

@@ -210,6 +210,15 @@ for (const kind of ledgerKinds())
       });
     });
 
+    test("refuses a sum that leaves 64 bits, in SQL too", async () => {
+      const work = database.write(async (tx) => {
+        await tx.run("INSERT INTO accounts (account, balance) VALUES ('sum', ?)", amountMax);
+        await tx.run("UPDATE accounts SET balance = balance + balance + balance");
+      });
+      await expect(work).rejects.toThrow(/cannot store REAL|out of range/);
+      expect(await database.read((tx) => tx.all("SELECT * FROM accounts"))).toEqual([]);
+    });
+
     test("answers every whole number as a bigint: counts, sums, truths, parameters", async () => {
       await database.write((tx) => add(tx, "card", "1"));
       const row = await database.read((tx) =>
