@@ -16,6 +16,8 @@ export type UploadThreads = Readonly<{
   intake: readonly Pool[];
   receipts: Pool;
   bundles: Pool;
+  /** Of one thread each: a walk stays with one of them. */
+  walks: readonly Pool[];
 }>;
 
 /** A thread without work gives its memory back after this long. */
@@ -30,6 +32,8 @@ const unbundleTimeoutMs = 60 * 60_000;
 const queryGraceMs = 2_000;
 
 const intakeTimeoutMs = 2 * 60_000;
+/** A step of 32 MiB, from a disk that has much else to do. */
+const walkTimeoutMs = 2 * 60_000;
 const receiptTimeoutMs = 60_000;
 /** The largest bundle is one item of UPLOAD_BYTES_MAX, hashed twice. */
 const bundleTimeoutMs = 10 * 60_000;
@@ -80,5 +84,9 @@ export function openUploadThreads(config: Config, closers: Closers): UploadThrea
   closers.add("threads of receipts", receipts.close);
   const bundles = openPool({ ...common, entry: "bundles", threads: 1, timeoutMs: bundleTimeoutMs });
   closers.add("threads of bundles", bundles.close);
-  return { intake, receipts, bundles };
+  const walks = Array.from({ length: workers }, () =>
+    openPool({ ...common, entry: "walk", threads: 1, timeoutMs: walkTimeoutMs }),
+  );
+  for (const pool of walks) closers.add("threads of walks", pool.close);
+  return { intake, receipts, bundles, walks };
 }

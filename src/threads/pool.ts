@@ -35,6 +35,7 @@ export const workerEntries = [
   "receipts",
   "unbundle",
   "verify",
+  "walk",
 ] as const;
 
 /** The name of one thread entry. */

@@ -184,8 +184,11 @@ export async function overdueMultiparts(tx: Tx, now: number, limit: number): Pro
 
 /** Forgets an upload that is not being finalized. @returns Whether it was there. */
 export async function deleteMultipart(tx: Tx, id: string): Promise<boolean> {
+  const upload = await findMultipart(tx, id);
+  if (upload === undefined || upload.state === "finalizing") return false;
   await tx.run("DELETE FROM multipart_parts WHERE upload_id = ?", id);
-  return (await tx.run("DELETE FROM multipart_uploads WHERE id = ? AND state <> 'finalizing'", id)) === 1;
+  await tx.run("DELETE FROM multipart_uploads WHERE id = ?", id);
+  return true;
 }
 
 /** Forgets uploads that became items, when their time was over before a moment. */
