@@ -15,19 +15,11 @@ import { createChunkKeeper } from "../gateway/kept-chunks.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphql } from "../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../http/gateway/graphql-forward.ts";
-import type { Certificate } from "../http/listener.ts";
-import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
-import { createRequestFigures, type RequestFigures } from "../http/request-figures.ts";
-import { reservedSegments } from "../http/reserved.ts";
-import { type HttpServer, openServer } from "../http/server.ts";
-import { createServiceApp, type Service } from "../http/service.ts";
+import { createRequestFigures } from "../http/request-figures.ts";
+import { createServiceApp } from "../http/service.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
 import type { Webhooks } from "../indexing/webhooks.ts";
 import { systemClock } from "../lib/clock.ts";
-import type { Closers } from "../lib/closers.ts";
-import type { Log } from "../lib/log.ts";
-import { hostAndPort } from "../setting-readers.ts";
-import type { Config } from "../settings.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index-thread.ts";
 import type { IndexReader } from "../store/index-types.ts";
 import { version } from "../version.ts";
@@ -36,11 +28,17 @@ import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate
 import { badSettings } from "./complaints.ts";
 import { openAdministrationRoutes } from "./open-administration.ts";
 import { type Base, type BaseParts, openBase } from "./open-base.ts";
+import {
+  labelOfPath,
+  listenForAdmin,
+  listenForGateway,
+  listenForService,
+  type ServicePlace,
+} from "./open-listeners.ts";
 import { type OpenNames, openNames } from "./open-names.ts";
 import type { Sources } from "./open-sources.ts";
 import { openSetWebhooks } from "./open-webhooks.ts";
 import { systemRandom } from "./random.ts";
-import { addressTest, proxyTest } from "./trusted-proxies.ts";
 
 /** What a gateway is opened with. */
 export type GatewayParts = BaseParts &
@@ -48,16 +46,6 @@ export type GatewayParts = BaseParts &
     /** Hosts whose subdomains are names and sandboxes. */
     rootHosts: readonly string[];
   }>;
-
-/** Another service: its routes, and where they stand. */
-export type ServicePlace = Readonly<{
-  name: "payment" | "upload";
-  service: Service;
-  /** Of its own listener; 0 takes a free one. */
-  port: number;
-  /** Largest body of its routes. Bytes. */
-  bodyBytesMax: number;
-}>;
 
 /** A gateway that runs. */
 export type OpenGateway = Readonly<{
@@ -76,14 +64,8 @@ export type OpenGateway = Readonly<{
   sources: Sources;
 }>;
 
-/** Longest wait for answers under way when the program stops. Milliseconds. */
-const drainMsMax = 10_000;
-
 /** Longest that another host may take for a query. Milliseconds. */
 const forwardMsMax = 60_000;
-
-/** Largest body of the gateway's own routes; each has a smaller limit of its own. */
-const bodyBytesMax = 16 * 2 ** 20;
 
 /**
  * Opens the gateway; everything is closed by `closers`.
@@ -103,13 +85,9 @@ export function openGateway(
 
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
   const told: { gateway?: Gateway; indexing?: Indexing } = {};
-  const concerns = createConcerns({ ...sources, pools: threads });
-  const health = healthOf(
-    parts,
-    reader,
-    [named.notes],
-    [concerns, () => told.indexing?.status().reasons ?? []],
-  );
+  const shortages = createConcerns({ ...sources, pools: threads });
+  const concerns = () => [...shortages(), ...(told.indexing?.status().reasons ?? [])];
+  const health = healthOf(parts, reader, [named.notes], [concerns]);
   const key = adminKeyOf(config);
   const administration = openAdministrationRoutes({
     ...{ ...parts, ...base, key: key.key },
@@ -117,7 +95,7 @@ export function openGateway(
       onRefusals: () => told.gateway?.forgetAll(),
       onItems: (ids) => forget(ids, told.gateway, sources),
       onBundle: () => told.indexing?.wakeBundles(),
-      concerns: () => told.indexing?.status().reasons ?? [],
+      concerns,
     },
   });
   const isApart = config.ADMIN_LISTEN !== undefined;
@@ -131,8 +109,7 @@ export function openGateway(
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
   const listening = { config, certificate, figures, log, closers };
-  const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
-  const server = listen(listening, gateway, Math.max(bodyBytesMax, ...mounted));
+  const server = listenForGateway(listening, gateway, services);
   const adminServer = isApart ? listenForAdmin(listening, administration.routes) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
   const servers = [server, ...serviceServers.map(([, each]) => each)];
@@ -267,94 +244,8 @@ function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): Any
   return graphqlForward({ origin, http, name: crypto.randomUUID(), log });
 }
 
-type Listening = Readonly<{
-  config: Config;
-  certificate: Certificate | undefined;
-  figures: RequestFigures;
-  log: Log;
-  closers: Closers;
-}>;
-
-function listen(listening: Listening, gateway: Gateway, largestBody: number): HttpServer {
-  const { config, certificate, figures, log, closers } = listening;
-  const server = openServer({
-    hostname: config.HOST,
-    port: config.GATEWAY_PORT,
-    certificate,
-    app: gateway.app,
-    hit: gateway.hit,
-    bodyBytesMax: largestBody,
-    isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
-    limiter: limiterOf(config),
-    log,
-    figures,
-  });
-  closers.add("listener", () => server.close(drainMsMax));
-  return server;
-}
-
-function limiterOf(config: Config): RateLimiter | undefined {
-  const allowed = config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST;
-  const isExempt = addressTest(allowed, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST");
-  if (!config.ENABLE_RATE_LIMITER) return undefined;
-  return createRateLimiter({
-    client: {
-      capacity: config.RATE_LIMITER_IP_TOKENS_PER_BUCKET,
-      refillPerSecond: config.RATE_LIMITER_IP_REFILL_PER_SEC,
-    },
-    resource: {
-      capacity: config.RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET,
-      refillPerSecond: config.RATE_LIMITER_RESOURCE_REFILL_PER_SEC,
-    },
-    isExempt,
-    seed: Math.floor(systemRandom() * 2 ** 32),
-    clock: systemClock,
-  });
-}
-
-/** Administration on a listener of its own; its key is as worthy of a certificate as anything. */
-function listenForAdmin(
-  { config, certificate, figures, log, closers }: Listening,
-  app: AnyElysia,
-): HttpServer {
-  const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
-  const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
-  const options = { hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, log, figures };
-  const server = openServer(options);
-  closers.add("administration's listener", () => server.close(drainMsMax));
-  return server;
-}
-
 function mountsOf({ config, services }: SurfaceParts): AnyElysia[] {
   return config.MOUNT_SERVICES ? services.map((each) => createServiceApp(each.service, `/${each.name}`)) : [];
-}
-
-/** Another service on a listener of its own. */
-function listenForService(
-  { config, certificate, figures, log, closers }: Listening,
-  { name, service, port, bodyBytesMax: largest }: ServicePlace,
-): HttpServer {
-  const server = openServer({
-    hostname: config.HOST,
-    port,
-    certificate,
-    app: createServiceApp(service),
-    bodyBytesMax: largest,
-    isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
-    log,
-    figures,
-  });
-  closers.add(`${name}'s listener`, () => {
-    server.drain();
-    return server.close(drainMsMax);
-  });
-  return server;
-}
-
-/** Few labels, whatever is asked for: the reserved first segment, or content. */
-function labelOfPath(path: string): string {
-  const first = path.split("/", 2)[1] ?? "";
-  return reservedSegments.has(first) ? `/${first}` : "/{id}";
 }
 
 type IndexingParts = GatewayParts & Base;
