@@ -26,7 +26,7 @@ export function sharedTroubleOf(error: unknown): Trouble {
   return lossPattern.test(state) ? "lost" : "own";
 }
 
-/** The world's errors of a read become an expected failure; ours (a constraint, a write within a read) stay what they are. */
+/** The world's errors of a read become an expected failure; ours (a write within a read) stay what they are. */
 export function explained(error: unknown): unknown {
   const trouble = sharedTroubleOf(error);
   if (isLate(error) || trouble === "own" || trouble === "unsure") return error;

@@ -23,7 +23,7 @@ export function sharedTroubleOf(error: unknown): Trouble {
   return lossPattern.test(code) ? "lost" : "own";
 }
 
-/** The world's errors of a read become an expected failure; ours (a constraint, a write within a read) stay what they are. */
+/** The world's errors of a read become an expected failure; ours (a write within a read) stay what they are. */
 export function explained(error: unknown): unknown {
   if (sharedTroubleOf(error) === "own") return error;
   return new Failure("database_unavailable", { reason: "the ledger's file cannot be used" }, error);

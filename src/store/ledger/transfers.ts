@@ -137,7 +137,8 @@ export async function historyOf(
 ): Promise<HistoryEntry[]> {
   const bound: Value[] = page.before === undefined ? [] : [page.before];
   const rows = await tx.all<HistoryRow>(
-    "SELECT t.id, t.kind, t.at, e.amount, t.change_id, t.note FROM entries e JOIN transfers t ON t.id = e.transfer_id " +
+    "SELECT t.id, t.kind, t.at, e.amount, t.change_id, t.note " +
+      "FROM entries e JOIN transfers t ON t.id = e.transfer_id " +
       `WHERE e.account = ? ${page.before === undefined ? "" : "AND e.transfer_id < ?"} ` +
       "ORDER BY e.transfer_id DESC LIMIT ?",
     account,

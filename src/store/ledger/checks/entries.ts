@@ -24,7 +24,8 @@ export const entryChecks: readonly LedgerCheck[] = [
     rule: "an account's balance is the sum of its entries",
     violations:
       `SELECT account AS subject, 'off by ' || ${sumText("amount")} AS found FROM ` +
-      "(SELECT account, -amount AS amount FROM entries UNION ALL SELECT account, balance FROM accounts) AS both_sides " +
+      "(SELECT account, -amount AS amount FROM entries UNION ALL " +
+      "SELECT account, balance FROM accounts) AS both_sides " +
       `GROUP BY account HAVING ${sumIsNotZero("amount")}`,
   },
   {
