@@ -41,8 +41,8 @@ export type X402Purpose = string & { readonly __brand: "X402Purpose" };
 /** A payment and what it is for. */
 export type X402Request = Readonly<{
   payment: X402Payment;
-  /** A quote of now for the same want; payments for earlier ones that are still held are taken too. */
-  quote: X402Quote;
+  /** What is paid for now. Payments for quotes that are still held are taken, whatever it costs by now. */
+  want: X402Want;
   purpose: X402Purpose;
   /** Address of what is paid for, absolute; for the facilitator's eyes. */
   resource: string;
@@ -82,7 +82,7 @@ export type X402 = Readonly<{
    * Once money may move, the signal only ends the caller's wait: the payment is followed until the chain has decided.
    * @throws Failure `invalid_signature` for a signature that is not the payer's; `settlement_failed` {reason} when the
    *   payment is not what was asked for, or did not and will not settle; `settlement_unknown` when that is not known
-   *   yet, also while another request settles it; `database_unavailable`.
+   *   yet, also while another request settles it; those of `quote`; `database_unavailable`, `busy`.
    */
   settle: (request: X402Request, signal: AbortSignal) => Promise<X402Settled>;
 }>;
