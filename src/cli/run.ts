@@ -9,6 +9,13 @@ import { type Mode, printConfig, readConfig, settingsHelp } from "../config.ts";
 import { Failure } from "../failures.ts";
 import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
+import {
+  balanceCommand,
+  type ReadSettings,
+  receiptCommand,
+  topUpCommand,
+  uploadCommand,
+} from "./client-commands.ts";
 import { badSettings, exitCodes, isMisuse, misuse } from "./complaints.ts";
 import type { Environment } from "./environment.ts";
 import { type KnownWords, shieldNames, unknownWord } from "./words.ts";
@@ -67,15 +74,21 @@ const portArgument = {
 const jsonArgument = { type: "boolean", description: "Print JSON instead of text" } as const;
 
 function commands(environment: ReadEnvironment): CommandDef {
+  const settings: ReadSettings = { environment, config: () => configOf(environment(), "dev", {}) };
   return defineCommand({
     meta: {
       name: "cairn",
       version,
-      description: "Permanent storage on your own machine: gateway and development chain in one program",
+      description:
+        "Permanent storage on your own machine: gateway, uploads, payment and a development chain in one program",
     },
     subCommands: {
       dev: devCommand(environment),
       serve: serveCommand(environment),
+      upload: uploadCommand(settings),
+      balance: balanceCommand(settings),
+      topup: topUpCommand(settings),
+      receipt: receiptCommand(),
       verify: verifyCommand(),
       doctor: doctorCommand(environment),
       ledger: ledgerCommand(environment),

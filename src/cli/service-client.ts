@@ -1,0 +1,165 @@
+/**
+ * Asking a service over HTTP for a command: again with patience where that may help, and in words for people where
+ * it does not.
+ * @module
+ */
+import { openHttp, type Trouble } from "../chain/http.ts";
+import { Failure } from "../failures.ts";
+import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
+import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
+import { sleep } from "../lib/stop.ts";
+import { misuse } from "./complaints.ts";
+import { systemRandom } from "./random.ts";
+
+/** An answer, whatever its status. */
+export type ServiceAnswer = Readonly<{
+  status: number;
+  /** Its JSON; `undefined` for an answer that is none. */
+  value: JsonValue | undefined;
+  text: string;
+}>;
+
+/** A service. What is asked is asked again while the service is in trouble; a last trouble is a Failure with a reason. */
+export type ServiceClient = Readonly<{
+  /** Without a slash at its end. */
+  url: string;
+  get: (path: string, signal: AbortSignal) => Promise<ServiceAnswer>;
+  post: (
+    path: string,
+    body: Uint8Array<ArrayBuffer>,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ) => Promise<ServiceAnswer>;
+  close: () => void;
+}>;
+
+/** How a service is asked. */
+export type ServiceClientOptions = Readonly<{
+  url: string;
+  /** Tells of each attempt that is made again. */
+  onRetry?: (why: string, waitMs: number) => void;
+  plan?: RetryPlan;
+}>;
+
+/** About a minute of trouble is sat out: a service that is started anew, or a line that is lost for a moment. */
+const usualPlan: RetryPlan = { attempts: 8, firstMs: 500, longestMs: 15_000 };
+
+/** A part of some megabytes may take minutes on a slow line. Milliseconds. */
+const timeouts = { firstByteMs: 600_000, stallMs: 60_000, totalMs: 900_000 } as const;
+
+/** Lists of parts are the longest answers. Bytes. */
+const answerBytesMax = 8 * 2 ** 20;
+
+/** What a service asks callers to wait is believed up to this. Milliseconds. */
+const askedWaitMsMax = 60_000;
+
+/** Of an answer that cannot be read, what is shown. Characters. */
+const saidMax = 300;
+
+/**
+ * Reads the address of a service as it was typed.
+ *
+ * @throws Misuse when it is no http or https URL.
+ */
+export function readServiceUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !["http:", "https:"].includes(url.protocol))
+    throw misuse(`--to must be an http or https URL, got "${text}"`);
+  return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
+}
+
+/** Opens a client; its `close` ends every call. */
+export function openServiceClient(options: ServiceClientOptions): ServiceClient {
+  const { url, plan = usualPlan, onRetry = () => undefined } = options;
+  const http = openHttp(timeouts);
+  let wasReached = false;
+
+  async function attempt(request: Asked, signal: AbortSignal): Promise<Tried> {
+    const { method, path, ...rest } = request;
+    const answer = await http.whole({ method, url: url + path, ...rest }, answerBytesMax, signal);
+    if (answer.kind === "trouble") {
+      // Where nobody has ever answered, nobody is expected: waiting would only hide a mistyped address.
+      const isFinal = answer.reason === "connect" && !wasReached;
+      return { kind: "trouble", why: wordsOf(answer), waitMs: 0, isFinal };
+    }
+    wasReached = true;
+    const { status, headers, body } = answer;
+    if (status < 500 && ![408, 425, 429].includes(status)) {
+      const text = new TextDecoder().decode(body);
+      return { kind: "answer", answer: { status, value: readJson(text), text } };
+    }
+    const said = saidBy(new TextDecoder().decode(body));
+    const why = `it answered ${status} ${said}`.trim();
+    return { kind: "trouble", why, waitMs: askedWaitMs(headers), isFinal: false };
+  }
+
+  async function ask(request: Asked, signal: AbortSignal): Promise<ServiceAnswer> {
+    for (let made = 1; ; made += 1) {
+      const tried = await attempt(request, signal);
+      if (tried.kind === "answer") return tried.answer;
+      if (tried.isFinal || made >= plan.attempts)
+        throw new Failure("source_failed", { reason: `${url} cannot be used: ${tried.why}` });
+      const waitMs = Math.max(retryWaitMs(plan, made, systemRandom), tried.waitMs);
+      onRetry(tried.why, waitMs);
+      await sleep(waitMs, signal);
+    }
+  }
+
+  return {
+    url,
+    get: (path, signal) => ask({ method: "GET", path }, signal),
+    post: (path, body, headers, signal) => ask({ method: "POST", path, body, headers }, signal),
+    close: http.close,
+  };
+}
+
+/** The object of a good answer. @throws Failure with what the service said instead. */
+export function objectIn(answer: ServiceAnswer, url: string): JsonObject {
+  if (answer.status === 200 && isJsonObject(answer.value)) return answer.value;
+  throw refusal(answer, url);
+}
+
+/** Why a service did not do what it was asked. */
+export function refusal({ status, value, text }: ServiceAnswer, url: string): Failure {
+  if (status === 402 && isJsonObject(value) && value["needed"] !== undefined) {
+    const { needed, available } = value;
+    const amounts = `${String(needed)} winc are needed, ${String(available)} are there`;
+    return new Failure("insufficient_balance", {
+      reason: `not enough credits: ${amounts}`,
+      needed,
+      available,
+    });
+  }
+  const said = saidBy(text);
+  return new Failure("source_failed", {
+    reason: `${url} answered ${status}${said === "" ? "" : `: ${said}`}`,
+    status,
+  });
+}
+
+type Asked = Readonly<{
+  method: "GET" | "POST";
+  path: string;
+  body?: Uint8Array<ArrayBuffer>;
+  headers?: Readonly<Record<string, string>>;
+}>;
+
+type Tried =
+  | Readonly<{ kind: "answer"; answer: ServiceAnswer }>
+  | Readonly<{ kind: "trouble"; why: string; waitMs: number; isFinal: boolean }>;
+
+function wordsOf({ reason, detail }: Trouble): string {
+  return reason === "connect" ? "nobody answers there" : `${reason}: ${detail}`;
+}
+
+/** The message of an answer: a JSON string, or the `message` or `error` of an object, or whatever it says. */
+function saidBy(text: string): string {
+  const value = readJson(text);
+  const said = isJsonObject(value) ? (value["message"] ?? value["error"]) : value;
+  return (typeof said === "string" ? said : text.trim()).slice(0, saidMax);
+}
+
+function askedWaitMs(headers: Headers): number {
+  const text = headers.get("retry-after");
+  return text !== null && /^\d{1,6}$/.test(text) ? Math.min(Number(text) * 1_000, askedWaitMsMax) : 0;
+}
