@@ -86,7 +86,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
     sandbox: sandbox?.stripe,
   });
   const tokenPayments = openTokens({ ...parts, ledger, makeId, prices, rules: priced.rules });
-  const checks = [priced.check, cards.check, tokenPayments.check];
+  const checks = [ledger.troubles, priced.check, cards.check, tokenPayments.check];
   const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,

@@ -91,8 +91,12 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     for (const end of failed) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
     await expect(ledger.write(add("meanwhile"))).rejects.toMatchObject({ code: "database_unavailable" });
     await expect(idsIn(ledger)).rejects.toMatchObject({ code: "database_unavailable" });
+    expect(ledger.troubles()).toEqual([
+      "Credits cannot be written: the ledger's database cannot be reached.",
+    ]);
     await server.start();
     await ledger.write(add("after"));
+    expect(ledger.troubles()).toEqual([]);
     const found = new Set(await idsIn(ledger));
     expect(answered.filter((id) => !found.has(id))).toEqual([]);
     expect(found.has("meanwhile")).toBe(false);

@@ -43,6 +43,8 @@ export type LedgerDatabase = Readonly<{
   write: <Answer>(work: Work<Answer>) => Promise<Answer>;
   /** Runs reads that see one state of the ledger; a write within it fails. */
   read: <Answer>(work: Work<Answer>) => Promise<Answer>;
+  /** What is wrong with it, as sentences for an operator: why nothing can be written. Empty while all is well. */
+  troubles: () => readonly string[];
   /** Finishes what was accepted, then closes. */
   close: () => Promise<void>;
 }>;

@@ -27,7 +27,8 @@ export function createPostgresReads(pool: Pool): Reads {
     } catch (error) {
       await undo(connection, error);
       // A connection that was idle may have been closed from the other side; a read can be asked again.
-      if (mayBeStale && !isLate(error) && sharedTroubleOf(error) === "lost") return await snapshot(work, false);
+      if (mayBeStale && !isLate(error) && sharedTroubleOf(error) === "lost")
+        return await snapshot(work, false);
       throw explained(error);
     }
   }

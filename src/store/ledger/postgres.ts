@@ -43,6 +43,7 @@ export async function openPostgresLedger(url: string): Promise<LedgerDatabase> {
       kind: "postgres",
       write: writes.write,
       read: reads.read,
+      troubles: writes.troubles,
       close: () => {
         closed ??= close();
         return closed;

@@ -55,6 +55,7 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
       kind: "sqlite",
       write: writes.write,
       read: reads.read,
+      troubles: writes.troubles,
       close: () => {
         closed ??= close();
         return closed;

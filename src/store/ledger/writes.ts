@@ -14,6 +14,7 @@ import type { Session, Trouble } from "./session.ts";
 /** Writes through one session. */
 export type Writes = Readonly<{
   write: LedgerDatabase["write"];
+  troubles: LedgerDatabase["troubles"];
   /** Refuses what comes now, and resolves when all that was accepted has been answered. */
   finish: () => Promise<void>;
 }>;
@@ -43,6 +44,8 @@ export function createWrites(session: Session): Writes {
   const unanswered = new Set<Promise<void>>();
   let running: Promise<void> | undefined;
   let damage: Failure | undefined;
+  /** Why the last group could not be committed; nothing after one that could. */
+  let trouble: Failure | undefined;
   let finished = false;
 
   async function drain(): Promise<void> {
@@ -58,8 +61,10 @@ export function createWrites(session: Session): Writes {
     try {
       if (damage !== undefined) throw damage;
       answerWhenDurable(await runGroup(session, jobs));
+      trouble = undefined;
     } catch (error) {
       const failure = failureOf(error);
+      trouble = failure;
       for (const job of jobs) job.reject(failure);
     }
   }
@@ -101,6 +106,10 @@ export function createWrites(session: Session): Writes {
       // What is asked for in the same turn of the event loop shares the group.
       running ??= Promise.resolve().then(drain);
       return promise;
+    },
+    troubles: () => {
+      const wrong = damage ?? trouble;
+      return wrong === undefined ? [] : [`Credits cannot be written: ${wrong.facts["reason"]}.`];
     },
     finish: async () => {
       finished = true;

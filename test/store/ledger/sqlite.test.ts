@@ -115,6 +115,7 @@ describe("a synchronisation that fails", () => {
       await log.datasync();
     });
     await ledger.write(add("1"));
+    expect(ledger.troubles()).toEqual([]);
     failing = true;
     const unavailable = {
       code: "database_unavailable",
@@ -124,6 +125,7 @@ describe("a synchronisation that fails", () => {
     for (const end of ends) expect(end).toMatchObject({ status: "rejected", reason: unavailable });
     failing = false;
     await expect(ledger.write(add("4"))).rejects.toMatchObject(unavailable);
+    expect(ledger.troubles()).toEqual(["Credits cannot be written: the ledger could not reach its disk."]);
     expect(await countEvents(ledger)).toBeGreaterThan(0n);
     await ledger.close();
     const again = await openAt(path);
@@ -216,8 +218,10 @@ describe("a file", () => {
         for (const end of refused) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
         const kept = BigInt(ends.length - refused.length) + 1n;
         expect(await countEvents(ledger)).toBe(kept);
+        expect(ledger.troubles()).toEqual(["Credits cannot be written: the ledger could not commit."]);
         unlinkSync(join(folder, "rest"));
         await ledger.write(add("after"));
+        expect(ledger.troubles()).toEqual([]);
         expect(await countEvents(ledger)).toBe(kept + 1n);
       } finally {
         for (const ledger of ledgers.splice(0)) await ledger.close();
