@@ -1,0 +1,222 @@
+/**
+ * What a chain says of authorizations to move one coin: whether one could be carried out now, and what became of it.
+ *
+ * That a nonce was used is not that it paid: its owner may have cancelled it, or used it for another transfer. So what
+ * counts is the contract's own word of the transfer, in the transaction that used the nonce.
+ * @module
+ */
+import { type Trouble, trouble } from "../../chain/http.ts";
+import { atLeast, atMost } from "../../lib/bounds.ts";
+import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
+import type { UserAddress } from "../addresses.ts";
+import type { Asking } from "./asking.ts";
+import {
+  type Authorization,
+  endTopics,
+  readAuthorizationEnd,
+  writeStateCall,
+  writeTransferCall,
+} from "./authorization.ts";
+import type { EvmChain } from "./chain.ts";
+import type { Asked } from "./json-rpc.ts";
+import { readHash, readHeight, readHexBytes, readQuantity, writeQuantity } from "./values.ts";
+import { wordSize, writeHexBytes } from "./words.ts";
+
+/** A block, as far as payments are judged by it. */
+export type ChainTime = Readonly<{
+  height: number;
+  /** Unix seconds. */
+  time: bigint;
+}>;
+
+/** Where an authorization ended. */
+export type EndPlace = Readonly<{
+  transaction: string;
+  block: Readonly<{ height: number; hash: string }>;
+  /** 1 in the newest block. */
+  confirmations: number;
+}>;
+
+/** How it stands with an authorization. */
+export type AuthorizationStanding =
+  /** It moved the coins that it names. */
+  | (Readonly<{ kind: "moved" }> & EndPlace)
+  /** It was cancelled, or its nonce moved something else: it never will. */
+  | (Readonly<{ kind: "otherwise" }> & EndPlace)
+  /** It was not used up to this block. */
+  | (Readonly<{ kind: "unused" }> & ChainTime);
+
+/** Whether an authorization could be carried out in the newest block. */
+export type Trial = Readonly<{ kind: "fits" }> | Readonly<{ kind: "reverts"; reason: string }> | Trouble;
+
+/** Where to look for an authorization. */
+export type Whereabouts = Readonly<{
+  /** A transaction that may have used it. */
+  transaction: string | undefined;
+  /** A block below which it cannot have been used. */
+  fromHeight: number;
+}>;
+
+/** One coin's authorizations. Calls reject with the signal's reason when aborted, with nothing else. */
+export type AuthorizationChain = Readonly<{
+  /** The newest block. */
+  newest: (signal: AbortSignal) => Promise<Asked<ChainTime>>;
+  /** Carries an authorization out as if, on the newest block. */
+  try: (authorization: Authorization, signature: Uint8Array, signal: AbortSignal) => Promise<Trial>;
+  /** Finds out what became of it. Trouble also when it was used and nobody can say by which transaction. */
+  look: (
+    authorization: Authorization,
+    where: Whereabouts,
+    signal: AbortSignal,
+  ) => Promise<Asked<AuthorizationStanding>>;
+}>;
+
+/** What it asks. */
+export type AuthorizationChainOptions = Readonly<{
+  asking: Pick<Asking, "ask" | "call">;
+  evm: Pick<EvmChain, "receipt">;
+  /** The coin. */
+  contract: UserAddress;
+}>;
+
+/** Blocks whose events are asked for at once; servers have limits of their own, which are found by trying. */
+const blocksAskedMax = 1_000;
+
+/** JSON-RPC's code of a call that the contract refused. */
+const revertedCode = 3;
+
+/** Creates the questions. */
+export function createAuthorizationChain(options: AuthorizationChainOptions): AuthorizationChain {
+  const { asking, contract } = options;
+  const newest = (signal: AbortSignal) =>
+    asking.ask("eth_getBlockByNumber", ["latest", false], readChainTime, signal);
+  return {
+    newest,
+    try: async (authorization, signature, signal) => {
+      const data = writeHexBytes(writeTransferCall(authorization, signature));
+      const answer = await asking.call("eth_call", [{ to: contract, data }, "latest"], signal);
+      if (answer.kind === "ok") return { kind: "fits" };
+      if (answer.kind === "trouble") return answer;
+      return isRevert(answer.code, answer.message)
+        ? { kind: "reverts", reason: answer.message }
+        : trouble("status", `eth_call: ${answer.code} ${answer.message}`);
+    },
+    look: async (authorization, where, signal) => {
+      const hinted =
+        where.transaction === undefined
+          ? undefined
+          : await endIn(options, authorization, where.transaction, signal);
+      if (hinted?.kind === "trouble") return hinted;
+      const now = await newest(signal);
+      if (now.kind === "trouble") return now;
+      if (hinted?.value !== undefined) return { kind: "ok", value: placed(hinted.value, now.value) };
+      return await lookThrough(options, authorization, { ...where, now: now.value }, signal);
+    },
+  };
+}
+
+/** A server's error that is the contract's refusal; servers word it differently. */
+export function isRevert(code: number, message: string): boolean {
+  return code === revertedCode || /revert/i.test(message);
+}
+
+type Found = Readonly<{ end: "moved" | "otherwise"; transaction: string; block: EndPlace["block"] }>;
+
+/** What one transaction did with the authorization; undefined when it is not mined or did nothing. */
+async function endIn(
+  { evm, contract }: AuthorizationChainOptions,
+  authorization: Authorization,
+  transaction: string,
+  signal: AbortSignal,
+): Promise<Asked<Found | undefined>> {
+  const answer = await evm.receipt(transaction, signal);
+  if (answer.kind === "trouble") return answer;
+  const receipt = answer.value;
+  const end = receipt?.succeeded ? readAuthorizationEnd(receipt.logs, contract, authorization) : undefined;
+  if (receipt === undefined || end === undefined) return { kind: "ok", value: undefined };
+  const block = { height: receipt.height, hash: receipt.blockHash };
+  return { kind: "ok", value: { end, transaction, block } };
+}
+
+/** Asks whether the nonce was used, and where. */
+async function lookThrough(
+  options: AuthorizationChainOptions,
+  authorization: Authorization,
+  { fromHeight, now }: Whereabouts & Readonly<{ now: ChainTime }>,
+  signal: AbortSignal,
+): Promise<Asked<AuthorizationStanding>> {
+  const { asking, contract } = options;
+  const call = { to: contract, data: writeHexBytes(writeStateCall(authorization)) };
+  // Of this very block: of several servers behind one address another may be behind it.
+  const used = await asking.ask("eth_call", [call, writeQuantity(now.height)], readTruth, signal);
+  if (used.kind === "trouble") return used;
+  if (!used.value) return { kind: "ok", value: { kind: "unused", ...now } };
+  const ids = await findEnd(options, authorization, fromHeight, now.height, signal);
+  if (ids.kind === "trouble") return ids;
+  for (const id of ids.value) {
+    const found = await endIn(options, authorization, id, signal);
+    if (found.kind === "trouble") return found;
+    if (found.value !== undefined) return { kind: "ok", value: placed(found.value, now) };
+  }
+  return trouble("wrong", `the authorization was used, and no block from ${fromHeight} on tells of it`);
+}
+
+/** Transactions that ended the authorization, newest blocks first: there is one, unless a server is confused. */
+async function findEnd(
+  { asking, contract }: AuthorizationChainOptions,
+  authorization: Authorization,
+  fromHeight: number,
+  toHeight: number,
+  signal: AbortSignal,
+): Promise<Asked<readonly string[]>> {
+  const topics = endTopics(authorization);
+  let span = blocksAskedMax;
+  let last = toHeight;
+  while (last >= fromHeight) {
+    const first = atLeast(last - span + 1, fromHeight);
+    const range = { fromBlock: writeQuantity(first), toBlock: writeQuantity(last) };
+    const asked = await asking.ask(
+      "eth_getLogs",
+      [{ ...range, address: contract, topics }],
+      readTransactionIds,
+      signal,
+    );
+    if (asked.kind === "ok") {
+      if (asked.value.length > 0) return asked;
+      last = first - 1;
+      span = atMost(span * 2, blocksAskedMax);
+      continue;
+    }
+    const isTooMuch = asked.reason === "status" || asked.reason === "too_large";
+    if (!isTooMuch || span === 1) return asked;
+    span = (span - (span % 2)) / 2;
+  }
+  return { kind: "ok", value: [] };
+}
+
+function placed({ end, transaction, block }: Found, now: ChainTime): AuthorizationStanding {
+  return { kind: end, transaction, block, confirmations: atLeast(now.height - block.height + 1, 1) };
+}
+
+function readChainTime(value: JsonValue): ChainTime | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const height = readHeight(value["number"]);
+  const time = readQuantity(value["timestamp"]);
+  return height === undefined || time === undefined ? undefined : { height, time };
+}
+
+/** A word that is 0 or 1. */
+function readTruth(value: JsonValue): boolean | undefined {
+  const word = readHexBytes(value);
+  if (word?.length !== wordSize) return undefined;
+  const number = BigInt(`0x${word.toHex()}`);
+  return number <= 1n ? number === 1n : undefined;
+}
+
+function readTransactionIds(value: JsonValue): readonly string[] | undefined {
+  if (!isJsonArray(value)) return undefined;
+  const logs = value.filter((log) => !isJsonObject(log) || log["removed"] !== true);
+  const ids = logs.map((log) => (isJsonObject(log) ? readHash(log["transactionHash"]) : undefined));
+  const known = ids.filter((id) => id !== undefined);
+  return known.length === ids.length ? known : undefined;
+}
