@@ -8,29 +8,35 @@
  */
 import { checkItem, type ItemHeader, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import { createItemHash, type ItemHash } from "../src/arweave/item-hash.ts";
-import { Failure } from "../src/failures.ts";
+import { assert } from "../src/lib/assert.ts";
 import { concatBytes } from "../src/lib/bytes.ts";
+import { unheard } from "../src/lib/stop.ts";
 import type {
-  EndItemJob,
+  BeginItemJob,
+  DropItemJob,
   FeedItemAnswer,
   FeedItemJob,
+  FinishItemJob,
   IntakeAnswer,
   NotTaken,
   TakeItemsJob,
 } from "../src/store/intake-jobs.ts";
 import {
-  type GrowingFile,
+  type ItemFile,
   itemFolder,
   makeItemFolders,
-  openGrowingFile,
+  openItemFile,
   openSegments,
+  removeItemFile,
   type Segments,
 } from "../src/store/item-files.ts";
 import type { PendingRow } from "../src/store/rows.ts";
 
 /** An item that comes in pieces. */
 type Session = {
-  readonly file: GrowingFile;
+  readonly folder: string;
+  readonly name: string;
+  readonly file: ItemFile;
   readonly size: number | undefined;
   /** What came of the header so far; empty once it is read. */
   begun: Uint8Array;
@@ -45,54 +51,66 @@ const sessions = new Map<string, Session>();
 export function takeItems({ folder, items }: TakeItemsJob): IntakeAnswer[] {
   const checked = items.map((bytes) => ({ bytes, item: checkItem(bytes, "strict") }));
   const valid = checked.filter(({ item }) => item.kind === "item").map(({ bytes }) => bytes);
-  const written = onDisk(() => (valid.length === 0 ? undefined : segmentsIn(folder).append(valid)));
-  if (written !== undefined && "kind" in written)
-    return checked.map(({ item }) => (item.kind === "invalid" ? item : written));
+  const written = valid.length === 0 ? { file: "", offsets: [] } : appended(folder, valid);
   let at = 0;
   return checked.map(({ bytes, item }): IntakeAnswer => {
     if (item.kind === "invalid") return item;
-    const offset = written?.offsets[at] ?? 0;
+    if ("kind" in written) return written;
+    const offset = written.offsets[at] ?? 0;
     at += 1;
     const row = rowOf(item.header, bytes.length, item.digest);
-    return { kind: "written", item: { file: written?.file ?? "", offset, size: bytes.length, row } };
+    return { kind: "written", item: { file: written.file, offset, size: bytes.length, row } };
   });
 }
 
-/** Takes the next bytes of an item; the first ones open it. What they make of it that is no item is let go at once. */
-export function feedItem({ folder, session: name, piece, size }: FeedItemJob): FeedItemAnswer {
-  return keptOrDropped(name, () => {
-    const session = sessions.get(name) ?? openSession(folder, name, size);
-    session.file.append(piece);
-    const reason = walk(session, piece);
-    return reason === undefined ? { kind: "fed" } : { kind: "invalid", reason };
+/** Begins an item that comes in pieces. */
+export async function beginItem({ folder, session: name, size }: BeginItemJob): Promise<FeedItemAnswer> {
+  try {
+    makeItemFolders(folder);
+    const file = await openItemFile(folder, name);
+    const nothing = { begun: new Uint8Array(0), header: undefined, hash: undefined };
+    sessions.set(name, { folder, name, file, size, ...nothing });
+    return { kind: "fed" };
+  } catch (error) {
+    return unwritten(error);
+  }
+}
+
+/** Takes the next bytes of an item. It is let go with the first of them that make it none. */
+export function feedItem({ session, piece }: FeedItemJob): Promise<FeedItemAnswer> {
+  return within(session, async (open) => {
+    const written = open.file.append(piece);
+    unheard(written); // awaited below, unless the walk throws
+    // Hashed while the system writes.
+    const reason = walk(open, piece);
+    await written;
+    return reason === undefined ? { kind: "fed" } : invalid(reason);
   });
 }
 
 /** Ends an item: answers whether it is one, and where it lies on the disk. */
-export function finishItem({ session: name }: EndItemJob): IntakeAnswer {
-  const session = sessions.get(name);
-  if (session === undefined) throw new Failure("worker_failed", { reason: "the item is not under way here" });
-  return keptOrDropped(name, () => {
-    const { header, hash, file } = session;
+export function finishItem({ session }: FinishItemJob): Promise<IntakeAnswer> {
+  return within(session, async ({ header, hash, file, size: announced }) => {
+    const size = file.size();
     if (header === undefined || hash === undefined) return invalid("the item is cut short");
-    if (session.size !== undefined && file.size() !== session.size)
-      return invalid(`it has ${file.size()} bytes, ${session.size} were announced`);
+    if (announced !== undefined && size !== announced)
+      return invalid(`it has ${size} bytes, ${announced} were announced`);
     const { message, digest } = hash.finish();
     const verdict = verifyItem(header, message);
     if (!verdict.valid) return invalid(verdict.reason);
-    file.sync();
-    file.close();
-    sessions.delete(name);
-    const size = file.size();
+    await file.sync();
+    await file.close();
+    sessions.delete(session);
     return { kind: "written", item: { file: file.name, offset: 0, size, row: rowOf(header, size, digest) } };
   });
 }
 
-/** Lets an item go that will not be finished; nothing of it stays. */
-export function dropItem({ session: name }: EndItemJob): void {
+/** Lets an item go that will not be finished, also one that another thread began: nothing of it stays. */
+export async function dropItem({ folder, session: name }: DropItemJob): Promise<void> {
   const session = sessions.get(name);
   sessions.delete(name);
-  session?.file.remove();
+  await session?.file.close();
+  await removeItemFile(folder, `${itemFolder}/${name}`);
 }
 
 /** Answers, and so shows that the thread starts and works. */
@@ -100,12 +118,38 @@ export function ping(): "ok" {
   return "ok";
 }
 
-function openSession(folder: string, name: string, size: number | undefined): Session {
-  makeItemFolders(folder);
-  const file = openGrowingFile(folder, itemFolder, name);
-  const session = { file, size, begun: new Uint8Array(0), header: undefined, hash: undefined };
-  sessions.set(name, session);
-  return session;
+/** What is written of a batch; what the system says where it is not. */
+function appended(folder: string, items: readonly Uint8Array[]): ReturnType<Segments["append"]> | NotTaken {
+  try {
+    return segmentsIn(folder).append(items);
+  } catch (error) {
+    return unwritten(error);
+  }
+}
+
+/** A step of an item that comes in pieces: whatever ends it badly lets the item go. */
+async function within<Answer extends Readonly<{ kind: string }>>(
+  name: string,
+  step: (session: Session) => Promise<Answer | NotTaken>,
+): Promise<Answer | NotTaken> {
+  const session = sessions.get(name);
+  if (session === undefined) return { kind: "lost", reason: "its thread ended" };
+  let isKept = false;
+  try {
+    const answer = await step(session);
+    isKept = answer.kind !== "invalid";
+    return answer;
+  } catch (error) {
+    return unwritten(error);
+  } finally {
+    if (!isKept) await dropItem({ folder: session.folder, session: name });
+  }
+}
+
+/** What the system refuses is an answer, because an error crosses threads without its code. */
+function unwritten(error: unknown): NotTaken {
+  if (!(error instanceof Error && "syscall" in error)) throw error;
+  return { kind: "unwritten", reason: error.message };
 }
 
 /** @returns Why this is no item, as soon as it is seen. */
@@ -118,14 +162,16 @@ function walk(session: Session, piece: Uint8Array): string | undefined {
   const read = readItemHeader(session.begun, "strict", session.size);
   if (read.kind === "invalid") return read.reason;
   if (read.kind === "need") return undefined;
-  const { header } = read;
-  session.header = header;
+  const { headerSize } = read.header;
+  // A copy: views of the first piece would keep all of it for as long as the item takes.
+  const copied = readItemHeader(session.begun.slice(0, headerSize), "strict", session.size);
+  assert(copied.kind === "header", "a header that was read can be read again");
+  session.header = copied.header;
   session.hash = createItemHash(
-    header,
-    session.size === undefined ? undefined : session.size - header.headerSize,
+    copied.header,
+    session.size === undefined ? undefined : session.size - headerSize,
   );
-  session.hash.update(session.begun.subarray(header.headerSize));
-  // The header's fields are views of these bytes, and nothing else of them is needed.
+  session.hash.update(session.begun.subarray(headerSize));
   session.begun = new Uint8Array(0);
   return undefined;
 }
@@ -134,48 +180,12 @@ function invalid(reason: string): NotTaken {
   return { kind: "invalid", reason };
 }
 
-/** A step of an item that comes in pieces: whatever ends it badly lets the item go. */
-function keptOrDropped<Answer extends Readonly<{ kind: string }>>(
-  session: string,
-  step: () => Answer | NotTaken,
-): Answer | NotTaken {
-  try {
-    const answer = onDisk(step);
-    if (answer.kind === "invalid" || answer.kind === "unwritten") dropItem({ session });
-    return answer;
-  } catch (error) {
-    dropItem({ session });
-    throw error;
-  }
-}
-
-/** What the system refuses is an answer, because an error crosses threads without its code. */
-function onDisk<Answer>(step: () => Answer): Answer | NotTaken {
-  try {
-    return step();
-  } catch (error) {
-    if (!(error instanceof Error && "syscall" in error)) throw error;
-    return { kind: "unwritten", reason: error.message };
-  }
-}
-
 /** Views of a batch would cross with all of it. */
 function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
   const { id, signatureType, owner, ownerAddress, target, anchor, tags, headerSize } = header;
-  const size = itemSize - headerSize;
   return {
-    ...{
-      kind: "item",
-      id,
-      signatureType,
-      owner: owner.slice(),
-      ownerAddress,
-      target,
-      anchor,
-      tags,
-      headerSize,
-    },
-    ...{ size, digest: digest.slice(), verified: true },
+    ...{ kind: "item", id, signatureType, owner: owner.slice(), ownerAddress, target, anchor, tags },
+    ...{ headerSize, size: itemSize - headerSize, digest: digest.slice(), verified: true },
   };
 }
 

@@ -18,6 +18,7 @@ import { createIntake, type Intake } from "../upload/intake.ts";
 import { createItemStore } from "../upload/item-store.ts";
 import { createUploadRoom, type UploadRoom } from "../upload/room.ts";
 import { findUpload, keptBytes } from "../upload/uploads.ts";
+import { readAddressList } from "./address-list.ts";
 import type { UploadThreads } from "./open-threads.ts";
 import type { UploadParts } from "./open-upload.ts";
 import { readUploadWallet } from "./upload-wallet.ts";
@@ -47,13 +48,15 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
   makeItemFolders(folder.uploads);
   const startedAt = systemClock();
   base.findUploadedBy((id) => findPayload(ledger, folder.uploads, startedAt, id));
-  let kept = await ledger.read(keptBytes);
+  const countKept = () => ledger.read(keptBytes);
   const room = createUploadRoom({
     folder: folder.uploads,
-    keptBytes: () => kept,
+    countKept,
+    keptBytes: await countKept(),
     bytesMax: config.UPLOAD_DISK_BYTES_MAX,
     freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
     clock: systemClock,
+    log,
   });
   const writeReceipt = openReceipts(parts);
   if (wallet === undefined) return { intake: undefined, room, writeReceipt };
@@ -64,15 +67,14 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
     ...{ ledger, room, prices, makeId, clock: systemClock },
     store: createItemStore(folder.uploads, threads.intake),
     balance: credits.balance,
-    height: () => base.reader.tip()?.height ?? 0,
+    height: () => base.reader.tip()?.height,
     rules: {
       itemBytesMax: config.UPLOAD_BYTES_MAX,
       freeBytesMax: config.FREE_UPLOAD_BYTES,
-      allowed: new Set(config.UPLOAD_ALLOWED_ADDRESSES),
-      blocked: new Set(config.UPLOAD_BLOCKED_ADDRESSES),
+      allowed: readAddressList("UPLOAD_ALLOWED_ADDRESSES", config.UPLOAD_ALLOWED_ADDRESSES),
+      blocked: readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
     },
     onTaken: (item) => {
-      kept += item.size;
       parts.onItem();
       return announcer.announce(item.row);
     },

@@ -21,7 +21,9 @@ export type NotTaken =
   /** It is no data item. One lower-case sentence. */
   | Readonly<{ kind: "invalid"; reason: string }>
   /** The disk did not take it: what the system said. */
-  | Readonly<{ kind: "unwritten"; reason: string }>;
+  | Readonly<{ kind: "unwritten"; reason: string }>
+  /** The thread that had its first bytes is gone. */
+  | Readonly<{ kind: "lost"; reason: string }>;
 
 /** What became of an item. */
 export type IntakeAnswer = Readonly<{ kind: "written"; item: WrittenItem }> | NotTaken;
@@ -29,18 +31,23 @@ export type IntakeAnswer = Readonly<{ kind: "written"; item: WrittenItem }> | No
 /** Whole items, small ones. */
 export type TakeItemsJob = Readonly<{ folder: string; items: readonly Uint8Array[] }>;
 
-/** The next bytes of an item that comes in pieces; the first piece opens it. */
-export type FeedItemJob = Readonly<{
+/** Begins an item that comes in pieces. */
+export type BeginItemJob = Readonly<{
   folder: string;
-  /** Names the item among those under way in this thread. */
+  /** Names the item among all that ever came, and its file. */
   session: string;
-  piece: Uint8Array;
-  /** Size of the whole item, where it is known. */
+  /** Of the whole item, where it is known. Bytes. */
   size: number | undefined;
 }>;
+
+/** The next bytes of an item that was begun. */
+export type FeedItemJob = Readonly<{ session: string; piece: Uint8Array }>;
 
 /** Goes on, or says why it need not. */
 export type FeedItemAnswer = Readonly<{ kind: "fed" }> | NotTaken;
 
-/** Ends an item that came in pieces, with or without keeping it. */
-export type EndItemJob = Readonly<{ session: string }>;
+/** Ends an item that came in pieces. */
+export type FinishItemJob = Readonly<{ session: string }>;
+
+/** Lets an item go, wherever it stands. */
+export type DropItemJob = Readonly<{ folder: string; session: string }>;

@@ -9,7 +9,7 @@ import { type Winc, winc } from "../arweave/winston.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { UserAddress } from "../payment/addresses.ts";
+import type { Token, UserAddress } from "../payment/addresses.ts";
 import {
   type Approval,
   approvalsRevokedBy,
@@ -23,16 +23,17 @@ import { type PaymentDirective, post, reserve } from "../payment/reservations.ts
 import type { WrittenItem } from "../store/intake-jobs.ts";
 import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
 import type { MakeId } from "../store/ledger/transfer-ids.ts";
-import type { PendingRow } from "../store/rows.ts";
 import { type ApprovalWish, readApprovalWish } from "./approval-tags.ts";
-import { accountOf } from "./signer-account.ts";
-import { findUpload, insertUpload, type Upload } from "./uploads.ts";
+import { accountOf, namesOf } from "./signer-account.ts";
+import { findUpload, insertUpload, replaceUpload, type TakenItem, type Upload } from "./uploads.ts";
 
 /** Who pays for an item, and what else belongs to its transaction. */
 export type Terms = Readonly<{
   /** Whose approvals pay, in this order. */
   paidBy: readonly UserAddress[];
   directive: PaymentDirective;
+  /** The token by whose name the item was sent: it may tell which of its accounts a signer means (`accountOf`). */
+  token?: Token | undefined;
   /** Set for an item that was paid for before it came: then nobody else pays. */
   prepaid?: Prepaid | undefined;
   /** Runs first in the transaction in which the item is taken, or found to be there. It may run more than once. */
@@ -61,7 +62,7 @@ export type Taken = Readonly<{
 export type PriceRules = Readonly<{
   /** Items up to this size cost nothing. */
   freeBytesMax: number;
-  /** Accounts whose items cost nothing. */
+  /** Names of signers whose items cost nothing (`namesOf`). */
   allowed: ReadonlySet<string>;
 }>;
 
@@ -69,8 +70,8 @@ export type PriceRules = Readonly<{
 export type ChargeParts = Readonly<{
   ledger: LedgerDatabase;
   prices: Pick<Prices, "bytes">;
-  /** Height of the chain; 0 while it is not known. */
-  height: () => number;
+  /** Height of the chain; `undefined` while it is not known. */
+  height: () => number | undefined;
   rules: PriceRules;
   /** Told of every item that was taken for the first time, when it is durable; its receipt waits for it. Never rejects. */
   onTaken: (item: WrittenItem, upload: Upload) => Promise<void>;
@@ -84,14 +85,14 @@ const deadlineBlocks = 200;
 /** Between the row and the end of its transaction; nothing waits for it longer. */
 const reservationMs = 60_000;
 
-/** What an item costs its signer. Free items are free also while no price is known. */
+/** What an item costs its signer. Free items are free also while no price is known. @param names - Of the signer. */
 export async function priceOf(
   { rules, prices }: Pick<ChargeParts, "rules" | "prices">,
-  signer: UserAddress,
+  names: readonly string[],
   size: number,
   signal: AbortSignal,
 ): Promise<Winc> {
-  if (size <= rules.freeBytesMax || rules.allowed.has(signer)) return winc(0n);
+  if (size <= rules.freeBytesMax || names.some((name) => rules.allowed.has(name))) return winc(0n);
   return (await prices.bytes(BigInt(size), signal)).winc;
 }
 
@@ -101,7 +102,7 @@ export async function priceOf(
  * @param item - Verified, and on the disk.
  * @throws Failure `insufficient_balance` {needed, available}, `payment_refused` {reason}, `upload_refused` {reason}; with
  *   the fact `wish` where it was the item's approval or revocation that failed; `pricing_oracle_unavailable`,
- *   `database_unavailable`. Then nothing was charged.
+ *   `not_synced`. Then nothing was charged. `database_unavailable`, `busy`: then that is not known.
  */
 export async function charge(
   parts: ChargeParts,
@@ -110,36 +111,56 @@ export async function charge(
   signal: AbortSignal,
 ): Promise<Taken> {
   const { row } = item;
-  const signer = accountOf(row.signatureType, row.owner);
-  const price = await priceWith(parts, signer, item.size, terms.prepaid, signal);
+  const signer = accountOf(row.signatureType, row.owner, terms.token);
+  const names = namesOf(row.signatureType, row.owner, signer);
+  const price = await priceWith(parts, names, item.size, terms.prepaid, signal);
+  const deadlineHeight = deadlineFrom(parts.height());
   const step = { now: parts.clock(), makeId: parts.makeId };
   const wish = readApprovalWish(row.id, row.tags, signer, step.now);
-  const { isNew, taken } = await parts.ledger.write(async (tx) => {
+  const taken = await parts.ledger.write(async (tx) => {
     const known = await findTaken(tx, row.id);
     await terms.alongside?.(tx, step, row.id);
-    if (known !== undefined) return { isNew: false, taken: known };
+    if (known !== undefined && known.upload.state !== "failed") return known;
     const reservationId = await pay(tx, { itemId: row.id, signer, price, terms, step });
-    if (wish !== undefined) await carryOut(tx, wish, step);
-    await insertUpload(
+    // What an item said of approvals stays done when it fails afterwards.
+    if (wish !== undefined && known === undefined) await carryOut(tx, wish, step);
+    const write = known === undefined ? insertUpload : replaceUpload;
+    await write(
       tx,
-      takenItem(parts, item, row, { signer, winc: price, reservationId, now: step.now }),
+      takenItem(item, { signer, winc: price, reservationId, receivedAt: step.now, deadlineHeight }),
     );
-    const inserted = await findTaken(tx, row.id);
-    assert(inserted !== undefined, "a row that was written is there");
-    return { isNew: true, taken: inserted };
+    const written = await findTaken(tx, row.id);
+    assert(written !== undefined, "a row that was written is there");
+    return written;
   });
-  if (isNew) await parts.onTaken(item, taken.upload);
+  if (isItsOwn(taken, item)) await parts.onTaken(item, taken.upload);
   return taken;
 }
 
-/** Finds an item that was taken before; what belongs to its transaction is done for it too. */
+/** Whether the row of an item names these bytes of it, and not those that came at another time. */
+export function isItsOwn({ upload }: Taken, { file, offset }: WrittenItem): boolean {
+  return upload.bytes.file === file && upload.bytes.offset === offset;
+}
+
+/**
+ * The height by which an item is promised to be on the chain.
+ *
+ * @throws Failure `not_synced` while the chain's height is not known.
+ */
+export function deadlineFrom(height: number | undefined): number {
+  if (height === undefined) throw new Failure("not_synced", { reason: "no block has been followed yet" });
+  return height + deadlineBlocks;
+}
+
+/** Finds an item that was taken before and has not failed; what belongs to its transaction is done for it too. */
 export async function findAgain(
   { ledger, clock, makeId }: Pick<ChargeParts, "ledger" | "clock" | "makeId">,
   id: string,
   { alongside }: Terms,
 ): Promise<Taken | undefined> {
   const known = await ledger.read((tx) => findTaken(tx, id));
-  if (known === undefined || alongside === undefined) return known;
+  if (known === undefined || known.upload.state === "failed") return undefined;
+  if (alongside === undefined) return known;
   const step = { now: clock(), makeId };
   await ledger.write((tx) => alongside(tx, step, id));
   return known;
@@ -151,18 +172,21 @@ export async function findTaken(tx: Tx, id: string): Promise<Taken | undefined> 
   if (upload === undefined) return undefined;
   const revoked = await approvalsRevokedBy(tx, id);
   const revokedApprovals = revoked.length === 0 ? undefined : revoked;
-  return { upload, createdApproval: await findApproval(tx, id), revokedApprovals };
+  const given = await findApproval(tx, id);
+  // As it was given: a receipt says the same at all times.
+  const createdApproval = given === undefined ? undefined : { ...given, usedWinc: 0n };
+  return { upload, createdApproval, revokedApprovals };
 }
 
 async function priceWith(
   parts: ChargeParts,
-  signer: UserAddress,
+  names: readonly string[],
   size: number,
   prepaid: Prepaid | undefined,
   signal: AbortSignal,
 ): Promise<Winc> {
   if (prepaid?.size === size) return prepaid.winc;
-  const price = await priceOf(parts, signer, size, signal);
+  const price = await priceOf(parts, names, size, signal);
   return prepaid !== undefined && prepaid.winc < price ? prepaid.winc : price;
 }
 
@@ -194,16 +218,12 @@ async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<void> {
   }
 }
 
-type Charged = Readonly<{ signer: UserAddress; winc: Winc; reservationId: string | undefined; now: number }>;
+type Charged = Pick<TakenItem, "signer" | "winc" | "reservationId" | "receivedAt" | "deadlineHeight">;
 
-function takenItem(
-  parts: ChargeParts,
-  { file, offset, size }: WrittenItem,
-  row: PendingRow,
-  charged: Charged,
-) {
+function takenItem({ file, offset, size, row }: WrittenItem, charged: Charged): TakenItem {
   assert(row.digest !== null, "an item that was written has a digest");
   return {
+    ...charged,
     id: row.id,
     bytes: { file, offset, size },
     headerSize: row.headerSize,
@@ -212,10 +232,5 @@ function takenItem(
     contentType: tagValue(row.tags, "Content-Type"),
     contentEncoding: tagValue(row.tags, "Content-Encoding"),
     digest: row.digest,
-    signer: charged.signer,
-    winc: charged.winc,
-    reservationId: charged.reservationId,
-    receivedAt: charged.now,
-    deadlineHeight: parts.height() + deadlineBlocks,
   };
 }

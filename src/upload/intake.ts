@@ -8,23 +8,26 @@
  * Source: contract.md §6; reference/upload.md §1, §3.
  * @module
  */
-import { readItemHeader } from "../arweave/data-item.ts";
 import { Failure } from "../failures.ts";
 import type { UserAddress } from "../payment/addresses.ts";
 import type { Balance } from "../payment/balances.ts";
 import type { WrittenItem } from "../store/intake-jobs.ts";
+import { readApprovalWish } from "./approval-tags.ts";
+import { type ArrivingItem, invalidItem, joinedPieces, readArriving } from "./arriving-item.ts";
 import {
   type ChargeParts,
   charge,
+  deadlineFrom,
   findAgain,
+  isItsOwn,
   type PriceRules,
   priceOf,
   type Taken,
   type Terms,
 } from "./charge.ts";
 import { type ItemSession, type ItemStore, smallItemBytesMax } from "./item-store.ts";
-import type { UploadRoom } from "./room.ts";
-import { accountOf } from "./signer-account.ts";
+import type { RoomHeld, UploadRoom } from "./room.ts";
+import { accountOf, namesOf } from "./signer-account.ts";
 
 /** An item as it arrives. */
 export type Arrival = Terms &
@@ -51,8 +54,9 @@ export type Intake = Readonly<{
    * Takes an item. When it resolves, its bytes, its row and its payment are durable.
    *
    * @throws Failure `upload_refused` {reason}, `item_too_large` {reason}, `upload_forbidden`, `insufficient_balance`
-   *   {needed, available}, `payment_refused` {reason}, `no_room`, `busy`, `pricing_oracle_unavailable`,
-   *   `database_unavailable`; what the pieces throw. Then nothing was charged and nothing is kept.
+   *   {needed, available}, `payment_refused` {reason}, `no_room`, `busy`, `pricing_oracle_unavailable`, `not_synced`;
+   *   what the pieces throw. Then nothing was charged and nothing is kept. `database_unavailable`: then that is not
+   *   known, and the item is to be sent again.
    */
   take: (arrival: Arrival, signal: AbortSignal) => Promise<Taken>;
   /**
@@ -77,77 +81,93 @@ export type IntakeParts = ChargeParts &
 export type IntakeRules = PriceRules &
   Readonly<{
     itemBytesMax: number;
-    /** Accounts whose items are refused. */
+    /** Names of signers whose items are refused (`namesOf`). */
     blocked: ReadonlySet<string>;
   }>;
-
-/** No header is longer: type, signature, owner, target, anchor, counts and tags. */
-const headerBytesMax = 32 * 1_024;
 
 /** Pieces of a large item are joined up to this size before they go to a thread. */
 const pieceBytes = smallItemBytesMax;
 
-/** Of an item that is answered before its end so many bytes more are read: clients hear no answer while they send. */
-const drainBytesMax = 16 * 2 ** 20;
-
-/** Room that is held for an item whose size only its end will tell; a disk that is full says so itself. Bytes. */
-const unknownSizeHeld = 256 * 2 ** 20;
-
-/** An item whose header has been read. */
-type Begun = Readonly<{
-  id: string;
-  signer: UserAddress;
-  head: Uint8Array;
-  rest: AsyncIterator<Uint8Array>;
-}>;
-
 /** Creates the intake. */
 export function createIntake(parts: IntakeParts): Intake {
-  const { room, rules } = parts;
+  const { room, store, rules } = parts;
 
   async function take(arrival: Arrival, signal: AbortSignal): Promise<Taken> {
     refuseSize(arrival.size, rules);
-    const begun = await begin(arrival);
+    const arriving = await readArriving(arrival.pieces, arrival.size);
     try {
-      const known = await admit(begun, arrival.size, arrival, signal);
+      const signer = admit(arriving, arrival);
+      const known = await findAgain(parts, arriving.header.id, arrival);
       if (known !== undefined) return known;
-      const place = room.take(arrival.size ?? unknownSizeHeld);
-      try {
-        const item = await write(parts, begun, arrival.size, signal);
-        return await charge(parts, item, arrival, signal);
-      } finally {
-        place.release();
-      }
+      if (arrival.size !== undefined) await checkFunds(parts, signer, arrival, arrival.size, signal);
+      return await takeNew(arriving, signer, arrival, signal);
     } finally {
-      await leave(begun.rest);
+      // What has not come of it is not waited for: the listener answers, and takes it off the connection.
+      await arriving.rest.return?.();
+    }
+  }
+
+  async function takeNew(
+    arriving: ArrivingItem,
+    signer: ItemSigner,
+    arrival: Arrival,
+    signal: AbortSignal,
+  ): Promise<Taken> {
+    deadlineFrom(parts.height()); // a receipt could not be written
+    const held = room.take(arrival.size ?? 0);
+    let keptBytes = 0;
+    try {
+      const allow = createAllowance(arrival.size ?? 0, held, (size) =>
+        checkFunds(parts, signer, arrival, size, signal),
+      );
+      const item = await write(parts, arriving, { size: arrival.size, allow, held }, signal);
+      const taken = await chargeOrDiscard(item, arrival, signal);
+      if (isItsOwn(taken, item)) keptBytes = item.size;
+      return taken;
+    } finally {
+      held.release(keptBytes);
+    }
+  }
+
+  /** Bytes that became nobody's do not stay. */
+  async function chargeOrDiscard(item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
+    try {
+      const taken = await charge(parts, item, terms, signal);
+      if (!isItsOwn(taken, item)) await store.discard(item);
+      return taken;
+    } catch (error) {
+      if (isRefusal(error, signal)) await store.discard(item);
+      throw error;
     }
   }
 
   async function takeLying(lying: Lying, signal: AbortSignal): Promise<Taken> {
-    const { head: pieces, size, verify } = lying;
+    const { head, size, verify } = lying;
     refuseSize(size, rules);
-    const begun = await begin({ pieces, size });
-    await begun.rest.return?.();
-    const known = await admit(begun, size, lying, signal);
-    return known ?? (await charge(parts, await verify(signal), lying, signal));
+    const arriving = await readArriving(head, size);
+    await arriving.rest.return?.();
+    const signer = admit(arriving, lying);
+    const known = await findAgain(parts, arriving.header.id, lying);
+    if (known !== undefined) return known;
+    await checkFunds(parts, signer, lying, size, signal);
+    return await charge(parts, await verify(signal), lying, signal);
   }
 
-  /** Refuses what can be refused by the header. @returns The item, when it was taken before. */
-  async function admit(
-    { id, signer }: Begun,
-    size: number | undefined,
-    terms: Terms,
-    signal: AbortSignal,
-  ): Promise<Taken | undefined> {
-    if (rules.blocked.has(signer)) throw new Failure("upload_forbidden", { signer });
-    const known = await findAgain(parts, id, terms);
-    if (known !== undefined) return known;
-    if (size !== undefined && terms.prepaid === undefined) await checkFunds(parts, signer, size, signal);
-    return undefined;
+  /** Refuses what can be refused by the header alone. */
+  function admit({ header }: ArrivingItem, { token }: Terms): ItemSigner {
+    const { id, signatureType, owner, tags } = header;
+    const account = accountOf(signatureType, owner, token);
+    const names = namesOf(signatureType, owner, account);
+    if (names.some((name) => rules.blocked.has(name))) throw new Failure("upload_forbidden", { account });
+    readApprovalWish(id, tags, account, parts.clock());
+    return { account, names };
   }
 
   return { take, takeLying };
 }
+
+/** Who signed an item, as far as its header says. */
+type ItemSigner = Readonly<{ account: UserAddress; names: readonly string[] }>;
 
 function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
   if (size !== undefined && size > itemBytesMax) {
@@ -156,80 +176,93 @@ function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): vo
   }
 }
 
-/** Reads until the header is complete. */
-async function begin({ pieces, size }: Pick<Arrival, "pieces" | "size">): Promise<Begun> {
-  const rest = pieces[Symbol.asyncIterator]();
-  let head: Uint8Array = new Uint8Array(0);
-  for (;;) {
-    const read = readItemHeader(head, "strict", size);
-    if (read.kind === "invalid") throw invalid(read.reason);
-    if (read.kind === "header") {
-      const { id, signatureType, owner } = read.header;
-      return { id, signer: accountOf(signatureType, owner), head, rest };
-    }
-    if (read.bytes > headerBytesMax) throw invalid("its header is too large");
-    const next = await rest.next();
-    if (next.done === true) throw invalid("the item is cut short");
-    head = head.length === 0 ? next.value : Buffer.concat([head, next.value]);
-  }
-}
-
-/** Takes the rest off the connection, where that is worth more than a new connection. */
-async function leave(rest: AsyncIterator<Uint8Array>): Promise<void> {
-  let left = drainBytesMax;
-  while (left > 0) {
-    const next = await rest.next();
-    if (next.done === true) return;
-    left -= next.value.length;
-  }
-  await rest.return?.();
-}
-
-/** Early word to those who cannot pay: nothing of theirs is read or written. What counts is decided by `charge`. */
+/**
+ * Early word to those who cannot pay, whoever else is to pay for them: nothing of theirs is read or written. What
+ * counts is decided by `charge`.
+ */
 async function checkFunds(
   parts: IntakeParts,
-  signer: UserAddress,
+  { account, names }: ItemSigner,
+  { prepaid }: Terms,
   size: number,
   signal: AbortSignal,
 ): Promise<void> {
-  const needed = await priceOf(parts, signer, size, signal);
+  if (prepaid !== undefined) return;
+  const needed = await priceOf(parts, names, size, signal);
   if (needed === 0n) return;
-  const available = (await parts.balance(signer))?.effectiveBalance ?? 0n;
-  if (available < needed) throw new Failure("insufficient_balance", { signer, needed, available });
+  const available = spendableOf(await parts.balance(account));
+  if (available < needed) throw new Failure("insufficient_balance", { account, needed, available });
 }
+
+/** What an account can spend at most. Who is in debt has nothing of its own, and still what others approved. */
+function spendableOf(balance: Balance | undefined): bigint {
+  if (balance === undefined) return 0n;
+  const { winc, effectiveBalance } = balance;
+  return winc < 0n ? effectiveBalance - winc : effectiveBalance;
+}
+
+/** Asked before so many bytes of an item are written. */
+type Allow = (size: number) => Promise<void>;
+
+/**
+ * Lets an item grow of which only its end will tell how large it is: each time to twice of what has come, when there
+ * are credits for what has come and room for the double.
+ *
+ * @param announced - What was allowed before it came. Bytes.
+ */
+function createAllowance(announced: number, held: RoomHeld, checkFundsFor: Allow): Allow {
+  let allowed = announced;
+  return async (size) => {
+    if (size <= allowed) return;
+    await checkFundsFor(size);
+    allowed = 2 * size;
+    held.grow(allowed);
+  };
+}
+
+type Writing = Readonly<{ size: number | undefined; allow: Allow; held: RoomHeld }>;
 
 /** Brings the item to the disk, verified. */
 async function write(
   { store, rules }: IntakeParts,
-  { head, rest }: Begun,
-  size: number | undefined,
+  arriving: ArrivingItem,
+  writing: Writing,
   signal: AbortSignal,
 ): Promise<WrittenItem> {
-  const pieces = joined(head, rest, size ?? pieceBytes, rules);
+  const { size, allow } = writing;
+  const refuse = (come: number) => refuseSize(come, rules);
+  const pieces = joinedPieces(arriving, size ?? pieceBytes, pieceBytes, refuse);
   const first = await pieces.next();
-  const second = first.done === true ? first : await pieces.next();
-  if (first.done === true) throw invalid("the item is cut short");
-  if (second.done === true) {
-    if (size !== undefined && first.value.length !== size) throw wrongSize(first.value.length, size);
-    return await store.take(first.value, signal);
-  }
-  const session = store.begin(size);
-  return await feedAll(session, [first.value, second.value], pieces, signal);
+  if (first.done === true) throw invalidItem("the item is cut short");
+  const second = await pieces.next();
+  if (second.done !== true)
+    return await feedAll(store.begin(size), [first.value, second.value], pieces, writing, signal);
+  const come = first.value.length;
+  if (size !== undefined && come !== size) throw invalidItem(`it has ${come} bytes, ${size} were announced`);
+  await allow(come);
+  return await store.take(first.value, signal);
 }
 
 async function feedAll(
   session: ItemSession,
   first: readonly Uint8Array<ArrayBuffer>[],
-  pieces: AsyncGenerator<Uint8Array<ArrayBuffer>>,
+  rest: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  { allow, held }: Writing,
   signal: AbortSignal,
 ): Promise<WrittenItem> {
+  let fed = 0;
+  const feed = async (piece: Uint8Array<ArrayBuffer>) => {
+    signal.throwIfAborted();
+    const { length } = piece; // it moves to the thread
+    await allow(fed + length);
+    await session.feed(piece);
+    held.wrote(length);
+    fed += length;
+  };
   try {
-    for (const piece of first) await session.feed(piece);
-    // What arrives while a piece is taken waits in the connection, and holds its sender back.
-    for await (const piece of pieces) {
-      signal.throwIfAborted();
-      await session.feed(piece);
-    }
+    for (const piece of first) await feed(piece);
+    // What arrives while the thread is at work waits in the connection, and holds its sender back.
+    for await (const piece of rest) await feed(piece);
     return await session.finish();
   } catch (error) {
     await session.drop();
@@ -237,41 +270,8 @@ async function feedAll(
   }
 }
 
-/** Pieces of `pieceBytes`, the last one shorter; each a buffer of its own. No more than one is needed for `expected` bytes. */
-async function* joined(
-  head: Uint8Array,
-  rest: AsyncIterator<Uint8Array>,
-  expected: number,
-  rules: IntakeRules,
-): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const capacity = Math.min(expected, pieceBytes);
-  let buffer = new Uint8Array(capacity);
-  let filled = 0;
-  let total = 0;
-  for (let piece: Uint8Array | undefined = head; piece !== undefined; ) {
-    total += piece.length;
-    refuseSize(total, rules);
-    for (let at = 0; at < piece.length; ) {
-      const part = piece.subarray(at, at + capacity - filled);
-      buffer.set(part, filled);
-      filled += part.length;
-      at += part.length;
-      if (filled === capacity) {
-        yield buffer;
-        buffer = new Uint8Array(capacity);
-        filled = 0;
-      }
-    }
-    const next = await rest.next();
-    piece = next.done === true ? undefined : next.value;
-  }
-  if (filled > 0) yield buffer.slice(0, filled);
-}
-
-function invalid(reason: string): Failure {
-  return new Failure("upload_refused", { reason: `Invalid Data Item! ${reason}` });
-}
-
-function wrongSize(size: number, announced: number): Failure {
-  return invalid(`it has ${size} bytes, ${announced} were announced`);
+/** Whether nothing of an item was kept for sure: a ledger that fails may have written its row all the same. */
+function isRefusal(error: unknown, signal: AbortSignal): boolean {
+  if (signal.aborted && error === signal.reason) return true;
+  return error instanceof Failure && error.code !== "database_unavailable" && error.code !== "busy";
 }

@@ -8,11 +8,12 @@
  */
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
-import { untilStopped } from "../lib/stop.ts";
+import { unheard, untilStopped } from "../lib/stop.ts";
 import type { FeedItemAnswer, IntakeAnswer, NotTaken, WrittenItem } from "../store/intake-jobs.ts";
+import { itemFolder, removeItemFile } from "../store/item-files.ts";
 import type { Pool } from "../threads/pool.ts";
 
-/** Takes items in. Every call may reject with Failure `upload_refused`, `no_room`, `busy`, `worker_failed`. */
+/** Takes items in. Calls may reject with Failure `upload_refused` {reason}, `no_room`, `busy`. */
 export type ItemStore = Readonly<{
   /**
    * Takes a whole item.
@@ -23,15 +24,20 @@ export type ItemStore = Readonly<{
   take: (bytes: Uint8Array, signal: AbortSignal) => Promise<WrittenItem>;
   /** Begins an item that comes in pieces. @param size - Of the whole item; `undefined` where only the end will tell. */
   begin: (size: number | undefined) => ItemSession;
+  /** Removes what `finish` or `take` answered and nobody's row names. What shares its file with others stays there. */
+  discard: (item: WrittenItem) => Promise<void>;
 }>;
 
-/** An item that comes in pieces, one call at a time. It ends by `finish`, or by `drop` after anything that rejected. */
+/** An item that comes in pieces. It ends by `finish`, or by `drop` after anything that rejected. */
 export type ItemSession = Readonly<{
-  /** Takes the next bytes. @param piece - A buffer of its own, which moves to the thread. */
+  /**
+   * Takes the next bytes, when those before them are taken; a failure of theirs is told here.
+   * @param piece - A buffer of its own, which moves to the thread.
+   */
   feed: (piece: Uint8Array<ArrayBuffer>) => Promise<void>;
   /** Ends the item. @returns Where it lies, on the disk. */
   finish: () => Promise<WrittenItem>;
-  /** Lets it go; nothing of it stays. Never rejects: what a dead thread leaves behind is found at the next start. */
+  /** Lets it go; nothing of it stays. Never rejects: what cannot be removed is found at the next start. */
   drop: () => Promise<void>;
 }>;
 
@@ -46,7 +52,7 @@ const batchBytesMax = 4 * 2 ** 20;
 const waitingItemsMax = 1_024;
 const waitingBytesMax = 128 * 2 ** 20;
 
-/** Large items under way at once; each has a piece or two in memory. */
+/** Large items under way at once; each has three pieces in memory at most. */
 const sessionsMax = 256;
 
 type Waiter = Readonly<{
@@ -73,22 +79,12 @@ export function createItemStore(folder: string, pools: readonly Pool[]): ItemSto
     for (const pool of idle) {
       if (waiting.length === 0) return;
       idle.delete(pool);
-      void serveBatch(pool).finally(() => {
+      const batch = nextBatch(waiting);
+      for (const { bytes } of batch) waitingBytes -= bytes.length;
+      void takeBatch(folder, pool, batch).finally(() => {
         idle.add(pool);
         serve();
       });
-    }
-  }
-
-  async function serveBatch(pool: Pool): Promise<void> {
-    const batch = nextBatch(waiting);
-    for (const { bytes } of batch) waitingBytes -= bytes.length;
-    try {
-      const job = { folder, items: batch.map(({ bytes }) => bytes) };
-      const answers = await pool.run<IntakeAnswer[]>("takeItems", job);
-      for (const [index, waiter] of batch.entries()) settle(waiter, answers[index]);
-    } catch (error) {
-      for (const { reject } of batch) reject(error);
     }
   }
 
@@ -114,6 +110,9 @@ export function createItemStore(folder: string, pools: readonly Pool[]): ItemSto
         sessions -= 1;
       });
     },
+    discard: async ({ file }) => {
+      if (file.startsWith(`${itemFolder}/`)) await removeItemFile(folder, file);
+    },
   };
 }
 
@@ -128,40 +127,82 @@ function nextBatch(waiting: Waiter[]): Waiter[] {
   return waiting.splice(0, count);
 }
 
-function settle({ resolve, reject }: Waiter, answer: IntakeAnswer | undefined): void {
-  if (answer?.kind === "written") resolve(answer.item);
-  else reject(answer === undefined ? new Failure("worker_failed", {}) : failureOf(answer));
+/** Has a batch taken; what ends its thread is found by taking each of its items alone. Never rejects. */
+async function takeBatch(folder: string, pool: Pool, batch: readonly Waiter[]): Promise<void> {
+  try {
+    const job = { folder, items: batch.map(({ bytes }) => bytes) };
+    const answers = await pool.run<IntakeAnswer[]>("takeItems", job);
+    for (const [index, { resolve, reject }] of batch.entries()) {
+      const answer = answers[index];
+      assert(answer !== undefined, "every item of a batch is answered");
+      if (answer.kind === "written") resolve(answer.item);
+      else reject(failureOf(answer));
+    }
+  } catch (error) {
+    if (batch.length > 1 && isThreadLost(error))
+      for (const waiter of batch) await takeBatch(folder, pool, [waiter]);
+    else for (const { reject } of batch) reject(askedAgain(error));
+  }
 }
 
 function createSession(folder: string, pool: Pool, size: number | undefined, onEnd: () => void): ItemSession {
   const session = crypto.randomUUID();
-  let isBegun = false;
   let isOpen = true;
   const end = () => {
     if (isOpen) onEnd();
     isOpen = false;
   };
+  const step = async <Answer extends Readonly<{ kind: string }>>(
+    name: string,
+    job: unknown,
+    transfer: readonly ArrayBuffer[] = [],
+  ): Promise<Answer> => {
+    try {
+      const answer = await pool.run<Answer | NotTaken>(name, job, { transfer });
+      if (isRefusal(answer)) throw failureOf(answer);
+      return answer;
+    } catch (error) {
+      throw askedAgain(error);
+    }
+  };
+  let last: Promise<unknown> = step<FeedItemAnswer>("beginItem", { folder, session, size });
+  unheard(last); // heard by the first piece
   return {
     feed: async (piece) => {
-      isBegun = true;
-      const job = { folder, session, piece, size };
-      const answer = await pool.run<FeedItemAnswer>("feedItem", job, { transfer: [piece.buffer] });
-      if (answer.kind !== "fed") throw failureOf(answer);
+      await last;
+      last = step("feedItem", { session, piece }, [piece.buffer]);
+      unheard(last); // heard by the next piece, or at the end
     },
     finish: async () => {
-      // Without a byte no thread knows of it.
-      if (!isBegun) throw failureOf({ kind: "invalid", reason: "the item is cut short" });
-      const answer = await pool.run<IntakeAnswer>("finishItem", { session });
-      if (answer.kind !== "written") throw failureOf(answer);
+      await last;
+      const { item } = await step<Extract<IntakeAnswer, { kind: "written" }>>("finishItem", { session });
       end();
-      return answer.item;
+      return item;
     },
-    drop: () => pool.run<void>("dropItem", { session }).then(end, end),
+    drop: () => pool.run<void>("dropItem", { folder, session }).then(end, end),
   };
 }
 
+function isRefusal(answer: Readonly<{ kind: string }>): answer is NotTaken {
+  return answer.kind === "invalid" || answer.kind === "unwritten" || answer.kind === "lost";
+}
+
 function failureOf({ kind, reason }: NotTaken): Failure {
-  return kind === "invalid"
-    ? new Failure("upload_refused", { reason: `Invalid Data Item! ${reason}` })
-    : new Failure("no_room", { reason });
+  switch (kind) {
+    case "invalid":
+      return new Failure("upload_refused", { reason: `Invalid Data Item! ${reason}` });
+    case "unwritten":
+      return new Failure("no_room", { reason });
+    case "lost":
+      return new Failure("busy", { reason });
+  }
+}
+
+function isThreadLost(error: unknown): boolean {
+  return error instanceof Failure && error.code === "worker_failed";
+}
+
+/** A thread that ended is replaced: the sender may come again. */
+function askedAgain(error: unknown): unknown {
+  return isThreadLost(error) ? new Failure("busy", { reason: "a thread ended" }, error) : error;
 }

@@ -6,9 +6,21 @@
 import { statfsSync } from "node:fs";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
 
 /** A part of the room, held while an item arrives. */
-export type RoomHeld = Readonly<{ release: () => void }>;
+export type RoomHeld = Readonly<{
+  /**
+   * Holds more, for an item of which more comes than was thought.
+   * @param size - Of all that it will take. Bytes.
+   * @throws Failure `no_room`; what was held stays held.
+   */
+  grow: (size: number) => void;
+  /** So many more bytes of it are on the disk, where the system counts them. */
+  wrote: (size: number) => void;
+  /** Gives it back. A second call does nothing. @param keptBytes - Of the item that came of it; 0 where none did. */
+  release: (keptBytes?: number) => void;
+}>;
 
 /** The room. */
 export type UploadRoom = Readonly<{
@@ -25,59 +37,73 @@ export type UploadRoom = Readonly<{
 /** What the room is measured by. */
 export type RoomOptions = Readonly<{
   folder: string;
-  /** Bytes of items that are kept. */
-  keptBytes: () => number;
+  /** Counts the bytes of items that are kept. */
+  countKept: () => Promise<number>;
+  /** What that was when it was last counted. */
+  keptBytes: number;
   bytesMax: number;
   /** Of the disk, what stays free. */
   freeBytesMin: number;
   clock: Clock;
+  log: Log;
 }>;
 
 /** The system is asked how much is free at most so often: it costs more than the rest. Milliseconds. */
-const freshMs = 500;
+const freeFreshMs = 500;
+
+/** What is kept is counted again at most so often: items leave the disk when they are permanent. Milliseconds. */
+const keptFreshMs = 15_000;
 
 /** Creates the room. */
-export function createUploadRoom({
-  folder,
-  keptBytes,
-  bytesMax,
-  freeBytesMin,
-  clock,
-}: RoomOptions): UploadRoom {
+export function createUploadRoom(options: RoomOptions): UploadRoom {
+  const { folder, bytesMax, freeBytesMin, clock } = options;
+  const kept = createKept(options);
+  const freeBytes = createFreeBytes(folder, clock);
+  /** What items under way will take, and what of it the disk does not show yet. */
   let underWay = 0;
-  let free = 0;
-  let askedAt = Number.NEGATIVE_INFINITY;
-
-  function freeBytes(): number {
-    const now = clock();
-    if (now - askedAt >= freshMs || now < askedAt) {
-      const { bavail, bsize } = statfsSync(folder);
-      free = bavail * bsize;
-      askedAt = now;
-    }
-    return free;
-  }
+  let unwritten = 0;
 
   /** What is wrong with so many bytes more. */
   function fault(size: number): string | undefined {
-    const kept = keptBytes();
-    if (kept + underWay + size > bytesMax)
-      return `Uploads take ${kept + underWay} of the ${bytesMax} bytes that UPLOAD_DISK_BYTES_MAX allows.`;
-    if (freeBytes() - underWay - size < freeBytesMin)
+    const taken = kept.bytes() + underWay;
+    if (taken + size > bytesMax)
+      return `Uploads take ${taken} of the ${bytesMax} bytes that UPLOAD_DISK_BYTES_MAX allows.`;
+    const free = freeBytes();
+    if (free - unwritten - size < freeBytesMin)
       return `The disk has ${free} bytes free, and ${freeBytesMin} are to stay free (UPLOAD_FREE_BYTES_MIN).`;
     return undefined;
   }
 
+  function hold(size: number): void {
+    const reason = fault(size);
+    if (reason !== undefined) throw new Failure("no_room", { reason, size });
+    underWay += size;
+    unwritten += size;
+  }
+
   return {
-    take: (size) => {
-      const reason = fault(size);
-      if (reason !== undefined) throw new Failure("no_room", { reason, size });
-      underWay += size;
+    take: (first) => {
+      hold(first);
+      let size = first;
+      let written = 0;
       let isHeld = true;
       return {
-        release: () => {
-          if (isHeld) underWay -= size;
+        grow: (whole) => {
+          if (whole <= size) return;
+          hold(whole - size);
+          size = whole;
+        },
+        wrote: (bytes) => {
+          const counted = Math.min(bytes, size - written);
+          written += counted;
+          unwritten -= counted;
+        },
+        release: (keptBytes = 0) => {
+          if (!isHeld) return;
           isHeld = false;
+          underWay -= size;
+          unwritten -= size - written;
+          kept.add(keptBytes);
         },
       };
     },
@@ -85,5 +111,48 @@ export function createUploadRoom({
       const reason = fault(0);
       return reason === undefined ? [] : [reason];
     },
+  };
+}
+
+/** Bytes of items that are kept: counted now and then, with what came since. */
+function createKept({ countKept, keptBytes, clock, log }: RoomOptions) {
+  let bytes = keptBytes;
+  let countedAt = clock();
+  let isCounting = false;
+
+  async function count(): Promise<void> {
+    isCounting = true;
+    try {
+      bytes = await countKept();
+    } catch (error) {
+      log.warn("the room that uploads take could not be counted", { error });
+    } finally {
+      countedAt = clock();
+      isCounting = false;
+    }
+  }
+
+  return {
+    bytes: () => {
+      if (!isCounting && Math.abs(clock() - countedAt) >= keptFreshMs) void count();
+      return bytes;
+    },
+    add: (size: number) => {
+      bytes += size;
+    },
+  };
+}
+
+function createFreeBytes(folder: string, clock: Clock): () => number {
+  let free = 0;
+  let askedAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = clock();
+    if (Math.abs(now - askedAt) >= freeFreshMs) {
+      const { bavail, bsize } = statfsSync(folder);
+      free = bavail * bsize;
+      askedAt = now;
+    }
+    return free;
   };
 }

@@ -9,7 +9,7 @@ import { type Winc, winc } from "../arweave/winston.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import type { UserAddress } from "../payment/addresses.ts";
-import type { Row, Tx } from "../store/ledger/database.ts";
+import type { Row, Tx, Value } from "../store/ledger/database.ts";
 import { readCount, readTime } from "../store/ledger/values.ts";
 
 const states = ["stored", "planned", "posted", "permanent", "failed"] as const;
@@ -72,22 +72,46 @@ export type Upload = TakenItem &
 
 /** Writes the row of an item that was taken; its id must be new. */
 export async function insertUpload(tx: Tx, item: TakenItem): Promise<void> {
+  const values = valuesOf(item);
   await tx.run(
-    "INSERT INTO uploads (id, state, file, file_offset, size, header_size, signature_type, owner_address, signer, " +
-      "content_type, content_encoding, digest, winc, reservation_id, received_at, deadline_height, changed_at) " +
-      "VALUES (?, 'stored', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    ...[
-      item.id,
-      item.bytes.file,
-      BigInt(item.bytes.offset),
-      BigInt(item.bytes.size),
-      BigInt(item.headerSize),
-    ],
-    ...[BigInt(item.signatureType), item.ownerAddress, item.signer],
-    ...[item.contentType ?? null, item.contentEncoding ?? null, encodeBase64url(item.digest)],
-    ...[item.winc, item.reservationId ?? null],
-    ...[BigInt(item.receivedAt), BigInt(item.deadlineHeight), BigInt(item.receivedAt)],
+    `INSERT INTO uploads (id, state, ${takenColumns.join(", ")}, changed_at) ` +
+      `VALUES (?, 'stored', ${values.map(() => "?").join(", ")}, ?)`,
+    ...[item.id, ...values, BigInt(item.receivedAt)],
   );
+}
+
+/** Writes the row of an item that had failed and was taken again. */
+export async function replaceUpload(tx: Tx, item: TakenItem): Promise<void> {
+  const changed = await tx.run(
+    `UPDATE uploads SET state = 'stored', ${takenColumns.map((column) => `${column} = ?`).join(", ")}, ` +
+      "changed_at = ?, failed_reason = NULL WHERE id = ? AND state = 'failed'",
+    ...[...valuesOf(item), BigInt(item.receivedAt), item.id],
+  );
+  assert(changed === 1, "only an item that has failed is taken again");
+}
+
+const takenColumns = [
+  ...["file", "file_offset", "size", "header_size", "signature_type", "owner_address", "signer"],
+  ...[
+    "content_type",
+    "content_encoding",
+    "digest",
+    "winc",
+    "reservation_id",
+    "received_at",
+    "deadline_height",
+  ],
+] as const;
+
+/** In the order of `takenColumns`. */
+function valuesOf(item: TakenItem): Value[] {
+  const { bytes, headerSize, signatureType, ownerAddress, signer } = item;
+  return [
+    ...[bytes.file, BigInt(bytes.offset), BigInt(bytes.size), BigInt(headerSize), BigInt(signatureType)],
+    ...[ownerAddress, signer, item.contentType ?? null, item.contentEncoding ?? null],
+    ...[encodeBase64url(item.digest), item.winc, item.reservationId ?? null],
+    ...[BigInt(item.receivedAt), BigInt(item.deadlineHeight)],
+  ];
 }
 
 /**

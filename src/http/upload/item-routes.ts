@@ -5,7 +5,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readToken } from "../../payment/addresses.ts";
+import { readToken, type Token } from "../../payment/addresses.ts";
 import type { Intake } from "../../upload/intake.ts";
 import { jsonAnswer } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
@@ -29,7 +29,7 @@ const silenceSeconds = 120;
 
 /** Creates the routes. */
 export function createItemRoutes({ intake, writeReceipt }: ItemRoutesOptions): AnyElysia {
-  const take = (request: Request): Promise<Response> =>
+  const take = (request: Request, token?: Token): Promise<Response> =>
     fromUpload(async () => {
       if (intake === undefined) throw new Failure("uploads_off", {});
       refuseType(request);
@@ -37,6 +37,7 @@ export function createItemRoutes({ intake, writeReceipt }: ItemRoutesOptions): A
       const arrival = {
         pieces: piecesOf(request),
         size: announcedSize(request),
+        token,
         ...payersOf(request),
       };
       const taken = await intake.take(arrival, request.signal);
@@ -47,8 +48,10 @@ export function createItemRoutes({ intake, writeReceipt }: ItemRoutesOptions): A
     .post(
       "/tx/:token",
       ({ request, params }) => {
-        if (readToken(params.token) === undefined) throw new Failure("token_not_supported", {});
-        return take(request);
+        const token = readToken(params.token);
+        if (token === undefined)
+          throw new Failure("token_not_supported", { token: params.token.slice(0, 100) });
+        return take(request, token);
       },
       { parse: "none" },
     );

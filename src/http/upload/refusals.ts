@@ -4,17 +4,34 @@
  * @module
  */
 import { Failure, failures } from "../../failures.ts";
+import { refused } from "../../upload/approval-tags.ts";
 import { jsonAnswer } from "../answers.ts";
 
-/** Does the work of a route; a refusal for want of credits becomes an object that says how much is missing. */
+/**
+ * Does the work of a route; a refusal for want of credits becomes an object that says how much is missing.
+ *
+ * @throws Failure `upload_refused` {reason} where it was an item's own word on approvals that could not be carried out.
+ */
 export async function fromUpload(work: () => Promise<Response>): Promise<Response> {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof Failure) || error.code !== "insufficient_balance") throw error;
+    if (!(error instanceof Failure)) throw error;
+    const { wish } = error.facts;
+    if (wish === "give" || wish === "revoke") throw refusedWish(wish, error);
+    if (error.code !== "insufficient_balance") throw error;
     const { status, message } = failures.insufficient_balance;
     const { needed, available } = error.facts;
     const amounts = { needed: String(needed), available: String(available) };
     return jsonAnswer({ error: message, message, ...amounts }, status, { "Cache-Control": "no-store" });
   }
+}
+
+function refusedWish(wish: "give" | "revoke", failure: Failure): Failure {
+  const { reason, needed, available } = failure.facts;
+  const why =
+    failure.code === "insufficient_balance"
+      ? `${needed} winc are needed, and ${available} are there`
+      : String(reason ?? failure.message);
+  return refused(wish === "give" ? "create" : "revoke", why);
 }
