@@ -1,13 +1,11 @@
 /**
- * Sends transactions of one account, one after another, and replaces one that the chain does not take up.
+ * Sends transactions of one account, one after another.
  *
- * An account's transactions are numbered: two of one number are one too many, and one that is stuck holds up all that
- * come after it. What is stuck is replaced by the next that is sent, at a higher fee; whoever wanted the other finds
- * that it did not happen, and sends it again.
+ * One that the chain does not take up is replaced by the next that is sent; whoever wanted it finds that it did not
+ * happen, and sends it again.
  * Source: EIP-1559; reference/payment.md §7.14.
  * @module
  */
-
 import { ethereumAddress } from "../../arweave/signers/ethereum.ts";
 import { type Trouble, trouble } from "../../chain/http.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -18,6 +16,7 @@ import type { UserAddress } from "../addresses.ts";
 import type { Asking } from "./asking.ts";
 import { isRevert } from "./authorization-chain.ts";
 import type { Asked } from "./json-rpc.ts";
+import { type Counts, createNumbering, type Fees } from "./numbering.ts";
 import { signTransaction } from "./transaction.ts";
 import { readQuantity } from "./values.ts";
 import { writeHexBytes } from "./words.ts";
@@ -29,26 +28,22 @@ export type ContractCall = Readonly<{ to: UserAddress; data: Uint8Array }>;
 export type SendOutcome =
   /** A server has it; whether it is carried out, the chain will tell. */
   | Readonly<{ kind: "sent"; transaction: string }>
+  /** It may have been sent. */
+  | Readonly<{ kind: "unknown"; transaction: string; reason: string }>
   /** The contract would refuse it; nothing was sent. */
   | Readonly<{ kind: "reverts"; reason: string }>
   /** Nothing was sent. */
-  | Trouble
-  /** It may have been sent. */
-  | Readonly<{ kind: "unknown"; transaction: string; reason: string }>;
+  | Trouble;
+
+/** Is waited for before a transaction leaves; when it rejects, the transaction does not. */
+export type OnSending = (transaction: string) => Promise<void>;
 
 /** Sends from one account. */
 export type EvmSender = Readonly<{
   /** The account, which pays for the gas. */
   address: UserAddress;
-  /**
-   * Sends a call.
-   * @param onSending - Waited for before the transaction leaves; when it rejects, it does not.
-   */
-  send: (
-    call: ContractCall,
-    onSending: (transaction: string) => Promise<void>,
-    signal: AbortSignal,
-  ) => Promise<SendOutcome>;
+  /** Sends a call. Rejects with what `onSending` rejects with, or the signal's reason. */
+  send: (call: ContractCall, onSending: OnSending, signal: AbortSignal) => Promise<SendOutcome>;
 }>;
 
 /** What it is made of. */
@@ -60,69 +55,30 @@ export type EvmSenderOptions = Readonly<{
   clock: Clock;
 }>;
 
-/** A transaction that no block has taken up for so long is stuck. Milliseconds. */
-const stuckMs = 60_000;
-
-/** Senders that may wait for their turn. */
+/** Calls that may wait for their turn. */
 const waitingMax = 1_000;
 
-/** The number and the fee of a transaction that was sent, and when. Unix milliseconds. */
-type Sent = Readonly<{ at: number; feeMax: bigint; tipMax: bigint }>;
-
-type Fees = Readonly<{ feeMax: bigint; tipMax: bigint }>;
-
+/** A transaction but for its number. */
 type Draft = Readonly<{ call: ContractCall; gasMax: bigint; fees: Fees }>;
 
-type Numbered = Fees & Readonly<{ nonce: bigint }>;
-
-/** Opens the sending. Its address is that of the key. */
-export function createEvmSender(options: EvmSenderOptions): EvmSender {
-  const { asking, chainId, privateKey, clock } = options;
-  const address = addressOfKey(privateKey);
+/** Creates the sending from the key's account. */
+export function createEvmSender({ asking, chainId, privateKey, clock }: EvmSenderOptions): EvmSender {
+  const address = ethereumAddress(secp256k1.publicKeyOf(privateKey)) as UserAddress;
+  const numbering = createNumbering(clock);
   const turns = createTurns(1, waitingMax);
-  const sent = new Map<bigint, Sent>();
-  // What waits first may be another process's: then only that it stays so tells that it is stuck.
-  let front: Readonly<{ nonce: bigint; since: number }> = { nonce: -1n, since: 0 };
 
-  async function sendNumbered(
-    draft: Draft,
-    onSending: (transaction: string) => Promise<void>,
-    signal: AbortSignal,
-  ): Promise<SendOutcome> {
-    const numbered = await numberFor(draft.fees, signal);
-    if (numbered.kind === "trouble") return numbered;
-    const { nonce, feeMax, tipMax } = numbered.value;
-    const { gasMax, call } = draft;
-    const signed = signTransaction({ chainId, nonce, feeMax, tipMax, gasMax, ...call }, privateKey);
-    await onSending(signed.hash);
-    sent.set(nonce, { at: clock(), feeMax, tipMax });
-    const answer = await asking.call("eth_sendRawTransaction", [signed.raw], signal);
-    if (answer.kind === "ok" || isKnown(answer)) return { kind: "sent", transaction: signed.hash };
+  async function sendInTurn(draft: Draft, onSending: OnSending, signal: AbortSignal): Promise<SendOutcome> {
+    const counts = await askCounts(asking, address, signal);
+    if (counts.kind === "trouble") return counts;
+    const numbered = numbering.next(draft.fees, counts.value);
+    const { call, gasMax } = draft;
+    const { raw, hash } = signTransaction({ chainId, ...numbered, gasMax, ...call }, privateKey);
+    await onSending(hash);
+    numbering.sent(numbered);
+    const answer = await asking.call("eth_sendRawTransaction", [raw], signal);
+    if (answer.kind === "ok") return { kind: "sent", transaction: hash };
     const reason = answer.kind === "error" ? answer.message : answer.detail;
-    return { kind: "unknown", transaction: signed.hash, reason };
-  }
-
-  /** Takes the number after the last, or that of one that is stuck, at a fee for which servers replace it. */
-  async function numberFor(fees: Fees, signal: AbortSignal): Promise<Asked<Numbered>> {
-    const [mined, known] = await Promise.all([
-      asking.ask("eth_getTransactionCount", [address, "latest"], readQuantity, signal),
-      asking.ask("eth_getTransactionCount", [address, "pending"], readQuantity, signal),
-    ]);
-    if (mined.kind === "trouble") return mined;
-    if (known.kind === "trouble") return known;
-    for (const nonce of sent.keys()) if (nonce < mined.value) sent.delete(nonce);
-    const first = sent.get(mined.value);
-    const isWaiting = first !== undefined || known.value > mined.value;
-    if (!isWaiting) return { kind: "ok", value: { ...fees, nonce: mined.value } };
-    if (front.nonce !== mined.value) front = { nonce: mined.value, since: first?.at ?? clock() };
-    if (clock() - (first?.at ?? front.since) > stuckMs)
-      return { kind: "ok", value: { ...raised(fees, first), nonce: mined.value } };
-    // Servers tell each other of what waits, and forget it: the next number is after all that either knows.
-    const last = [...sent.keys()].reduce(
-      (after, nonce) => (nonce >= after ? nonce + 1n : after),
-      known.value,
-    );
-    return { kind: "ok", value: { ...fees, nonce: last } };
+    return { kind: isKnown(reason) ? "sent" : "unknown", transaction: hash, reason };
   }
 
   return {
@@ -132,23 +88,18 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
       if (gas.kind !== "ok") return gas;
       const fees = await askFees(asking, signal);
       if (fees.kind === "trouble") return fees;
-      // Blocks may have changed by then: what is not used is not paid for.
+      // Other calls may come before it in a block and make it dearer; what is not used is not paid for.
       const gasMax = (gas.value * 5n) / 4n;
       const turn = turns.take(signal);
       if (turn === undefined) return trouble("busy", `${waitingMax} transactions wait already`);
       const endTurn = await turn;
       try {
-        return await sendNumbered({ call, gasMax, fees: fees.value }, onSending, signal);
+        return await sendInTurn({ call, gasMax, fees: fees.value }, onSending, signal);
       } finally {
         endTurn();
       }
     },
   };
-}
-
-/** The address of a private key. */
-function addressOfKey(privateKey: Uint8Array): UserAddress {
-  return ethereumAddress(secp256k1.publicKeyOf(privateKey)) as UserAddress;
 }
 
 type Estimate =
@@ -185,15 +136,14 @@ async function askFees(asking: Asking, signal: AbortSignal): Promise<Asked<Fees>
   return { kind: "ok", value: { feeMax: base.value * 2n + tip.value, tipMax: tip.value } };
 }
 
-/** Servers replace a transaction for a tenth more of both; one whose fee is not known is met with much more. */
-function raised({ feeMax, tipMax }: Fees, before: Sent | undefined): Fees {
-  if (before === undefined) return { feeMax: feeMax * 2n + 1n, tipMax: tipMax * 2n + 1n };
-  const tip = larger(tipMax, (before.tipMax * 5n) / 4n + 1n);
-  return { tipMax: tip, feeMax: larger(larger(feeMax, (before.feeMax * 5n) / 4n + 1n), tip) };
-}
-
-function larger(left: bigint, right: bigint): bigint {
-  return left > right ? left : right;
+async function askCounts(asking: Asking, address: UserAddress, signal: AbortSignal): Promise<Asked<Counts>> {
+  const [mined, known] = await Promise.all([
+    asking.ask("eth_getTransactionCount", [address, "latest"], readQuantity, signal),
+    asking.ask("eth_getTransactionCount", [address, "pending"], readQuantity, signal),
+  ]);
+  if (mined.kind === "trouble") return mined;
+  if (known.kind === "trouble") return known;
+  return { kind: "ok", value: { mined: mined.value, known: known.value } };
 }
 
 function readBaseFee(value: JsonValue): bigint | undefined {
@@ -201,8 +151,6 @@ function readBaseFee(value: JsonValue): bigint | undefined {
 }
 
 /** A server that has the transaction already says so as an error. */
-function isKnown(answer: Readonly<{ kind: string; message?: string }>): boolean {
-  return (
-    answer.kind === "error" && /already known|known transaction|already imported/i.test(answer.message ?? "")
-  );
+function isKnown(reason: string): boolean {
+  return /already known|known transaction|already imported/i.test(reason);
 }
