@@ -94,7 +94,9 @@ function page(address: string, balance: JsonObject, price: bigint | undefined): 
   const own = amountIn(balance, "winc");
   const effective = amountIn(balance, "effectiveBalance");
   const stored =
-    price === undefined || effective === 0n ? "" : `  (about ${bytesText(Number((effective * gibibyte) / price))} of storage)`;
+    price === undefined || effective === 0n
+      ? ""
+      : `  (about ${bytesText(Number((effective * gibibyte) / price))} of storage)`;
   const rows: (readonly [string, string])[] = [
     ["account", address],
     ["balance", `${wincText(own)}${effective === own ? stored : ""}`],

@@ -1,10 +1,12 @@
 /**
- * What `cairn dev` says when everything runs: where it is, the key, and what to try.
+ * What `cairn dev` says when everything runs: where it is, the key, what the wallets have, and what to try.
  * @module
  */
+import { relative } from "node:path";
 import { winstonPerAr } from "../arweave/winston.ts";
-import type { Devnet } from "../devnet/devnet.ts";
-import type { TestWallet } from "../devnet/wallets.ts";
+import type { Config } from "../settings.ts";
+import type { FundedWallet } from "./dev-wallets.ts";
+import { wincText } from "./quantities.ts";
 import type { Sample } from "./sample/plant.ts";
 
 /** What there is to say. */
@@ -12,49 +14,105 @@ export type DevRecord = Readonly<{
   gateway: string;
   payment?: string;
   upload?: string;
+  /** What stands for Stripe. */
+  sandbox: string;
   node: string;
   /** Undefined when administration is on the gateway's own listener. */
   adminUrl: string | undefined;
   /** Absent when the operator set it. */
   adminKey?: string;
-  wallets: readonly TestWallet[];
+  wallets: readonly FundedWallet[];
   sample: Sample | undefined;
 }>;
 
-/** One line of JSON, or a page for people. */
-export function printDev(record: DevRecord, devnet: Pick<Devnet, "account">, json: boolean): string {
-  const balanceOf = ({ address }: TestWallet) => devnet.account(address)?.balance ?? 0n;
-  if (!json) return page(record, balanceOf);
-  const wallets = record.wallets.map((wallet) => ({ ...wallet, balance: balanceOf(wallet).toString() }));
+/** How the commands to try are typed here. */
+export type DevCommands = Readonly<{ upload: string; topUp: string; balance: string }>;
+
+/** One line of JSON. */
+export function devLine(record: DevRecord): string {
+  const wallets = record.wallets.map((wallet) => {
+    const { balance, credits } = wallet;
+    return { ...wallet, balance: balance.toString(), credits: credits.toString() };
+  });
   return `${JSON.stringify({ ...record, wallets })}\n`;
 }
 
-function page(record: DevRecord, balanceOf: (wallet: TestWallet) => bigint): string {
-  const { gateway, payment, upload, node, adminUrl, adminKey, wallets, sample } = record;
+/** A page for people. */
+export function devPage(record: DevRecord, commands: DevCommands): string {
+  const { gateway, payment, upload, sandbox, node, adminUrl, adminKey, wallets, sample } = record;
   const rows: (readonly [string, string])[] = [
     ["gateway", gateway],
     ...(payment === undefined ? [] : [["payment", payment] as const]),
     ...(upload === undefined ? [] : [["upload", upload] as const]),
+    ["sandbox", `${sandbox}  (stands for Stripe and its cards)`],
     ["chain", `${node}  (mine: POST ${node}/mine)`],
     ...(adminUrl === undefined ? [] : [["admin", adminUrl] as const]),
     ...(adminKey === undefined ? [] : [["admin key", adminKey] as const]),
-    ...wallets.map((wallet) => [`${wallet.type} wallet`, walletText(wallet, balanceOf(wallet))] as const),
+    ...wallets.flatMap(walletRows),
   ];
   const lines = rows.map(([name, value]) => `  ${name.padEnd(13)} ${value}`);
-  return `\n${lines.join("\n")}\n${sample === undefined ? "" : triesOf(gateway, sample)}\n`;
+  return `\n${lines.join("\n")}\n\n  Try:\n${triesOf(gateway, sample, commands)
+    .map((line) => `    ${line}\n`)
+    .join("")}\n`;
 }
 
-function walletText({ address, file }: TestWallet, balance: bigint): string {
-  const amount = `${balance / winstonPerAr} tokens`;
-  return `${address}  ${amount}${file === undefined ? "" : `  ${file}`}`;
+/**
+ * The commands as they are typed where this program was started: what they would not find by themselves is named.
+ *
+ * @param config - As the program has it; a port of 0 means one that nobody knows beforehand.
+ */
+export function commandsOf(
+  config: Pick<Config, "UPLOAD_PORT" | "PAYMENT_PORT">,
+  { ephemeral }: Readonly<{ ephemeral: boolean }>,
+  { upload = "", payment = "", wallets }: Pick<DevRecord, "upload" | "payment" | "wallets">,
+): DevCommands {
+  const program = Bun.main.startsWith("/$bunfs/")
+    ? process.execPath
+    : `bun ${relative(process.cwd(), Bun.main)}`;
+  const file = wallets.find(({ type }) => type === "rsa")?.file;
+  const wallet = ephemeral && file !== undefined ? ` --wallet ${file}` : "";
+  const toUpload = config.UPLOAD_PORT === 0 ? ` --to ${upload}` : "";
+  const toPayment = config.PAYMENT_PORT === 0 ? ` --to ${payment}` : "";
+  return {
+    upload: `${program} upload site${wallet}${toUpload}`,
+    topUp: `${program} topup 10 usd${wallet}${toPayment}`,
+    balance: `${program} balance${wallet}${toPayment}`,
+  };
 }
 
-function triesOf(gateway: string, { manifest, sound }: Sample): string {
+/** Its own address and money, and below that the account that it uploads as, with its credits. */
+function walletRows({
+  type,
+  address,
+  file,
+  balance,
+  account,
+  credits,
+}: FundedWallet): (readonly [string, string])[] {
+  const money = `${balance / winstonPerAr} tokens`;
+  const own = `${address}  ${money}${file === undefined ? "" : `  ${file}`}`;
+  const as = account === String(address) ? "" : `  as ${account}`;
+  return [
+    [`${type} wallet`, own],
+    ...(account === undefined ? [] : [["", `${wincText(credits)} to upload with${as}`] as const]),
+  ];
+}
+
+function triesOf(gateway: string, sample: Sample | undefined, commands: DevCommands): readonly string[] {
+  return [
+    ...(sample === undefined ? [] : sampleTries(gateway, sample)),
+    "mkdir -p site && echo '<h1>Hello</h1>' > site/index.html",
+    `${commands.upload}   # then open what it prints`,
+    `${commands.topUp}   # card 4242 4242 4242 4242`,
+    commands.balance,
+  ];
+}
+
+function sampleTries(gateway: string, { manifest, sound }: Sample): readonly string[] {
   const query = `{"query":"{ transactions(first: 3) { edges { node { id tags { name value } } } } }"}`;
-  return `
-  Try:
-    open ${gateway}/${manifest}/
-    curl -s -D - -o /dev/null -H 'Range: bytes=0-99' ${gateway}/raw/${sound}
-    curl -s -H 'Content-Type: application/json' -d '${query}' ${gateway}/graphql
-`;
+  return [
+    `open ${gateway}/${manifest}/`,
+    `curl -s -D - -o /dev/null -H 'Range: bytes=0-99' ${gateway}/raw/${sound}`,
+    `curl -s -H 'Content-Type: application/json' -d '${query}' ${gateway}/graphql`,
+  ];
 }

@@ -16,7 +16,8 @@ import type { Log } from "../lib/log.ts";
 import type { Config } from "../settings.ts";
 import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
-import { printDev } from "./dev-text.ts";
+import { commandsOf, devLine, devPage } from "./dev-text.ts";
+import { fundDevWallets } from "./dev-wallets.ts";
 import { takeFolder } from "./folder-lock.ts";
 import { openLog } from "./open-log.ts";
 import { openProgram } from "./open-program.ts";
@@ -61,19 +62,21 @@ export async function runDev(given: Config, options: DevOptions): Promise<number
     const node = openNode(chain.url);
     closers.add("sample", node.close);
     const sample = await keptSample(folder.devnet, chain.devnet, node, gateway, config.DEVNET_SEED);
-    const { wallets } = chain.devnet;
+    const wallets = await fundDevWallets(chain.devnet, gateway.ledger);
     const services = Object.fromEntries(
       [...gateway.serviceUrls].map(([name, url]) => [name, localName(url)]),
     );
     const record = {
       gateway: localName(gateway.url),
       ...services,
+      sandbox: localName(sandbox.url),
       node: localName(chain.url),
       wallets,
       sample,
     };
     const administration = { adminUrl: gateway.adminUrl, ...gateway.shownKey };
-    process.stdout.write(printDev({ ...record, ...administration }, chain.devnet, options.json));
+    const dev = { ...record, ...administration };
+    process.stdout.write(options.json ? devLine(dev) : devPage(dev, commandsOf(config, options, dev)));
     return await untilTold(told, closers, log);
   } catch (error) {
     await closers.closeAll();

@@ -3,6 +3,7 @@
  * @module
  */
 import { createPublicUrl } from "../http/public-url.ts";
+import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { openBase } from "./open-base.ts";
 import { type GatewayParts, type OpenGateway, openGateway } from "./open-gateway.ts";
 import { openPayment } from "./open-payment.ts";
@@ -13,10 +14,13 @@ import type { UploadWallet } from "./upload-wallet.ts";
 /** Largest body of the payment service: what Stripe reports. Each route has a smaller limit of its own. */
 const paymentBodyBytesMax = 2 ** 20;
 
+/** The whole program, open. */
+export type OpenProgram = OpenGateway & Readonly<{ ledger: LedgerDatabase }>;
+
 /** Opens it; everything is closed by `closers`. Rejects when a port, a folder or the ledger cannot be had. */
 export async function openProgram(
   parts: GatewayParts & Readonly<{ wallet: UploadWallet | undefined; sandbox?: OpenSandbox }>,
-): Promise<OpenGateway> {
+): Promise<OpenProgram> {
   const { config } = parts;
   const base = openBase(parts);
   const opened: { gateway?: OpenGateway } = {};
@@ -55,7 +59,7 @@ export async function openProgram(
   opened.gateway = gateway;
   upload.start(gateway.wantBundle);
   parts.sandbox?.reportTo(gateway.serviceUrls.get("payment") ?? "");
-  return gateway;
+  return { ...gateway, ledger: payment.ledger };
 }
 
 /** A port that was taken because it was free is known only when the listener is open. */

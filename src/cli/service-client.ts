@@ -149,7 +149,8 @@ type Tried =
   | Readonly<{ kind: "trouble"; why: string; waitMs: number; isFinal: boolean }>;
 
 function wordsOf({ reason, detail }: Trouble): string {
-  return reason === "connect" ? "nobody answers there" : `${reason}: ${detail}`;
+  if (reason !== "connect") return `${reason}: ${detail}`;
+  return detail.includes("ECONNREFUSED") ? "nobody answers there" : `it cannot be reached (${detail})`;
 }
 
 /** The message of an answer: a JSON string, or the `message` or `error` of an object, or whatever it says. */

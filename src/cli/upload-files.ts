@@ -23,7 +23,7 @@ export type LocalFiles = Readonly<{
   kind: "file" | "folder";
   /** In the order of their paths; at least one. */
   files: readonly LocalFile[];
-  /** Paths that were left out, because their names are hidden or they are no files. */
+  /** Paths that were left out, because their names are hidden, keys lie there, or they are no files. */
   leftOut: readonly string[];
 }>;
 
@@ -36,15 +36,24 @@ const depthMax = 64;
 /** Hidden, and yet part of a site. */
 const publicNames: readonly string[] = [".well-known"];
 
+/** What of a folder is not uploaded. */
+export type LeaveOut = Readonly<{
+  /** Names that begin with a dot: what is uploaded stays for ever, and keys lie in such. */
+  hidden: boolean;
+  /** Files and folders, absolute: the data folder with its keys, the wallet itself. */
+  paths: readonly string[];
+}>;
+
 /**
  * Lists what is to be uploaded.
  *
- * Names that begin with a dot are left out unless asked for: what is uploaded stays for ever, and keys lie in such.
  * @throws Misuse when there is nothing, or too much.
  */
-export function listLocalFiles(path: string, takesHidden: boolean): LocalFiles {
+export function listLocalFiles(path: string, leaveOut: LeaveOut): LocalFiles {
   const root = resolve(path);
   const stat = statSync(root, { throwIfNoEntry: false });
+  if (leaveOut.paths.some((secret) => root === secret || root.startsWith(`${secret}/`)))
+    throw misuse(`${path} holds keys, and what is uploaded is public and stays for ever`);
   if (stat === undefined) throw misuse(`${path} is neither a file nor a folder`);
   if (stat.isFile()) {
     const file = { file: root, path: basename(root), size: stat.size, changedAtMs: stat.mtimeMs };
@@ -52,21 +61,22 @@ export function listLocalFiles(path: string, takesHidden: boolean): LocalFiles {
   }
   if (!stat.isDirectory()) throw misuse(`${path} is neither a file nor a folder`);
   const found: Found = { files: [], leftOut: [] };
-  walk(root, "", takesHidden, 0, found);
+  walk(root, "", leaveOut, 0, found);
   if (found.files.length === 0) throw misuse(`${path} holds no files${leftOutText(found.leftOut)}`);
   return { kind: "folder", ...found, files: found.files.sort(byPath) };
 }
 
 type Found = Readonly<{ files: LocalFile[]; leftOut: string[] }>;
 
-function walk(folder: string, prefix: string, takesHidden: boolean, depth: number, found: Found): void {
+function walk(folder: string, prefix: string, leaveOut: LeaveOut, depth: number, found: Found): void {
   if (depth > depthMax) throw misuse(`${folder} is more than ${depthMax} folders deep`);
   for (const name of readdirSync(folder)) {
     const path = `${prefix}${name}`;
     const file = join(folder, name);
-    const isHidden = name.startsWith(".") && !publicNames.includes(name);
-    const stat = isHidden && !takesHidden ? undefined : statSync(file, { throwIfNoEntry: false });
-    if (stat?.isDirectory()) walk(file, `${path}/`, takesHidden, depth + 1, found);
+    const isHidden = leaveOut.hidden && name.startsWith(".") && !publicNames.includes(name);
+    const stat =
+      isHidden || leaveOut.paths.includes(file) ? undefined : statSync(file, { throwIfNoEntry: false });
+    if (stat?.isDirectory()) walk(file, `${path}/`, leaveOut, depth + 1, found);
     else if (stat?.isFile()) found.files.push({ file, path, size: stat.size, changedAtMs: stat.mtimeMs });
     else found.leftOut.push(path);
     if (found.files.length > filesMax) throw misuse(`there are more than ${filesMax} files`);
@@ -79,5 +89,5 @@ function byPath(left: LocalFile, right: LocalFile): number {
 }
 
 function leftOutText(leftOut: readonly string[]): string {
-  return leftOut.length === 0 ? "" : ` but ${leftOut.length} hidden ones, which --hidden takes along`;
+  return leftOut.length === 0 ? "" : ` but what is left out: ${leftOut.slice(0, 3).join(", ")}`;
 }

@@ -98,5 +98,5 @@ const leftOutShown = 3;
 function leftOutText(leftOut: readonly string[]): string {
   const rest = leftOut.length - leftOutShown;
   const names = leftOut.slice(0, leftOutShown).join(", ");
-  return `${names}${rest > 0 ? ` and ${rest} more` : ""}  (--hidden takes hidden files along)`;
+  return `${names}${rest > 0 ? ` and ${rest} more` : ""}  (--hidden takes along what begins with a dot)`;
 }

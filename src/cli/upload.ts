@@ -5,6 +5,7 @@
  * again: what the service has is not sent, and nothing is charged twice.
  * @module
  */
+import { resolve } from "node:path";
 import { tagsFault } from "../arweave/avro.ts";
 import type { Id } from "../arweave/id.ts";
 import { manifestContentType } from "../arweave/manifest.ts";
@@ -13,6 +14,7 @@ import { Failure } from "../failures.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createTurns } from "../lib/queue.ts";
 import { exitCodes, misuse } from "./complaints.ts";
+import { dataFolderAt } from "./data-folder.ts";
 import { createProgress, errorScreen, type Progress } from "./progress.ts";
 import { bytesText, durationText } from "./quantities.ts";
 import { objectIn, openServiceClient, readServiceUrl, type ServiceClient } from "./service-client.ts";
@@ -56,8 +58,9 @@ type Run = Readonly<{ wallet: SigningWallet; tags: readonly Tag[]; progress: Pro
 
 /** Uploads, prints what came of it, and answers the exit code. */
 export async function runUpload(options: UploadOptions): Promise<number> {
-  const found = listLocalFiles(options.path, options.hidden);
   const wallet = readSigningWallet(options.wallet, options.dataDir);
+  const secrets = [dataFolderAt(options.dataDir).root, resolve(wallet.file)];
+  const found = listLocalFiles(options.path, { hidden: !options.hidden, paths: secrets });
   const tags = readTags(options.tags);
   const pages = pagesOf(found, options);
   const { files, leftOut } = found;
