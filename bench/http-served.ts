@@ -148,6 +148,7 @@ function openLimiter() {
     isExempt: () => false,
     seed: 1,
     clock: systemClock,
+    metrics,
   });
 }
 

@@ -109,7 +109,7 @@ export function openGateway(
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
   const listening = { config, certificate, figures, log, closers };
-  const server = listenForGateway(listening, gateway, services);
+  const server = listenForGateway(listening, gateway, metrics, services);
   const adminServer = isApart ? listenForAdmin(listening, administration.routes) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
   const servers = [server, ...serviceServers.map(([, each]) => each)];
@@ -128,6 +128,7 @@ export function openGateway(
   addGatewayFigures(metrics, {
     reader,
     isFollowing: () => indexing.status().follow.running,
+    nodes: sources.nodes,
     cache: sources.extents.figures,
     fetches: sources.content.figures,
     jobs: () => Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load().open])),

@@ -14,6 +14,7 @@ import { createServiceApp, type Service } from "../http/service.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import { hostAndPort } from "../setting-readers.ts";
 import type { Config } from "../settings.ts";
 import { systemRandom } from "./random.ts";
@@ -48,6 +49,7 @@ export type Listening = Readonly<{
 export function listenForGateway(
   { config, certificate, figures, log, closers }: Listening,
   gateway: Gateway,
+  metrics: Metrics,
   services: readonly ServicePlace[],
 ): HttpServer {
   const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
@@ -59,7 +61,7 @@ export function listenForGateway(
     hit: gateway.hit,
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
-    limiter: limiterOf(config),
+    limiter: limiterOf(config, metrics),
     log,
     figures,
   });
@@ -67,7 +69,7 @@ export function listenForGateway(
   return server;
 }
 
-function limiterOf(config: Config): RateLimiter | undefined {
+function limiterOf(config: Config, metrics: Metrics): RateLimiter | undefined {
   const allowed = config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST;
   const isExempt = addressTest(allowed, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST");
   if (!config.ENABLE_RATE_LIMITER) return undefined;
@@ -83,6 +85,7 @@ function limiterOf(config: Config): RateLimiter | undefined {
     isExempt,
     seed: Math.floor(systemRandom() * 2 ** 32),
     clock: systemClock,
+    metrics,
   });
 }
 

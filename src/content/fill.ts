@@ -32,7 +32,17 @@ export type Fill = Readonly<{
   /** Keeps a whole body that is checked already. Answers false when some of it could not be stored. */
   keep: (root: RootSpec, body: Uint8Array) => Promise<boolean>;
   /** Fetches under way, and those that wait for a turn. */
-  figures: () => Readonly<{ fetching: number; waiting: number; fetched: number; bytes: number }>;
+  figures: () => FillFigures;
+}>;
+
+/** Fetches under way, and those since the start. */
+export type FillFigures = Readonly<{
+  fetching: number;
+  waiting: number;
+  fetched: number;
+  /** Those that no source could carry out. */
+  failed: number;
+  bytes: number;
 }>;
 
 /** Fetches at once over all roots: 8 MiB on the way, enough for 1 Gbit/s at 60 ms. */
@@ -117,6 +127,7 @@ function createFetches({ extents, chunks, bodies, life }: FillParts) {
   const bodyFlights = createSingleFlight<FilledPiece>();
   const turns = createTurns(fetchesAtOnceMax, fetchesWaitingMax);
   let fetched = 0;
+  let failed = 0;
   let bytesFetched = 0;
 
   async function inTurn<Value>(
@@ -130,6 +141,7 @@ function createFetches({ extents, chunks, bodies, life }: FillParts) {
     try {
       return await withDeadline(own.controller.signal, fetchMsMax, work);
     } catch (error) {
+      if (!signal.aborted) failed += 1;
       if (isTimeout(error)) throw new Failure("source_timeout", { withinMs: fetchMsMax }, error);
       throw error;
     } finally {
@@ -174,6 +186,7 @@ function createFetches({ extents, chunks, bodies, life }: FillParts) {
       fetching: turns.atWork(),
       waiting: turns.waiting(),
       fetched,
+      failed,
       bytes: bytesFetched,
     }),
   };

@@ -5,9 +5,13 @@
  * Source: reference/gateway.md §1.10.
  * @module
  */
+import type { Nodes } from "../chain/nodes.ts";
+import type { FillFigures } from "../content/fill.ts";
+import { Failure } from "../failures.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { ExtentFigures } from "../store/extents.ts";
 import type { IndexReader } from "../store/index-types.ts";
+import type { Chunks, FoundChunk } from "./chunks.ts";
 import { isTaken, type PostResult } from "./spread.ts";
 
 /** What is read when the figures are. */
@@ -15,10 +19,11 @@ export type GatewayFigures = Readonly<{
   reader: Pick<IndexReader, "counts" | "tip" | "times">;
   /** Whether the chain is being followed. */
   isFollowing: () => boolean;
+  nodes: Pick<Nodes, "all" | "rests">;
   /** Content on this disk. */
   cache: () => ExtentFigures;
   /** Fetches of content since the start, and those under way. */
-  fetches: () => Readonly<{ fetching: number; waiting: number; fetched: number; bytes: number }>;
+  fetches: () => FillFigures;
   /** Jobs that wait or run, by the name of their threads. */
   jobs: () => Readonly<Record<string, number>>;
 }>;
@@ -27,6 +32,7 @@ export type GatewayFigures = Readonly<{
 export function addGatewayFigures(metrics: Metrics, figures: GatewayFigures): void {
   addIndexFigures(metrics, figures);
   addContentFigures(metrics, figures);
+  addNodeFigures(metrics, figures);
 }
 
 function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs }: GatewayFigures): void {
@@ -84,9 +90,14 @@ function addContentFigures(metrics: Metrics, { cache, fetches }: GatewayFigures)
   ] as const;
   for (const [name, help, read] of sinceStart) metrics.countOf({ name, help, read });
   metrics.countOf({
-    name: "content_fetches_total",
+    name: "get_data_stream_successes_total",
     help: "Pieces of content fetched from sources.",
     read: () => fetches().fetched,
+  });
+  metrics.countOf({
+    name: "get_data_stream_errors_total",
+    help: "Pieces of content that a source of which they were asked did not give.",
+    read: () => fetches().failed,
   });
   metrics.countOf({
     name: "get_data_stream_bytes_total",
@@ -98,6 +109,15 @@ function addContentFigures(metrics: Metrics, { cache, fetches }: GatewayFigures)
     help: "Fetches of content that run, and those that wait for a turn.",
     label: "state",
     read: () => ({ running: fetches().fetching, waiting: fetches().waiting }),
+  });
+}
+
+function addNodeFigures(metrics: Metrics, { nodes }: GatewayFigures): void {
+  metrics.gaugesOf({
+    name: "circuit_breaker_state",
+    help: "1 while a node is asked for nothing that another one may have, since it failed; else 0.",
+    label: "breaker",
+    read: () => Object.fromEntries(nodes.all.map((node) => [node.url, Number(nodes.rests(node))])),
   });
 }
 
@@ -148,5 +168,29 @@ export function createPostFigures(metrics: Metrics): PostFigures {
     for (const result of results)
       posts.inc({ endpoint: result.peer, status: statusOf(result), role: "trusted" });
     broadcasts.inc({ status: results.some((result) => statusOf(result) === "success") ? "success" : "fail" });
+  };
+}
+
+/** Counts what becomes of chunks that are looked for. */
+export function countChunks(chunks: Chunks, metrics: Metrics): Chunks {
+  const found = metrics.counter({
+    name: "get_chunk_total",
+    help: "Chunks that were looked for, beyond those in memory, by what became of it.",
+    labels: ["status"],
+  });
+  const counted = async (work: Promise<FoundChunk>): Promise<FoundChunk> => {
+    try {
+      const chunk = await work;
+      found.inc({ status: "success" });
+      return chunk;
+    } catch (error) {
+      const isAbsent = error instanceof Failure && error.code === "not_found";
+      found.inc({ status: isAbsent ? "not_found" : "error" });
+      throw error;
+    }
+  };
+  return {
+    at: (offset, signal) => counted(chunks.at(offset, signal)),
+    atForGateway: (offset, signal) => counted(chunks.atForGateway(offset, signal)),
   };
 }

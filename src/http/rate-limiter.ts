@@ -10,6 +10,7 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import { createTokenBuckets } from "../lib/token-buckets.ts";
 import { jsonAnswer } from "./answers.ts";
 import { bodySizeOf } from "./body-size.ts";
@@ -28,12 +29,15 @@ export type RateLimiterOptions = Readonly<{
   isExempt: (address: string) => boolean;
   seed: number;
   clock: Clock;
+  metrics: Metrics;
   /** Buckets of each kind that are remembered; 100,000 unless told. */
   bucketsMax?: number;
 }>;
 
 /** Lets requests in, and takes note of what they cost. */
 export type RateLimiter = Readonly<{
+  /** Takes a token, and says whether there was one; for whoever asks again when there was none. */
+  admits: (method: string, asker: Asker) => boolean;
   /** Takes a token, or answers that there is none. */
   refuse: (method: string, asker: Asker) => Response | undefined;
   /** Takes what the answer's body costs beyond the first token. */
@@ -57,31 +61,67 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const clients = createTokenBuckets({ ...options.client, countMax: bucketsMax, seed, clock });
   const resources = createTokenBuckets({ ...options.resource, countMax: bucketsMax, seed, clock });
 
-  const keysOf = (method: string, { target, clientAddress }: Asker) => {
+  const figures = figuresIn(options.metrics);
+
+  const keysOf = (method: string, { target, clientAddress }: Asker): Keys | undefined => {
     if (isAdministration(target.path) || watched.has(target.path)) return undefined;
     const address = clientAddress();
     if (isExempt(address)) return undefined;
     return { client: addressBlock(address), resource: `${method} ${target.host} ${target.path}` };
   };
+  const take = (keys: Keys, tokens: number): void => {
+    clients.take(keys.client, tokens);
+    resources.take(keys.resource, tokens);
+    figures.tokens.inc(tokens);
+  };
+  /** Takes a token of each; else tells which has none, and for how long. */
+  const takeOne = (keys: Keys): Lack | undefined => {
+    const clientMs = clients.waitMs(keys.client);
+    if (clientMs > 0) return { of: "ip", waitMs: clientMs };
+    const resourceMs = resources.waitMs(keys.resource);
+    if (resourceMs > 0) return { of: "resource", waitMs: resourceMs };
+    take(keys, 1);
+    figures.requests.inc();
+    return undefined;
+  };
   return {
+    admits: (method, asker) => {
+      const keys = keysOf(method, asker);
+      return keys === undefined || takeOne(keys) === undefined;
+    },
     refuse: (method, asker) => {
       const keys = keysOf(method, asker);
-      if (keys === undefined) return undefined;
-      const clientMs = clients.waitMs(keys.client);
-      if (clientMs > 0) return refusal("IP rate limit exceeded", clientMs);
-      const resourceMs = resources.waitMs(keys.resource);
-      if (resourceMs > 0) return refusal("Resource rate limit exceeded", resourceMs);
-      clients.take(keys.client, 1);
-      resources.take(keys.resource, 1);
-      return undefined;
+      const lack = keys && takeOne(keys);
+      if (lack === undefined) return undefined;
+      figures.requests.inc();
+      figures.exceeded.inc({ limit_type: lack.of });
+      return refusal(lack);
     },
     charge: (method, asker, answer) => {
       const more = tokensOf(asker, answer) - 1;
       const keys = more > 0 ? keysOf(method, asker) : undefined;
-      if (keys === undefined) return;
-      clients.take(keys.client, more);
-      resources.take(keys.resource, more);
+      if (keys !== undefined) take(keys, more);
     },
+  };
+}
+
+type Keys = Readonly<{ client: string; resource: string }>;
+
+/** Which bucket is empty, and for how long. */
+type Lack = Readonly<{ of: "ip" | "resource"; waitMs: number }>;
+
+function figuresIn(metrics: Metrics) {
+  return {
+    requests: metrics.counter({
+      name: "rate_limit_requests_total",
+      help: "Requests that limits were applied to.",
+    }),
+    exceeded: metrics.counter({
+      name: "rate_limit_exceeded_total",
+      help: "Requests that were refused, by whose limit was reached.",
+      labels: ["limit_type"],
+    }),
+    tokens: metrics.counter({ name: "rate_limit_tokens_consumed_total", help: "Tokens that were taken." }),
   };
 }
 
@@ -90,7 +130,8 @@ function tokensOf({ headOnly }: Asker, answer: Response): number {
   return headOnly ? 1 : Math.ceil(bodySizeOf(answer) / tokenBytes);
 }
 
-function refusal(message: string, waitMs: number): Response {
+function refusal({ of, waitMs }: Lack): Response {
+  const message = `${of === "ip" ? "IP" : "Resource"} rate limit exceeded`;
   const headers = { "Retry-After": String(Math.ceil(waitMs / 1_000)), "Cache-Control": "no-store" };
   return jsonAnswer({ error: "Too Many Requests", message }, 429, headers);
 }

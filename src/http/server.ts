@@ -84,7 +84,7 @@ export function openServer(options: ServerOptions): HttpServer {
     const ready = draining ? undefined : options.hit?.(request);
     if (ready === undefined || limiter === undefined) return ready;
     const asker = askerOf(request, connectionOf(request, server));
-    if (limiter.refuse(request.method, asker) !== undefined) return undefined;
+    if (!limiter.admits(request.method, asker)) return undefined;
     limiter.charge(request.method, asker, ready);
     return ready;
   };

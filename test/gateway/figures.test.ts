@@ -3,7 +3,9 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { createForkFigures, createPostFigures } from "../../src/gateway/figures.ts";
+import { Failure } from "../../src/failures.ts";
+import type { FoundChunk } from "../../src/gateway/chunks.ts";
+import { countChunks, createForkFigures, createPostFigures } from "../../src/gateway/figures.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 
 /** The figures by their names with labels. */
@@ -47,5 +49,33 @@ test("a chunk counts once for each node, and once for whoever posted it", async 
     [of("d", "skipped")]: "1",
     'arweave_chunk_broadcast_total{status="success"}': "1",
     'arweave_chunk_broadcast_total{status="fail"}': "1",
+  });
+});
+
+test("a chunk that is looked for is there, or absent, or in trouble", async () => {
+  const metrics = createMetrics();
+  const none = new Uint8Array(0);
+  const chunk: FoundChunk = {
+    served: { chunk: none, dataPath: none, txPath: none },
+    end: 1n,
+    verified: true,
+    stable: true,
+    transaction: undefined,
+    dataStart: 0,
+  };
+  const answers: Readonly<Record<string, () => Promise<FoundChunk>>> = {
+    1: () => Promise.resolve(chunk),
+    2: () => Promise.reject(new Failure("not_found")),
+    3: () => Promise.reject(new Failure("source_failed")),
+  };
+  const at = (offset: bigint) => answers[String(offset)]?.() ?? Promise.reject(new Error("no such row"));
+  const chunks = countChunks({ at, atForGateway: at }, metrics);
+  const { signal } = new AbortController();
+  await Promise.allSettled([1n, 2n, 2n, 3n].map((offset) => chunks.at(offset, signal)));
+  await chunks.atForGateway(1n, signal);
+  expect(await shown(metrics)).toEqual({
+    'get_chunk_total{status="success"}': "2",
+    'get_chunk_total{status="not_found"}': "2",
+    'get_chunk_total{status="error"}': "1",
   });
 });

@@ -16,17 +16,20 @@ import { openStack } from "../support/stack.ts";
 
 let server: HttpServer;
 let now = 0;
+let metrics = createMetrics();
 afterEach(() => server.close(0));
 
 /** Sizes are small, and nothing refills but by the test's clock. */
 function open(limits: Partial<RateLimiterOptions>, more: Partial<ServerOptions> = {}): void {
   now = 1_000_000;
+  metrics = createMetrics();
   const limiter = createRateLimiter({
     client: { capacity: 5, refillPerSecond: 1 },
     resource: { capacity: 1_000, refillPerSecond: 1 },
     isExempt: () => false,
     seed: 1,
     clock: () => now,
+    metrics,
     ...limits,
   });
   const sized = (size: number) => withBodySize(new Response(new Uint8Array(size)), size);
@@ -75,6 +78,12 @@ describe("a client", () => {
     expect(refused.headers.get("x-request-id")).toBeString();
     now += 1_000;
     expect(await statuses(2, "/b")).toEqual([200, 429]);
+    const figures = (await metrics.text()).split("\n").filter((line) => line.startsWith("rate_limit_"));
+    expect(figures).toEqual([
+      "rate_limit_requests_total 8",
+      'rate_limit_exceeded_total{limit_type="ip"} 2',
+      "rate_limit_tokens_consumed_total 6",
+    ]);
   });
 
   test("pays a token for each kibibyte, after it got them", async () => {

@@ -256,6 +256,7 @@ describe("what the gateway says of itself", () => {
   });
 
   test.each(["/svc/__gateway_metrics", "/ar-io/__gateway_metrics", "/metrics"])("GET %s", async (path) => {
+    if (path === "/svc/__gateway_metrics") await get("/chunk/99999999999999999");
     const answer = await get(path);
     expect(header(answer, "content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
     for (const name of [
@@ -273,6 +274,10 @@ describe("what the gateway says of itself", () => {
       'contiguous_data_cache_hit_total{request_type="full"}',
       'contiguous_data_cache_hit_total{request_type="range"}',
       "files_cleaned_total 0",
+      "get_data_stream_successes_total",
+      "get_data_stream_errors_total 0",
+      'get_chunk_total{status="not_found"} 1',
+      'circuit_breaker_state{breaker="http://127.0.0.1:',
       'queue_length{queue_name="bundles"} 0',
       "cache_size_bytes",
     ])

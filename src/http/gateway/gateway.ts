@@ -13,7 +13,7 @@ import { createBlocks } from "../../gateway/blocks.ts";
 import { type BroadcastListeners, createBroadcast } from "../../gateway/broadcast.ts";
 import { createChunkProofs } from "../../gateway/chunk-proofs.ts";
 import { createChunks } from "../../gateway/chunks.ts";
-import { createPostFigures } from "../../gateway/figures.ts";
+import { countChunks, createPostFigures } from "../../gateway/figures.ts";
 import { createFrames } from "../../gateway/frames.ts";
 import type { Health } from "../../gateway/health.ts";
 import { gatewayInfo, type InfoOptions } from "../../gateway/info.ts";
@@ -129,6 +129,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   const proofs = createChunkProofs(reader, content);
   const provenChunks = createProvenChunks(options.chunkNodes, nodes);
   const ownChunks = createProvenChunks(nodes, nodes);
+  const sources = { provenChunks, ownChunks, relay };
+  const chunkParts = { reader, content, ...sources, proofs, relayedData, keep: options.listeners.onChunk };
   const infoText = writeJson(gatewayInfo(options.info));
 
   const transactions = createTransactions({ reader, content, relay, relayedData });
@@ -177,10 +179,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     .use(createProofRoutes(createProofs({ reader, content, chunkProofs: proofs, provenChunks })))
     .use(
       createChunkRoutes({
-        chunks: createChunks({
-          ...{ reader, content, provenChunks, ownChunks, relay, proofs, relayedData },
-          keep: options.listeners.onChunk,
-        }),
+        chunks: countChunks(createChunks(chunkParts), metrics),
         memory: memory.chunks,
       }),
     );
