@@ -7,19 +7,20 @@
  */
 import { revenue, user } from "../store/ledger/accounts.ts";
 import type { Tx } from "../store/ledger/database.ts";
-import { claimEvent } from "../store/ledger/events.ts";
 import { transfer } from "../store/ledger/transfers.ts";
 import type { UserAddress } from "./addresses.ts";
 import type { Step } from "./approvals.ts";
 
-/** Pays back a reservation that was posted; a second call changes nothing. @returns Whether it was this one. */
+/**
+ * Pays back a reservation that was posted; a second call changes nothing. The item may be reserved for anew: it is not
+ * paid for any more.
+ */
 export async function refundReservation(tx: Tx, reservationId: string, step: Step): Promise<void> {
-  const row = await tx.get<{ item_id: string; winc: bigint; state: string }>(
-    "SELECT item_id, winc, state FROM reservations WHERE id = ?",
+  const [row] = await tx.all<{ item_id: string; winc: bigint }>(
+    "UPDATE reservations SET state = 'refunded' WHERE id = ? AND state = 'posted' RETURNING item_id, winc",
     reservationId,
   );
-  if (row?.state !== "posted" || row.winc === 0n) return;
-  if (!(await claimEvent(tx, "refund", reservationId, step.now))) return;
+  if (row === undefined || row.winc === 0n) return;
   const parts = await tx.all<{ payer: UserAddress; winc: bigint }>(
     "SELECT payer, winc FROM reservation_parts WHERE reservation_id = ? ORDER BY position",
     reservationId,

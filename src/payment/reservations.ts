@@ -25,9 +25,9 @@ import {
   spendDrawn,
 } from "./approvals.ts";
 
-const states = ["pending", "posted", "voided", "expired"] as const;
+const states = ["pending", "posted", "voided", "expired", "refunded"] as const;
 
-/** Whether credits are held, or how that ended. */
+/** Whether credits are held, or how that ended; what was posted may be refunded later (`refunds.ts`). */
 export type ReservationState = (typeof states)[number];
 
 /** Who may be drawn on: those who are listed, or after them the signer too. A listed signer pays in its place. */

@@ -197,6 +197,18 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
       found: "posted after 2 of reservation_posted",
     },
     {
+      rule: "what was paid for an item is paid back as often as its reservations were refunded, and no more",
+      sql: ["UPDATE reservations SET state = 'refunded' WHERE item_id = 'posted'"],
+      subject: "posted",
+      found: "off by 15",
+    },
+    {
+      rule: "what was paid for an item is paid back as often as its reservations were refunded, and no more",
+      sql: ["UPDATE transfers SET kind = 'refund' WHERE kind = 'reservation_posted'"],
+      subject: "posted",
+      found: "off by 15",
+    },
+    {
       rule: "a part of a reservation was taken from where it says",
       sql: ["UPDATE reservation_parts SET approval_id = 'revoked' WHERE reservation_id = 'waiting.1'"],
       subject: "waiting.1",

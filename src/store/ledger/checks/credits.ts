@@ -63,12 +63,13 @@ export const creditChecks: readonly LedgerCheck[] = [
       `GROUP BY id HAVING ${sumIsNotZero("winc")}`,
   },
   {
+    // Refunds go to the payers: what was drawn stays drawn.
     rule: "what posted reservations drew from an approval is posted there",
     violations:
       `SELECT id AS subject, 'off by ' || ${sumText("winc")} AS found FROM ` +
       "(SELECT id, posted AS winc FROM approvals UNION ALL " +
       "SELECT rp.approval_id, -rp.winc FROM reservation_parts rp JOIN reservations r ON r.id = rp.reservation_id " +
-      "WHERE r.state = 'posted' AND rp.approval_id IS NOT NULL) AS both_sides " +
+      "WHERE r.state IN ('posted', 'refunded') AND rp.approval_id IS NOT NULL) AS both_sides " +
       `GROUP BY id HAVING ${sumIsNotZero("winc")}`,
   },
   {
@@ -114,7 +115,17 @@ export const creditChecks: readonly LedgerCheck[] = [
       "FROM reservations r LEFT JOIN entries e ON e.account = 'held:' || r.id " +
       "LEFT JOIN transfers t ON t.id = e.transfer_id GROUP BY r.id, r.state, r.winc " +
       "HAVING COUNT(t.id) <> CASE WHEN r.winc = 0 THEN 0 WHEN r.state = 'pending' THEN 1 ELSE 2 END " +
-      "OR MIN(t.kind) <> 'reservation' OR (COUNT(t.id) = 2 AND MAX(t.kind) <> 'reservation_' || r.state)",
+      "OR MIN(t.kind) <> 'reservation' OR (COUNT(t.id) = 2 AND MAX(t.kind) <> " +
+      "CASE r.state WHEN 'refunded' THEN 'reservation_posted' ELSE 'reservation_' || r.state END)",
+  },
+  {
+    rule: "what was paid for an item is paid back as often as its reservations were refunded, and no more",
+    violations:
+      `SELECT item_id AS subject, 'off by ' || ${sumText("winc")} AS found FROM ` +
+      "(SELECT item_id, winc FROM reservations WHERE state = 'refunded' UNION ALL " +
+      "SELECT t.change_id, e.amount FROM transfers t JOIN entries e ON e.transfer_id = t.id " +
+      "WHERE t.kind = 'refund' AND e.account = 'revenue') AS both_sides " +
+      `GROUP BY item_id HAVING ${sumIsNotZero("winc")}`,
   },
   {
     rule: "a part of a reservation was taken from where it says",

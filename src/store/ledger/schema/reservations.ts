@@ -2,8 +2,8 @@
  * The tables of reservations: what is held for a data item until its upload has succeeded or failed.
  *
  * reservations       one row an attempt at an item; id is item_id.attempt; held:{id} holds winc while it is pending;
- *                    state: pending, then once one of posted, voided, expired; only the newest attempt of an item can
- *                    be pending or posted
+ *                    state: pending, then once one of posted, voided, expired; posted may become refunded; only the
+ *                    newest attempt of an item can be pending or posted
  * reservation_parts  where the winc came from, in order; approval_id NULL: the balance of `payer` itself
  * @module
  */
@@ -14,7 +14,7 @@ CREATE TABLE reservations (
   attempt BIGINT NOT NULL CHECK (attempt > 0),
   payer TEXT NOT NULL,
   winc BIGINT NOT NULL CHECK (winc >= 0),
-  state TEXT NOT NULL CHECK (state IN ('pending', 'posted', 'voided', 'expired')),
+  state TEXT NOT NULL CHECK (state IN ('pending', 'posted', 'voided', 'expired', 'refunded')),
   created_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
   ended_at BIGINT,
