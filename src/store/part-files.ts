@@ -7,9 +7,8 @@
  * Source: design.md §9.
  * @module
  */
-import { mkdirSync } from "node:fs";
-import { type FileHandle, open, readdir, stat, unlink } from "node:fs/promises";
-import { join } from "node:path";
+import { type FileHandle, mkdir, open, readdir, stat, unlink } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { createGroupSync } from "./ledger/group-sync.ts";
 
 /** The folder below that of uploads. */
@@ -51,9 +50,10 @@ export type PartFiles = Readonly<{
 /** The unit of `stat().blocks`, whatever the file system. Source: POSIX, sys/stat.h. */
 const blockBytes = 512;
 
-/** Opens the folder, and makes it where it is missing. @param folder - That of uploads. */
-export function openPartFiles(folder: string): PartFiles {
-  mkdirSync(join(folder, partFolder), { recursive: true, mode: 0o700 });
+/** Opens the folder, and makes it where it is missing, on the disk too. @param folder - That of uploads. */
+export async function openPartFiles(folder: string): Promise<PartFiles> {
+  const made = await mkdir(join(folder, partFolder), { recursive: true, mode: 0o700 });
+  if (made !== undefined) for (const parent of [folder, dirname(folder)]) await syncNames(parent);
   const pathOf = (upload: string) => join(folder, partFolder, upload);
   const nameOf = (upload: string) => `${partFolder}/${upload}`;
   return {
@@ -126,17 +126,8 @@ async function openOrMake(path: string, folder: string): Promise<FileHandle> {
   if (known !== undefined) return known;
   const made = await open(path, "a+", 0o600);
   await made.close();
-  await syncFolder(folder);
+  await syncNames(folder);
   return await open(path, "r+");
-}
-
-async function syncFolder(folder: string): Promise<void> {
-  const handle = await open(folder, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
 }
 
 async function orMissing<Answer>(work: Promise<Answer>): Promise<Answer | undefined> {
@@ -145,5 +136,15 @@ async function orMissing<Answer>(work: Promise<Answer>): Promise<Answer | undefi
   } catch (error) {
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
+  }
+}
+
+/** Brings the names in a folder to the disk. */
+async function syncNames(folder: string): Promise<void> {
+  const handle = await open(folder, "r");
+  try {
+    await handle.sync();
+  } finally {
+    await handle.close();
   }
 }

@@ -58,6 +58,11 @@ export type MultipartUpload = Readonly<{
   expiresAt: number;
 }>;
 
+/** Whether its time is over. @param now - Unix milliseconds. */
+export function isOver({ state, expiresAt }: MultipartUpload, now: number): boolean {
+  return (state === "open" || state === "failed") && expiresAt <= now;
+}
+
 /** A part: its first byte in the item, and its size. */
 export type Part = Readonly<{ start: number; size: number }>;
 
@@ -167,7 +172,7 @@ export async function failMultipart(
 /** Uploads that were being finalized. */
 export async function finalizingMultiparts(tx: Tx): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(
-    "SELECT * FROM multipart_uploads WHERE state = 'finalizing' ORDER BY id",
+    "SELECT * FROM multipart_uploads WHERE state <> 'finalized' AND state = 'finalizing' ORDER BY id",
   );
   return rows.map(readMultipart);
 }
@@ -175,7 +180,7 @@ export async function finalizingMultiparts(tx: Tx): Promise<MultipartUpload[]> {
 /** Uploads whose time is over, the oldest first, at most `limit`. */
 export async function overdueMultiparts(tx: Tx, now: number, limit: number): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(
-    "SELECT * FROM multipart_uploads WHERE expires_at <= ? AND state IN ('open', 'failed') " +
+    "SELECT * FROM multipart_uploads WHERE expires_at <= ? AND state <> 'finalized' AND state <> 'finalizing' " +
       "ORDER BY expires_at, id LIMIT ?",
     ...[BigInt(now), BigInt(limit)],
   );
@@ -202,6 +207,14 @@ export async function countUnfinished(tx: Tx): Promise<number> {
     "SELECT COUNT(*) AS n FROM multipart_uploads WHERE state <> 'finalized'",
   );
   return readCount(row?.n ?? 0n);
+}
+
+/** To whom a file of parts belongs: an upload, or an item that one has become; `undefined` for nobody. */
+export async function ownerOfFile(tx: Tx, id: string, file: string): Promise<"upload" | "item" | undefined> {
+  const upload = await findMultipart(tx, id);
+  if (upload !== undefined && upload.state !== "finalized") return "upload";
+  const item = await tx.get<{ id: string }>("SELECT id FROM uploads WHERE file = ? LIMIT 1", file);
+  return item === undefined ? undefined : "item";
 }
 
 type MultipartRow = Row &

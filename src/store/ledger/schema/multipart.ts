@@ -37,8 +37,8 @@ CREATE TABLE multipart_uploads (
   CHECK ((payer IS NULL) = (paid_size IS NULL) AND (payer IS NULL) = (paid_winc IS NULL)),
   CHECK ((payer IS NULL) = (payment IS NULL))
 );
-CREATE INDEX multipart_uploads_ending ON multipart_uploads (expires_at);
-CREATE INDEX multipart_uploads_finalizing ON multipart_uploads (id) WHERE state = 'finalizing';
+CREATE INDEX multipart_uploads_unfinished ON multipart_uploads (expires_at, id) WHERE state <> 'finalized';
+CREATE INDEX multipart_uploads_finalized ON multipart_uploads (expires_at) WHERE state = 'finalized';
 CREATE TABLE multipart_parts (
   upload_id TEXT NOT NULL REFERENCES multipart_uploads (id),
   start BIGINT NOT NULL CHECK (start >= 0),
