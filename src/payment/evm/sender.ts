@@ -78,7 +78,9 @@ export function createEvmSender({ asking, chainId, privateKey, clock }: EvmSende
     const answer = await asking.call("eth_sendRawTransaction", [raw], signal);
     if (answer.kind === "ok") return { kind: "sent", transaction: hash };
     const reason = answer.kind === "error" ? answer.message : answer.detail;
-    return { kind: isKnown(reason) ? "sent" : "unknown", transaction: hash, reason };
+    return isKnown(reason)
+      ? { kind: "sent", transaction: hash }
+      : { kind: "unknown", transaction: hash, reason };
   }
 
   return {
