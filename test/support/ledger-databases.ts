@@ -58,7 +58,8 @@ const sqlite: LedgerKind = {
   },
 };
 
-const postgres: LedgerKind = {
+/** The other kind, for tests that need a server whatever this run is to test. */
+export const postgres: LedgerKind = {
   name: "postgres",
   need: postgresServer,
   open: async () => {

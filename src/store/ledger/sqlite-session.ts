@@ -12,8 +12,8 @@ import { isBusy, sharedTroubleOf } from "./sqlite-errors.ts";
 
 /** How long the lock of another process is waited for. */
 const lockTimeoutMs = 10_000;
-/** First and longest pause between two tries to take it. */
-const lockPauseMs = { first: 1, longest: 20 } as const;
+/** First and longest pause between two tries to take it: short, for a busy process leaves it for moments only. */
+const lockPauseMs = { first: 1, longest: 4 } as const;
 
 /**
  * Creates the session of a connection that stays the caller's.

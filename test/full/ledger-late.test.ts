@@ -1,0 +1,40 @@
+/**
+ * Work that waits for something other than its transaction is given up, for it holds up everybody; this takes ten
+ * seconds, so it is no test of the first tier.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import type { Tx } from "../../src/store/ledger/database.ts";
+import { describeWith } from "../support/helpers.ts";
+import { ledgerKinds, postgres } from "../support/ledger-databases.ts";
+
+const add = (id: string) => (tx: Tx) =>
+  tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
+
+for (const kind of [...ledgerKinds(), postgres])
+  describeWith(kind.need, `work on ${kind.name} that waits for something else`, () => {
+    test("is given up after ten seconds, with nothing kept, and the next one goes on", async () => {
+      const ledger = await kind.open();
+      const { database } = ledger;
+      const never = Promise.withResolvers<void>();
+      const late = database.write(async (tx) => {
+        await add("late")(tx);
+        await never.promise;
+        await add("later")(tx);
+      });
+      const reading = database.read(() => never.promise);
+      const refused = Promise.all([
+        expect(late).rejects.toThrow("waits for something other than its transaction"),
+        expect(reading).rejects.toThrow("waits for something other than its transaction"),
+      ]);
+      await Bun.sleep(50);
+      const next = database.write(add("next"));
+      await refused;
+      expect(await next).toBe(1);
+      never.resolve();
+      await database.write(add("last"));
+      const rows = await database.read((tx) => tx.all("SELECT event_id FROM events ORDER BY event_id"));
+      expect(rows).toEqual([{ event_id: "last" }, { event_id: "next" }]);
+      await ledger.remove();
+    }, 60_000);
+  });
