@@ -60,7 +60,7 @@ export const paymentTokenDescriptions: readonly Description[] = [
     description:
       "A transfer to one of the addresses of `/info`. The price is fixed when the payment is first seen; the credits " +
       "come when it is confirmed, reported or not. They go to the account that the transfer names (a tag " +
-      "`Turbo-Credit-Destination-Address`; calldata or a memo `turboCreditDestinationAddress=…`), else to its sender.",
+      "`Turbo-Credit-Destination-Address`; calldata or a memo `turboCreditDestinationAddress=…`), or to its sender.",
     parameters: [inPath("token", textSchema, "native", "The token that was sent.")],
     body: {
       type: "application/json",

@@ -6,8 +6,7 @@
  * Source: https://www.jsonrpc.org/specification.
  * @module
  */
-import { failureOf, type HttpTimeouts, openHttp, type Trouble, trouble } from "../../chain/http.ts";
-import type { Failure } from "../../failures.ts";
+import { type HttpTimeouts, openHttp, type Trouble, trouble } from "../../chain/http.ts";
 import { isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 
 /** What a server answered. */
@@ -92,11 +91,6 @@ export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc 
     },
     close: http.close,
   };
-}
-
-/** The failure that trouble with a server is for those who asked us; says the host, not the URL. */
-export function rpcFailure(problem: Trouble, { host }: Pick<JsonRpc, "host">): Failure {
-  return failureOf(problem, { host });
 }
 
 function readAnswer(answer: JsonValue | undefined, id: number, status: number): RpcAnswer {

@@ -42,8 +42,8 @@ export const tokenPaymentChecks: readonly LedgerCheck[] = [
   {
     rule: "what a token brought belongs to a payment",
     violations:
-      "SELECT t.id AS subject, t.change_id AS found FROM transfers t LEFT JOIN token_payments p ON p.id = t.change_id " +
-      "WHERE p.id IS NULL AND t.kind = 'token_payment'",
+      "SELECT t.id AS subject, t.change_id AS found FROM transfers t " +
+      "LEFT JOIN token_payments p ON p.id = t.change_id WHERE p.id IS NULL AND t.kind = 'token_payment'",
   },
   {
     rule: "a token payment that was credited stands in a block, and one that failed says why",
