@@ -6,7 +6,7 @@
  */
 import { type Winc, winc } from "../arweave/winston.ts";
 import { assert } from "../lib/assert.ts";
-import type { UserAddress } from "../payment/addresses.ts";
+import { readToken, type Token, type UserAddress } from "../payment/addresses.ts";
 import type { PaymentDirective } from "../payment/reservations.ts";
 import type { Row, Tx } from "../store/ledger/database.ts";
 import { readCount, readTime } from "../store/ledger/values.ts";
@@ -33,13 +33,19 @@ export type PaidAhead = Readonly<{
   payment: string;
 }>;
 
-/** Who else pays, and whether the signer does. */
-export type Payers = Readonly<{ paidBy: readonly UserAddress[]; directive: PaymentDirective }>;
+/** Who else pays, whether the signer does, and the token by whose name it was asked for. */
+export type Payers = Readonly<{
+  paidBy: readonly UserAddress[];
+  directive: PaymentDirective;
+  token: Token | undefined;
+}>;
 
 /** An upload in parts. */
 export type MultipartUpload = Readonly<{
   id: string;
   state: MultipartState;
+  /** The folder of uploads that has its file (store/store-name.ts). */
+  store: string;
   /** What its maker said that parts would have. Bytes. */
   chunkSize: number;
   partCount: number;
@@ -69,6 +75,7 @@ export type Part = Readonly<{ start: number; size: number }>;
 /** What a new upload is made of. */
 export type NewMultipart = Readonly<{
   id: string;
+  store: string;
   chunkSize: number;
   paid: PaidAhead | undefined;
   /** Unix milliseconds. */
@@ -78,11 +85,11 @@ export type NewMultipart = Readonly<{
 
 /** Writes a new upload; its id and its payment must be new. */
 export async function insertMultipart(tx: Tx, made: NewMultipart): Promise<void> {
-  const { id, chunkSize, paid, now, expiresAt } = made;
+  const { id, store, chunkSize, paid, now, expiresAt } = made;
   await tx.run(
-    "INSERT INTO multipart_uploads (id, state, chunk_size, payer, paid_size, paid_winc, reservation_id, payment, " +
-      "created_at, changed_at, expires_at) VALUES (?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-    ...[id, BigInt(chunkSize), paid?.payer ?? null, paid === undefined ? null : BigInt(paid.size)],
+    "INSERT INTO multipart_uploads (id, state, store, chunk_size, payer, paid_size, paid_winc, reservation_id, " +
+      "payment, created_at, changed_at, expires_at) VALUES (?, 'open', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    ...[id, store, BigInt(chunkSize), paid?.payer ?? null, paid === undefined ? null : BigInt(paid.size)],
     ...[paid?.winc ?? null, paid?.reservationId ?? null, paid?.payment ?? null],
     ...[BigInt(now), BigInt(now), BigInt(expiresAt)],
   );
@@ -134,13 +141,13 @@ export async function beginFinalizing(
   tx: Tx,
   id: string,
   size: number,
-  { paidBy, directive }: Payers,
+  { paidBy, directive, token }: Payers,
   now: number,
 ): Promise<void> {
   await tx.run(
     "UPDATE multipart_uploads SET state = 'finalizing', failure = NULL, failed_reason = NULL, size = ?, paid_by = ?, " +
-      "directive = ?, changed_at = ? WHERE id = ? AND state IN ('open', 'failed')",
-    ...[BigInt(size), JSON.stringify(paidBy), directive, BigInt(now), id],
+      "directive = ?, token = ?, changed_at = ? WHERE id = ? AND state IN ('open', 'failed')",
+    ...[BigInt(size), JSON.stringify(paidBy), directive, token ?? null, BigInt(now), id],
   );
 }
 
@@ -169,20 +176,26 @@ export async function failMultipart(
   return changed === 1;
 }
 
-/** Uploads that were being finalized. */
-export async function finalizingMultiparts(tx: Tx): Promise<MultipartUpload[]> {
+/** Uploads of a folder that are being finalized. */
+export async function finalizingMultiparts(tx: Tx, store: string): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(
-    "SELECT * FROM multipart_uploads WHERE state <> 'finalized' AND state = 'finalizing' ORDER BY id",
+    "SELECT * FROM multipart_uploads WHERE store = ? AND state <> 'finalized' AND state = 'finalizing' ORDER BY id",
+    store,
   );
   return rows.map(readMultipart);
 }
 
-/** Uploads whose time is over, the oldest first, at most `limit`. */
-export async function overdueMultiparts(tx: Tx, now: number, limit: number): Promise<MultipartUpload[]> {
+/** Uploads of a folder whose time is over, the oldest first, at most `limit`. */
+export async function overdueMultiparts(
+  tx: Tx,
+  store: string,
+  now: number,
+  limit: number,
+): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(
-    "SELECT * FROM multipart_uploads WHERE expires_at <= ? AND state <> 'finalized' AND state <> 'finalizing' " +
+    "SELECT * FROM multipart_uploads WHERE store = ? AND expires_at <= ? AND state <> 'finalized' AND state <> 'finalizing' " +
       "ORDER BY expires_at, id LIMIT ?",
-    ...[BigInt(now), BigInt(limit)],
+    ...[store, BigInt(now), BigInt(limit)],
   );
   return rows.map(readMultipart);
 }
@@ -201,10 +214,11 @@ export async function deleteFinalized(tx: Tx, before: number): Promise<void> {
   await tx.run("DELETE FROM multipart_uploads WHERE state = 'finalized' AND expires_at <= ?", BigInt(before));
 }
 
-/** Uploads that are not items yet. */
-export async function countUnfinished(tx: Tx): Promise<number> {
+/** Uploads of a folder that are not items yet. */
+export async function countUnfinished(tx: Tx, store: string): Promise<number> {
   const row = await tx.get<{ n: bigint }>(
-    "SELECT COUNT(*) AS n FROM multipart_uploads WHERE state <> 'finalized'",
+    "SELECT COUNT(*) AS n FROM multipart_uploads WHERE store = ? AND state <> 'finalized'",
+    store,
   );
   return readCount(row?.n ?? 0n);
 }
@@ -221,6 +235,7 @@ type MultipartRow = Row &
   Readonly<{
     id: string;
     state: string;
+    store: string;
     chunk_size: bigint;
     part_count: bigint;
     size: bigint | null;
@@ -231,6 +246,7 @@ type MultipartRow = Row &
     payment: string | null;
     paid_by: string | null;
     directive: string | null;
+    token: string | null;
     item_id: string | null;
     failure: string | null;
     failed_reason: string | null;
@@ -247,6 +263,7 @@ function readMultipart(row: MultipartRow): MultipartUpload {
   return {
     id: row.id,
     state,
+    store: row.store,
     chunkSize: readCount(row.chunk_size),
     partCount: readCount(row.part_count),
     size: row.size === null ? undefined : readCount(row.size),
@@ -273,11 +290,12 @@ function readPaid(row: MultipartRow): PaidAhead | undefined {
   };
 }
 
-function readPayers({ state, paid_by, directive }: MultipartRow): Payers | undefined {
+function readPayers({ state, paid_by, directive, token }: MultipartRow): Payers | undefined {
   if (state !== "finalizing" || paid_by === null) return undefined;
   return {
     // Written by `beginFinalizing` from addresses.
     paidBy: JSON.parse(paid_by) as readonly UserAddress[],
     directive: directive === "list-only" ? "list-only" : "list-or-signer",
+    token: readToken(token ?? ""),
   };
 }

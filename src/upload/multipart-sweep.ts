@@ -34,6 +34,8 @@ export type MultipartSweep = Readonly<{
 
 /** What it works with. */
 export type MultipartSweepParts = Readonly<{
+  /** Of the folder of uploads (store/store-name.ts). */
+  storeName: string;
   ledger: LedgerDatabase;
   files: PartFiles;
   writers: PartWriters;
@@ -94,15 +96,15 @@ function isOpenAfter(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 async function sweep(parts: MultipartSweepParts, signal: AbortSignal): Promise<void> {
-  const { ledger, writers, finalizer, onEnded, clock } = parts;
-  const overdue = await ledger.read((tx) => overdueMultiparts(tx, clock(), endedMax));
+  const { storeName, ledger, writers, finalizer, onEnded, clock } = parts;
+  const overdue = await ledger.read((tx) => overdueMultiparts(tx, storeName, clock(), endedMax));
   for (const { id } of overdue) {
     if (signal.aborted) return;
     if (!(await ledger.write((tx) => end(parts, tx, id)))) continue;
     onEnded(id);
     await writers.remove(id);
   }
-  const left = await ledger.read(finalizingMultiparts);
+  const left = await ledger.read((tx) => finalizingMultiparts(tx, storeName));
   for (const upload of left)
     if (finalizer.stage(upload.id) === undefined && !finalizer.isFull()) unheard(finalizer.run(upload, true));
 }
@@ -118,7 +120,7 @@ async function end({ clock, makeId }: MultipartSweepParts, tx: Tx, id: string): 
 }
 
 async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<void> {
-  const { ledger, files, writers, clock, log } = parts;
+  const { storeName, ledger, files, writers, clock, log } = parts;
   for (const id of await files.list()) {
     if (signal.aborted) return;
     if (writers.isOpen(id)) continue;
@@ -128,5 +130,5 @@ async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<vo
     log.info("a file of parts belonged to nobody", { uploadId: id });
     await writers.remove(id);
   }
-  await ledger.write((tx) => deleteFinalized(tx, clock() - rememberedMs));
+  await ledger.write((tx) => deleteFinalized(tx, storeName, clock() - rememberedMs));
 }

@@ -103,6 +103,8 @@ export const unfinishedPerClientMax = 256;
 
 /** What it works with. */
 export type MultipartParts = Readonly<{
+  /** Of the folder of uploads (store/store-name.ts). */
+  storeName: string;
   ledger: LedgerDatabase;
   writers: PartWriters;
   finalizer: Finalizer;
@@ -126,6 +128,7 @@ export function createMultipart(parts: MultipartParts): Multipart {
     return await ledger.write(async (tx) => {
       const upload = await find(tx, id);
       if (upload.state === "finalized") return await takenOf(tx, upload);
+      refuseElsewhere(parts, upload);
       if (upload.state === "finalizing") return upload;
       const size = wholeSize(await partsOf(tx, id));
       await beginFinalizing(tx, id, size, payers, parts.clock());
@@ -162,7 +165,9 @@ export function createMultipart(parts: MultipartParts): Multipart {
       });
     },
     put: async (id, part, signal) => {
-      refusePart(await ledger.read((tx) => find(tx, id)), part, itemBytesMax);
+      const upload = await ledger.read((tx) => find(tx, id));
+      refusePart(upload, part, itemBytesMax);
+      refuseElsewhere(parts, upload);
       await writers.write(id, part, signal);
       await ledger.write((tx) => addPart(parts, tx, id, part));
     },
@@ -207,10 +212,11 @@ async function make(
   chunkSize: number,
   paid: PaidAhead | undefined,
 ): Promise<MultipartUpload> {
-  const unfinished = await countUnfinished(tx);
+  const { storeName: store } = parts;
+  const unfinished = await countUnfinished(tx, store);
   if (unfinished >= unfinishedMax) throw new Failure("busy", { unfinished });
   const now = parts.clock();
-  await insertMultipart(tx, { id, chunkSize, paid, now, expiresAt: now + lifeMs });
+  await insertMultipart(tx, { id, store, chunkSize, paid, now, expiresAt: now + lifeMs });
   return await findNow(parts, tx, id);
 }
 
@@ -241,6 +247,11 @@ async function takenOf(tx: Tx, { itemId }: MultipartUpload): Promise<Taken> {
   const taken = await findTaken(tx, itemId ?? "");
   assert(taken !== undefined, "an upload that is finalized is an item");
   return taken;
+}
+
+/** Another program of the same ledger has the file: whoever balances the load may send the next request there. */
+function refuseElsewhere({ storeName }: MultipartParts, { id, store }: MultipartUpload): void {
+  if (store !== storeName) throw new Failure("busy", { reason: "the upload lies elsewhere", id, store });
 }
 
 /** Refuses a part by what is known before its bytes come. */

@@ -10,7 +10,7 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { linkedController, unheard, untilStopped } from "../lib/stop.ts";
 import type { PartFile, PartFiles } from "../store/part-files.ts";
-import type { UploadRoom } from "./room.ts";
+import type { RoomHeld, UploadRoom } from "./room.ts";
 
 /** A part as it arrives. */
 export type ArrivingPart = Readonly<{
@@ -87,10 +87,11 @@ export function createPartWriters(files: PartFiles, room: UploadRoom): PartWrite
     return entry;
   }
 
-  async function leave(upload: string, entry: Open): Promise<void> {
+  /** @returns By how much more the file takes of the disk than when somebody left it last. */
+  async function leave(upload: string, entry: Open): Promise<number> {
     const file = await opened(entry.file);
     try {
-      if (file !== undefined) set(upload, await file.diskBytes());
+      return file === undefined ? 0 : set(upload, await file.diskBytes());
     } finally {
       entry.users -= 1;
       if (entry.users === 0) {
@@ -107,18 +108,19 @@ export function createPartWriters(files: PartFiles, room: UploadRoom): PartWrite
     if (writing >= writersMax) throw new Failure("busy", { writing });
     const held = room.take(part.size);
     writing += 1;
+    let grown = 0;
     try {
       const entry = enter(upload);
       const { controller, unlink } = linkedController(signal, entry.stop.signal);
       try {
-        await onDisk(() => writePart(entry.file, part, controller.signal));
+        await onDisk(() => writePart(entry.file, part, held, controller.signal));
       } finally {
         unlink();
-        await leave(upload, entry);
+        grown = await leave(upload, entry);
       }
     } finally {
       writing -= 1;
-      held.release();
+      held.release(grown);
     }
   }
 
@@ -147,8 +149,8 @@ export function createPartWriters(files: PartFiles, room: UploadRoom): PartWrite
       await alone(upload, () => files.remove(upload));
       set(upload, 0);
     },
-    count: async (upload) => set(upload, await files.diskBytes(upload)),
-    forget: (upload) => set(upload, 0),
+    count: async (upload) => void set(upload, await files.diskBytes(upload)),
+    forget: (upload) => void set(upload, 0),
     isOpen: (upload) => open.has(upload),
     diskBytes: total,
   };
@@ -160,10 +162,13 @@ function createTally() {
   let total = 0;
   return {
     total: () => total,
-    set: (upload: string, bytes: number): void => {
-      total += bytes - (counted.get(upload) ?? 0);
+    /** @returns The difference. */
+    set: (upload: string, bytes: number): number => {
+      const grown = bytes - (counted.get(upload) ?? 0);
+      total += grown;
       if (bytes === 0) counted.delete(upload);
       else counted.set(upload, bytes);
+      return grown;
     },
   };
 }
@@ -176,16 +181,26 @@ function opened(opening: Promise<PartFile>): Promise<PartFile | undefined> {
   );
 }
 
-async function writePart(opening: Promise<PartFile>, part: ArrivingPart, signal: AbortSignal): Promise<void> {
+async function writePart(
+  opening: Promise<PartFile>,
+  part: ArrivingPart,
+  held: RoomHeld,
+  signal: AbortSignal,
+): Promise<void> {
   const file = await opening;
   const faults = file.faults();
-  await writePieces(file, part, signal);
+  await writePieces(file, part, held, signal);
   await file.sync();
   if (file.faults() !== faults)
     throw new Failure("no_room", { reason: "a part that was written beside this one was lost" });
 }
 
-async function writePieces(file: PartFile, part: ArrivingPart, signal: AbortSignal): Promise<void> {
+async function writePieces(
+  file: PartFile,
+  part: ArrivingPart,
+  held: RoomHeld,
+  signal: AbortSignal,
+): Promise<void> {
   const { start, size, pieces } = part;
   let waiting: Uint8Array[] = [];
   let written = 0;
@@ -194,6 +209,7 @@ async function writePieces(file: PartFile, part: ArrivingPart, signal: AbortSign
   const flush = async () => {
     // Never left before it has ended: whoever needs the file alone relies on that.
     await file.write(waiting, start + written);
+    held.wrote(come - written);
     written = come;
     waiting = [];
     if (written - flushed < flushBytes) return;

@@ -1,0 +1,150 @@
+/**
+ * Uploads in parts: made, written, listed, finalized, looked at.
+ * Source: contract.md §6; reference/upload.md §1, §4.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { unheard } from "../../lib/stop.ts";
+import { readToken, type Token } from "../../payment/addresses.ts";
+import type { Taken } from "../../upload/charge.ts";
+import { chunkSizeMax, chunkSizeMin, type Multipart, type MultipartStatus } from "../../upload/multipart.ts";
+import { codeAnswer, jsonAnswer, textAnswer } from "../answers.ts";
+import { piecesOf } from "../body-pieces.ts";
+import { addressBlock } from "../client-address.ts";
+import { contextOf } from "../context.ts";
+import { payersOf } from "./payers.ts";
+import type { ReceiptWriter } from "./receipt-record.ts";
+import { fromUpload } from "./refusals.ts";
+
+/** What the routes ask. */
+export type ChunkRoutesOptions = Readonly<{
+  /** Undefined: no wallet is set, and uploads are off. */
+  multipart: Multipart | undefined;
+  writeReceipt: ReceiptWriter;
+}>;
+
+/** What is true of one moment. */
+const noStore = { "Cache-Control": "no-store" } as const;
+
+/** Stands in a path for "none": no upload yet, no part. */
+const none = "-1";
+
+/** A part may wait for the disk, the whole for being walked over: as long as a connection may be silent. */
+const partSilenceSeconds = 120;
+const wholeSilenceSeconds = 255;
+
+const offsetPattern = /^\d{1,15}$/;
+const sizePattern = /^[1-9]\d{0,14}$/;
+
+/** Creates the routes. */
+export function createChunkRoutes({ multipart, writeReceipt }: ChunkRoutesOptions): AnyElysia {
+  const withMultipart = (tokenText: string, work: (uploads: Multipart, token: Token) => Promise<Response>) =>
+    fromUpload(async () => {
+      if (multipart === undefined) throw new Failure("uploads_off", {});
+      const token = readToken(tokenText);
+      if (token === undefined) throw new Failure("token_not_supported", { token: tokenText.slice(0, 100) });
+      return await work(multipart, token);
+    });
+  const receiptAnswer = async (taken: Taken, request: Request) =>
+    jsonAnswer(await writeReceipt(taken, request), 200, noStore);
+
+  return new Elysia({ strictPath: true })
+    .get("/chunks/:token/:uploadId/:part", ({ request, params, query }) =>
+      withMultipart(params.token, async (uploads) => {
+        const { uploadId, part } = params;
+        if (uploadId === none && part === none) return await create(uploads, request, query["chunkSize"]);
+        if (part === none) return await list(uploads, uploadId);
+        if (part !== "status") throw new Failure("not_found", {});
+        return await statusAnswer(await uploads.status(uploadId), (taken) => writeReceipt(taken, request));
+      }),
+    )
+    .post(
+      "/chunks/:token/:uploadId/:part",
+      ({ request, params }) =>
+        withMultipart(params.token, async (uploads, token) => {
+          const { uploadId, part } = params;
+          if (part !== none && part !== "finalize") return await put(uploads, request, uploadId, part);
+          contextOf(request).allowSilence(wholeSilenceSeconds);
+          const payers = { ...payersOf(request), token };
+          if (part === none)
+            return await receiptAnswer(await uploads.finalize(uploadId, payers, request.signal), request);
+          const taken = await uploads.finalizeLater(uploadId, payers);
+          return taken === undefined
+            ? new Response(null, { status: 202, headers: noStore })
+            : await receiptAnswer(taken, request);
+        }),
+      { parse: "none" },
+    );
+}
+
+async function create(uploads: Multipart, request: Request, sizeText: string | undefined): Promise<Response> {
+  const { headOnly, clientAddress } = contextOf(request);
+  // It makes something: whoever wants to know whether it would gets no upload for it.
+  if (headOnly) return codeAnswer("method_not_allowed", { Allow: "GET" });
+  const limits = { min: chunkSizeMin, max: chunkSizeMax };
+  const chunkSize = sizeText === undefined ? undefined : chunkSizeOf(sizeText);
+  if (chunkSize === null) return jsonAnswer({ error: "Invalid chunk size", ...limits }, 400);
+  const upload = await uploads.create({ chunkSize, client: addressBlock(clientAddress()) });
+  return jsonAnswer({ id: upload.id, ...limits, chunkSize: upload.chunkSize }, 200, noStore);
+}
+
+/** Null: no size that parts may have. */
+function chunkSizeOf(text: string): number | null {
+  const size = sizePattern.test(text) ? Number(text) : 0;
+  return size >= chunkSizeMin && size <= chunkSizeMax ? size : null;
+}
+
+async function put(uploads: Multipart, request: Request, uploadId: string, part: string): Promise<Response> {
+  if (!offsetPattern.test(part)) throw refused("Invalid chunk. Its offset is not a whole number.");
+  const length = request.headers.get("content-length") ?? "";
+  if (!sizePattern.test(length))
+    throw refused("Content-Length header is required a must be a positive integer.");
+  contextOf(request).allowSilence(partSilenceSeconds);
+  const pieces = piecesOf(request);
+  try {
+    await uploads.put(uploadId, { start: Number(part), size: Number(length), pieces }, request.signal);
+  } finally {
+    // A wait for more of it ends by itself; the answer does not wait for that.
+    unheard(pieces.return(undefined));
+  }
+  return textAnswer("OK", 200, noStore);
+}
+
+async function list(uploads: Multipart, uploadId: string): Promise<Response> {
+  const { upload, parts } = await uploads.list(uploadId);
+  const record = {
+    ...{ id: upload.id, min: chunkSizeMin, max: chunkSizeMax, size: upload.chunkSize },
+    chunks: parts.map(({ start, size }) => [start, size]),
+    ...(upload.failure === undefined ? {} : { failedReason: upload.failure.word }),
+    ...(upload.state === "finalized" ? {} : { expiresAt: upload.expiresAt }),
+  };
+  return jsonAnswer(record, 200, noStore);
+}
+
+async function statusAnswer(
+  status: MultipartStatus,
+  receiptOf: (taken: Taken) => Promise<Readonly<Record<string, unknown>>>,
+): Promise<Response> {
+  const timestamp = status.upload.changedAt;
+  switch (status.kind) {
+    case "open":
+      return jsonAnswer({ status: "ASSEMBLING", timestamp }, 200, noStore);
+    case "finalizing":
+      return jsonAnswer({ status: status.stage, timestamp }, 200, noStore);
+    case "failed": {
+      const { failure } = status.upload;
+      return jsonAnswer({ status: failure?.word, timestamp, reason: failure?.reason }, 200, noStore);
+    }
+    case "finalized":
+      return jsonAnswer(
+        { status: "FINALIZED", timestamp, receipt: await receiptOf(status.taken) },
+        200,
+        noStore,
+      );
+  }
+}
+
+function refused(reason: string): Failure {
+  return new Failure("upload_refused", { reason });
+}
