@@ -32,6 +32,8 @@ const unbundleTimeoutMs = 60 * 60_000;
 const queryGraceMs = 2_000;
 
 const intakeTimeoutMs = 2 * 60_000;
+/** Longer than the slowest sender takes for the next piece of an item that the thread has begun. */
+const intakeIdleMs = 10 * 60_000;
 /** A step of 32 MiB, from a disk that has much else to do. */
 const walkTimeoutMs = 2 * 60_000;
 const receiptTimeoutMs = 60_000;
@@ -77,7 +79,7 @@ export function openUploadThreads(config: Config, closers: Closers): UploadThrea
   const workers = workerCount(config);
   const common = { queueMax: jobsWaitingMax, idleMs };
   const intake = Array.from({ length: workers }, () =>
-    openPool({ ...common, entry: "intake", threads: 1, timeoutMs: intakeTimeoutMs }),
+    openPool({ ...common, entry: "intake", threads: 1, timeoutMs: intakeTimeoutMs, idleMs: intakeIdleMs }),
   );
   for (const pool of intake) closers.add("threads of intake", pool.close);
   const receipts = openPool({ ...common, entry: "receipts", threads: workers, timeoutMs: receiptTimeoutMs });

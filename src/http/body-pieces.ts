@@ -5,31 +5,35 @@
 import { Failure } from "../failures.ts";
 import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 
-/** Longest wait for the next piece: a sender that is silent for longer has gone. Milliseconds. */
-const stallMs = 30_000;
+/** How slow a sender may be. Only the time in which we wait for it counts, not the one in which it waits for us. */
+export type Pace = Readonly<{
+  /** Longest wait for the next piece: who is silent for longer has gone. Milliseconds. */
+  stallMs: number;
+  /** In each so many milliseconds of waiting … */
+  windowMs: number;
+  /** … so many bytes must come. */
+  windowBytes: number;
+}>;
 
-/** Slower over all that has come than a modem of 1998, and after a first minute, is an attack. Bytes a millisecond. */
-const slowestBytesPerMs = 4;
-const graceMs = 60_000;
+/** Half of what a modem of 1998 sends: whoever is slower does so to hold a connection. */
+const usualPace: Pace = { stallMs: 30_000, windowMs: 60_000, windowBytes: 240_000 };
 
 /**
  * The pieces of a body.
  *
  * @throws Failure `body_timeout` when nothing comes for long, or too little; the signal's reason when the caller left.
  */
-export async function* piecesOf(request: Request): AsyncGenerator<Uint8Array> {
+export async function* piecesOf(request: Request, pace: Pace = usualPace): AsyncGenerator<Uint8Array> {
   const { body } = request;
   if (body === null) return;
   const reader = body.getReader();
-  const startedAt = performance.now();
-  let size = 0;
+  const watch = createWatch(pace);
   try {
     for (;;) {
-      const piece = await nextPiece(reader, request.signal);
+      const askedAt = performance.now();
+      const piece = await nextPiece(reader, request.signal, pace.stallMs);
       if (piece === undefined) return;
-      size += piece.length;
-      if (size < (performance.now() - startedAt - graceMs) * slowestBytesPerMs)
-        throw new Failure("body_timeout", { size });
+      watch(performance.now() - askedAt, piece.length);
       yield piece;
     }
   } finally {
@@ -39,9 +43,24 @@ export async function* piecesOf(request: Request): AsyncGenerator<Uint8Array> {
   }
 }
 
+/** Told of every wait and what it brought; throws when that is too little for too long. */
+function createWatch({ windowMs, windowBytes }: Pace): (waitedMs: number, bytes: number) => void {
+  let waitedMs = 0;
+  let come = 0;
+  return (ms, bytes) => {
+    waitedMs += ms;
+    come += bytes;
+    if (waitedMs < windowMs) return;
+    if (come < windowBytes) throw new Failure("body_timeout", { come, waitedMs });
+    waitedMs = 0;
+    come = 0;
+  };
+}
+
 async function nextPiece(
   reader: ReadableStreamDefaultReader<Uint8Array>,
   signal: AbortSignal,
+  stallMs: number,
 ): Promise<Uint8Array | undefined> {
   try {
     const { value } = await withDeadline(signal, stallMs, (own) => untilStopped(reader.read(), own));

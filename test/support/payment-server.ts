@@ -21,8 +21,12 @@ export type PaymentServer = Readonly<{
  * Opens a listener on a free port of the loopback address.
  *
  * @param create - Makes the routes anew for each place: the root and `/v1`.
+ * @param bodyBytesMax - Of any request; 1 MiB unless told.
  */
-export function openPaymentServer(create: () => readonly AnyElysia[]): PaymentServer {
+export function openPaymentServer(
+  create: () => readonly AnyElysia[],
+  bodyBytesMax: number = 2 ** 20,
+): PaymentServer {
   const lines: Record<string, unknown>[] = [];
   const log = createLog({
     level: "debug",
@@ -36,7 +40,7 @@ export function openPaymentServer(create: () => readonly AnyElysia[]): PaymentSe
     hostname: "127.0.0.1",
     port: 0,
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
-    bodyBytesMax: 2 ** 20,
+    bodyBytesMax,
     log,
     figures: createRequestFigures(createMetrics(), log, () => "/"),
   });

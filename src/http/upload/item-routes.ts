@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import { readToken, type Token } from "../../payment/addresses.ts";
 import type { Intake } from "../../upload/intake.ts";
 import { jsonAnswer } from "../answers.ts";
-import { piecesOf } from "../body-pieces.ts";
+import { type Pace, piecesOf } from "../body-pieces.ts";
 import { contextOf } from "../context.ts";
 import { payersOf } from "./payers.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
@@ -19,6 +19,8 @@ export type ItemRoutesOptions = Readonly<{
   /** Undefined: no wallet is set, and uploads are off. */
   intake: Intake | undefined;
   writeReceipt: ReceiptWriter;
+  /** How slow a sender may be; the usual pace unless told. */
+  pace?: Pace;
 }>;
 
 /** A receipt says what is true of one moment, and of one payer. */
@@ -28,14 +30,14 @@ const noStore = { "Cache-Control": "no-store" } as const;
 const silenceSeconds = 120;
 
 /** Creates the routes. */
-export function createItemRoutes({ intake, writeReceipt }: ItemRoutesOptions): AnyElysia {
+export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptions): AnyElysia {
   const take = (request: Request, token?: Token): Promise<Response> =>
     fromUpload(async () => {
       if (intake === undefined) throw new Failure("uploads_off", {});
       refuseType(request);
       contextOf(request).allowSilence(silenceSeconds);
       const arrival = {
-        pieces: piecesOf(request),
+        pieces: piecesOf(request, pace),
         size: announcedSize(request),
         token,
         ...payersOf(request),

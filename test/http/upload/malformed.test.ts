@@ -1,0 +1,94 @@
+/**
+ * What is no data item is refused with its reason, however it is sent: nothing is charged, and nothing is kept.
+ * Source: reference/upload.md §3; reference/trust.md U1, B3, B4.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
+import { signers } from "../../support/signers.ts";
+import { openTestUpload, type TestUpload } from "../../support/upload.ts";
+import { malformedItems } from "./malformed-items.ts";
+
+let upload: TestUpload;
+
+beforeAll(async () => {
+  // Free, so that nothing but the item itself refuses it.
+  upload = await openTestUpload({ rules: { freeBytesMax: 2 ** 30 } });
+});
+afterAll(async () => {
+  await upload.close();
+});
+
+/** What makes an item so large that it comes in pieces to a file of its own. */
+const much = new Uint8Array(2 ** 20);
+
+/** Ways of sending, each with another body. */
+const ways: readonly (readonly [string, (bytes: Uint8Array) => BodyInit])[] = [
+  ["whole", (bytes) => new Uint8Array(bytes)],
+  ["in chunks, without its size", (bytes) => streamOf([bytes])],
+  ["byte by byte", (bytes) => streamOf(Array.from(bytes, (byte) => Uint8Array.of(byte)))],
+  ["with a million bytes behind it", (bytes) => new Blob([new Uint8Array(bytes), much])],
+  ["with a million bytes behind it, without its size", (bytes) => streamOf([bytes, much])],
+];
+
+for (const [way, bodyOf] of ways)
+  describe(`sent ${way}, an item is refused`, () => {
+    test.each(malformedItems)("for %s", async (_name, bytes, reason) => {
+      const answer = await upload.send(bodyOf(bytes));
+      const text = await answer.json();
+      expect([answer.status, text]).toEqual([400, expect.stringContaining("Invalid Data Item! ")]);
+      // With bytes behind them, some break another rule first.
+      if (bodyOf === ways[0]?.[1]) expect(text).toMatch(reason);
+      expect(upload.files()).toEqual({});
+    });
+  });
+
+test("every truncation of an item of every signature type is refused", async () => {
+  for (const signer of signers) {
+    const item = createDataItem({ data: "payload", tags: [{ name: "n", value: "v" }] }, signer);
+    const cuts = Array.from({ length: item.length }, (_, size) => new Uint8Array(item.subarray(0, size)));
+    await inTurns(cuts, async (cut) => {
+      const answer = await upload.send(cut.length % 2 === 0 ? cut : streamOf([cut]));
+      const text = await answer.text();
+      if (answer.status !== 400 || !text.startsWith('"Invalid Data Item! '))
+        throw new Error(`${cut.length} bytes of type ${signer.scheme.type}: ${answer.status} ${text}`);
+    });
+    // The whole of it is none of these.
+    expect((await upload.send(new Uint8Array(item))).status).toBe(200);
+  }
+}, 120_000);
+
+test("in the end nothing was charged, and nothing is kept of what was refused", async () => {
+  expect(await upload.money()).toEqual({ faults: [], revenue: 0n });
+  const sizes = Object.values(upload.files());
+  const kept = signers.map((signer) =>
+    createDataItem({ data: "payload", tags: [{ name: "n", value: "v" }] }, signer),
+  );
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(kept.reduce((sum, { length }) => sum + length, 0));
+});
+
+/** A body of which nobody knows the size. */
+function streamOf(pieces: readonly Uint8Array[]): ReadableStream<Uint8Array> {
+  let next = 0;
+  return new ReadableStream({
+    pull(controller) {
+      const piece = pieces[next];
+      next += 1;
+      if (piece === undefined) controller.close();
+      else if (piece.length > 0) controller.enqueue(new Uint8Array(piece));
+      else controller.close();
+    },
+  });
+}
+
+/** Does work for each, some at once. */
+async function inTurns<Value>(
+  values: readonly Value[],
+  work: (value: Value) => Promise<void>,
+): Promise<void> {
+  const left = [...values];
+  const worker = async () => {
+    for (let value = left.pop(); value !== undefined; value = left.pop()) await work(value);
+  };
+  await Promise.all(Array.from({ length: 16 }, worker));
+}

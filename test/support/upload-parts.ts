@@ -1,0 +1,130 @@
+/**
+ * The taking in of data items put together for tests: real threads, real files, real receipts, on any ledger.
+ * @module
+ */
+import { generateKeyPairSync } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ReceiptTerms } from "../../src/arweave/receipt.ts";
+import { winc } from "../../src/arweave/winston.ts";
+import type { Pace } from "../../src/http/body-pieces.ts";
+import { createItemRoutes } from "../../src/http/upload/item-routes.ts";
+import { createReceiptWriter } from "../../src/http/upload/receipt-record.ts";
+import type { Clock } from "../../src/lib/clock.ts";
+import { createClosers } from "../../src/lib/closers.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createCredits } from "../../src/payment/credits.ts";
+import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
+import type { MakeId } from "../../src/store/ledger/transfer-ids.ts";
+import { openPool, type Pool } from "../../src/threads/pool.ts";
+import { createIntake, type IntakeParts } from "../../src/upload/intake.ts";
+import { createItemStore } from "../../src/upload/item-store.ts";
+import { createUploadRoom, type RoomOptions } from "../../src/upload/room.ts";
+import { keptBytes } from "../../src/upload/uploads.ts";
+
+/** What it is opened with. */
+export type TestUploadOptions = Readonly<{
+  ledger: LedgerDatabase;
+  /** Of uploads; made when absent. */
+  folder: string;
+  /** Key that signs receipts: a file (`receiptKey`). */
+  keyFile: string;
+  clock: Clock;
+  makeId: MakeId;
+  threads?: number;
+  rules?: Partial<IntakeParts["rules"]>;
+  room?: Partial<Pick<RoomOptions, "bytesMax" | "freeBytesMin">>;
+  /** Price of so many bytes; 1 winc a byte unless told. */
+  priceOf?: (bytes: bigint) => Promise<bigint>;
+  height?: IntakeParts["height"];
+  onTaken?: IntakeParts["onTaken"];
+  pace?: Pace;
+  /** Stands between the intake and a thread's pool. */
+  wrapPool?: (pool: Pool) => Pool;
+}>;
+
+/** The largest item of tests, unless told. */
+export const testItemBytesMax = 64 * 2 ** 20;
+
+/** The host that receipts of tests name. */
+export const testHost = "gateway.test";
+
+/** Opens it. */
+export async function openUploadParts(options: TestUploadOptions) {
+  const { ledger, folder, keyFile, clock, makeId, threads = 2, wrapPool = (pool: Pool) => pool } = options;
+  mkdirSync(folder, { recursive: true });
+  const closers = createClosers((name, error) => {
+    throw new Error(`${name} could not be closed`, { cause: error });
+  });
+  const pool = (entry: "intake" | "receipts") => {
+    const opened = openPool({ entry, threads: 1, queueMax: 1_024, timeoutMs: 60_000, idleMs: 600_000 });
+    closers.add(entry, opened.close);
+    return wrapPool(opened);
+  };
+  const countKept = () => ledger.read((tx) => keptBytes(tx, "test"));
+  const room = createUploadRoom({
+    ...{ folder, countKept, keptBytes: await countKept(), clock, log: silentLog },
+    ...{ bytesMax: 2 ** 40, freeBytesMin: 0 },
+    ...options.room,
+  });
+  const credits = createCredits({ database: ledger, clock, makeId });
+  const intake = createIntake({
+    ...{ ledger, room, makeId, clock, storeName: "test" },
+    store: createItemStore(
+      folder,
+      Array.from({ length: threads }, () => pool("intake")),
+    ),
+    prices: {
+      bytes: async (bytes) => {
+        const price = winc((await options.priceOf?.(bytes)) ?? bytes);
+        return { winc: price, networkWinc: price, adjustments: [] };
+      },
+    },
+    balance: credits.balance,
+    height: options.height ?? (() => 1_000),
+    rules: {
+      itemBytesMax: testItemBytesMax,
+      freeBytesMax: 0,
+      allowed: new Set(),
+      blocked: new Set(),
+      ...options.rules,
+    },
+    onTaken: options.onTaken ?? (async () => undefined),
+  });
+  const receipts = pool("receipts");
+  const writeReceipt = createReceiptWriter({
+    publicKey: publicKeyOf(keyFile),
+    sign: async (terms: ReceiptTerms) => {
+      const [signature = ""] = await receipts.run<string[]>("signReceipts", { keyFile, receipts: [terms] });
+      return signature;
+    },
+    hosts: () => [testHost],
+  });
+  const createRoutes = () => createItemRoutes({ intake, writeReceipt, pace: options.pace ?? usualPace });
+  return { intake, room, credits, createRoutes, close: closers.closeAll };
+}
+
+const usualPace: Pace = { stallMs: 20_000, windowMs: 60_000, windowBytes: 0 };
+
+/** The modulus of the key in a file, base64url. */
+export function publicKeyOf(keyFile: string): string {
+  return String(JSON.parse(readFileSync(keyFile, "utf8")).n);
+}
+
+/** Makes a key for receipts, of any size. @returns Its file. */
+export function makeReceiptKey(folder: string, modulusLength = 2_048): string {
+  const file = join(folder, `receipts-${modulusLength}.json`);
+  if (existsSync(file)) return file;
+  mkdirSync(folder, { recursive: true });
+  const { privateKey } = generateKeyPairSync("rsa", { modulusLength });
+  writeFileSync(file, JSON.stringify(privateKey.export({ format: "jwk" })));
+  return file;
+}
+
+/** Files below a folder of uploads, and their sizes. */
+export function filesIn(folder: string): Record<string, number> {
+  if (!existsSync(folder)) return {};
+  const names = readdirSync(folder, { recursive: true, encoding: "utf8" });
+  const files = names.filter((name) => statSync(join(folder, name)).isFile());
+  return Object.fromEntries(files.map((name) => [name, statSync(join(folder, name)).size]));
+}
