@@ -63,9 +63,9 @@ export const uploadSettings = {
   UPLOAD_CONFIRMATIONS: setting({
     read: positive,
     fallback: 18,
-    dev: 2,
+    dev: 1,
     unit: "blocks",
-    effect: "Depth at which a bundle counts as permanent.",
+    effect: "Depth at which a bundle counts as permanent; 1 is as soon as it is mined.",
   }),
   UPLOAD_ALLOWED_ADDRESSES: setting({
     read: list(text),

@@ -9,15 +9,11 @@ import { firstEntry, readBundleCount, readBundleEntries, writeBundle } from "../
 import { checkItem } from "../../src/arweave/data-item.ts";
 import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
-import { createEd25519Signer, ed25519KeyPair } from "../../src/arweave/signers/ed25519.ts";
+import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
-import type { Signer } from "../../src/arweave/signers/scheme.ts";
-import { encodeBase58 } from "../../src/lib/base58.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { rsaKey, signers, testKey } from "../support/signers.ts";
-
-/** The signer classes and functions of the library that are held against ours. */
-type Library = typeof import("@dha-team/arbundles");
+import { signers, testKey } from "../support/signers.ts";
+import { type Library, librarySigners } from "./arbundles-signers.ts";
 
 const library: Library | undefined = clientLibraries.there ? await import("@dha-team/arbundles") : undefined;
 
@@ -78,9 +74,9 @@ describeWith(clientLibraries, "@dha-team/arbundles verifies what we sign", () =>
 });
 
 describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => {
-  test.each(Object.keys(librarySigners()))("by %s", async (name) => {
+  test.each(Object.keys(librarySigners(need())))("by %s", async (name) => {
     const { createData } = need();
-    const made = librarySigners()[name]?.();
+    const made = librarySigners(need())[name]?.();
     if (made === undefined) throw new Error(`no signer is called ${name}`);
     const [type, signer] = made;
     for (const [, data] of payloads) {
@@ -100,7 +96,7 @@ describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => 
 
   test("in a bundle", async () => {
     const { bundleAndSignData, createData } = need();
-    const made = Object.values(librarySigners()).map((make) => make()[1]);
+    const made = Object.values(librarySigners(need())).map((make) => make()[1]);
     const items = await Promise.all(
       made.map(async (signer, index) => {
         const item = createData(`item ${index}`, signer, { tags: fields.tags });
@@ -155,51 +151,4 @@ describeWith(clientLibraries, "what @dha-team/arbundles accepts and we refuse", 
 function need(): Library {
   if (library === undefined) throw new Error(`${clientLibraries.what} is missing`);
   return library;
-}
-
-/** Each of the library's signers that needs no browser: its type, and the signer. */
-function librarySigners(): Readonly<
-  Record<string, () => readonly [number, InstanceType<Library["Signer"]>]>
-> {
-  const hex = (value: number) => Buffer.from(testKey(value)).toString("hex");
-  const pair = ed25519KeyPair(testKey(5));
-  const base58 = encodeBase58(Buffer.concat([testKey(5), pair.publicKey]));
-  const publicHex = `0x${pair.publicKey.toHex()}`;
-  return {
-    ArweaveSigner: () => [1, new (need().ArweaveSigner)(rsaKey)],
-    SolanaSigner: () => [2, new (need().SolanaSigner)(base58)],
-    NearSigner: () => [2, new (need().NearSigner)(`ed25519:${base58}`)],
-    AptosSigner: () => [2, new (need().AptosSigner)(`0x${hex(5)}`, publicHex)],
-    EthereumSigner: () => [3, new (need().EthereumSigner)(hex(3))],
-    PolygonSigner: () => [3, new (need().PolygonSigner)(hex(3))],
-    HexSolanaSigner: () => [4, new (need().HexSolanaSigner)(base58)],
-    InjectedAptosSigner: () => [
-      5,
-      new (need().InjectedAptosSigner)(aptosWallet(pair), Buffer.from(pair.publicKey)),
-    ],
-    MultiSignatureAptosSigner: () => [6, multiSigner()],
-    TypedEthereumSigner: () => [7, new (need().TypedEthereumSigner)(hex(9))],
-    KyveSigner: () => [101, new (need().KyveSigner)(hex(10))],
-  };
-}
-
-/** What a browser's Aptos wallet does when it is asked to sign. */
-function aptosWallet(pair: ReturnType<typeof ed25519KeyPair>) {
-  return {
-    signMessage: async ({ message, nonce }: { message: string; nonce: string }) => {
-      const text = new TextEncoder().encode(`APTOS\nmessage: ${message}\nnonce: ${nonce}`);
-      return { signature: pair.sign(text).toHex() };
-    },
-  };
-}
-
-/** Three keys of which two must sign, and the first and the third do. */
-function multiSigner() {
-  const ours: Signer | undefined = signers.find(({ scheme }) => scheme.type === 6);
-  const pairs = [testKey(6), testKey(8)].map(ed25519KeyPair);
-  const collect = async (message: Uint8Array) => ({
-    signatures: pairs.map((pair) => Buffer.from(pair.sign(message))),
-    bitmap: [0, 2],
-  });
-  return new (need().MultiSignatureAptosSigner)(Buffer.from(ours?.owner ?? []), collect);
 }

@@ -2,6 +2,7 @@
  * The published SDK for credits, as its users open it: with a key of each chain, against a program that runs.
  * @module
  */
+import { expect } from "bun:test";
 import { readFileSync } from "node:fs";
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { encodeBase58 } from "../../src/lib/base58.ts";
@@ -9,15 +10,23 @@ import type { RunningProgram } from "../support/program.ts";
 import { testKey } from "../support/signers.ts";
 
 /** A key as the SDK takes it, the token that it goes with, and its address, which was worked out without the SDK. */
-export type TurboKey = Readonly<{ token: string; privateKey: unknown; address: string }>;
+export type TurboKey = Readonly<{
+  token: string;
+  privateKey: unknown;
+  address: string;
+  /** What it begins with under `dev`. */
+  winc: bigint;
+}>;
 
 const ethereum = {
+  winc: 0n,
   privateKey: `0x${"11".repeat(32)}`,
   address: "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A",
 };
 
 const seed = testKey(0x07);
 const solana = {
+  winc: 0n,
   privateKey: encodeBase58(Buffer.concat([seed, ed25519.getPublicKey(seed)])),
   address: "GmaDrppBC7P5ARKV8g3djiwP89vz1jLK23V2GBjuAEGB",
 };
@@ -30,6 +39,7 @@ export function arweaveKey({ line }: RunningProgram): TurboKey {
     token: "arweave",
     privateKey: JSON.parse(readFileSync(wallet.file, "utf8")),
     address: wallet.address,
+    winc: 10n ** 14n,
   };
 }
 
@@ -56,6 +66,7 @@ export async function openTurbo({ line }: RunningProgram, { token, privateKey }:
     token: token as "arweave",
     gatewayUrl: line.gateway,
     paymentServiceConfig: { url: line.payment },
+    uploadServiceConfig: { url: line.upload },
     ...(token === "arweave" ? { tokenTools: arweave } : {}),
   });
 }
@@ -66,5 +77,13 @@ export async function openAnonymousTurbo({ line }: RunningProgram, token = "arwe
   return TurboFactory.unauthenticated({
     token: token as "arweave",
     paymentServiceConfig: { url: line.payment },
+    uploadServiceConfig: { url: line.upload },
   });
+}
+
+/** Presses the pay button of the sandbox's page. */
+export async function payCheckout(url: string): Promise<void> {
+  const body = new URLSearchParams({ cardNumber: "4242424242424242" });
+  const answer = await fetch(url, { method: "POST", body, redirect: "manual" });
+  expect(answer.status).toBe(303);
 }

@@ -13,12 +13,17 @@ export const repositoryRoot = resolve(import.meta.dir, "../..");
 export type DevLine = Readonly<{
   gateway: string;
   payment: string;
+  upload: string;
+  sandbox: string;
   node: string;
   adminKey: string;
   wallets: readonly Readonly<{
     name: string;
     address: string;
     balance: string;
+    /** Whom its uploads are charged to, and what it has there. */
+    account: string;
+    credits: string;
     file?: string;
     jwk?: unknown;
   }>[];
