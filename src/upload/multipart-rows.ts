@@ -209,9 +209,12 @@ export async function deleteMultipart(tx: Tx, id: string): Promise<boolean> {
   return true;
 }
 
-/** Forgets uploads that became items, when their time was over before a moment. */
-export async function deleteFinalized(tx: Tx, before: number): Promise<void> {
-  await tx.run("DELETE FROM multipart_uploads WHERE state = 'finalized' AND expires_at <= ?", BigInt(before));
+/** Forgets uploads of a folder that became items, when their time was over before a moment. */
+export async function deleteFinalized(tx: Tx, store: string, before: number): Promise<void> {
+  await tx.run(
+    "DELETE FROM multipart_uploads WHERE state = 'finalized' AND store = ? AND expires_at <= ?",
+    ...[store, BigInt(before)],
+  );
 }
 
 /** Uploads of a folder that are not items yet. */
@@ -227,7 +230,10 @@ export async function countUnfinished(tx: Tx, store: string): Promise<number> {
 export async function ownerOfFile(tx: Tx, id: string, file: string): Promise<"upload" | "item" | undefined> {
   const upload = await findMultipart(tx, id);
   if (upload !== undefined && upload.state !== "finalized") return "upload";
-  const item = await tx.get<{ id: string }>("SELECT id FROM uploads WHERE file = ? LIMIT 1", file);
+  const item = await tx.get<{ id: string }>(
+    "SELECT id FROM uploads WHERE file = ? AND failed_reason IS NULL LIMIT 1",
+    file,
+  );
   return item === undefined ? undefined : "item";
 }
 
