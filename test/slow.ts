@@ -21,6 +21,7 @@ const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, 
   ["test/payment/credits-property.test.ts", { RUNS: "100000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/payment/pricing-property.test.ts", { RUNS: "100000" }],
   ["test/payment/card-shuffle.test.ts", { RUNS: "1000" }],
+  ["test/payment/tokens", { RUNS: "10000", KILLS: "200" }],
 ];
 
 /** Three hours: far above what a step takes. */
