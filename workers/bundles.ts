@@ -1,82 +1,116 @@
 /**
- * Thread entry: makes bundles. Reads the items once to hash them, signs the transaction, and later reads them once
- * more to hand the chunks out with their proofs.
- *
- * The hashes of the chunks are kept in a file beside the items, so that no proof needs the bytes of another chunk.
+ * Thread entry: makes bundles. Reads the items once to compare and hash them, signs the transaction, and later reads
+ * them once more to hand the chunks out with their proofs.
  * Source: reference/upload.md §2, §3; reference/chain.md §1 (POST /chunk).
  * @module
  */
-import { closeSync, mkdirSync, openSync, readFileSync, readSync, renameSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { writeBundleHeader } from "../src/arweave/bundle.ts";
-import { chunkSpans, createDataRoot } from "../src/arweave/data-root.ts";
+import { type ChunkSpan, chunkSpans, createDataRoot, type DataRootHash } from "../src/arweave/data-root.ts";
 import type { Id } from "../src/arweave/id.ts";
 import { buildTree, type MerkleTree } from "../src/arweave/merkle.ts";
 import { signTransaction } from "../src/arweave/transaction-sign.ts";
 import { readWallet } from "../src/arweave/wallet.ts";
 import { Failure } from "../src/failures.ts";
 import { assert } from "../src/lib/assert.ts";
-import { encodeBase64url } from "../src/lib/base64url.ts";
-import { equalBytes, utf8Bytes } from "../src/lib/bytes.ts";
-import { isJsonObject, readJson, writeJson } from "../src/lib/json.ts";
+import { decodeBase64url, encodeBase64url } from "../src/lib/base64url.ts";
+import { equalBytes } from "../src/lib/bytes.ts";
+import { isJsonObject, readJson } from "../src/lib/json.ts";
 import type {
   BundleChunksAnswer,
   BundleChunksJob,
   BundleItem,
-  PrepareBundleAnswer,
-  PrepareBundleJob,
+  FilesTrouble,
+  FindLaidJob,
+  LaidBundle,
+  LayBundleAnswer,
+  LayBundleJob,
+  SignBundleAnswer,
+  SignBundleJob,
 } from "../src/store/bundle-jobs.ts";
+import {
+  type BundleLayout,
+  layoutFolder,
+  readLayout,
+  runsOf,
+  runsWithin,
+  writeLayout,
+} from "../src/store/bundle-layout.ts";
+import { type ItemReader, openItemReader, windowBytes } from "../src/store/item-reader.ts";
 
-/** Bytes that are read at once. */
-const readBytes = 2 ** 20;
 const hashSize = 32;
 
-/** The tree of the bundle that is being seeded; making it costs 10 ms for 2 GiB. */
-let lastTree: Readonly<{ bundleId: string; tree: MerkleTree }> | undefined;
+/** A layout in memory, with its tree: 1 MB for 10,000 items, and 10 ms for 2 GiB. */
+type Laid = Readonly<{
+  layout: BundleLayout;
+  tree: MerkleTree;
+  dataRoot: string;
+  spans: readonly ChunkSpan[];
+}>;
 
-/** Hashes a bundle, checks its items against their digests on the way, and signs the transaction that carries it. */
-export function prepareBundle(job: PrepareBundleJob): PrepareBundleAnswer {
-  const { folder, bundleId, items, walletFile, anchor, reward, tags } = job;
+/** Bundles that are seeded at once are few. */
+const laidMax = 4;
+const laid = new Map<string, Laid>();
+
+/** Lays a bundle out: compares every item with its digest on the way, and keeps what seeding needs. */
+export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleAnswer {
   const header = writeBundleHeader(items.map(({ id, size }) => ({ id: id as Id, size })));
   const dataSize = items.reduce((sum, { size }) => sum + size, header.length);
-  const root = createDataRoot(dataSize, "halved");
-  root.update(header);
-  const poisoned = items.flatMap((item) => {
-    const reason = walkItem(folder, item, root.update);
-    return reason === undefined ? [] : [{ id: item.id, reason }];
-  });
-  // An item that is cut short leaves the root without an end; there is no transaction then.
-  if (poisoned.length > 0) return { kind: "poisoned", items: poisoned };
-  const tree = root.finish();
-  keepHashes(folder, bundleId, tree);
-  const stated = { dataSize, dataRoot: tree.root };
+  const reader = openItemReader(folder);
+  try {
+    const root = createDataRoot(dataSize, "halved");
+    root.update(header);
+    const poisoned = findPoisoned(reader, items, root);
+    if (poisoned.length > 0) return readAgain(reader, items, poisoned);
+    const tree = root.finish();
+    const layout = { header, runs: runsOf(items, header.length), dataSize, hashes: hashesOf(tree) };
+    keepLayout(folder, bundleId, layout);
+    return { kind: "laid", dataRoot: encodeBase64url(tree.root), dataSize };
+  } catch (error) {
+    return troubleOf(error);
+  } finally {
+    reader.close();
+  }
+}
+
+/** Tells of a bundle that was laid out before; `undefined` where it was not. */
+export function findLaid({ folder, bundleId }: FindLaidJob): LaidBundle | undefined {
+  const found = laidBundle(folder, bundleId);
+  if (found === undefined) return undefined;
+  return { kind: "laid", dataRoot: found.dataRoot, dataSize: found.layout.dataSize };
+}
+
+/** Signs the transaction of a bundle. */
+export function signBundle(job: SignBundleJob): SignBundleAnswer {
+  const { walletFile, anchor, reward, tags, dataSize } = job;
   const jwk = readJson(readFileSync(walletFile, "utf8"));
   if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "the wallet's file is no key" });
-  const signed = signTransaction({ format: 2, lastTx: anchor, reward, tags, stated }, readWallet(jwk));
-  return { kind: "prepared", transactionId: signed.id, text: signed.text };
+  const dataRoot = decodeBase64url(job.dataRoot);
+  assert(dataRoot !== undefined, "a data root is base64url");
+  const unsigned = { format: 2, lastTx: anchor, reward, tags, stated: { dataSize, dataRoot } } as const;
+  const signed = signTransaction(unsigned, readWallet(jwk));
+  return { transactionId: signed.id, text: signed.text };
 }
 
 /** Makes the bodies of `POST /chunk` for a run of chunks. */
 export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
-  const { folder, bundleId, items, dataSize, first, count } = job;
-  const header = writeBundleHeader(items.map(({ id, size }) => ({ id: id as Id, size })));
-  const tree = treeOf(folder, bundleId, dataSize);
-  const dataRoot = encodeBase64url(tree.root);
-  const bodies = chunkSpans(dataSize, "halved")
-    .slice(first, first + count)
-    .map(({ start, end }, index) => {
-      const chunk = bytesOf(folder, header, items, start, end);
-      return utf8Bytes(
-        writeJson({
-          data_root: dataRoot,
-          data_size: String(dataSize),
-          data_path: encodeBase64url(tree.path(first + index)),
-          offset: String(start),
-          chunk: encodeBase64url(chunk),
-        }),
-      );
+  const { folder, bundleId, dataRoot, first, count } = job;
+  const found = laidBundle(folder, bundleId);
+  if (found === undefined || found.dataRoot !== dataRoot) return { kind: "unlaid" };
+  const reader = openItemReader(folder);
+  try {
+    const spans = found.spans.slice(first, first + count);
+    const bodies = spans.map((span, index) => {
+      const chunk = bytesOf(reader, found.layout, span);
+      return bodyOf(found, span, encodeBase64url(found.tree.path(first + index)), chunk);
     });
-  return { bodies };
+    return { kind: "chunks", bodies };
+  } catch (error) {
+    return troubleOf(error);
+  } finally {
+    reader.close();
+  }
 }
 
 /** Answers, and so shows that the thread starts and works. */
@@ -84,92 +118,146 @@ export function ping(): "ok" {
   return "ok";
 }
 
-/** Walks an item's bytes. @returns Why it is not what it was. */
+/** An item that is not what it was, and how that is seen. */
+type Poisoned = Readonly<{ id: string; reason: string }>;
+
+/** Walks all items in their order. After the first that is not well the root has no end. */
+function findPoisoned(reader: ItemReader, items: readonly BundleItem[], root: DataRootHash): Poisoned[] {
+  const poisoned: Poisoned[] = [];
+  for (const item of items) {
+    const reason = walkItem(reader, item, poisoned.length === 0 ? root.update : ignore);
+    if (reason !== undefined) poisoned.push({ id: item.id, reason });
+  }
+  return poisoned;
+}
+
+/** Nobody's upload fails because a disk was wrong once. */
+function readAgain(
+  reader: ItemReader,
+  items: readonly BundleItem[],
+  poisoned: readonly Poisoned[],
+): LayBundleAnswer {
+  const ids = new Set(poisoned.map(({ id }) => id));
+  reader.close();
+  const isWell = items.some((item) => ids.has(item.id) && walkItem(reader, item, ignore) === undefined);
+  if (isWell) return { kind: "trouble", reason: "the disk gives different bytes at different times" };
+  return { kind: "poisoned", items: poisoned };
+}
+
+function ignore(): void {
+  // These bytes are only compared.
+}
+
+/** Walks an item's bytes. @returns Why it is not what it was. Throws what says nothing of its bytes. */
 function walkItem(
-  folder: string,
+  reader: ItemReader,
   { file, offset, size, headerSize, digest }: BundleItem,
   take: (piece: Uint8Array) => void,
 ): string | undefined {
-  const hasher = new Bun.CryptoHasher("sha256");
-  try {
-    for (let at = 0; at < size; ) {
-      const piece = readAt(join(folder, file), offset + at, Math.min(readBytes, size - at));
-      take(piece);
-      if (at + piece.length > headerSize) hasher.update(piece.subarray(Math.max(0, headerSize - at)));
-      at += piece.length;
-    }
-  } catch (error) {
-    if (!(error instanceof Error && "syscall" in error) && !(error instanceof Failure)) throw error;
-    return error instanceof Failure ? String(error.facts["reason"]) : error.message;
+  const hasher = new Bun.SHA256();
+  for (let at = 0; at < size; ) {
+    const wanted = Math.min(windowBytes, size - at);
+    const piece = readPiece(reader, file, offset + at, wanted);
+    if (piece === undefined) return "its file is not there";
+    if (piece.length < wanted) return "its file is cut short";
+    take(piece);
+    if (at + piece.length > headerSize) hasher.update(piece.subarray(Math.max(0, headerSize - at)));
+    at += piece.length;
   }
-  return equalBytes(new Uint8Array(hasher.digest()), digest)
-    ? undefined
-    : "its bytes have changed on the disk";
+  const found = new Uint8Array(hashSize);
+  hasher.digest(found);
+  return equalBytes(found, digest) ? undefined : "its bytes have changed on the disk";
+}
+
+/** @returns `undefined` when the file is not there. */
+function readPiece(reader: ItemReader, file: string, offset: number, size: number): Uint8Array | undefined {
+  try {
+    return reader.read(file, offset, size);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
 }
 
 /** The bytes of a span of a bundle: of its header, then of its items. */
-function bytesOf(
-  folder: string,
-  header: Uint8Array,
-  items: readonly BundleItem[],
-  start: number,
-  end: number,
-): Uint8Array {
+function bytesOf(reader: ItemReader, layout: BundleLayout, { start, end }: ChunkSpan): Uint8Array {
   const bytes = new Uint8Array(end - start);
-  bytes.set(header.subarray(start, end));
-  let itemStart = header.length;
-  for (const { file, offset, size } of items) {
-    const from = Math.max(start, itemStart);
-    const to = Math.min(end, itemStart + size);
-    if (from < to) bytes.set(readAt(join(folder, file), offset + from - itemStart, to - from), from - start);
-    itemStart += size;
-    if (itemStart >= end) break;
+  bytes.set(layout.header.subarray(start, end));
+  for (const run of runsWithin(layout, start, end)) {
+    const wanted = run.end - run.start;
+    const piece = readPiece(reader, run.file, run.offset, wanted);
+    if (piece?.length !== wanted)
+      throw new Failure("source_failed", { reason: `the file ${run.file} is not there, or cut short` });
+    bytes.set(piece, run.start - start);
   }
   return bytes;
 }
 
-function readAt(path: string, position: number, size: number): Uint8Array {
-  const file = openSync(path, "r");
-  try {
-    const bytes = new Uint8Array(size);
-    let done = 0;
-    while (done < size) {
-      const read = readSync(file, bytes, done, size - done, position + done);
-      if (read === 0) throw new Failure("malformed_input", { reason: "its file is cut short" });
-      done += read;
-    }
-    return bytes;
-  } finally {
-    closeSync(file);
-  }
-}
-
-function hashesFile(folder: string, bundleId: string): string {
-  return join(folder, "bundles", bundleId);
+/** One text of Latin letters, turned into bytes as it is: nothing of it is looked at twice. */
+function bodyOf(
+  { dataRoot, layout }: Laid,
+  { start }: ChunkSpan,
+  dataPath: string,
+  chunk: Uint8Array,
+): Uint8Array<ArrayBuffer> {
+  const text =
+    `{"data_root":"${dataRoot}","data_size":"${layout.dataSize}","data_path":"${dataPath}",` +
+    `"offset":"${start}","chunk":"${encodeBase64url(chunk)}"}`;
+  const body = new Uint8Array(text.length);
+  Buffer.from(body.buffer).write(text, "latin1");
+  return body;
 }
 
 /** A path ends with its leaf's hash and where it ends, so the tree itself tells the hashes. */
-function keepHashes(folder: string, bundleId: string, tree: MerkleTree): void {
+function hashesOf(tree: MerkleTree): Uint8Array {
   const hashes = new Uint8Array(tree.leafCount * hashSize);
   for (let index = 0; index < tree.leafCount; index += 1) {
     const path = tree.path(index);
     hashes.set(path.subarray(path.length - 2 * hashSize, path.length - hashSize), index * hashSize);
   }
-  const path = hashesFile(folder, bundleId);
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-  writeFileSync(`${path}.part`, hashes, { mode: 0o600, flush: true });
-  renameSync(`${path}.part`, path);
+  return hashes;
 }
 
-function treeOf(folder: string, bundleId: string, dataSize: number): MerkleTree {
-  if (lastTree?.bundleId === bundleId) return lastTree.tree;
-  const hashes = new Uint8Array(readFileSync(hashesFile(folder, bundleId)));
-  const spans = chunkSpans(dataSize, "halved");
-  assert(hashes.length === spans.length * hashSize, "a bundle has as many hashes as chunks");
-  const leaves = spans.map(({ end }, index) => ({
-    hash: hashes.subarray(index * hashSize, (index + 1) * hashSize),
-    end,
-  }));
-  lastTree = { bundleId, tree: buildTree(leaves) };
-  return lastTree.tree;
+function keepLayout(folder: string, bundleId: string, layout: BundleLayout): void {
+  const path = join(folder, layoutFolder, bundleId);
+  mkdirSync(join(folder, layoutFolder), { recursive: true, mode: 0o700 });
+  writeFileSync(`${path}.part`, writeLayout(layout), { mode: 0o600, flush: true });
+  renameSync(`${path}.part`, path);
+  laid.delete(bundleId);
+}
+
+function laidBundle(folder: string, bundleId: string): Laid | undefined {
+  const known = laid.get(bundleId);
+  if (known !== undefined) return known;
+  const layout = keptLayout(folder, bundleId);
+  if (layout === undefined) return undefined;
+  const spans = chunkSpans(layout.dataSize, "halved");
+  assert(layout.hashes.length === spans.length * hashSize, "a layout has as many hashes as chunks");
+  const tree = buildTree(
+    spans.map(({ end }, index) => ({
+      hash: layout.hashes.subarray(index * hashSize, (index + 1) * hashSize),
+      end,
+    })),
+  );
+  const [oldest] = laid.keys();
+  if (laid.size >= laidMax && oldest !== undefined) laid.delete(oldest);
+  const found = { layout, tree, dataRoot: encodeBase64url(tree.root), spans };
+  laid.set(bundleId, found);
+  return found;
+}
+
+function keptLayout(folder: string, bundleId: string): BundleLayout | undefined {
+  try {
+    return readLayout(new Uint8Array(readFileSync(join(folder, layoutFolder, bundleId))));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+function troubleOf(error: unknown): FilesTrouble {
+  if (error instanceof Failure && error.code === "source_failed")
+    return { kind: "trouble", reason: String(error.facts["reason"]) };
+  if (error instanceof Error && "syscall" in error) return { kind: "trouble", reason: error.message };
+  throw error;
 }

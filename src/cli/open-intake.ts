@@ -2,7 +2,6 @@
  * What takes data items in, put together: threads, room on the disk, the index that is told, and receipts.
  * @module
  */
-import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Id } from "../arweave/id.ts";
 import type { UploadedPayload } from "../content/uploaded.ts";
@@ -28,8 +27,10 @@ export type IntakeSetup = UploadParts &
   Readonly<{
     threads: UploadThreads;
     makeId: MakeId;
+    /** Of the folder of uploads (store/store-name.ts). */
+    storeName: string;
     /** Told when there is a new item to be bundled. */
-    onItem: () => void;
+    onItem: (size: number) => void;
   }>;
 
 /** What takes items in, open. */
@@ -42,13 +43,12 @@ export type OpenIntake = Readonly<{
 
 /** Opens it. Rejects when the ledger cannot be read. */
 export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
-  const { config, folder, base, payment, wallet, threads, makeId, log } = parts;
+  const { config, folder, base, payment, wallet, threads, makeId, storeName, log } = parts;
   const { ledger, credits, prices } = payment;
-  mkdirSync(folder.uploads, { recursive: true, mode: 0o700 });
   makeItemFolders(folder.uploads);
   const startedAt = systemClock();
-  base.findUploadedBy((id) => findPayload(ledger, folder.uploads, startedAt, id));
-  const countKept = () => ledger.read(keptBytes);
+  base.findUploadedBy((id) => findPayload(ledger, { path: folder.uploads, name: storeName }, startedAt, id));
+  const countKept = () => ledger.read((tx) => keptBytes(tx, storeName));
   const room = createUploadRoom({
     folder: folder.uploads,
     countKept,
@@ -64,7 +64,7 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
   const index = createIndexWriterCalls(folder.index, (job: WriteJob) => base.threads.index.run("write", job));
   const announcer = createAnnouncer({ addPending: index.addPending, log });
   const intake = createIntake({
-    ...{ ledger, room, prices, makeId, clock: systemClock },
+    ...{ ledger, room, prices, makeId, storeName, clock: systemClock },
     store: createItemStore(folder.uploads, threads.intake),
     balance: credits.balance,
     height: () => base.reader.tip()?.height,
@@ -75,7 +75,7 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
       blocked: readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
     },
     onTaken: (item) => {
-      parts.onItem();
+      parts.onItem(item.size);
       return announcer.announce(item.row);
     },
   });
@@ -100,16 +100,18 @@ function openReceipts({ config, wallet, threads, gatewayUrl }: IntakeSetup): Rec
 /** The bytes of an item that is not on the chain for good yet. */
 async function findPayload(
   ledger: LedgerDatabase,
-  uploads: string,
+  uploads: Readonly<{ path: string; name: string }>,
   startedAt: number,
   id: Id,
 ): Promise<UploadedPayload | undefined> {
   const upload = await ledger.read((tx) => findUpload(tx, id));
-  if (upload === undefined || upload.state === "failed" || upload.state === "permanent") return undefined;
+  // Another program of the same ledger has what lies elsewhere.
+  if (upload === undefined || upload.store !== uploads.name) return undefined;
+  if (upload.state === "failed" || upload.state === "permanent") return undefined;
   const { bytes, headerSize, contentType, contentEncoding, digest } = upload;
   return {
     ...{ id, contentType, contentEncoding, digest },
-    path: join(uploads, bytes.file),
+    path: join(uploads.path, bytes.file),
     start: bytes.offset + headerSize,
     size: bytes.size - headerSize,
     isFresh: upload.receivedAt >= startedAt,

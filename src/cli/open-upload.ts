@@ -12,17 +12,16 @@ import { createItemRoutes } from "../http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../http/upload/price-routes.ts";
 import { createStatusRoutes } from "../http/upload/status-routes.ts";
 import { systemClock } from "../lib/clock.ts";
-import { refundReservation } from "../payment/refunds.ts";
-import { createTransferIds, type MakeId } from "../store/ledger/transfer-ids.ts";
-import { openPipeline, type Pipeline } from "../upload/pipeline.ts";
-import { bundleBytesMax, bundleItemsMax } from "../upload/plan.ts";
+import { createTransferIds } from "../store/ledger/transfer-ids.ts";
+import { keptStoreName } from "../store/store-name.ts";
+import type { Pipeline } from "../upload/pipeline.ts";
 import { findStanding } from "../upload/standing.ts";
 import { version } from "../version.ts";
 import type { Base, BaseParts } from "./open-base.ts";
-import { openBundleChain } from "./open-bundle-chain.ts";
 import { openIntake } from "./open-intake.ts";
 import type { OpenPayment } from "./open-payment.ts";
-import { openUploadThreads, type UploadThreads } from "./open-threads.ts";
+import { startPipeline } from "./open-pipeline.ts";
+import { openUploadThreads } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
 import type { UploadWallet } from "./upload-wallet.ts";
 
@@ -48,9 +47,6 @@ export type OpenUpload = Readonly<{
   start: (wantBundle: WantBundle) => void;
 }>;
 
-/** A bundle that so many looks did not see on the chain, or not whole, is sent again. */
-const againLooks = 20;
-
 /** Opens it; everything is closed by `closers`. Rejects when the ledger cannot be read. */
 export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const { config, base, payment, wallet, gatewayUrl, closers } = parts;
@@ -58,8 +54,9 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const threads = openUploadThreads(config, closers);
   const makeId = createTransferIds(systemClock, systemRandom);
   const running: { pipeline?: Pipeline } = {};
-  const onItem = () => running.pipeline?.wake();
-  const { intake, room, writeReceipt } = await openIntake({ ...parts, threads, makeId, onItem });
+  const storeName = keptStoreName(parts.folder.uploads, () => crypto.randomUUID());
+  const onItem = (size: number) => running.pipeline?.onItem(size);
+  const { intake, room, writeReceipt } = await openIntake({ ...parts, threads, makeId, storeName, onItem });
   const health = createHealth({
     clock: systemClock,
     checks: [room.reasons, () => running.pipeline?.reasons() ?? []],
@@ -84,31 +81,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   };
   const start = (wantBundle: WantBundle) => {
     if (wallet !== undefined)
-      running.pipeline = startPipeline({ ...parts, wallet, threads, makeId, wantBundle });
+      running.pipeline = startPipeline({ ...parts, wallet, threads, makeId, storeName, wantBundle });
   };
   return { service, start };
-}
-
-type PipelineSetup = UploadParts &
-  Readonly<{ wallet: UploadWallet; threads: UploadThreads; makeId: MakeId; wantBundle: WantBundle }>;
-
-function startPipeline(parts: PipelineSetup): Pipeline {
-  const { config, folder, base, payment, wallet, threads, makeId, wantBundle, log, closers } = parts;
-  const { nodes } = base.sources;
-  const pipeline = openPipeline({
-    ...{ ledger: payment.ledger, makeId, clock: systemClock, log },
-    folder: folder.uploads,
-    walletFile: wallet.file,
-    threads: threads.bundles,
-    chain: openBundleChain({ nodes, reader: base.reader, address: wallet.wallet.address, wantBundle }),
-    refund: refundReservation,
-    rules: {
-      plan: { itemsMax: bundleItemsMax, bytesMax: bundleBytesMax, waitMs: config.UPLOAD_BUNDLE_WAIT_MS },
-      confirmations: config.UPLOAD_CONFIRMATIONS,
-      lookMs: config.UPLOAD_LOOK_MS,
-      againMs: againLooks * config.UPLOAD_LOOK_MS,
-    },
-  });
-  closers.add("bundles", pipeline.close);
-  return pipeline;
 }

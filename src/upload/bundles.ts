@@ -3,31 +3,54 @@
  * already changes nothing.
  * @module
  */
+import { bundleCountSize, bundleEntrySize } from "../arweave/bundle.ts";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import type { Row, Tx } from "../store/ledger/database.ts";
 import { readCount, readTime } from "../store/ledger/values.ts";
 
-const states = ["planned", "prepared", "posted", "seeded", "permanent", "dropped"] as const;
+const states = ["filling", "planned", "prepared", "posted", "seeded", "permanent", "dropped"] as const;
 
-/** How far a bundle is on its way. */
+/** How far a bundle is on its way (store/ledger/schema/bundles.ts). */
 export type BundleState = (typeof states)[number];
+
+/** A signed transaction. */
+export type BundleTransaction = Readonly<{
+  id: Id;
+  /** JSON, without data. */
+  text: string;
+  /** Height of the block that it is anchored to. */
+  anchorHeight: number;
+}>;
 
 /** A bundle on its way. */
 export type Bundle = Readonly<{
   id: string;
   state: BundleState;
   itemCount: number;
+  /** Of its items together. Bytes. */
+  itemsSize: number;
   /** Of the transaction's data, the bundle's header included. Bytes. */
   dataSize: number;
-  /** The newest transaction that carries it, and its JSON without data. */
-  transaction: Readonly<{ id: Id; text: string; postedHeight: number }> | undefined;
+  transaction: BundleTransaction | undefined;
+  /** Whether the transaction may have left this machine. */
+  wasSent: boolean;
+  /** So many of its first chunks were taken by nodes. */
+  seededChunks: number;
+  /** Of the block that it was last seen in. */
   blockHeight: number | undefined;
+  /** Times that nodes forgot what they had taken of this transaction. */
+  setbacks: number;
   /** Unix milliseconds of the last change of state. */
   changedAt: number;
+  /** When the next step is due, Unix milliseconds. */
+  nextAt: number;
   /** Steps that failed since the last one that did not. */
   attempts: number;
 }>;
+
+/** Which bundles of a store are asked for. */
+export type BundlesWanted = Readonly<{ store: string; states: readonly BundleState[]; limit: number }>;
 
 /** The bundle of an id. */
 export async function findBundle(tx: Tx, id: string): Promise<Bundle | undefined> {
@@ -35,24 +58,20 @@ export async function findBundle(tx: Tx, id: string): Promise<Bundle | undefined
   return row === undefined ? undefined : readBundle(row);
 }
 
-/** Bundles whose next step is due, the longest overdue first. */
-export async function dueBundles(tx: Tx, now: number, limit: number): Promise<Bundle[]> {
+/** Bundles in some states, whose next step is due the soonest. */
+export async function nextBundles(
+  tx: Tx,
+  { store, states: wanted, limit }: BundlesWanted,
+): Promise<Bundle[]> {
   const rows = await tx.all<BundleRow>(
-    "SELECT * FROM bundles WHERE state NOT IN ('permanent', 'dropped') AND next_at <= ? ORDER BY next_at LIMIT ?",
-    ...[BigInt(now), BigInt(limit)],
+    `SELECT * FROM bundles WHERE store = ? AND state IN (${wanted.map(() => "?").join(", ")}) ` +
+      "AND state NOT IN ('permanent', 'dropped') ORDER BY next_at, id LIMIT ?",
+    ...[store, ...wanted, BigInt(limit)],
   );
   return rows.map(readBundle);
 }
 
-/** When the next step of any bundle is due, Unix milliseconds; `undefined` while there is none. */
-export async function nextBundleStep(tx: Tx): Promise<number | undefined> {
-  const row = await tx.get<{ at: bigint | null }>(
-    "SELECT MIN(next_at) AS at FROM bundles WHERE state NOT IN ('permanent', 'dropped')",
-  );
-  return row?.at === undefined || row.at === null ? undefined : readTime(row.at);
-}
-
-/** A step of a bundle. */
+/** A step forward. */
 export type BundleStep = Readonly<{
   bundle: Bundle;
   to: BundleState;
@@ -60,41 +79,54 @@ export type BundleStep = Readonly<{
   /** When the step after it is due, Unix milliseconds. */
   nextAt: number;
   /** Where the step signed a transaction. */
-  transaction?: Bundle["transaction"];
+  transaction?: BundleTransaction;
   /** Where the step saw it in a block. */
   blockHeight?: number;
 }>;
 
-/** Writes a step, and with it the state of the items. @returns Whether the bundle was as the step expects it. */
+/** Writes a step forward. @returns Whether the bundle was as the step expects it. */
 export async function stepBundle(tx: Tx, step: BundleStep): Promise<boolean> {
   const { bundle, to, now, nextAt } = step;
   const transaction = step.transaction ?? bundle.transaction;
+  const blockHeight = step.blockHeight ?? bundle.blockHeight;
   const changed = await tx.run(
-    "UPDATE bundles SET state = ?, transaction_id = ?, signed = ?, posted_height = ?, block_height = ?, " +
+    "UPDATE bundles SET state = ?, transaction_id = ?, signed = ?, anchor_height = ?, block_height = ?, " +
       "changed_at = ?, next_at = ?, attempts = 0, last_error = NULL WHERE id = ? AND state = ?",
     ...[to, transaction?.id ?? null, transaction?.text ?? null],
-    ...[transaction === undefined ? null : BigInt(transaction.postedHeight)],
-    ...[step.blockHeight === undefined ? null : BigInt(step.blockHeight)],
+    ...[transaction === undefined ? null : BigInt(transaction.anchorHeight)],
+    ...[blockHeight === undefined ? null : BigInt(blockHeight)],
     ...[BigInt(now), BigInt(nextAt), bundle.id, bundle.state],
   );
-  if (changed === 0) return false;
-  const itemState = itemStates[to];
-  if (itemState !== undefined)
-    await tx.run(
-      "UPDATE uploads SET state = ?, changed_at = ? WHERE bundle_id = ? AND state IN ('planned', 'posted')",
-      ...[itemState, BigInt(now), bundle.id],
-    );
-  return true;
+  return changed === 1;
 }
 
-/** What a bundle's state makes of its items. */
-const itemStates: Readonly<Partial<Record<BundleState, string>>> = {
-  planned: "planned",
-  posted: "posted",
-  permanent: "permanent",
-};
+/** A step back, because nodes have forgotten what they took, or never will take it. */
+export type BundleReturn = Readonly<{
+  bundle: Bundle;
+  /** `planned`: the transaction is given up, and must never be mined; `prepared`: posted again; `posted`: seeded again. */
+  to: "planned" | "prepared" | "posted";
+  now: number;
+  nextAt: number;
+  /** For people. */
+  reason: string;
+}>;
 
-/** Notes that a step is to be tried again. @param reason - Why; undefined: it is only early. */
+/** Writes a step back. @returns Whether the bundle was as the step expects it. */
+export async function returnBundle(tx: Tx, step: BundleReturn): Promise<boolean> {
+  const { bundle, to, now, nextAt, reason } = step;
+  const given =
+    to === "planned"
+      ? "transaction_id = NULL, signed = NULL, anchor_height = NULL, sent_at = NULL, setbacks = 0"
+      : "setbacks = setbacks + 1";
+  const changed = await tx.run(
+    `UPDATE bundles SET state = ?, ${given}, seeded_chunks = 0, block_height = NULL, changed_at = ?, next_at = ?, ` +
+      "attempts = attempts + 1, last_error = ? WHERE id = ? AND state = ?",
+    ...[to, BigInt(now), BigInt(nextAt), cut(reason), bundle.id, bundle.state],
+  );
+  return changed === 1;
+}
+
+/** Notes that a step is to be tried again. @param reason - Why; `undefined`: it is only early. */
 export async function postponeBundle(
   tx: Tx,
   bundle: Bundle,
@@ -103,25 +135,68 @@ export async function postponeBundle(
 ): Promise<void> {
   await tx.run(
     "UPDATE bundles SET next_at = ?, attempts = attempts + ?, last_error = ? WHERE id = ? AND state = ?",
-    ...[BigInt(nextAt), reason === undefined ? 0n : 1n, reason?.slice(0, reasonLengthMax) ?? null],
+    ...[BigInt(nextAt), reason === undefined ? 0n : 1n, reason === undefined ? null : cut(reason)],
     ...[bundle.id, bundle.state],
   );
 }
 
+/**
+ * Notes that the transaction is about to leave this machine.
+ *
+ * @returns `first`: nobody can have had it before; `gone`: it is the bundle's no more, and must not be sent.
+ */
+export async function noteSent(tx: Tx, bundle: Bundle, now: number): Promise<"first" | "again" | "gone"> {
+  const row = await tx.get<{ sent_at: bigint | null }>(
+    "SELECT sent_at FROM bundles WHERE id = ? AND state = ? AND transaction_id = ?",
+    ...[bundle.id, bundle.state, bundle.transaction?.id ?? null],
+  );
+  if (row === undefined) return "gone";
+  if (row.sent_at !== null) return "again";
+  await tx.run("UPDATE bundles SET sent_at = ? WHERE id = ?", BigInt(now), bundle.id);
+  return "first";
+}
+
+/** Notes how many of the first chunks nodes have taken. */
+export async function noteSeeded(tx: Tx, bundle: Bundle, chunks: number): Promise<void> {
+  await tx.run(
+    "UPDATE bundles SET seeded_chunks = ? WHERE id = ? AND state = ? AND seeded_chunks < ?",
+    ...[BigInt(chunks), bundle.id, bundle.state, BigInt(chunks)],
+  );
+}
+
+/** Notes the block that a bundle stands in, or that it stands in none any more. */
+export async function noteBlock(
+  tx: Tx,
+  bundle: Bundle,
+  blockHeight: number | undefined,
+  now: number,
+  nextAt: number,
+): Promise<void> {
+  await tx.run(
+    "UPDATE bundles SET block_height = ?, changed_at = ?, next_at = ? WHERE id = ? AND state = ?",
+    ...[blockHeight === undefined ? null : BigInt(blockHeight), BigInt(now), BigInt(nextAt)],
+    ...[bundle.id, bundle.state],
+  );
+}
+
+/** Gives the items of a bundle back to be planned anew. @returns Whether the bundle was as it is expected. */
+export async function dropBundle(tx: Tx, bundle: Bundle, now: number, reason: string): Promise<boolean> {
+  const changed = await tx.run(
+    "UPDATE bundles SET state = 'dropped', changed_at = ?, last_error = ? WHERE id = ? AND state = ?",
+    ...[BigInt(now), cut(reason), bundle.id, bundle.state],
+  );
+  if (changed === 1)
+    await tx.run(
+      "UPDATE uploads SET bundle_id = NULL, position = NULL, behind = NULL WHERE bundle_id = ?",
+      bundle.id,
+    );
+  return changed === 1;
+}
+
 const reasonLengthMax = 500;
 
-/** Gives the items of a bundle that will never be posted back to be planned anew. */
-export async function dropBundle(tx: Tx, bundle: Bundle, now: number): Promise<void> {
-  const at = BigInt(now);
-  await tx.run(
-    "UPDATE uploads SET state = 'stored', bundle_id = NULL, position = NULL, bundle_offset = NULL, changed_at = ? " +
-      "WHERE bundle_id = ? AND state = 'planned'",
-    ...[at, bundle.id],
-  );
-  await tx.run(
-    "UPDATE bundles SET state = 'dropped', changed_at = ? WHERE id = ? AND state = ?",
-    ...[at, bundle.id, bundle.state],
-  );
+function cut(reason: string): string {
+  return reason.slice(0, reasonLengthMax);
 }
 
 type BundleRow = Row &
@@ -129,32 +204,43 @@ type BundleRow = Row &
     id: string;
     state: string;
     item_count: bigint;
-    data_size: bigint;
+    items_size: bigint;
     transaction_id: string | null;
     signed: string | null;
-    posted_height: bigint | null;
+    anchor_height: bigint | null;
+    sent_at: bigint | null;
+    seeded_chunks: bigint;
     block_height: bigint | null;
+    setbacks: bigint;
     changed_at: bigint;
+    next_at: bigint;
     attempts: bigint;
   }>;
 
 function readBundle(row: BundleRow): Bundle {
   const state = states.find((each) => each === row.state);
   assert(state !== undefined, "the ledger holds states that are known");
+  const itemCount = readCount(row.item_count);
+  const itemsSize = readCount(row.items_size);
   return {
     id: row.id,
     state,
-    itemCount: readCount(row.item_count),
-    dataSize: readCount(row.data_size),
+    itemCount,
+    itemsSize,
+    dataSize: bundleCountSize + bundleEntrySize * itemCount + itemsSize,
     transaction: readSigned(row),
+    wasSent: row.sent_at !== null,
+    seededChunks: readCount(row.seeded_chunks),
     blockHeight: row.block_height === null ? undefined : readCount(row.block_height),
+    setbacks: readCount(row.setbacks),
     changedAt: readTime(row.changed_at),
+    nextAt: readTime(row.next_at),
     attempts: readCount(row.attempts),
   };
 }
 
-function readSigned({ transaction_id, signed, posted_height }: BundleRow): Bundle["transaction"] {
-  if (transaction_id === null || signed === null || posted_height === null) return undefined;
+function readSigned({ transaction_id, signed, anchor_height }: BundleRow): Bundle["transaction"] {
+  if (transaction_id === null || signed === null || anchor_height === null) return undefined;
   // Written from an `Id`.
-  return { id: transaction_id as Id, text: signed, postedHeight: readCount(posted_height) };
+  return { id: transaction_id as Id, text: signed, anchorHeight: readCount(anchor_height) };
 }

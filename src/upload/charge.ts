@@ -72,6 +72,8 @@ export type ChargeParts = Readonly<{
   prices: Pick<Prices, "bytes">;
   /** Height of the chain; `undefined` while it is not known. */
   height: () => number | undefined;
+  /** Of the folder of uploads in which items are (store/store-name.ts). */
+  storeName: string;
   rules: PriceRules;
   /** Told of every item that was taken for the first time, when it is durable; its receipt waits for it. Never rejects. */
   onTaken: (item: WrittenItem, upload: Upload) => Promise<void>;
@@ -127,7 +129,10 @@ export async function charge(
     const write = known === undefined ? insertUpload : replaceUpload;
     await write(
       tx,
-      takenItem(item, { signer, winc: price, reservationId, receivedAt: step.now, deadlineHeight }),
+      takenItem(item, {
+        ...{ store: parts.storeName, signer, winc: price },
+        ...{ reservationId, receivedAt: step.now, deadlineHeight },
+      }),
     );
     const written = await findTaken(tx, row.id);
     assert(written !== undefined, "a row that was written is there");
@@ -218,7 +223,10 @@ async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<void> {
   }
 }
 
-type Charged = Pick<TakenItem, "signer" | "winc" | "reservationId" | "receivedAt" | "deadlineHeight">;
+type Charged = Pick<
+  TakenItem,
+  "store" | "signer" | "winc" | "reservationId" | "receivedAt" | "deadlineHeight"
+>;
 
 function takenItem({ file, offset, size, row }: WrittenItem, charged: Charged): TakenItem {
   assert(row.digest !== null, "an item that was written has a digest");

@@ -2,50 +2,28 @@
  * The way of items to the chain: planned, prepared, posted, seeded, permanent. Each step reads one state and writes the
  * next; a crash repeats the step, and what fails is tried again, later and later.
  *
- * A bundle is permanent when its block is deep enough and our own index has read all of it back from the nodes, chunk by
- * chunk. What nodes forgot is posted and seeded again: the same transaction while it can still be mined, and only then
- * another one, so that nothing is on the chain twice.
+ * Several bundles are worked on at once. Steps that read or send all of a bundle have lanes of their own, so that those
+ * that only look never wait behind them; a bundle that fails gives its lane back until it is its turn again.
  * Source: design.md §9; reference/upload.md §2.
  * @module
  */
-import { Failure } from "../failures.ts";
-import { utf8Bytes } from "../lib/bytes.ts";
-import { sleep } from "../lib/stop.ts";
-import {
-  type Bundle,
-  type BundleState,
-  dueBundles,
-  nextBundleStep,
-  postponeBundle,
-  stepBundle,
-} from "./bundles.ts";
-import type { PipelineParts } from "./pipeline-parts.ts";
-import { planBundles } from "./plan.ts";
-import { itemsOf, prepare } from "./prepare.ts";
-import { seedChunks } from "./seed.ts";
+import { sleep, unheard } from "../lib/stop.ts";
+import { type Bundle, type BundleState, nextBundles, postponeBundle } from "./bundles.ts";
+import { confirm } from "./confirm.ts";
+import { type PipelineParts, reasonOf } from "./pipeline-parts.ts";
+import { createPlanner } from "./plan.ts";
+import { post } from "./post.ts";
+import { prepare } from "./prepare.ts";
+import { seed } from "./seed.ts";
 
 /** The pipeline, at work. */
 export type Pipeline = Readonly<{
-  /** There is a new item, or a new block. */
-  wake: () => void;
+  /** Says that an item was taken. @param size - Of the whole item. Bytes. */
+  onItem: (size: number) => void;
   /** Why bundles do not get on, in sentences; none while they do. */
   reasons: () => readonly string[];
   close: () => Promise<void>;
 }>;
-
-/** A transaction is mined within so many blocks of its anchor, or never. Source: reference/chain.md §1c. */
-const anchorBlocks = 50;
-
-/** Bundles that are worked on at once. */
-const atOnce = 4;
-
-/** Pauses after a step that failed. Milliseconds. */
-const firstPauseMs = 500;
-const longestPauseMs = 60_000;
-const doublingsMax = 7;
-
-/** Longest time without a look, whatever the rows say. Milliseconds. */
-const idleMs = 30_000;
 
 type StepOf = (parts: PipelineParts, bundle: Bundle, signal: AbortSignal) => Promise<void>;
 
@@ -56,9 +34,31 @@ const steps: Readonly<Partial<Record<BundleState, StepOf>>> = {
   seeded: confirm,
 };
 
+/** States whose steps share lanes, and how many. */
+type Lanes = Readonly<{ states: readonly BundleState[]; count: number }>;
+
+/** A seeding holds 4 MB, a laying out as much for its 10,000 items. */
+const heavy: Lanes = { states: ["planned", "posted"], count: 4 };
+const light: Lanes = { states: ["prepared", "seeded"], count: 8 };
+
+/** Pauses after a step that failed. Milliseconds. */
+const firstPauseMs = 500;
+const longestPauseMs = 60_000;
+const doublingsMax = 7;
+
+/** Longest time without a look, whatever the rows say. Milliseconds. */
+const idleMs = 30_000;
+
+/** Reasons that are told at once: with more, the first ones are what matters. */
+const reasonsMax = 5;
+
 /** Starts the pipeline. */
 export function openPipeline(parts: PipelineParts): Pipeline {
+  const { ledger, storeName, clock, log } = parts;
   const life = new AbortController();
+  const planner = createPlanner({ ...parts, rules: parts.rules.plan });
+  /** By bundle; the step that is under way. */
+  const running = new Map<string, Promise<void>>();
   const troubles = new Map<string, string>();
   let woken = Promise.withResolvers<void>();
 
@@ -68,39 +68,61 @@ export function openPipeline(parts: PipelineParts): Pipeline {
       troubles.delete(bundle.id);
     } catch (error) {
       if (life.signal.aborted) return;
-      await putOff(parts, bundle, error);
       troubles.set(bundle.id, reasonOf(error));
+      await putOff(parts, bundle, error, life.signal);
     }
   }
 
-  /** Does all that is due. @returns When something is due next, Unix milliseconds. */
-  async function round(): Promise<number> {
-    const { ledger, rules, makeId, clock } = parts;
-    const planned = await planBundles(ledger, rules.plan, makeId, clock());
-    for (;;) {
-      const due = await ledger.read((tx) => dueBundles(tx, clock(), atOnce));
-      if (due.length === 0 || life.signal.aborted) break;
-      await Promise.all(due.map(step));
+  function start(bundle: Bundle): void {
+    const work = step(bundle).finally(() => {
+      running.delete(bundle.id);
+      woken.resolve();
+    });
+    running.set(bundle.id, work);
+    unheard(work);
+  }
+
+  /** Starts what is due as far as there are lanes. @returns When something is due next, Unix milliseconds. */
+  async function fillLanes({ states, count }: Lanes): Promise<number> {
+    const limit = running.size + count + 1;
+    // A step that ends while this is read has changed the row.
+    const before = new Set(running.keys());
+    const bundles = await ledger.read((tx) => nextBundles(tx, { store: storeName, states, limit }));
+    let free = count - bundles.filter(({ id }) => before.has(id)).length;
+    for (const bundle of bundles) {
+      if (before.has(bundle.id)) continue;
+      if (bundle.nextAt > clock()) return bundle.nextAt;
+      // The end of a step wakes the loop.
+      if (free <= 0) return Number.POSITIVE_INFINITY;
+      free -= 1;
+      start(bundle);
     }
-    const next = await ledger.read(nextBundleStep);
-    return Math.min(planned.nextAt ?? Number.POSITIVE_INFINITY, next ?? Number.POSITIVE_INFINITY);
+    return Number.POSITIVE_INFINITY;
+  }
+
+  /** @returns When something is due next, Unix milliseconds. */
+  async function look(): Promise<number> {
+    if (planner.isDue()) await planner.look();
+    const dueAt = [await fillLanes(heavy), await fillLanes(light)];
+    return Math.min(planner.nextAt(), ...dueAt);
   }
 
   async function run(): Promise<void> {
     while (!life.signal.aborted) {
-      let nextAt = 0;
+      woken = Promise.withResolvers<void>();
+      let nextAt: number;
       try {
-        nextAt = await round();
+        nextAt = await look();
       } catch (error) {
-        parts.log.error("bundles could not be worked on", { error });
-        nextAt = parts.clock() + firstPauseMs;
+        log.error("bundles could not be worked on", { error });
+        nextAt = clock() + firstPauseMs;
       }
-      const pause = Math.max(0, Math.min(idleMs, nextAt - parts.clock()));
-      await rested(pause);
+      await rested(Math.max(0, Math.min(idleMs, nextAt - clock())));
     }
+    await Promise.all(running.values());
   }
 
-  /** Until the time has passed, or somebody wakes it. */
+  /** Until the time has passed, or there is a reason to look. */
   async function rested(pauseMs: number): Promise<void> {
     const pause = new AbortController();
     const slept = sleep(pauseMs, AbortSignal.any([pause.signal, life.signal])).then(
@@ -109,109 +131,35 @@ export function openPipeline(parts: PipelineParts): Pipeline {
     );
     await Promise.race([slept, woken.promise]);
     pause.abort();
-    woken = Promise.withResolvers<void>();
   }
 
-  const running = run();
+  const ended = run();
   return {
-    wake: () => woken.resolve(),
-    reasons: () => [...troubles.values()].slice(0, reasonsMax),
+    onItem: (size) => {
+      if (planner.note(size)) woken.resolve();
+    },
+    reasons: () => [...new Set(troubles.values())].slice(0, reasonsMax),
     close: async () => {
       life.abort(new DOMException("uploads were closed", "AbortError"));
-      await running;
+      await ended;
     },
   };
 }
 
-const reasonsMax = 5;
-
-/** Posts the transaction. */
-async function post(parts: PipelineParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
-  const { ledger, chain, clock } = parts;
-  const { transaction } = bundle;
-  if (transaction === undefined || isPast(parts, transaction.postedHeight)) {
-    await plannedAgain(parts, bundle);
-    return;
-  }
-  const posted = await chain.post("/tx", new Uint8Array(utf8Bytes(transaction.text)), signal);
-  if (posted.kind === "refused") {
-    // Nobody took it, so that another one cannot be the second.
-    if (!(await chain.isKnown(transaction.id, signal))) await plannedAgain(parts, bundle);
-    throw new Failure("source_failed", { reason: `the nodes refuse the transaction: ${posted.reason}` });
-  }
-  if (posted.kind === "trouble")
-    throw new Failure("source_failed", { reason: `the transaction was not taken: ${posted.reason}` });
-  await chain.wantIndexed(transaction.id);
-  const now = clock();
-  await ledger.write((tx) => stepBundle(tx, { bundle, to: "posted", now, nextAt: now }));
-}
-
-/** Seeds the chunks. */
-async function seed(parts: PipelineParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
-  const { ledger, rules, clock } = parts;
-  await seedChunks(parts, bundle, await itemsOf(parts, bundle), signal);
-  const now = clock();
-  await ledger.write((tx) => stepBundle(tx, { bundle, to: "seeded", now, nextAt: now + rules.lookMs }));
-}
-
-/** Looks whether the bundle is where it has to be. */
-async function confirm(parts: PipelineParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
-  const { ledger, chain, rules, clock, log } = parts;
-  const { transaction } = bundle;
-  if (transaction === undefined) return;
-  const now = clock();
-  const mined = chain.status(transaction.id);
-  const isOverdue = now - bundle.changedAt > rules.againMs;
-  if (mined === undefined) {
-    if (isPast(parts, transaction.postedHeight)) {
-      log.warn("a bundle was never mined: it is signed anew", {
-        bundleId: bundle.id,
-        transaction: transaction.id,
-      });
-      await plannedAgain(parts, bundle);
-    } else if (isOverdue && !(await chain.isKnown(transaction.id, signal))) {
-      log.warn("the nodes have forgotten a bundle: it is posted again", { bundleId: bundle.id });
-      await ledger.write((tx) => stepBundle(tx, { bundle, to: "prepared", now, nextAt: now }));
-    } else await lookAgain(parts, bundle, now);
-    return;
-  }
-  const isReadBack = chain.isReadBack(transaction.id);
-  if (isReadBack && mined.confirmations >= rules.confirmations) {
-    const blockHeight = mined.height;
-    await ledger.write((tx) => stepBundle(tx, { bundle, to: "permanent", now, nextAt: now, blockHeight }));
-  } else if (!isReadBack && isOverdue) {
-    log.warn("a bundle cannot be read back: its chunks are sent again", { bundleId: bundle.id });
-    await ledger.write((tx) => stepBundle(tx, { bundle, to: "posted", now, nextAt: now }));
-  } else await lookAgain(parts, bundle, now);
-}
-
-async function lookAgain({ ledger, rules }: PipelineParts, bundle: Bundle, now: number): Promise<void> {
-  await ledger.write((tx) => postponeBundle(tx, bundle, now + rules.lookMs, undefined));
-}
-
-/** Whether a transaction that was signed at a height can no longer be mined. */
-function isPast({ chain }: PipelineParts, postedHeight: number): boolean {
-  const height = chain.height();
-  return height !== undefined && height > postedHeight + anchorBlocks;
-}
-
-async function plannedAgain({ ledger, clock }: PipelineParts, bundle: Bundle): Promise<void> {
-  const now = clock();
-  await ledger.write((tx) => stepBundle(tx, { bundle, to: "planned", now, nextAt: now }));
-}
-
-async function putOff({ ledger, clock, log }: PipelineParts, bundle: Bundle, error: unknown): Promise<void> {
+async function putOff(
+  { ledger, clock, log }: PipelineParts,
+  bundle: Bundle,
+  error: unknown,
+  signal: AbortSignal,
+): Promise<void> {
   const pause = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(bundle.attempts, doublingsMax));
   const { id: bundleId, state, attempts } = bundle;
   log.warn("a step of a bundle failed", { bundleId, state, attempts, error });
-  const write = ledger.write((tx) => postponeBundle(tx, bundle, clock() + pause, reasonOf(error)));
-  await write.catch((cause: unknown) =>
-    log.error("a bundle could not be put off", { bundleId, error: cause }),
-  );
-}
-
-function reasonOf(error: unknown): string {
-  const stated = error instanceof Failure ? error.facts["reason"] : undefined;
-  if (typeof stated === "string") return stated;
-  return error instanceof Error ? error.message : String(error);
+  try {
+    await ledger.write((tx) => postponeBundle(tx, bundle, clock() + pause, reasonOf(error)));
+  } catch (cause) {
+    log.error("a bundle could not be put off", { bundleId, error: cause });
+    // Its row says that it is due: without a pause of its own it would begin anew at once.
+    await sleep(firstPauseMs, signal).catch((reason: unknown) => reason);
+  }
 }

@@ -8,15 +8,22 @@
  */
 import { isId } from "../arweave/id.ts";
 import type { Tag } from "../arweave/tags.ts";
+import { readTransactionHeader } from "../arweave/transaction.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
-import type { BundleItem, PrepareBundleAnswer, PrepareBundleJob } from "../store/bundle-jobs.ts";
+import type {
+  FindLaidJob,
+  LaidBundle,
+  LayBundleAnswer,
+  LayBundleJob,
+  SignBundleAnswer,
+  SignBundleJob,
+} from "../store/bundle-jobs.ts";
 import type { Tx } from "../store/ledger/database.ts";
 import { version } from "../version.ts";
-import { type Bundle, dropBundle, stepBundle } from "./bundles.ts";
+import { type Bundle, dropBundle, nextBundles, stepBundle } from "./bundles.ts";
 import type { PipelineParts } from "./pipeline-parts.ts";
-import { bundleItemsMax } from "./plan.ts";
-import { failUpload, uploadsOfBundle } from "./uploads.ts";
+import { failUpload, itemsOfBundle, type Upload } from "./uploads.ts";
 
 /** What is said of every bundle. Source: ANS-104 §2. */
 const tags: readonly Tag[] = [
@@ -28,55 +35,96 @@ const tags: readonly Tag[] = [
 
 /** Signs a transaction for a planned bundle, or fails the items that cannot be in it. */
 export async function prepare(parts: PipelineParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
-  const { ledger, threads, chain, folder, walletFile, clock, log } = parts;
-  const items = await itemsOf(parts, bundle);
-  // The height first: the anchor is then not older than the block that this says.
-  const postedHeight = chain.height();
-  if (postedHeight === undefined)
-    throw new Failure("not_synced", { reason: "no block has been followed yet" });
+  const { ledger, threads, chain, folder, walletFile, clock } = parts;
+  const job: FindLaidJob = { folder, bundleId: bundle.id };
+  const found = await threads.run<LaidBundle | undefined>("findLaid", job, { signal });
+  const laid = found ?? (await layOut(parts, bundle, signal));
+  if (laid === undefined) return;
+  assert(laid.dataSize === bundle.dataSize, "a bundle is laid out as it was planned");
   const anchor = await chain.anchor(signal);
   const reward = await chain.price(bundle.dataSize, signal);
   await checkBalance(parts, reward, signal);
-  const job: PrepareBundleJob = { folder, bundleId: bundle.id, items, walletFile, anchor, reward, tags };
-  const answer = await threads.run<PrepareBundleAnswer>("prepareBundle", job, { signal });
-  const now = clock();
-  if (answer.kind === "poisoned") {
-    log.error("items of a bundle cannot be read", { bundleId: bundle.id, items: answer.items });
-    await ledger.write((tx) => failItems(parts, tx, bundle, answer.items, now));
-    return;
-  }
-  const { transactionId, text } = answer;
+  const { dataRoot, dataSize } = laid;
+  const unsigned: SignBundleJob = { walletFile, anchor: anchor.hash, reward, tags, dataRoot, dataSize };
+  const signed = await threads.run<SignBundleAnswer>("signBundle", unsigned, { signal });
+  const { transactionId, text } = signed;
   assert(isId(transactionId), "a signed transaction has an id");
-  const transaction = { id: transactionId, text, postedHeight };
+  const transaction = { id: transactionId, text, anchorHeight: anchor.height };
+  const now = clock();
   await ledger.write((tx) => stepBundle(tx, { bundle, to: "prepared", now, nextAt: now, transaction }));
 }
 
-/** The items of a bundle in their order, as threads read them. */
-export async function itemsOf({ ledger }: PipelineParts, bundle: Bundle): Promise<BundleItem[]> {
-  const uploads = await ledger.read((tx) => uploadsOfBundle(tx, bundle.id, 0, bundleItemsMax));
-  assert(uploads.length === bundle.itemCount, "a bundle has the items that it was planned with");
-  return uploads.map(({ id, bytes, headerSize, digest }) => ({ id, ...bytes, headerSize, digest }));
+/**
+ * Reads all items of a bundle and keeps its layout.
+ *
+ * @returns `undefined` when some are not what they were: they have failed, and the bundle is dropped.
+ * @throws Failure `busy` {reason} when files cannot be read now.
+ */
+export async function layOut(
+  parts: PipelineParts,
+  bundle: Bundle,
+  signal: AbortSignal,
+): Promise<LaidBundle | undefined> {
+  const { ledger, threads, folder, log } = parts;
+  const items = await ledger.read((tx) => itemsOfBundle(tx, bundle.id));
+  assert(items.length === bundle.itemCount, "a bundle has the items that it was planned with");
+  const job: LayBundleJob = { folder, bundleId: bundle.id, items };
+  const answer = await threads.run<LayBundleAnswer>("layBundle", job, { signal });
+  if (answer.kind === "trouble")
+    throw new Failure("busy", { reason: `the items of a bundle cannot be read: ${answer.reason}` });
+  if (answer.kind === "laid") return answer;
+  log.error("items of a bundle are not what they were", { bundleId: bundle.id, items: answer.items });
+  await failItems(parts, bundle, answer.items);
+  return undefined;
 }
 
-async function checkBalance({ chain }: PipelineParts, reward: bigint, signal: AbortSignal): Promise<void> {
-  const balance = await chain.balance(signal);
-  if (balance < reward)
+/** @throws Failure `busy` when the wallet cannot pay for this bundle beside those that are on their way. */
+async function checkBalance(parts: PipelineParts, reward: bigint, signal: AbortSignal): Promise<void> {
+  const balance = await parts.chain.balance(signal);
+  const owed = await owedRewards(parts);
+  if (balance < owed + reward)
     throw new Failure("busy", {
-      reason: `the wallet holds ${balance} winston, the next bundle costs ${reward}`,
+      reason:
+        `the wallet holds ${balance} winston; ${reward} are needed for the next bundle` +
+        (owed === 0n ? "" : ` and ${owed} for those that no block has yet`),
     });
+}
+
+/** More bundles than this on their way at once are not looked at: their blocks come first. */
+const owedMax = 1_000;
+
+/** What bundles cost that are signed and in no block yet: nodes count it as the wallet's still. */
+async function owedRewards({ ledger, chain, storeName }: PipelineParts): Promise<bigint> {
+  const states = ["prepared", "posted", "seeded"] as const;
+  const signed = await ledger.read((tx) => nextBundles(tx, { store: storeName, states, limit: owedMax }));
+  return signed
+    .flatMap(({ transaction }) => transaction ?? [])
+    .filter(({ id }) => chain.status(id) === undefined)
+    .reduce((sum, { text }) => sum + readTransactionHeader(text).reward, 0n);
 }
 
 async function failItems(
   parts: PipelineParts,
-  tx: Tx,
   bundle: Bundle,
   items: readonly Readonly<{ id: string; reason: string }>[],
-  now: number,
 ): Promise<void> {
-  for (const { id, reason } of items) {
-    const failed = await failUpload(tx, id, bundle.id, reason, now);
-    if (failed?.reservationId !== undefined)
-      await parts.refund(tx, failed.reservationId, { now, makeId: parts.makeId });
-  }
-  await dropBundle(tx, bundle, now);
+  const now = parts.clock();
+  const failed = await parts.ledger.write(async (tx) => {
+    const ended: Upload[] = [];
+    for (const { id, reason } of items) {
+      const upload = await failUpload(tx, id, bundle.id, reason);
+      if (upload === undefined) continue;
+      await refundUpload(parts, tx, upload, now);
+      ended.push(upload);
+    }
+    await dropBundle(tx, bundle, now, `${items.length} of its items are not what they were`);
+    return ended;
+  });
+  parts.onEnded("dropped", failed.length);
+  parts.onLeft(failed.map(({ bytes }) => bytes.file));
+  await parts.chain.forgetPending(failed.map(({ id }) => id));
+}
+
+async function refundUpload(parts: PipelineParts, tx: Tx, { reservationId }: Upload, now: number) {
+  if (reservationId !== undefined) await parts.refund(tx, reservationId, { now, makeId: parts.makeId });
 }

@@ -1,21 +1,22 @@
 /**
  * Rows of uploads: data items that were taken, where their bytes lie, and how far they are on their way to the chain.
  *
- * Whoever moves an item on names the state that it must be in: a step that was taken already changes nothing.
+ * An item goes its way with its bundle, whose row says how far that is (bundles.ts): of ten thousand items one row moves.
  * @module
  */
+import { bundleCountSize, bundleEntrySize } from "../arweave/bundle.ts";
 import type { Id } from "../arweave/id.ts";
 import { type Winc, winc } from "../arweave/winston.ts";
+import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import type { UserAddress } from "../payment/addresses.ts";
+import type { BundleItem } from "../store/bundle-jobs.ts";
 import type { Row, Tx, Value } from "../store/ledger/database.ts";
 import { readCount, readTime } from "../store/ledger/values.ts";
 
-const states = ["stored", "planned", "posted", "permanent", "failed"] as const;
-
-/** How far an item is on its way. */
-export type UploadState = (typeof states)[number];
+/** How far an item is on its way: it waits, is bundled, its bundle was posted, is permanent; or it failed. */
+export type UploadState = "stored" | "planned" | "posted" | "permanent" | "failed";
 
 /** Bytes of an item on this disk. */
 export type ItemBytes = Readonly<{
@@ -30,6 +31,8 @@ export type ItemBytes = Readonly<{
 /** An item as it was taken. */
 export type TakenItem = Readonly<{
   id: Id;
+  /** The folder of uploads that has its bytes (store/store-name.ts). */
+  store: string;
   bytes: ItemBytes;
   headerSize: number;
   signatureType: number;
@@ -56,8 +59,10 @@ export type BundlePlace = Readonly<{
   bundleId: string;
   /** Among the bundle's items, from 0. */
   position: number;
-  /** The byte of the bundle's data at which the item begins; `undefined` until the bundle is planned out. */
+  /** The byte of the bundle's data at which the item begins; `undefined` until all its items are chosen. */
   offset: number | undefined;
+  /** The transaction that carries the bundle; `undefined` until nodes took it. */
+  transactionId: Id | undefined;
 }>;
 
 /** An item on its way. */
@@ -66,32 +71,41 @@ export type Upload = TakenItem &
     state: UploadState;
     place: BundlePlace | undefined;
     failedReason: string | undefined;
-    /** Unix milliseconds of the last change of state. */
-    changedAt: number;
   }>;
 
-/** Writes the row of an item that was taken; its id must be new. */
+/**
+ * Writes the row of an item that was taken; its id must be new.
+ *
+ * @throws Failure `busy` when its file was removed while it was on its way: the item is to be sent again.
+ */
 export async function insertUpload(tx: Tx, item: TakenItem): Promise<void> {
+  await checkFile(tx, item);
   const values = valuesOf(item);
   await tx.run(
-    `INSERT INTO uploads (id, state, ${takenColumns.join(", ")}, changed_at) ` +
-      `VALUES (?, 'stored', ${values.map(() => "?").join(", ")}, ?)`,
-    ...[item.id, ...values, BigInt(item.receivedAt)],
+    `INSERT INTO uploads (id, ${takenColumns.join(", ")}) VALUES (?, ${values.map(() => "?").join(", ")})`,
+    ...[item.id, ...values],
   );
 }
 
-/** Writes the row of an item that had failed and was taken again. */
+/** Writes the row of an item that had failed and was taken again. @throws Failure as `insertUpload`. */
 export async function replaceUpload(tx: Tx, item: TakenItem): Promise<void> {
+  await checkFile(tx, item);
   const changed = await tx.run(
-    `UPDATE uploads SET state = 'stored', ${takenColumns.map((column) => `${column} = ?`).join(", ")}, ` +
-      "changed_at = ?, failed_reason = NULL WHERE id = ? AND state = 'failed'",
-    ...[...valuesOf(item), BigInt(item.receivedAt), item.id],
+    `UPDATE uploads SET ${takenColumns.map((column) => `${column} = ?`).join(", ")}, failed_reason = NULL ` +
+      "WHERE id = ? AND failed_reason IS NOT NULL",
+    ...[...valuesOf(item), item.id],
   );
   assert(changed === 1, "only an item that has failed is taken again");
 }
 
+/** A segment is removed when nothing in it is needed; what was written to it a moment before must not be promised. */
+async function checkFile(tx: Tx, { bytes }: TakenItem): Promise<void> {
+  const removed = await tx.get("SELECT file FROM removed_files WHERE file = ?", bytes.file);
+  if (removed !== undefined) throw new Failure("busy", { reason: "its file was removed", file: bytes.file });
+}
+
 const takenColumns = [
-  ...["file", "file_offset", "size", "header_size", "signature_type", "owner_address", "signer"],
+  ...["store", "file", "file_offset", "size", "header_size", "signature_type", "owner_address", "signer"],
   ...[
     "content_type",
     "content_encoding",
@@ -105,133 +119,157 @@ const takenColumns = [
 
 /** In the order of `takenColumns`. */
 function valuesOf(item: TakenItem): Value[] {
-  const { bytes, headerSize, signatureType, ownerAddress, signer } = item;
+  const { store, bytes, headerSize, signatureType, ownerAddress, signer } = item;
   return [
-    ...[bytes.file, BigInt(bytes.offset), BigInt(bytes.size), BigInt(headerSize), BigInt(signatureType)],
-    ...[ownerAddress, signer, item.contentType ?? null, item.contentEncoding ?? null],
+    ...[store, bytes.file, BigInt(bytes.offset), BigInt(bytes.size), BigInt(headerSize)],
+    ...[BigInt(signatureType), ownerAddress, signer, item.contentType ?? null, item.contentEncoding ?? null],
     ...[encodeBase64url(item.digest), item.winc, item.reservationId ?? null],
     ...[BigInt(item.receivedAt), BigInt(item.deadlineHeight)],
   ];
 }
 
 /**
- * Fails an item of a bundle that was not posted.
+ * Fails an item of a bundle, and takes it out of it.
  *
- * @returns The item, when it was in that bundle and failed now.
+ * @returns The item as it is now, when it was in that bundle.
  */
 export async function failUpload(
   tx: Tx,
   id: string,
   bundleId: string,
   reason: string,
-  now: number,
 ): Promise<Upload | undefined> {
   const changed = await tx.run(
-    "UPDATE uploads SET state = 'failed', failed_reason = ?, changed_at = ?, bundle_id = NULL, position = NULL, " +
-      "bundle_offset = NULL WHERE id = ? AND bundle_id = ? AND state = 'planned'",
-    ...[reason, BigInt(now), id, bundleId],
+    "UPDATE uploads SET failed_reason = ?, bundle_id = NULL, position = NULL, behind = NULL " +
+      "WHERE id = ? AND bundle_id = ?",
+    ...[reason, id, bundleId],
   );
   return changed === 0 ? undefined : await findUpload(tx, id);
 }
 
 /** The row of an item; `undefined` for one that was never taken. */
 export async function findUpload(tx: Tx, id: string): Promise<Upload | undefined> {
-  const row = await tx.get<UploadRow>("SELECT * FROM uploads WHERE id = ?", id);
+  const row = await tx.get<UploadRow>(
+    "SELECT u.*, b.state AS bundle_state, b.item_count AS bundle_items, b.transaction_id FROM uploads u " +
+      "LEFT JOIN bundles b ON b.id = u.bundle_id WHERE u.id = ?",
+    id,
+  );
   return row === undefined ? undefined : readUpload(row);
 }
 
-/** Items that wait to be bundled, oldest first, at most `limit`. */
-export async function waitingUploads(tx: Tx, limit: number): Promise<Upload[]> {
-  const rows = await tx.all<UploadRow>(
-    "SELECT * FROM uploads WHERE state = 'stored' ORDER BY received_at, id LIMIT ?",
-    BigInt(limit),
+/** The bytes of the items of a bundle, in the order of their places. */
+export async function itemsOfBundle(tx: Tx, bundleId: string): Promise<BundleItem[]> {
+  const rows = await tx.all<ItemRow>(
+    "SELECT id, file, file_offset, size, header_size, digest FROM uploads WHERE bundle_id = ? ORDER BY position",
+    bundleId,
   );
-  return rows.map(readUpload);
+  return rows.map(({ id, file, file_offset, size, header_size, digest }) => ({
+    ...{ id, file, offset: readCount(file_offset), size: readCount(size) },
+    headerSize: readCount(header_size),
+    digest: readDigest(digest),
+  }));
 }
 
-/** The items of a bundle in the order of their places, at most `limit`, from a position on. */
-export async function uploadsOfBundle(
-  tx: Tx,
-  bundleId: string,
-  firstPosition: number,
-  limit: number,
-): Promise<Upload[]> {
-  const rows = await tx.all<UploadRow>(
-    "SELECT * FROM uploads WHERE bundle_id = ? AND position >= ? ORDER BY position LIMIT ?",
-    ...[bundleId, BigInt(firstPosition), BigInt(limit)],
+/** Bytes of the items of a store that are on this disk because the chain does not have them for good yet. */
+export async function keptBytes(tx: Tx, store: string): Promise<number> {
+  const row = await tx.get<{ waiting: bigint; bundled: bigint }>(
+    "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) AS waiting, " +
+      "(SELECT CAST(COALESCE(SUM(items_size), 0) AS BIGINT) FROM bundles " +
+      "WHERE store = ? AND state NOT IN ('permanent', 'dropped')) AS bundled " +
+      "FROM uploads WHERE store = ? AND bundle_id IS NULL AND failed_reason IS NULL",
+    ...[store, store],
   );
-  return rows.map(readUpload);
+  return readCount((row?.waiting ?? 0n) + (row?.bundled ?? 0n));
 }
 
-/** Bytes of the items that are on this disk because the chain does not have them for good yet. */
-export async function keptBytes(tx: Tx): Promise<number> {
-  const row = await tx.get<{ bytes: bigint }>(
-    "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes FROM uploads WHERE state IN ('stored', 'planned', 'posted')",
-  );
-  return readCount(row?.bytes ?? 0n);
-}
-
-type UploadRow = Row &
+type ItemRow = Row &
   Readonly<{
     id: string;
-    state: string;
     file: string;
     file_offset: bigint;
     size: bigint;
     header_size: bigint;
+    digest: string;
+  }>;
+
+type UploadRow = ItemRow &
+  Readonly<{
+    store: string;
     signature_type: bigint;
     owner_address: string;
     signer: string;
     content_type: string | null;
     content_encoding: string | null;
-    digest: string;
     winc: bigint;
     reservation_id: string | null;
     received_at: bigint;
     deadline_height: bigint;
     bundle_id: string | null;
     position: bigint | null;
-    bundle_offset: bigint | null;
+    behind: bigint | null;
     failed_reason: string | null;
-    changed_at: bigint;
+    bundle_state: string | null;
+    bundle_items: bigint | null;
+    transaction_id: string | null;
   }>;
 
 function readUpload(row: UploadRow): Upload {
-  const digest = decodeBase64url(row.digest);
-  assert(digest !== undefined, "the ledger holds digests as base64url");
+  const state = stateOf(row);
   return {
     // Written from an `Id`, a `UserAddress`.
     id: row.id as Id,
     signer: row.signer as UserAddress,
+    store: row.store,
     bytes: { file: row.file, offset: readCount(row.file_offset), size: readCount(row.size) },
     headerSize: readCount(row.header_size),
     signatureType: readCount(row.signature_type),
     ownerAddress: row.owner_address,
     contentType: row.content_type ?? undefined,
     contentEncoding: row.content_encoding ?? undefined,
-    digest,
+    digest: readDigest(row.digest),
     winc: winc(row.winc),
     reservationId: row.reservation_id ?? undefined,
     receivedAt: readTime(row.received_at),
     deadlineHeight: readCount(row.deadline_height),
-    state: readState(row.state),
-    place: readPlace(row),
+    state,
+    place: readPlace(row, state),
     failedReason: row.failed_reason ?? undefined,
-    changedAt: readTime(row.changed_at),
   };
 }
 
-function readPlace({ bundle_id, position, bundle_offset }: UploadRow): BundlePlace | undefined {
-  if (bundle_id === null || position === null) return undefined;
+function readDigest(text: string): Uint8Array {
+  const digest = decodeBase64url(text);
+  assert(digest !== undefined, "the ledger holds digests as base64url");
+  return digest;
+}
+
+/** What the state of a bundle makes of its items. */
+const statesOfItems: Readonly<Record<string, UploadState>> = {
+  filling: "stored",
+  planned: "planned",
+  prepared: "planned",
+  posted: "posted",
+  seeded: "posted",
+  permanent: "permanent",
+};
+
+function stateOf({ failed_reason, bundle_state }: UploadRow): UploadState {
+  if (failed_reason !== null) return "failed";
+  if (bundle_state === null) return "stored";
+  const state = statesOfItems[bundle_state];
+  assert(state !== undefined, "an item is in a bundle that goes to the chain");
+  return state;
+}
+
+function readPlace(row: UploadRow, state: UploadState): BundlePlace | undefined {
+  const { bundle_id, position, behind, bundle_items, transaction_id } = row;
+  if (bundle_id === null || position === null || behind === null || bundle_items === null) return undefined;
+  const headerSize = bundleCountSize + bundleEntrySize * readCount(bundle_items);
   return {
     bundleId: bundle_id,
     position: readCount(position),
-    offset: bundle_offset === null ? undefined : readCount(bundle_offset),
+    offset: state === "stored" ? undefined : headerSize + readCount(behind),
+    // Written from an `Id`.
+    transactionId: transaction_id === null || state === "planned" ? undefined : (transaction_id as Id),
   };
-}
-
-function readState(text: string): UploadState {
-  const state = states.find((each) => each === text);
-  assert(state !== undefined, "the ledger holds states that are known");
-  return state;
 }

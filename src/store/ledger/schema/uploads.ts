@@ -2,20 +2,22 @@
  * The table of uploads: one row a data item that was taken, written in the transaction that charges for it.
  *
  * A row is the promise of a receipt: its bytes are on the disk before it is written. What a receipt says (received_at,
- * deadline_height, winc) never changes, so that it can be signed again to the byte.
+ * deadline_height, winc) never changes, so that it can be signed again to the byte. How far an item is on its way is
+ * said once, by the row of its bundle.
  *
- * state           stored: waits to be bundled; planned: in a bundle that was not posted yet; posted: the bundle was;
- *                 permanent: its block is deep enough; failed: for `failed_reason`, and refunded
- * file            below the folder of uploads; the item is `size` bytes from `file_offset` on, as it was sent
+ * store           the folder of uploads that has its bytes: several programs may share a ledger, not their disks
+ * file            below that folder; the item is `size` bytes from `file_offset` on, as it was sent
  * digest          SHA-256 of the payload, base64url
  * reservation_id  what was paid with; NULL where nothing was
- * bundle_id       the bundle it is planned for, and where in it: position among its items, byte in its data
+ * bundle_id       the bundle that it is in; NULL while it waits for one
+ * position        its place among the items of the bundle, from 0; behind: the sizes of those before it
+ * failed_reason   why it will not come onto the chain after all; it was paid back, and is in no bundle
  * @module
  */
 export const uploadTables = `
 CREATE TABLE uploads (
   id TEXT NOT NULL PRIMARY KEY,
-  state TEXT NOT NULL CHECK (state IN ('stored', 'planned', 'posted', 'permanent', 'failed')),
+  store TEXT NOT NULL,
   file TEXT NOT NULL,
   file_offset BIGINT NOT NULL CHECK (file_offset >= 0),
   size BIGINT NOT NULL CHECK (size > 0),
@@ -32,14 +34,16 @@ CREATE TABLE uploads (
   deadline_height BIGINT NOT NULL,
   bundle_id TEXT,
   position BIGINT,
-  bundle_offset BIGINT,
+  behind BIGINT,
   failed_reason TEXT,
-  changed_at BIGINT NOT NULL,
-  CHECK ((state = 'failed') = (failed_reason IS NOT NULL)),
-  CHECK ((bundle_id IS NULL) = (position IS NULL)),
-  CHECK (state NOT IN ('planned', 'posted', 'permanent') OR bundle_id IS NOT NULL)
+  CHECK ((bundle_id IS NULL) = (position IS NULL) AND (bundle_id IS NULL) = (behind IS NULL)),
+  CHECK (bundle_id IS NULL OR failed_reason IS NULL)
 );
-CREATE INDEX uploads_waiting ON uploads (received_at, id) WHERE state = 'stored';
-CREATE INDEX uploads_bundled ON uploads (bundle_id, position) WHERE bundle_id IS NOT NULL;
-CREATE INDEX uploads_files ON uploads (file);
+CREATE INDEX uploads_waiting ON uploads (store, received_at, id) WHERE bundle_id IS NULL AND failed_reason IS NULL;
+CREATE UNIQUE INDEX uploads_bundled ON uploads (bundle_id, position) WHERE bundle_id IS NOT NULL;
+CREATE INDEX uploads_files ON uploads (file, bundle_id) WHERE failed_reason IS NULL;
+CREATE TABLE removed_files (
+  file TEXT NOT NULL PRIMARY KEY,
+  at BIGINT NOT NULL
+);
 `;
