@@ -8,16 +8,9 @@
  */
 import { Failure } from "../failures.ts";
 import { readX402Payment, type X402Payment } from "../payment/x402/payload.ts";
+import { requirementV1, requirementV2, type X402Resource } from "../payment/x402/requirement.ts";
 import type { X402Quote, X402Settled, X402Terms } from "../payment/x402/x402.ts";
 import { jsonAnswer } from "./answers.ts";
-
-/** What is paid for. */
-export type X402Resource = Readonly<{
-  /** Absolute, or relative where no address of ours is known. */
-  url: string;
-  description: string;
-  mimeType: string;
-}>;
 
 /** A 402 answer's content. */
 export type X402Required = Readonly<{
@@ -48,8 +41,8 @@ export function x402PaymentOf(request: Request): X402Payment | undefined {
 
 /** Writes the answer that asks for a payment. */
 export function x402RequiredAnswer({ terms, quote, resource, error, refused }: X402Required): Response {
-  const first = requirementV1(terms, quote, resource);
-  const second = { x402Version: 2, error, resource, accepts: [requirementV2(terms, quote)] };
+  const first = requirementV1(terms, quote.amount, resource);
+  const second = { x402Version: 2, error, resource, accepts: [requirementV2(terms, quote.amount)] };
   const settlement =
     refused === undefined
       ? {}
@@ -72,35 +65,6 @@ export function x402SettledHeaders(
   return {
     "Cache-Control": "no-store",
     ...settlementHeaders(payment.version, terms, { success: true, transaction, payer }),
-  };
-}
-
-function requirementV1({ network, payTo, timeoutSeconds }: X402Terms, quote: X402Quote, what: X402Resource) {
-  const { asset } = network;
-  return {
-    scheme: "exact",
-    description: what.description,
-    network: network.nameV1,
-    maxAmountRequired: quote.amount.toString(),
-    payTo,
-    asset: asset.address,
-    resource: what.url,
-    mimeType: what.mimeType,
-    maxTimeoutSeconds: timeoutSeconds,
-    extra: { name: asset.name, version: asset.version },
-  };
-}
-
-function requirementV2({ network, payTo, timeoutSeconds }: X402Terms, quote: X402Quote) {
-  const { asset } = network;
-  return {
-    scheme: "exact",
-    network: network.name,
-    amount: quote.amount.toString(),
-    asset: asset.address,
-    payTo,
-    maxTimeoutSeconds: timeoutSeconds,
-    extra: { name: asset.name, version: asset.version },
   };
 }
 

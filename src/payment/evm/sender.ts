@@ -32,11 +32,13 @@ export type SendOutcome =
   | Readonly<{ kind: "unknown"; transaction: string; reason: string }>
   /** The contract would refuse it; nothing was sent. */
   | Readonly<{ kind: "reverts"; reason: string }>
+  /** `onSending` said no; nothing was sent. */
+  | Readonly<{ kind: "withheld" }>
   /** Nothing was sent. */
   | Trouble;
 
-/** Is waited for before a transaction leaves; when it rejects, the transaction does not. */
-export type OnSending = (transaction: string) => Promise<void>;
+/** Is waited for before a transaction leaves; when it says no, or rejects, the transaction does not. */
+export type OnSending = (transaction: string) => Promise<boolean>;
 
 /** Sends from one account. */
 export type EvmSender = Readonly<{
@@ -73,7 +75,7 @@ export function createEvmSender({ asking, chainId, privateKey, clock }: EvmSende
     const numbered = numbering.next(draft.fees, counts.value);
     const { call, gasMax } = draft;
     const { raw, hash } = signTransaction({ chainId, ...numbered, gasMax, ...call }, privateKey);
-    await onSending(hash);
+    if (!(await onSending(hash))) return { kind: "withheld" };
     numbering.sent(numbered);
     const answer = await asking.call("eth_sendRawTransaction", [raw], signal);
     if (answer.kind === "ok") return { kind: "sent", transaction: hash };

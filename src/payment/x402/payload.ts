@@ -95,9 +95,10 @@ function readAccepted(terms: JsonObject): X402Accepted | undefined {
     : { amount, asset, payTo };
 }
 
-/** Decimal text below 2^256. */
+/** Decimal text below 2^256; some clients write it as a JSON number. */
 function readUint(value: JsonValue | undefined): bigint | undefined {
-  if (typeof value !== "string" || !uintPattern.test(value)) return undefined;
-  const number = BigInt(value);
+  const text = typeof value === "number" || typeof value === "bigint" ? value.toString() : value;
+  if (typeof text !== "string" || !uintPattern.test(text)) return undefined;
+  const number = BigInt(text);
   return number <= uintMax ? number : undefined;
 }

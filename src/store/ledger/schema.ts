@@ -17,6 +17,7 @@ import { promoTables } from "./schema/promo.ts";
 import { quoteTables } from "./schema/quotes.ts";
 import { reservationTables } from "./schema/reservations.ts";
 import { uploadTables } from "./schema/uploads.ts";
+import { x402Tables } from "./schema/x402.ts";
 
 export const ledgerSchema: readonly string[] = [
   ledgerTables,
@@ -30,6 +31,7 @@ export const ledgerSchema: readonly string[] = [
   uploadTables,
   bundleTables,
   multipartTables,
+  x402Tables,
 ];
 
 /** The statements of a script, one by one. */

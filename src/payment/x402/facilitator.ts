@@ -1,0 +1,98 @@
+/**
+ * A facilitator: a service that carries authorizations out and pays for the gas.
+ *
+ * It has no word for "not yet", so all that it does not clearly refuse may have been sent; and a refusal that names a
+ * transaction is one that it has lost from sight.
+ * Source: reference/payment.md §6.2 "Facilitator", §7.13; x402 specification §7.2 (`POST /settle`).
+ * @module
+ */
+import { type HttpTimeouts, openHttp } from "../../chain/http.ts";
+import { isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
+import type { Authorization } from "../evm/authorization.ts";
+import { readHash } from "../evm/values.ts";
+import { writeHexBytes } from "../evm/words.ts";
+import { requirementV1, requirementV2 } from "./requirement.ts";
+import type { Carried, SettlementOrder, Settler } from "./settler.ts";
+import type { X402Terms } from "./x402.ts";
+
+/** A facilitator, open. */
+export type Facilitator = Readonly<{ settle: Settler; close: () => void }>;
+
+/** What it is asked with. */
+export type FacilitatorOptions = Readonly<{
+  /** `http:` or `https:`; `/settle` is put after it. */
+  url: string;
+  terms: X402Terms;
+  timeouts?: HttpTimeouts;
+}>;
+
+/** It waits for a block, which takes a chain some seconds. */
+const timeoutsDefault: HttpTimeouts = { firstByteMs: 25_000, stallMs: 5_000, totalMs: 30_000 };
+
+/** An answer has a few hundred bytes. */
+const answerBytesMax = 64 * 2 ** 10;
+
+const reasonLengthMax = 300;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** Opens the client of one. */
+export function openFacilitator({ url, terms, timeouts = timeoutsDefault }: FacilitatorOptions): Facilitator {
+  const http = openHttp(timeouts);
+  const settleUrl = `${url.replace(/\/+$/, "")}/settle`;
+  return {
+    settle: async (order, onSending, signal) => {
+      const body = encoder.encode(writeJson(settleBody(terms, order)));
+      const headers = { "content-type": "application/json", accept: "application/json" };
+      if (!(await onSending(undefined))) return { kind: "withheld" };
+      const answer = await http.whole(
+        { method: "POST", url: settleUrl, headers, body },
+        answerBytesMax,
+        signal,
+      );
+      if (answer.kind === "trouble")
+        return { kind: "unknown", transaction: undefined, reason: answer.detail };
+      return readSettlement(readJson(decoder.decode(answer.body)), answer.status);
+    },
+    close: http.close,
+  };
+}
+
+/** What it is asked: the payment as its version writes it, and what was asked for, which is exactly that. */
+function settleBody(
+  terms: X402Terms,
+  { version, authorization, signature, resource }: SettlementOrder,
+): JsonValue {
+  const payload = { signature: writeHexBytes(signature), authorization: writeAuthorization(authorization) };
+  const what = { url: resource, description: "", mimeType: "application/json" };
+  if (version === 1) {
+    const paymentRequirements = requirementV1(terms, authorization.value, what);
+    const { scheme, network } = paymentRequirements;
+    return {
+      x402Version: 1,
+      paymentPayload: { x402Version: 1, scheme, network, payload },
+      paymentRequirements,
+    };
+  }
+  const paymentRequirements = requirementV2(terms, authorization.value);
+  const paymentPayload = { x402Version: 2, resource: what, accepted: paymentRequirements, payload };
+  return { x402Version: 2, paymentPayload, paymentRequirements };
+}
+
+function writeAuthorization({ from, to, value, validAfter, validBefore, nonce }: Authorization) {
+  const numbers = { value, validAfter, validBefore };
+  const texts = Object.entries(numbers).map(([name, number]) => [name, number.toString()] as const);
+  return { from, to, ...Object.fromEntries(texts), nonce };
+}
+
+function readSettlement(value: JsonValue | undefined, status: number): Carried {
+  const answer = isJsonObject(value) ? value : {};
+  const transaction = readHash(answer["transaction"]);
+  if (answer["success"] === true && status < 300) return { kind: "sent", transaction };
+  const told = answer["errorReason"];
+  const reason =
+    typeof told === "string" && told !== "" ? told.slice(0, reasonLengthMax) : `status ${status}`;
+  if (answer["success"] === false && transaction === undefined) return { kind: "refused", reason };
+  return { kind: "unknown", transaction, reason };
+}

@@ -1,0 +1,44 @@
+/**
+ * What a payment must be, as both versions of the protocol write it.
+ * Source: specification 4B; reference/payment.md §6.2.
+ * @module
+ */
+import type { X402Terms } from "./x402.ts";
+
+/** What is paid for, as the one who pays is told. */
+export type X402Resource = Readonly<{
+  /** Absolute, or relative where no address of ours is known. */
+  url: string;
+  description: string;
+  mimeType: string;
+}>;
+
+/** Version 1, which is also what the specification shows. */
+export function requirementV1(terms: X402Terms, amount: bigint, resource: X402Resource) {
+  const { network, payTo, timeoutSeconds } = terms;
+  return {
+    scheme: "exact",
+    description: resource.description,
+    network: network.nameV1,
+    maxAmountRequired: amount.toString(),
+    payTo,
+    asset: network.asset.address,
+    resource: resource.url,
+    mimeType: resource.mimeType,
+    maxTimeoutSeconds: timeoutSeconds,
+    extra: { name: network.asset.name, version: network.asset.version },
+  } as const;
+}
+
+/** Version 2, where what is paid for stands apart. */
+export function requirementV2({ network, payTo, timeoutSeconds }: X402Terms, amount: bigint) {
+  return {
+    scheme: "exact",
+    network: network.name,
+    amount: amount.toString(),
+    asset: network.asset.address,
+    payTo,
+    maxTimeoutSeconds: timeoutSeconds,
+    extra: { name: network.asset.name, version: network.asset.version },
+  } as const;
+}

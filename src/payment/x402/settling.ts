@@ -1,0 +1,149 @@
+/**
+ * Settling a payment for a request: checked by its own words, tried on the chain as if, kept, carried out, credited.
+ *
+ * The row is the line before which nothing moves and after which nothing is forgotten: a request that gives up, or
+ * whose process ends, leaves it to the watch.
+ * Source: contract.md §5 "x402"; reference/payment.md §6.4 "Safe order".
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import { unheard, untilStopped, withDeadline } from "../../lib/stop.ts";
+import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import { isSignedByPayer } from "./check.ts";
+import type { FollowX402 } from "./following.ts";
+import { findX402, keepX402, type X402Kept, x402IdOf } from "./kept-payments.ts";
+import { type OfferX402, x402Refusal } from "./offers.ts";
+import type { X402Payment } from "./payload.ts";
+import { inHandMs } from "./step-writer.ts";
+import type { X402, X402Request, X402Settled, X402Terms } from "./x402.ts";
+
+/** What it needs. */
+export type X402SettlingOptions = Readonly<{
+  terms: X402Terms;
+  ledger: LedgerDatabase;
+  offer: OfferX402;
+  follow: FollowX402;
+  clock: Clock;
+  makeId: MakeId;
+  log: Log;
+  /** How long a request waits for its payment. Milliseconds. */
+  answerMs?: number;
+}>;
+
+/** Settling, open. */
+export type X402Settling = Readonly<{
+  settle: X402["settle"];
+  /** Ends what is under way, and waits for it; the ledger knows the rest. */
+  close: () => Promise<void>;
+}>;
+
+/** A facilitator's time-out and the patience after it; below the silence after which connections are closed. */
+const answerMsDefault = 45_000;
+
+/** Payments under way at once: each holds a connection to the chain or the facilitator. */
+const underWayMax = 256;
+
+/** Creates it. */
+export function openX402Settling(options: X402SettlingOptions): X402Settling {
+  const { terms, ledger, offer, follow, clock, log } = options;
+  const answerMs = options.answerMs ?? answerMsDefault;
+  const life = new AbortController();
+  const underWay = new Set<Promise<void>>();
+
+  /** Follows a payment whether its request waits or not. */
+  function begin(payment: X402Kept): Promise<void> {
+    const work = follow(payment, life.signal).then(
+      (reason) => {
+        if (reason !== undefined) log.warn("an x402 payment waits", { payment: payment.id, reason });
+      },
+      (error: unknown) => {
+        // The watch takes it up; whether that is a defect or the ledger's trouble, the money is accounted for there.
+        if (!life.signal.aborted)
+          log.error("an x402 payment was left to the watch", { payment: payment.id, error });
+      },
+    );
+    underWay.add(work);
+    unheard(work.finally(() => underWay.delete(work)));
+    return work;
+  }
+
+  async function settleNew(request: X402Request, id: string, signal: AbortSignal): Promise<X402Settled> {
+    if (underWay.size >= underWayMax) throw new Failure("busy", { underWay: underWay.size });
+    const offered = await offer(request, signal);
+    const now = clock();
+    const [isNew, kept] = await ledger.write(async (tx) => {
+      const time = { now, dueAt: now + inHandMs, makeId: options.makeId };
+      return [await keepX402(tx, offered, time), await findX402(tx, id)] as const;
+    });
+    assert(kept !== undefined, "what was just kept is there");
+    if (!isNew) return answerOf(kept, request, true);
+    const work = begin(kept);
+    await waitFor(work, signal);
+    const after = await ledger.read((tx) => findX402(tx, id));
+    return answerOf(after ?? kept, request, false);
+  }
+
+  /** Waits for as long as a request may; what is not done by then goes on without it. */
+  async function waitFor(work: Promise<void>, signal: AbortSignal): Promise<void> {
+    try {
+      await withDeadline(signal, answerMs, (own) => untilStopped(work, own));
+    } catch {
+      // The time is up: the ledger says how far it is. Who has gone hears nothing either way.
+      signal.throwIfAborted();
+    }
+  }
+
+  return {
+    settle: async (request, signal) => {
+      const { payment } = request;
+      if (!isSignedByPayer(terms, payment))
+        throw new Failure("invalid_signature", { payer: payment.authorization.from });
+      const id = x402IdOf(terms.network.name, terms.network.asset.address, payment.authorization);
+      const kept = await ledger.read((tx) => findX402(tx, id));
+      return kept === undefined ? await settleNew(request, id, signal) : answerOf(kept, request, true);
+    },
+    close: async () => {
+      life.abort(new DOMException("x402 was closed", "AbortError"));
+      await Promise.all(underWay);
+    },
+  };
+}
+
+/** What a request is answered, from where its payment stands. */
+function answerOf(kept: X402Kept, { payment, purpose }: X402Request, isReplay: boolean): X402Settled {
+  // Whoever has seen a payment on the chain can send it again, but not for something else.
+  if (!isSame(kept, payment)) throw x402Refusal("the nonce was used for another payment");
+  if (kept.purpose !== purpose) throw x402Refusal("the payment was made for something else");
+  switch (kept.state) {
+    case "seen":
+    case "settling":
+      throw new Failure("settlement_unknown", { payment: kept.id });
+    case "rejected":
+    case "reversed":
+      throw x402Refusal(kept.reason ?? "");
+    case "settled": {
+      const { transaction, balance } = kept;
+      assert(transaction !== undefined && balance !== undefined, "what is settled has its transaction");
+      return {
+        payer: kept.authorization.from,
+        creditedWinc: kept.winc,
+        quotedWinc: kept.quotedWinc,
+        paid: kept.authorization.value,
+        ...{ balance, transaction, isReplay },
+      };
+    }
+  }
+}
+
+function isSame({ authorization: kept }: X402Kept, { authorization: sent }: X402Payment): boolean {
+  return (
+    kept.to === sent.to &&
+    kept.value === sent.value &&
+    kept.validAfter === sent.validAfter &&
+    kept.validBefore === sent.validBefore
+  );
+}

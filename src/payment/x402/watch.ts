@@ -1,0 +1,123 @@
+/**
+ * The watch over payments by x402: brings to an end what requests have left open, and looks after those that are
+ * settled until their blocks are final.
+ *
+ * A request that is cut off, a process that is killed, a facilitator that does not answer: each leaves a row that is
+ * due. Pauses grow with its age.
+ * Source: contract.md §5 "resolved from the chain"; reference/trust.md L4.
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import { sleep } from "../../lib/stop.ts";
+import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { FollowX402 } from "./following.ts";
+import { dueX402, removeRejectedX402, takeX402, type X402Kept } from "./kept-payments.ts";
+import { inHandMs } from "./step-writer.ts";
+import type { X402Terms } from "./x402.ts";
+
+/** What is watched. */
+export type X402WatchOptions = Readonly<{
+  /** Whose chain is asked: payments of other terms wait for them. */
+  terms: X402Terms;
+  ledger: LedgerDatabase;
+  follow: FollowX402;
+  clock: Clock;
+  log: Log;
+}>;
+
+/** A watch that looks when told to. */
+export type X402Watch = Readonly<{
+  /** Follows what is due. Nothing that happens to one payment ends it. @throws Failure of the ledger. */
+  look: (signal: AbortSignal) => Promise<void>;
+  /** Why payments of the last look could not be followed; undefined when all could. */
+  trouble: () => string | undefined;
+}>;
+
+/** A watch at work. */
+export type RunningX402Watch = Readonly<{ trouble: X402Watch["trouble"]; close: () => Promise<void> }>;
+
+/** Payments followed in one look, and of these at once: each may wait for a facilitator. */
+const followedPerLook = 100;
+const followedAtOnce = 10;
+
+/** What was rejected for good is kept for those who ask why. Milliseconds. */
+const rejectedKeptMs = 7 * 86_400_000;
+const removedPerLook = 100;
+const removeEveryMs = 3_600_000;
+
+/** Creates a watch. */
+export function createX402Watch({ terms, ledger, follow, clock, log }: X402WatchOptions): X402Watch {
+  const { name: network, asset } = terms.network;
+  const whose = { network, asset: asset.address };
+  let trouble: string | undefined;
+  let removedAt: number | undefined;
+
+  /** @returns Why it could not be followed. */
+  async function followOne(payment: X402Kept, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      const taken = await ledger.write((tx) => takeX402(tx, payment, clock() + inHandMs));
+      return taken ? await follow(payment, signal) : undefined;
+    } catch (error) {
+      signal.throwIfAborted();
+      const isExpected = error instanceof Failure;
+      if (isExpected) log.warn("an x402 payment cannot be followed", { payment: payment.id, error });
+      else log.error("defect in following an x402 payment", { payment: payment.id, error });
+      return isExpected ? error.message : "a defect";
+    }
+  }
+
+  async function removeSome(): Promise<void> {
+    const now = clock();
+    if (removedAt !== undefined && now - removedAt < removeEveryMs) return;
+    const removed = await ledger.write((tx) => removeRejectedX402(tx, now - rejectedKeptMs, removedPerLook));
+    if (removed < removedPerLook) removedAt = now;
+  }
+
+  return {
+    trouble: () => trouble,
+    look: async (signal) => {
+      const due = await ledger.read((tx) => dueX402(tx, whose, clock(), followedPerLook));
+      let found: string | undefined;
+      for (let first = 0; first < due.length; first += followedAtOnce) {
+        const some = due.slice(first, first + followedAtOnce);
+        const reasons = await Promise.all(some.map((payment) => followOne(payment, signal)));
+        found ??= reasons.find((reason) => reason !== undefined);
+      }
+      if (due.length > 0 && found !== undefined) log.warn("x402 payments are in trouble", { reason: found });
+      trouble = found ?? (due.length > 0 ? undefined : trouble);
+      await removeSome();
+    },
+  };
+}
+
+/** Looks again and again. @param pauseMs - Between two looks. */
+export function runX402Watch(options: X402WatchOptions, pauseMs: number): RunningX402Watch {
+  const watch = createX402Watch(options);
+  const life = new AbortController();
+  const lookOrSay = async (): Promise<void> => {
+    try {
+      await watch.look(life.signal);
+    } catch (error) {
+      if (!life.signal.aborted) options.log.warn("the watch over x402 payments was interrupted", { error });
+    }
+  };
+  const isRested = (): Promise<boolean> =>
+    sleep(pauseMs, life.signal).then(
+      () => true,
+      () => false, // closed
+    );
+  const run = async (): Promise<void> => {
+    do await lookOrSay();
+    while (await isRested());
+  };
+  const running = run();
+  return {
+    trouble: watch.trouble,
+    close: async () => {
+      life.abort(new DOMException("the watch was closed", "AbortError"));
+      await running;
+    },
+  };
+}
