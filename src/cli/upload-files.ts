@@ -63,7 +63,7 @@ export function listLocalFiles(path: string, leaveOut: LeaveOut): LocalFiles {
   const found: Found = { files: [], leftOut: [] };
   walk(root, "", leaveOut, 0, found);
   if (found.files.length === 0) throw misuse(`${path} holds no files${leftOutText(found.leftOut)}`);
-  return { kind: "folder", ...found, files: found.files.sort(byPath) };
+  return { kind: "folder", files: found.files.sort(byPath), leftOut: found.leftOut.sort() };
 }
 
 type Found = Readonly<{ files: LocalFile[]; leftOut: string[] }>;

@@ -10,7 +10,6 @@ import { createHash, randomBytes } from "node:crypto";
 import { createReadStream, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { Readable } from "node:stream";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { eventually, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
 import { librarySigners } from "./arbundles-signers.ts";
@@ -105,9 +104,6 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     expect(await bytesOf(receipt.id)).toEqual(Buffer.from(data));
     const row = await onGraphql(receipt.id);
     expect(row).toMatchObject({ owner: { address: receipt.owner }, data: { size: String(data.length) } });
-    expect(createHash("sha256").update(Buffer.from(row.signature, "base64url")).digest("base64url")).toBe(
-      receipt.id,
-    );
     const { record } = await statusOf(receipt.id);
     expect(record).toMatchObject({ winc: receipt.winc, payloadContentLength: data.length });
     expect(receipt.winc).toBe((await priceOf(record.rawContentLength)).toString());
@@ -145,23 +141,17 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       }
     });
 
-    test("uploadFile of a file, by its path and by streams of both kinds", async () => {
+    test("uploadFile of a file, by its path and by streams of it", async () => {
       for (const key of payers()) {
         const turbo = await openTurbo(program, key);
-        for (const [kind, stream] of [
-          ["node", (path: string) => createReadStream(path)],
-          ["web", (path: string) => Readable.toWeb(createReadStream(path)) as ReadableStream],
-          ["path", undefined],
-        ] as const) {
+        for (const isStreamed of [false, true]) {
           const data = randomBytes(1_200_000);
-          const file = fileOf(`${kind}-${key.token}.bin`, data);
+          const file = fileOf(`${isStreamed}-${key.token}.bin`, data);
           const before = await wincOf(key.address);
-          const how =
-            stream === undefined
-              ? { file }
-              : { fileStreamFactory: () => stream(file) as Readable, fileSizeFactory: () => data.length };
+          const streams = { fileStreamFactory: () => createReadStream(file), fileSizeFactory: () => data.length };
           const tags = [{ name: "Content-Type", value: "application/x-test" }];
-          const taken = await turbo.uploadFile({ ...how, dataItemOpts: { tags } });
+          const source = isStreamed ? streams : { file };
+          const taken = await turbo.uploadFile({ ...source, dataItemOpts: { tags } });
           await checkTaken(taken, data, { before, key });
           expect((await onGraphql(taken.id)).data.type).toBe("application/x-test");
         }
@@ -193,8 +183,6 @@ describeWith(clientLibraries, "turbo-sdk", () => {
 
   describe("free of charge", () => {
     test("small items cost nothing, also to those who never paid", async () => {
-      const { ArweaveSigner } = await import("@ardrive/turbo-sdk");
-      expect(ArweaveSigner).toBeDefined();
       const key = stranger();
       const turbo = await openTurbo(program, key);
       const taken = await turbo.upload({ data: "small" });
@@ -425,7 +413,10 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       60_000,
     );
     expect(record.info).toBe("permanent");
-    expect((await onGraphql(taken.id)).bundledIn.id).toBe(record.bundleId);
+    const row = await onGraphql(taken.id);
+    expect(row.bundledIn.id).toBe(record.bundleId);
+    const signature = Buffer.from(row.signature, "base64url");
+    expect(createHash("sha256").update(signature).digest("base64url")).toBe(taken.id);
     const check = Bun.spawnSync([process.execPath, "src/main.ts", "ledger", "check"], {
       cwd: repositoryRoot,
       env: { ...process.env, DATA_DIR: program.folder },

@@ -1,0 +1,42 @@
+/**
+ * A command as a user runs it: a process of its own.
+ * @module
+ */
+import { resolve } from "node:path";
+import { repositoryRoot } from "../support/program.ts";
+
+/** What came of a command. */
+export type Ran = Readonly<{ code: number; out: string; err: string; peakBytes: number }>;
+
+/** How it is run. */
+export type RunOptions = Readonly<{
+  cwd?: string;
+  environment?: Readonly<Record<string, string>>;
+  /** Told of the process while it runs. */
+  onStart?: (child: Readonly<{ pid: number; kill: (signal: NodeJS.Signals) => void }>) => void;
+  /** Told of what it prints as it does. */
+  onText?: (text: string) => void;
+}>;
+
+/** Runs `cairn` with words, and waits for its end. */
+export async function runCairn(words: readonly string[], options: RunOptions = {}): Promise<Ran> {
+  const child = Bun.spawn([process.execPath, resolve(repositoryRoot, "src/main.ts"), ...words], {
+    cwd: options.cwd ?? repositoryRoot,
+    env: { ...process.env, ...options.environment },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  options.onStart?.({ pid: child.pid, kill: (signal) => child.kill(signal) });
+  const read = async (stream: ReadableStream<Uint8Array>) => {
+    let text = "";
+    const decoder = new TextDecoder();
+    for await (const piece of stream) {
+      text += decoder.decode(piece, { stream: true });
+      options.onText?.(text);
+    }
+    return text;
+  };
+  const [out, err, code] = await Promise.all([read(child.stdout), read(child.stderr), child.exited]);
+  return { code, out, err, peakBytes: child.resourceUsage()?.maxRSS ?? 0 };
+}

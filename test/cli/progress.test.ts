@@ -1,0 +1,99 @@
+/**
+ * Progress: a bar on a terminal, lines elsewhere, by a clock that the test moves.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { createProgress } from "../../src/cli/progress.ts";
+import { bytesText, countText, durationText, wincText } from "../../src/cli/quantities.ts";
+
+const mebibyte = 2 ** 20;
+
+function begin(isTerminal: boolean, columns = 100, bytesTotal = 100 * mebibyte) {
+  const written: string[] = [];
+  const clock = { now: 1_000_000 };
+  const screen = { write: (text: string) => void written.push(text), isTerminal, columns };
+  const progress = createProgress({ screen, clock: () => clock.now, verb: "uploading", bytesTotal });
+  return { written, clock, progress };
+}
+
+describe("on a terminal", () => {
+  test("a bar tells share, size, rate and time left, painted over itself", () => {
+    const { written, clock, progress } = begin(true, 120);
+    clock.now += 2_000;
+    progress.add(50 * mebibyte);
+    expect(written).toEqual([
+      `\r\x1b[K[${"#".repeat(20)}${"-".repeat(20)}] uploading 50 %, 50.0 MiB of 100.0 MiB, 25.0 MiB/s, 2 s left`,
+    ]);
+    progress.end();
+    expect(written.at(-1)).toBe("\r\x1b[K");
+  });
+
+  test("it is painted ten times a second at most, and never wider than the terminal", () => {
+    for (const columns of [20, 60, 80, 200]) {
+      const { written, clock, progress } = begin(true, columns);
+      for (let step = 0; step < 1_000; step += 1) {
+        clock.now += 1;
+        progress.add(100_000);
+      }
+      expect(written.length).toBeLessThanOrEqual(11);
+      for (const text of written) expect(text.replace("\r\x1b[K", "").length).toBeLessThan(columns);
+    }
+  });
+
+  test("what was there already counts as done and says nothing of the rate", () => {
+    const { written, clock, progress } = begin(true, 120);
+    progress.skip(90 * mebibyte);
+    clock.now += 1_000;
+    progress.add(5 * mebibyte);
+    expect(written.at(-1)).toContain("95 %, 95.0 MiB of 100.0 MiB, 5.0 MiB/s, 1 s left");
+  });
+
+  test("what is said in between stands on a line of its own", () => {
+    const { written, progress } = begin(true);
+    progress.say("again in 1 s");
+    expect(written).toEqual(["\r\x1b[Kagain in 1 s\n"]);
+  });
+});
+
+describe("elsewhere", () => {
+  test("a line is written every five seconds at most, and nothing at the end", () => {
+    const { written, clock, progress } = begin(false);
+    for (let second = 1; second <= 12; second += 1) {
+      clock.now += 1_000;
+      progress.add(mebibyte);
+    }
+    progress.end();
+    expect(written).toEqual([
+      "uploading 5 %, 5.0 MiB of 100.0 MiB, 1.0 MiB/s, 1 min 35 s left\n",
+      "uploading 10 %, 10.0 MiB of 100.0 MiB, 1.0 MiB/s, 1 min 30 s left\n",
+    ]);
+  });
+
+  test("more than all is all, and all of nothing is all", () => {
+    for (const total of [0, mebibyte]) {
+      const { written, clock, progress } = begin(false, 80, total);
+      clock.now += 10_000;
+      progress.add(2 * mebibyte);
+      expect(written[0]).toStartWith(`uploading 100 %, ${bytesText(total)} of ${bytesText(total)}`);
+      expect(written[0]).toEndWith("0 s left\n");
+    }
+  });
+});
+
+test.each([
+  [bytesText(0), "0 B"],
+  [bytesText(1_023), "1023 B"],
+  [bytesText(1_024), "1.0 KiB"],
+  [bytesText(10 * 2 ** 30), "10.0 GiB"],
+  [bytesText(2 ** 60), "1024.0 PiB"],
+  [durationText(0), "0 s"],
+  [durationText(59_001), "1 min 0 s"],
+  [durationText(3_600_000), "1 h 0 min"],
+  [wincText(0n), "0 winc"],
+  [wincText(999n), "999 winc"],
+  [wincText(1_094_285_714_286n), "1,094,285,714,286 winc"],
+  [countText(1, "file"), "1 file"],
+  [countText(0, "file"), "0 files"],
+])("%s is how people read %s", (text, wanted) => {
+  expect(text).toBe(wanted);
+});

@@ -1,0 +1,76 @@
+/**
+ * `cairn receipt verify`: what is signed and what is not, from files, with and without the signer known.
+ * @module
+ */
+import { afterAll, expect, test } from "bun:test";
+import { createHash } from "node:crypto";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCairn } from "./command.ts";
+import { fakeReceipt } from "./upload-service.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "cairn-receipt-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+const id = Buffer.alloc(32, 7).toString("base64url");
+const good = fakeReceipt(id);
+const signer = createHash("sha256").update(Buffer.from(good.public, "base64url")).digest("base64url");
+const stranger = Buffer.alloc(32, 9).toString("base64url");
+
+function verify(receipt: unknown, ...words: string[]) {
+  const file = join(folder, `${Bun.hash(JSON.stringify(receipt))}.json`);
+  writeFileSync(file, typeof receipt === "string" ? receipt : JSON.stringify(receipt));
+  return runCairn(["receipt", "verify", file, ...words]);
+}
+
+test("a receipt that is signed is valid, and who signed it is told", async () => {
+  const { code, out } = await verify(good, "--json");
+  expect(JSON.parse(out)).toEqual({
+    valid: true,
+    id,
+    signer,
+    timestamp: 1_700_000_000_000,
+    deadlineHeight: 1_200,
+  });
+  expect(code).toBe(0);
+  const page = (await verify(good)).out;
+  expect(page).toContain("valid\n");
+  expect(page).toContain("taken      2023-11-14T22:13:20.000Z");
+  expect(page).toContain("on the chain by height 1200");
+  expect(page).toContain("give --signer to pin it");
+});
+
+test("with --signer it must be that one's", async () => {
+  const pinned = await verify(good, "--signer", signer);
+  expect([pinned.code, pinned.out.includes("--signer")]).toEqual([0, false]);
+  const other = await verify(good, "--signer", stranger);
+  expect([other.code, other.out]).toEqual([1, "not valid: another wallet signed it\n"]);
+});
+
+test.each([
+  ["another item", { ...good, id: stranger }, "its signature is not that of its key"],
+  ["a later deadline", { ...good, deadlineHeight: 1_201 }, "its signature is not that of its key"],
+  ["another time", { ...good, timestamp: 1_700_000_000_001 }, "its signature is not that of its key"],
+  ["another version", { ...good, version: "0.1.0" }, "its version is not 0.2.0"],
+  ["no id", { ...good, id: "x" }, "its id, timestamp or deadlineHeight is missing"],
+  [
+    "a time beyond dates",
+    { ...good, timestamp: 2 ** 53 - 1 },
+    "its id, timestamp or deadlineHeight is missing",
+  ],
+  ["no key", { ...good, public: 1 }, "its key or signature is missing"],
+])("a receipt with %s is not valid", async (_name, receipt, fault) => {
+  const { code, out } = await verify(receipt);
+  expect([code, out]).toEqual([1, `not valid: ${fault}\n`]);
+});
+
+test.each([
+  ["what is no JSON", "{", [], "is no receipt"],
+  ["a list", "[]", [], "is no receipt"],
+  ["a megabyte", " ".repeat(2 ** 20), [], "larger than any receipt"],
+  ["a signer that is no address", "{}", ["--signer", "x"], '"x" is no address'],
+])("%s is used wrongly", async (_name, text, words, says) => {
+  const { code, err } = await verify(text, ...words);
+  expect([code, err]).toEqual([2, expect.stringContaining(says)]);
+});
