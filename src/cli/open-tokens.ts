@@ -16,7 +16,7 @@ import {
   type SolanaSource,
 } from "../payment/tokens/open-chains.ts";
 import { createTokenPayments, type TokenPayments } from "../payment/tokens/payments.ts";
-import { openTokenWatcher } from "../payment/tokens/watcher.ts";
+import { openTokenWatcher, type WatchStatus } from "../payment/tokens/watcher.ts";
 import type { Config } from "../settings.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
 import type { MakeId } from "../store/ledger/transfer-ids.ts";
@@ -27,7 +27,7 @@ import { systemRandom } from "./random.ts";
 /** What they are opened with. */
 export type TokensParts = Pick<BaseParts, "config" | "log" | "closers"> &
   Readonly<{
-    base: Pick<Base, "reader" | "sources">;
+    base: Pick<Base, "metrics" | "reader" | "sources">;
     ledger: LedgerDatabase;
     makeId: MakeId;
     prices: Pick<Prices, "token">;
@@ -45,13 +45,16 @@ export type OpenTokens = Readonly<{
   check: HealthCheck;
 }>;
 
+/** A chain that could not be looked through for so long is worth a word to the operator. Milliseconds. */
+const troubleNotedMs = 5 * 60_000;
+
 /**
  * Opens them; what has to be closed is closed by `closers`.
  *
  * @throws Misuse when an address is none, or has no way to its chain.
  */
 export function openTokens(parts: TokensParts): OpenTokens {
-  const { config, ledger, makeId, prices, log, closers } = parts;
+  const { config, base, ledger, makeId, prices, log, closers } = parts;
   const { sources, excluded } = readSources(parts);
   const { chains, close } = openTokenChains(sources);
   closers.add("chains of token payments", close);
@@ -67,16 +70,27 @@ export function openTokens(parts: TokensParts): OpenTokens {
     random: systemRandom,
   });
   closers.add("token watcher", watcher.close);
+  base.metrics.gaugesOf({
+    name: "payment_token_watch_age_seconds",
+    help: "Seconds since a token's chain was last looked through; absent before the first time.",
+    label: "token",
+    read: () => Object.fromEntries(watcher.status().flatMap(({ token, doneAt }) => ageOf(token, doneAt))),
+  });
   return {
     payments,
     addresses: new Map(chains.map(({ token, address }) => [token, address])),
-    check: () =>
-      watcher
-        .status()
-        .flatMap(({ token, trouble }) =>
-          trouble === undefined ? [] : [`Payments in ${token} cannot be watched: ${trouble}.`],
-        ),
+    check: () => watcher.status().flatMap(noteOf),
   };
+}
+
+function ageOf(token: Token, doneAt: number | undefined): readonly (readonly [Token, number])[] {
+  return doneAt === undefined ? [] : [[token, (systemClock() - doneAt) / 1_000]];
+}
+
+/** Trouble that passes by itself is no news. */
+function noteOf({ token, doneAt, trouble }: WatchStatus): readonly string[] {
+  const isPassing = doneAt !== undefined && systemClock() - doneAt < troubleNotedMs;
+  return trouble === undefined || isPassing ? [] : [`Payments in ${token} cannot be watched: ${trouble}.`];
 }
 
 type ReadSources = Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }>;

@@ -100,6 +100,10 @@ function isWaiting({ state, dueAt }: TokenPayment): boolean {
   return state !== "credited" && dueAt !== undefined;
 }
 
+function standsAlike(one: TokenPayment, other: TokenPayment): boolean {
+  return one.state === other.state && one.credits === other.credits && one.block?.hash === other.block?.hash;
+}
+
 /** A payment that changed meanwhile has had its look. */
 async function setDue(
   ledger: LedgerDatabase,
@@ -110,7 +114,7 @@ async function setDue(
   await ledger.write(async (tx) => {
     for (const seen of payments) {
       const kept = await paymentsOf(tx, seen.token, seen.transactionId);
-      const payment = kept.find(({ id, state }) => id === seen.id && state === seen.state);
+      const payment = kept.find((each) => each.id === seen.id && standsAlike(each, seen));
       if (payment !== undefined) await placePayment(tx, payment, payment.block, dueAtOf(payment));
     }
   });
