@@ -140,6 +140,32 @@ export const paymentSettings = {
     unit: "network",
     effect: "Network of x402 payments: `base`, `base-sepolia`, or a CAIP-2 name.",
   }),
+  X402_ASSET_ADDRESS: setting({
+    read: text,
+    unit: "address",
+    effect:
+      "Contract of the dollars that x402 payments are made in; unset is USDC of the network. It must have 6 decimals " +
+      "and EIP-3009.",
+  }),
+  X402_ASSET_NAME: setting({
+    read: text,
+    unit: "text",
+    effect:
+      "What the contract's signatures name it (EIP-712); unset is what is known of USDC on the network.",
+  }),
+  X402_ASSET_VERSION: setting({
+    read: text,
+    unit: "text",
+    effect: "Version in the contract's signatures (EIP-712); unset is what is known of USDC on the network.",
+  }),
+  X402_RPC_URL: setting({
+    read: url,
+    unit: "URL",
+    effect:
+      "JSON-RPC of the network, by which payments are checked and followed; unset is the one that is set for token " +
+      "payments on the same chain.",
+    secret: true,
+  }),
   X402_FACILITATOR_URL: setting({
     read: url,
     unit: "URL",
@@ -148,7 +174,8 @@ export const paymentSettings = {
   X402_SETTLE_KEY: setting({
     read: text,
     unit: "text",
-    effect: "Private key, hex, of the account that pays the gas of direct settlement.",
+    effect:
+      "Private key, hex, of the account that pays the gas of direct settlement; no other program may send from it.",
     secret: true,
   }),
   FREE_UPLOAD_BYTES: setting({

@@ -11,6 +11,7 @@ import { createInformationRoutes } from "../http/payment/information-routes.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
 import { createPromoGuard } from "../http/payment/promo-guard.ts";
 import { createTokenRoutes } from "../http/payment/token-routes.ts";
+import { createX402Routes } from "../http/payment/x402-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import { paymentReference } from "../http/reference/payment-reference.ts";
 import type { Service } from "../http/service.ts";
@@ -23,6 +24,7 @@ import { createWalletTokens } from "../payment/json-web-token.ts";
 import { readPayments } from "../payment/payment-history.ts";
 import type { Prices } from "../payment/prices.ts";
 import { createWalletAccess } from "../payment/wallet-access.ts";
+import type { X402 } from "../payment/x402/x402.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { openLedger } from "../store/ledger/open.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
@@ -33,6 +35,7 @@ import { openCards } from "./open-cards.ts";
 import { openPrices } from "./open-prices.ts";
 import type { OpenSandbox } from "./open-sandbox.ts";
 import { openTokens } from "./open-tokens.ts";
+import { openX402 } from "./open-x402.ts";
 import { systemRandom } from "./random.ts";
 
 /** What the payment service is opened with. */
@@ -56,6 +59,8 @@ export type OpenPayment = Readonly<{
   prices: Prices;
   /** Where payments in each token go. */
   addresses: ReadonlyMap<Token, string>;
+  /** Undefined: x402 is off. */
+  x402: X402 | undefined;
 }>;
 
 /** Between two looks for abandoned reservations: far below the time that they are held. */
@@ -86,7 +91,8 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
     sandbox: sandbox?.stripe,
   });
   const tokenPayments = openTokens({ ...parts, ledger, makeId, prices, rules: priced.rules });
-  const checks = [ledger.troubles, priced.check, cards.check, tokenPayments.check];
+  const x402Payments = openX402({ ...parts, ledger, makeId, prices, rules: priced.rules });
+  const checks = [ledger.troubles, priced.check, cards.check, tokenPayments.check, x402Payments.check];
   const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
@@ -103,6 +109,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
       () => createPriceRoutes({ prices, promoGuard }),
       ...cards.routes,
       () => createTokenRoutes(tokenPayments),
+      () => createX402Routes({ x402: x402Payments.x402, publicUrl: parts.publicUrl }),
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),
       () =>
@@ -112,7 +119,8 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
         }),
     ],
   };
-  return { service, ledger, credits, prices, addresses: tokenPayments.addresses };
+  const { addresses } = tokenPayments;
+  return { service, ledger, credits, prices, addresses, x402: x402Payments.x402 };
 }
 
 /** Wallets keep their tokens over a restart. */

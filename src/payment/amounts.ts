@@ -20,13 +20,34 @@ export const safeMax = 9_007_199_254_740_991n;
  * @returns `undefined` for other text, fractions, signs, and numbers of more than 40 digits.
  */
 export function readAmount(text: string): bigint | undefined {
+  const read = readDecimal(text);
+  return read === undefined || read.shift < 0n ? undefined : scaled(read);
+}
+
+/**
+ * Reads a number, 0 or more, and rounds it up to a whole one: `1.2` is 2.
+ * @returns `undefined` for other text, signs, and numbers of more than 40 digits.
+ */
+export function readAmountUp(text: string): bigint | undefined {
+  const read = readDecimal(text);
+  if (read === undefined || read.shift >= 0n) return read && scaled(read);
+  const unit = 10n ** -read.shift;
+  const whole = (read.digits + unit - 1n) / unit;
+  return scaled({ digits: whole, shift: 0n });
+}
+
+/** Digits, and the power of ten that they are multiplied with. */
+type Decimal = Readonly<{ digits: bigint; shift: bigint }>;
+
+function readDecimal(text: string): Decimal | undefined {
   if (text.length > lengthMax) return undefined;
   const [, whole, part = "", power = "0"] = amountPattern.exec(text) ?? [];
   if (whole === undefined) return undefined;
   const places = part.replace(/0+$/, "");
-  const shift = BigInt(power) - BigInt(places.length);
-  if (shift < 0n) return undefined;
-  const digits = BigInt(whole + places);
+  return { digits: BigInt(whole + places), shift: BigInt(power) - BigInt(places.length) };
+}
+
+function scaled({ digits, shift }: Decimal): bigint | undefined {
   if (digits !== 0n && BigInt(digits.toString().length) + shift > digitsMax) return undefined;
   return digits * 10n ** (digits === 0n ? 0n : shift);
 }

@@ -69,10 +69,10 @@ export type PaymentsPage = Readonly<{
 /** The newest payments of one kind. */
 type Source = (tx: Tx, address: UserAddress, page: PaymentsPage) => Promise<PaymentMade[]>;
 
-const sources: readonly Source[] = [cardPayments, redeemedGifts, tokenPayments];
+const sources: readonly Source[] = [cardPayments, redeemedGifts, tokenPayments, x402Payments];
 
 /** Numbers of the kinds: part of cursors that clients hold, and the order among payments of one moment. */
-const kinds = { card: 1, gift: 2, token: 3 } as const;
+const kinds = { card: 1, gift: 2, token: 3, x402: 4 } as const;
 
 /** Tokens that are worth a dollar each. */
 const dollars: readonly Token[] = ["usdc", "polygon-usdc", "base-usdc", "solana-usdc"];
@@ -144,20 +144,35 @@ async function tokenPayments(tx: Tx, address: UserAddress, page: PaymentsPage): 
     kinds.token,
     page,
   );
-  return rows.map(({ row, place }) => {
-    const quantity = BigInt(row.quantity);
-    return {
-      kind: "token",
-      place,
-      winc: row.winc,
-      token: row.token,
-      quantity,
-      usd: dollars.includes(row.token) ? inWholes(quantity, row.token) : undefined,
-      sender: row.sender,
-      transactionId: row.transaction_id,
-      blockHeight: row.block_height ?? undefined,
-    };
-  });
+  return rows.map(tokenPaymentMade);
+}
+
+/** An x402 payment is one in a token, whose sender it credits. */
+async function x402Payments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<TokenPaymentMade[]> {
+  const rows = await newest<TokenRow>(
+    tx,
+    "SELECT settled_at AS made_at, id, winc, token, value AS quantity, payer AS sender, " +
+      "transaction_hash AS transaction_id, block_height FROM x402_payments WHERE payer = ? AND state = 'settled'",
+    address,
+    kinds.x402,
+    page,
+  );
+  return rows.map(tokenPaymentMade);
+}
+
+function tokenPaymentMade({ row, place }: Made<TokenRow>): TokenPaymentMade {
+  const quantity = BigInt(row.quantity);
+  return {
+    kind: "token",
+    place,
+    winc: row.winc,
+    token: row.token,
+    quantity,
+    usd: dollars.includes(row.token) ? inWholes(quantity, row.token) : undefined,
+    sender: row.sender,
+    transactionId: row.transaction_id,
+    blockHeight: row.block_height ?? undefined,
+  };
 }
 
 /** An amount of a token in whole ones, decimal. */

@@ -8,6 +8,7 @@ import { paymentAccountDescriptions, paymentAccountRecords } from "./payment-acc
 import { paymentPriceDescriptions, paymentPriceRecords } from "./payment-price-descriptions.ts";
 import { paymentTokenDescriptions, paymentTokenRecords } from "./payment-token-descriptions.ts";
 import { paymentTopUpDescriptions, paymentTopUpRecords } from "./payment-top-up-descriptions.ts";
+import { paymentX402Descriptions, paymentX402Records } from "./payment-x402-descriptions.ts";
 
 const introduction = `Credits for storage: what it costs, how to pay, what an account holds.
 
@@ -23,12 +24,14 @@ export const paymentReference: Reference = {
     ...paymentAccountDescriptions,
     ...paymentTokenDescriptions,
     ...paymentTopUpDescriptions,
+    ...paymentX402Descriptions,
   ],
   records: {
     ...paymentPriceRecords,
     ...paymentAccountRecords,
     ...paymentTokenRecords,
     ...paymentTopUpRecords,
+    ...paymentX402Records,
   },
   securitySchemes: {
     token: {

@@ -96,7 +96,7 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
     const standing = await standingOf(payment, signal);
     if (typeof standing === "string") return standing;
     const decide = byChain(standing);
-    await take(payment, (kept) => refusedStep(kept, decide(kept), reason));
+    await take(payment, (kept) => refusedStep(kept, decide(kept), reason, payment.attempts));
     return undefined;
   }
 

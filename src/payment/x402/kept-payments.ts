@@ -15,7 +15,7 @@ import { claimEvent } from "../../store/ledger/events.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import { balanceOf, transfer } from "../../store/ledger/transfers.ts";
 import { readCount, readTime } from "../../store/ledger/values.ts";
-import type { UserAddress } from "../addresses.ts";
+import type { Token, UserAddress } from "../addresses.ts";
 import type { Authorization } from "../evm/authorization.ts";
 import type { EndPlace } from "../evm/authorization-chain.ts";
 import { writeHexBytes } from "../evm/words.ts";
@@ -29,6 +29,8 @@ export type X402Offer = Readonly<{
   /** CAIP-2. */
   network: string;
   asset: UserAddress;
+  /** By whose price it was sold. */
+  token: Token;
   version: 1 | 2;
   authorization: Authorization;
   signature: Uint8Array;
@@ -67,6 +69,7 @@ type X402Row = {
   asset: UserAddress;
   payer: UserAddress;
   nonce: string;
+  token: Token;
   state: X402State;
   version: bigint;
   pay_to: UserAddress;
@@ -123,11 +126,11 @@ export async function dueX402(
 export async function keepX402(tx: Tx, offer: X402Offer, { now, dueAt }: X402Time): Promise<boolean> {
   const { from, to, value, validAfter, validBefore, nonce } = offer.authorization;
   const kept = await tx.run(
-    "INSERT INTO x402_payments (id, network, asset, payer, nonce, state, version, pay_to, value, valid_after, " +
+    "INSERT INTO x402_payments (id, network, asset, payer, nonce, token, state, version, pay_to, value, valid_after, " +
       "valid_before, signature, resource, purpose, winc, quoted_winc, from_height, seen_at, attempts, due_at) " +
-      "VALUES (?, ?, ?, ?, ?, 'seen', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
+      "VALUES (?, ?, ?, ?, ?, ?, 'seen', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
     x402IdOf(offer.network, offer.asset, offer.authorization),
-    ...[offer.network, offer.asset, from, nonce, BigInt(offer.version), to],
+    ...[offer.network, offer.asset, from, nonce, offer.token, BigInt(offer.version), to],
     ...[value.toString(), validAfter.toString(), validBefore.toString(), writeHexBytes(offer.signature)],
     ...[offer.resource, offer.purpose, offer.winc, offer.quotedWinc, BigInt(offer.fromHeight)],
     BigInt(now),
@@ -270,6 +273,7 @@ function readRow(row: X402Row): X402Kept {
     id: row.id,
     network: row.network,
     asset: row.asset,
+    token: row.token,
     version: row.version === 1n ? 1 : 2,
     authorization: {
       from: row.payer,

@@ -79,7 +79,16 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
     const fromHeight = await tryOnChain(payment, signal);
     const { name: network, asset } = terms.network;
     return {
-      ...{ network, asset: asset.address, version, authorization, signature, resource, purpose },
+      ...{
+        network,
+        asset: asset.address,
+        token: asset.token,
+        version,
+        authorization,
+        signature,
+        resource,
+        purpose,
+      },
       ...{ winc: bought.winc, quotedWinc: bought.quotedWinc, fromHeight },
     };
   };

@@ -61,14 +61,17 @@ export function stepOf(
  * It ends the payment when this was the first attempt. After another, whose outcome nobody knew, the refusal may be of
  * what that one has sent.
  * @param step - What the chain asks for.
+ * @param attemptsBefore - How often it had been sent before this attempt began.
  */
 export function refusedStep(
   { state, attempts }: Pick<X402Kept, "state" | "attempts">,
   step: X402Step,
   reason: string,
+  attemptsBefore: number,
 ): X402Step {
   if (step.kind !== "send") return step;
-  const isSure = attempts <= 1 && (state === "seen" || state === "settling");
+  const isFirst = attemptsBefore === 0 && attempts <= 1;
+  const isSure = isFirst && (state === "seen" || state === "settling");
   return isSure ? { kind: "reject", reason, isFinal: false } : { kind: "wait" };
 }
 

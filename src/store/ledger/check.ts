@@ -12,6 +12,7 @@ import { creditChecks } from "./checks/credits.ts";
 import { entryChecks } from "./checks/entries.ts";
 import { promoChecks } from "./checks/promo.ts";
 import { tokenPaymentChecks } from "./checks/token-payments.ts";
+import { x402PaymentChecks } from "./checks/x402-payments.ts";
 import type { LedgerDatabase } from "./database.ts";
 
 /** All that is checked, in the order in which it is told. */
@@ -19,6 +20,7 @@ export const ledgerChecks: readonly LedgerCheck[] = [
   ...entryChecks,
   ...creditChecks,
   ...tokenPaymentChecks,
+  ...x402PaymentChecks,
   ...cardPaymentChecks,
   ...promoChecks,
 ];

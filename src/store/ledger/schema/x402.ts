@@ -2,7 +2,7 @@
  * The tables of payments by x402.
  *
  * x402_payments  an authorization that was sent as a payment: id is network/asset/payer/nonce, and the change_id of its
- *                transfers; state: seen, settling, settled, rejected, reversed; amounts of the asset and times of the
+ *                transfers; token: by whose price it was sold; state: seen, settling, settled, rejected, reversed; amounts of the asset and times of the
  *                authorization as decimal text (they have 256 bits); purpose: what it was sent for first; winc: what
  *                it is worth, fixed when it was seen; from_height: the block below which it was not used; attempts:
  *                how often it was sent to be carried out; balance: the payer's, right after the credit; due_at: when
@@ -16,6 +16,7 @@ CREATE TABLE x402_payments (
   asset TEXT NOT NULL,
   payer TEXT NOT NULL,
   nonce TEXT NOT NULL,
+  token TEXT NOT NULL,
   state TEXT NOT NULL,
   version BIGINT NOT NULL,
   pay_to TEXT NOT NULL,
