@@ -42,6 +42,8 @@ const lookMsLongest = 5_000;
 /** Putting together and checking a hundred gigabytes takes minutes. */
 const finishMsMax = 30 * 60_000;
 
+const underfunded = "UNDERFUNDED";
+
 const binary = { "content-type": "application/octet-stream" } as const;
 
 type PartUpload = Readonly<{ id: string; partBytes: number }>;
@@ -79,7 +81,8 @@ async function resumed(
   const answer = await sender.client.get(`/chunks/${sender.token}/${upload.id}/-1`, signal);
   if (answer.status !== 200 || !isJsonObject(answer.value)) return undefined;
   const { chunks, failedReason } = answer.value;
-  if (typeof failedReason === "string" || !isJsonArray(chunks)) return undefined;
+  // What failed for want of credits is whole: once there are some, it need only be finished.
+  if ((failedReason ?? underfunded) !== underfunded || !isJsonArray(chunks)) return undefined;
   const there = chunks.flatMap((chunk) => {
     const [start, size] = isJsonArray(chunk) ? chunk.map(Number) : [];
     return start === undefined || size === undefined ? [] : [{ start, end: start + size }];
@@ -174,7 +177,7 @@ function isUnderWay(status: string): boolean {
 
 function failed(state: JsonObject, url: string): Failure {
   const words: Readonly<Record<string, string>> = {
-    UNDERFUNDED: "not enough credits",
+    [underfunded]: "not enough credits",
     INVALID: "the service takes it for no valid item",
   };
   const { status, needed, available, reason } = state;
@@ -182,7 +185,7 @@ function failed(state: JsonObject, url: string): Failure {
     needed === undefined ? "" : `: ${String(needed)} winc are needed, ${String(available)} are there`;
   const why = typeof reason === "string" ? `: ${reason}` : "";
   const said = `${words[String(status)] ?? `${url} says ${String(status)}`}${amounts}${why}`;
-  return new Failure(status === "UNDERFUNDED" ? "insufficient_balance" : "source_failed", { reason: said });
+  return new Failure(status === underfunded ? "insufficient_balance" : "source_failed", { reason: said });
 }
 
 function partsOf(size: number, bytes: number): Span[] {

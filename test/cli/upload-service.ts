@@ -49,6 +49,8 @@ export function openFakeUploadService(): FakeUploadService {
   const uploads = new Map<string, Map<number, Uint8Array>>();
   let fault: Fault = () => undefined;
   let ending: Readonly<Record<string, unknown>> | undefined;
+  /** How the last upload that was put together ended, when badly. */
+  let ended: unknown;
 
   function take(bytes: Uint8Array): Response {
     const checked = checkItem(bytes, "strict");
@@ -74,6 +76,7 @@ export function openFakeUploadService(): FakeUploadService {
     if (parts === undefined) return Response.json("Multi-part upload not found!", { status: 404 });
     if (place === "finalize") return new Response(null, { status: 202 });
     if (place === "status") {
+      ended = ending?.["status"];
       if (ending !== undefined) return Response.json(ending);
       const taken = take(wholeOf(upload));
       if (taken.status !== 200) return Response.json({ status: "INVALID" });
@@ -81,8 +84,9 @@ export function openFakeUploadService(): FakeUploadService {
       return Response.json({ status: "FINALIZED", receipt: fakeReceipt(id) });
     }
     if (place === "-1") {
+      const failed = ended === undefined ? {} : { failedReason: ended };
       const chunks = [...parts].map(([offset, { length }]) => [offset, length]).sort();
-      return Response.json({ id: upload, min: 5_242_880, max: 524_288_000, size: 0, chunks });
+      return Response.json({ id: upload, min: 5_242_880, max: 524_288_000, size: 0, chunks, ...failed });
     }
     parts.set(Number(place), body);
     return new Response(null);
@@ -130,6 +134,7 @@ export function openFakeUploadService(): FakeUploadService {
       uploads.clear();
       fault = () => undefined;
       ending = undefined;
+      ended = undefined;
     },
     close: () => server.stop(true),
   };

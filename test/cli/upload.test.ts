@@ -406,6 +406,16 @@ describe("a large file goes in parts", () => {
     expect([code, err]).toEqual([1, expect.stringContaining(says)]);
   });
 
+  test("that failed for want of credits is only finished when there are some", async () => {
+    service.endAs({ status: "UNDERFUNDED" });
+    expect((await upload(file)).code).toBe(1);
+    const before = service.asked.length;
+    service.endAs(undefined);
+    expect((await upload(file)).code).toBe(0);
+    const sent = service.asked.slice(before).filter(({ method, size }) => method === "POST" && size > 0);
+    expect([service.uploads.size, sent]).toEqual([1, []]);
+  });
+
   test("whose memory does not grow with it", async () => {
     const huge = write("huge.bin", "");
     const block = randomBytes(mebibyte);
