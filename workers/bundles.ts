@@ -7,8 +7,10 @@
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeBundleHeader } from "../src/arweave/bundle.ts";
+import { readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import { type ChunkSpan, chunkSpans, createDataRoot, type DataRootHash } from "../src/arweave/data-root.ts";
 import type { Id } from "../src/arweave/id.ts";
+import { createItemHash } from "../src/arweave/item-hash.ts";
 import { buildTree, type MerkleTree } from "../src/arweave/merkle.ts";
 import { signTransaction } from "../src/arweave/transaction-sign.ts";
 import { readWallet } from "../src/arweave/wallet.ts";
@@ -26,6 +28,8 @@ import type {
   LaidBundle,
   LayBundleAnswer,
   LayBundleJob,
+  ReadItemsAnswer,
+  ReadItemsJob,
   SignBundleAnswer,
   SignBundleJob,
 } from "../src/store/bundle-jobs.ts";
@@ -38,6 +42,7 @@ import {
   writeLayout,
 } from "../src/store/bundle-layout.ts";
 import { type ItemReader, openItemReader, windowBytes } from "../src/store/item-reader.ts";
+import type { PendingRow } from "../src/store/rows.ts";
 
 const hashSize = 32;
 
@@ -113,6 +118,16 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
   }
 }
 
+/** Reads and verifies items once more, for an index that has not heard of them. */
+export function readItems({ folder, items }: ReadItemsJob): ReadItemsAnswer {
+  const reader = openItemReader(folder);
+  try {
+    return { rows: items.flatMap((item) => readItem(reader, item) ?? []) };
+  } finally {
+    reader.close();
+  }
+}
+
 /** Answers, and so shows that the thread starts and works. */
 export function ping(): "ok" {
   return "ok";
@@ -177,6 +192,28 @@ function readPiece(reader: ItemReader, file: string, offset: number, size: numbe
     if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
     throw error;
   }
+}
+
+/** @returns `undefined` for an item that cannot be read now, or is not what it was: its bundle will tell. */
+function readItem(
+  reader: ItemReader,
+  { file, offset, size, headerSize }: BundleItem,
+): PendingRow | undefined {
+  const begun = readPiece(reader, file, offset, Math.min(headerSize, windowBytes));
+  const read = begun === undefined ? undefined : readItemHeader(begun.slice(), "strict", size);
+  if (read?.kind !== "header") return undefined;
+  const hash = createItemHash(read.header, size - headerSize);
+  for (let at = headerSize; at < size; ) {
+    const piece = readPiece(reader, file, offset + at, Math.min(windowBytes, size - at));
+    if (piece === undefined || piece.length === 0) return undefined;
+    hash.update(piece);
+    at += piece.length;
+  }
+  const { message, digest } = hash.finish();
+  if (!verifyItem(read.header, message).valid) return undefined;
+  const { id, signatureType, owner, ownerAddress, target, anchor, tags } = read.header;
+  const named = { kind: "item", id, signatureType, owner, ownerAddress, target, anchor, tags } as const;
+  return { ...named, headerSize, size: size - headerSize, digest, verified: true };
 }
 
 /** The bytes of a span of a bundle: of its header, then of its items. */

@@ -14,13 +14,14 @@ import { createStatusRoutes } from "../http/upload/status-routes.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
 import { keptStoreName } from "../store/store-name.ts";
+import { createUploadFigures } from "../upload/figures.ts";
 import type { Pipeline } from "../upload/pipeline.ts";
 import { findStanding } from "../upload/standing.ts";
 import { version } from "../version.ts";
 import type { Base, BaseParts } from "./open-base.ts";
 import { openIntake } from "./open-intake.ts";
 import type { OpenPayment } from "./open-payment.ts";
-import { startPipeline } from "./open-pipeline.ts";
+import { openItemRemoval, startPipeline } from "./open-pipeline.ts";
 import { openUploadThreads } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
 import type { UploadWallet } from "./upload-wallet.ts";
@@ -55,7 +56,12 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const makeId = createTransferIds(systemClock, systemRandom);
   const running: { pipeline?: Pipeline } = {};
   const storeName = keptStoreName(parts.folder.uploads, () => crypto.randomUUID());
-  const onItem = (size: number) => running.pipeline?.onItem(size);
+  const removal = await openItemRemoval(parts);
+  const figures = createUploadFigures(base.metrics, { ledger, storeName, clock: systemClock });
+  const onItem = (size: number) => {
+    figures.onTaken(size);
+    running.pipeline?.onItem(size);
+  };
   const { intake, room, writeReceipt } = await openIntake({ ...parts, threads, makeId, storeName, onItem });
   const health = createHealth({
     clock: systemClock,
@@ -81,7 +87,10 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   };
   const start = (wantBundle: WantBundle) => {
     if (wallet !== undefined)
-      running.pipeline = startPipeline({ ...parts, wallet, threads, makeId, storeName, wantBundle });
+      running.pipeline = startPipeline({
+        ...{ ...parts, wallet, threads, makeId, storeName },
+        ...{ removal, figures, wantBundle },
+      });
   };
   return { service, start };
 }

@@ -18,6 +18,15 @@ export type MetricRow<Label extends string> = Readonly<{
 /** A figure that is kept elsewhere and asked for when the figures are read. */
 export type ReadRow = Readonly<{ name: string; help: string; read: () => number }>;
 
+/** Such figures by the value of one label; the values must be few. */
+export type ReadRows = Readonly<{
+  name: string;
+  help: string;
+  label: string;
+  /** With a promise, the figures wait for it; when it rejects, so do they. */
+  read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
+}>;
+
 /** A registry of its own: two programs in one process (tests) do not mix their figures. */
 export type Metrics = Readonly<{
   /** A count that only grows. */
@@ -28,15 +37,8 @@ export type Metrics = Readonly<{
   gauge: <Label extends string = never>(row: MetricRow<Label>) => Gauge<Label>;
   /** A figure that rises and falls and is kept elsewhere. */
   gaugeOf: (row: ReadRow) => void;
-  /** Such figures by the value of one label; the values must be few. */
-  gaugesOf: (
-    row: Readonly<{
-      name: string;
-      help: string;
-      label: string;
-      read: () => Readonly<Record<string, number>>;
-    }>,
-  ) => void;
+  /** Such figures by the value of one label. */
+  gaugesOf: (row: ReadRows) => void;
   /** How values spread over buckets; buckets are upper bounds, inclusive, ascending. */
   histogram: <Label extends string = never>(
     row: MetricRow<Label> & { buckets: readonly number[] },
@@ -83,9 +85,10 @@ export function createMetrics(): Metrics {
         help,
         labelNames: [label],
         registers,
-        collect() {
+        async collect() {
+          const figures = await read();
           this.reset();
-          for (const [value, figure] of Object.entries(read())) this.set({ [label]: value }, figure);
+          for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
         },
       });
     },

@@ -58,39 +58,58 @@ export type Segments = Readonly<{
 export function openSegments(folder: string, makeName: () => string): Segments {
   let name = "";
   let size = 0;
-  return {
-    append: (items) => {
-      if (size === 0) name = join(segmentFolder, makeName());
-      const start = size;
-      // Nobody's until all of it is on the disk, and nothing is written behind what failed.
-      size = 0;
+
+  function append(items: readonly Uint8Array[]): ReturnType<Segments["append"]> {
+    if (size === 0) name = join(segmentFolder, makeName());
+    const start = size;
+    // Nobody's until all of it is on the disk, and nothing is written behind what failed.
+    size = 0;
+    try {
       // One write, however many items.
       appendSynced(folder, name, items.length === 1 ? (items[0] ?? nothing) : concatBytes(items), start);
-      let end = start;
-      const offsets = items.map((item) => {
-        end += item.length;
-        return end - item.length;
-      });
-      if (end < segmentBytesMax) size = end;
-      return { file: name, offsets };
-    },
-  };
+    } catch (error) {
+      // It was removed, because nothing in it was needed any more: another one is begun.
+      if (start > 0 && isMissing(error)) return append(items);
+      throw error;
+    }
+    let end = start;
+    const offsets = items.map((item) => {
+      end += item.length;
+      return end - item.length;
+    });
+    if (end < segmentBytesMax) size = end;
+    return { file: name, offsets };
+  }
+
+  return { append };
 }
 
 const nothing = new Uint8Array(0);
 
-function appendSynced(folder: string, name: string, bytes: Uint8Array, start: number): void {
+/** @returns False when there is no such file to append to. */
+function appendSynced(folder: string, name: string, bytes: Uint8Array, start: number): boolean {
   const path = join(folder, name);
-  const file = openSync(path, start === 0 ? newFile : constants.O_WRONLY, 0o600);
+  const file = start === 0 ? openSync(path, newFile, 0o600) : openAgain(path);
+  if (file === undefined) return false;
   try {
     writeAll(file, bytes, start);
     fdatasyncSync(file);
     if (start === 0) syncFolder(dirname(path));
+    return true;
   } catch (error) {
     cutOff(path, file, start);
     throw error;
   } finally {
     closeSync(file);
+  }
+}
+
+function openAgain(path: string): number | undefined {
+  try {
+    return openSync(path, constants.O_WRONLY);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
   }
 }
 
@@ -159,8 +178,12 @@ export async function removeItemFile(folder: string, name: string): Promise<void
   try {
     await unlink(join(folder, name));
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    if (!isMissing(error)) throw error;
   }
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "ENOENT";
 }
 
 function writeAll(file: number, bytes: Uint8Array, position: number): void {

@@ -50,6 +50,10 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
   const dropDuplicates = prepare(db, "DELETE FROM duplicates WHERE id = ? AND n >= ?");
   const expired = "n >= ? AND ingested < ? AND (trusted = 1 OR sig < 0)";
   const announced = "n >= ? AND ingested < ? AND trusted = 1 AND sig > 0";
+  const isAnnounced = prepareQuery<{ one: number }>(
+    db,
+    "SELECT 1 AS one FROM items WHERE n = (? << 31) | ? AND trusted = 1",
+  );
   const expiredPlaces = prepareQuery<{ high: number; low: number }>(
     db,
     `SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM items WHERE ${expired} AND sig < 0 UNION ALL
@@ -83,9 +87,15 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
   return {
     add: (pending, ingested) => {
       const standing = rows.find(pending.map(({ id }) => ({ id: idBytes(id) })));
-      const fresh = [...new Map(pending.map((row) => [row.id, row])).values()].filter(
-        (row) => !standing.has(row.id),
-      );
+      const fresh = [...new Map(pending.map((row) => [row.id, row])).values()].filter((row) => {
+        const place = standing.get(row.id);
+        if (place === undefined) return true;
+        // What was only announced would be dropped after a while; what was verified stays until it is mined.
+        const isBetter =
+          row.verified && isPending(place.high) && isAnnounced.get(place.high, place.low) !== undefined;
+        if (isBetter) removeOne(row.id);
+        return isBetter;
+      });
       let sequence = readSequence.get()?.value ?? 0;
       const placed = fresh.map((row) => {
         sequence = nextSequence(sequence);

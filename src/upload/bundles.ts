@@ -71,6 +71,15 @@ export async function nextBundles(
   return rows.map(readBundle);
 }
 
+/** Ids of the bundles of a store that are on their way, whatever their state. */
+export async function unfinishedBundles(tx: Tx, store: string): Promise<string[]> {
+  const rows = await tx.all<{ id: string }>(
+    "SELECT id FROM bundles WHERE store = ? AND state NOT IN ('permanent', 'dropped') ORDER BY id",
+    store,
+  );
+  return rows.map(({ id }) => id);
+}
+
 /** A step forward. */
 export type BundleStep = Readonly<{
   bundle: Bundle;

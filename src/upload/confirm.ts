@@ -9,6 +9,7 @@
  */
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
+import { layoutFolder } from "../store/bundle-layout.ts";
 import { type Bundle, noteBlock, postponeBundle, returnBundle, stepBundle } from "./bundles.ts";
 import { isLost } from "./lost.ts";
 import type { PipelineParts } from "./pipeline-parts.ts";
@@ -25,6 +26,7 @@ export async function confirm(parts: PipelineParts, bundle: Bundle, signal: Abor
   if (mined?.height !== bundle.blockHeight) {
     // From here on other things are waited for, for as long as they take.
     await ledger.write((tx) => noteBlock(tx, bundle, mined?.height, now, lookAt));
+    if (mined === undefined) parts.onLeftBlock(bundle.id);
     return;
   }
   const isOverdue = now - bundle.changedAt > rules.againMs * 2 ** Math.min(bundle.setbacks, doublingsMax);
@@ -78,5 +80,5 @@ async function finish(parts: PipelineParts, bundle: Bundle): Promise<void> {
   const now = clock();
   await ledger.write((tx) => stepBundle(tx, { bundle, to: "permanent", now, nextAt: now }));
   parts.onEnded("permanent", bundle.itemCount);
-  parts.onLeft([...new Set(items.map(({ file }) => file))]);
+  parts.onLeft([...new Set(items.map(({ file }) => file)), `${layoutFolder}/${bundle.id}`]);
 }

@@ -84,8 +84,10 @@ export type PipelineParts = Readonly<{
   refund: (tx: Tx, reservationId: string, step: Step) => Promise<void>;
   /** Told of files that may not be needed any more, when that is durable; it looks before it removes. */
   onLeft: (files: readonly string[]) => void;
-  /** Told of bundles that ended, when that is durable. */
-  onEnded: (state: "permanent" | "dropped", itemCount: number) => void;
+  /** Told of items that ended, when that is durable. */
+  onEnded: (how: "permanent" | "failed", itemCount: number) => void;
+  /** Told of a bundle that has left its block: nothing may stand for its items in the index. Never rejects. */
+  onLeftBlock: (bundleId: string) => void;
   /** That of uploads, as an absolute path, its name, and the file of the wallet that pays. */
   folder: string;
   storeName: string;

@@ -120,7 +120,7 @@ async function failItems(
     await dropBundle(tx, bundle, now, `${items.length} of its items are not what they were`);
     return ended;
   });
-  parts.onEnded("dropped", failed.length);
+  parts.onEnded("failed", failed.length);
   parts.onLeft(failed.map(({ bytes }) => bytes.file));
   await parts.chain.forgetPending(failed.map(({ id }) => id));
 }

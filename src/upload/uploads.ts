@@ -54,6 +54,9 @@ export type TakenItem = Readonly<{
   deadlineHeight: number;
 }>;
 
+/** An item that waits for a bundle. */
+export type WaitingItem = BundleItem & Readonly<{ receivedAt: number }>;
+
 /** Where an item stands in a bundle. */
 export type BundlePlace = Readonly<{
   bundleId: string;
@@ -163,11 +166,33 @@ export async function itemsOfBundle(tx: Tx, bundleId: string): Promise<BundleIte
     "SELECT id, file, file_offset, size, header_size, digest FROM uploads WHERE bundle_id = ? ORDER BY position",
     bundleId,
   );
-  return rows.map(({ id, file, file_offset, size, header_size, digest }) => ({
-    ...{ id, file, offset: readCount(file_offset), size: readCount(size) },
-    headerSize: readCount(header_size),
-    digest: readDigest(digest),
-  }));
+  return rows.map(readItem);
+}
+
+/** Items of a store that wait for a bundle, at most `limit`. @param after - The last one of the page before. */
+export async function waitingItems(
+  tx: Tx,
+  store: string,
+  after: WaitingItem | undefined,
+  limit: number,
+): Promise<WaitingItem[]> {
+  const receivedAt = BigInt(after?.receivedAt ?? 0);
+  const rows = await tx.all<ItemRow & { received_at: bigint }>(
+    "SELECT id, file, file_offset, size, header_size, digest, received_at FROM uploads " +
+      "WHERE store = ? AND bundle_id IS NULL AND failed_reason IS NULL " +
+      "AND (received_at > ? OR (received_at = ? AND id > ?)) ORDER BY received_at, id LIMIT ?",
+    ...[store, receivedAt, receivedAt, after?.id ?? "", BigInt(limit)],
+  );
+  return rows.map((row) => ({ ...readItem(row), receivedAt: readTime(row.received_at) }));
+}
+
+/** Ids of the items of a store that have failed, at most `limit`, from an id on, exclusive. */
+export async function failedItems(tx: Tx, store: string, after: string, limit: number): Promise<Id[]> {
+  const rows = await tx.all<{ id: string }>(
+    "SELECT id FROM uploads WHERE store = ? AND failed_reason IS NOT NULL AND id > ? ORDER BY id LIMIT ?",
+    ...[store, after, BigInt(limit)],
+  );
+  return rows.map(({ id }) => id as Id);
 }
 
 /** Bytes of the items of a store that are on this disk because the chain does not have them for good yet. */
@@ -212,6 +237,14 @@ type UploadRow = ItemRow &
     bundle_items: bigint | null;
     transaction_id: string | null;
   }>;
+
+function readItem({ id, file, file_offset, size, header_size, digest }: ItemRow): BundleItem {
+  return {
+    ...{ id, file, offset: readCount(file_offset), size: readCount(size) },
+    headerSize: readCount(header_size),
+    digest: readDigest(digest),
+  };
+}
 
 function readUpload(row: UploadRow): Upload {
   const state = stateOf(row);

@@ -12,6 +12,9 @@
  * bundle_id       the bundle that it is in; NULL while it waits for one
  * position        its place among the items of the bundle, from 0; behind: the sizes of those before it
  * failed_reason   why it will not come onto the chain after all; it was paid back, and is in no bundle
+ *
+ * removed_files   segments that were removed because nothing in them was needed; what was appended to one a moment
+ *                 before is not promised to anyone
  * @module
  */
 export const uploadTables = `
@@ -41,6 +44,7 @@ CREATE TABLE uploads (
 );
 CREATE INDEX uploads_waiting ON uploads (store, received_at, id) WHERE bundle_id IS NULL AND failed_reason IS NULL;
 CREATE UNIQUE INDEX uploads_bundled ON uploads (bundle_id, position) WHERE bundle_id IS NOT NULL;
+CREATE INDEX uploads_failed ON uploads (store, id) WHERE failed_reason IS NOT NULL;
 CREATE INDEX uploads_files ON uploads (file, bundle_id) WHERE failed_reason IS NULL;
 CREATE TABLE removed_files (
   file TEXT NOT NULL PRIMARY KEY,

@@ -1,0 +1,114 @@
+/**
+ * Figures of the upload service: what was taken, how far it is on its way, and how long the oldest of it waits.
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import type { Metrics } from "../lib/metrics.ts";
+import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
+import { readCount, readTime } from "../store/ledger/values.ts";
+
+/** Told of what happens. */
+export type UploadFigures = Readonly<{
+  /** An item was taken. @param size - Of the whole item. Bytes. */
+  onTaken: (size: number) => void;
+  /** Items have ended, with their bundle or alone. */
+  onEnded: (how: "permanent" | "failed", itemCount: number) => void;
+}>;
+
+/** Where the figures come from. */
+export type FigureParts = Readonly<{
+  ledger: LedgerDatabase;
+  /** Of the folder of uploads (store/store-name.ts). */
+  storeName: string;
+  clock: Clock;
+}>;
+
+/** States of bundles that are on their way. */
+const bundleStates = ["filling", "planned", "prepared", "posted", "seeded"] as const;
+
+/** The figures of one reading share one look at the ledger. Milliseconds. */
+const freshMs = 1_000;
+
+/** Adds the figures to a registry. */
+export function createUploadFigures(metrics: Metrics, parts: FigureParts): UploadFigures {
+  const { ledger, storeName, clock } = parts;
+  const items = metrics.counter({ name: "upload_items_taken_total", help: "Items that were taken." });
+  const bytes = metrics.counter({
+    name: "upload_bytes_taken_total",
+    help: "Bytes of items that were taken.",
+  });
+  const ended = metrics.counter({
+    name: "upload_items_ended_total",
+    help: "Items that became permanent, or failed.",
+    labels: ["state"],
+  });
+
+  let counted: Promise<Counts> | undefined;
+  let countedAt = Number.NEGATIVE_INFINITY;
+  const counts = (): Promise<Counts> => {
+    const now = clock();
+    if (counted === undefined || now - countedAt >= freshMs || now < countedAt) {
+      counted = ledger.read((tx) => count(tx, storeName, now));
+      countedAt = now;
+    }
+    return counted;
+  };
+
+  const figures = [
+    ["upload_items", "Items on their way, by the state of their bundle.", (each: Counts) => each.items],
+    ["upload_bytes", "Bytes of them.", (each: Counts) => each.bytes],
+    ["upload_bundles", "Bundles on their way.", (each: Counts) => each.bundles],
+    [
+      "upload_oldest_seconds",
+      "Age of the oldest item that is on its way, by the state of its bundle; 0 for none.",
+      (each: Counts) => each.oldest,
+    ],
+  ] as const;
+  for (const [name, help, of] of figures)
+    metrics.gaugesOf({ name, help, label: "state", read: async () => of(await counts()) });
+
+  return {
+    onTaken: (size) => {
+      items.inc();
+      bytes.inc(size);
+    },
+    onEnded: (how, itemCount) => ended.inc({ state: how }, itemCount),
+  };
+}
+
+type ByState = Record<string, number>;
+type Counts = Readonly<{ items: ByState; bytes: ByState; bundles: ByState; oldest: ByState }>;
+
+type CountRow = {
+  state: string;
+  bundles: bigint;
+  items: bigint;
+  bytes: bigint;
+  oldest: bigint | null;
+};
+
+async function count(tx: Tx, storeName: string, now: number): Promise<Counts> {
+  const rows = await tx.all<CountRow>(
+    "SELECT 'waiting' AS state, CAST(0 AS BIGINT) AS bundles, COUNT(*) AS items, " +
+      "CAST(COALESCE(SUM(size), 0) AS BIGINT) AS bytes, MIN(received_at) AS oldest FROM uploads " +
+      "WHERE store = ? AND bundle_id IS NULL AND failed_reason IS NULL UNION ALL " +
+      "SELECT b.state, COUNT(*), CAST(SUM(b.item_count) AS BIGINT), CAST(SUM(b.items_size) AS BIGINT), " +
+      "MIN(u.received_at) FROM bundles b LEFT JOIN uploads u ON u.bundle_id = b.id AND u.position = 0 " +
+      "WHERE b.store = ? AND b.state NOT IN ('permanent', 'dropped') GROUP BY b.state",
+    ...[storeName, storeName],
+  );
+  const found = new Map(rows.map((row) => [row.state, row]));
+  const each = (states: readonly string[], of: (row: CountRow | undefined) => number): ByState =>
+    Object.fromEntries(states.map((state) => [state, of(found.get(state))]));
+  const states = ["waiting", ...bundleStates];
+  return {
+    items: each(states, (row) => readCount(row?.items ?? 0n)),
+    bytes: each(states, (row) => readCount(row?.bytes ?? 0n)),
+    bundles: each(bundleStates, (row) => readCount(row?.bundles ?? 0n)),
+    oldest: each(states, (row) => ageOf(row?.oldest ?? null, now)),
+  };
+}
+
+function ageOf(time: bigint | null, now: number): number {
+  return time === null ? 0 : Math.max(0, now - readTime(time)) / 1_000;
+}
