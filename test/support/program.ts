@@ -52,7 +52,19 @@ export type StartOptions = Readonly<{
   folder?: string;
   cwd?: string;
   environment?: Readonly<Record<string, string>>;
+  /** Ports that stay the same over restarts, by the names of their settings (`freePorts`); free ones unless told. */
+  ports?: Readonly<Record<string, string>>;
 }>;
+
+const portNames = ["GATEWAY_PORT", "PAYMENT_PORT", "UPLOAD_PORT", "DEVNET_PORT", "SANDBOX_PORT"];
+
+/** A free port for every listener, each by the name of its setting. */
+export async function freePorts(): Promise<Record<string, string>> {
+  const servers = portNames.map(() => Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data() {} } }));
+  const ports = servers.map(({ port }) => String(port));
+  for (const server of servers) server.stop(true);
+  return Object.fromEntries(portNames.map((name, index) => [name, ports[index] ?? "0"]));
+}
 
 /** Long enough for a first start on a busy machine, which makes wallets and mines a site. */
 const startTimeoutMs = 90_000;
@@ -61,9 +73,11 @@ const startTimeoutMs = 90_000;
 export async function startDev(options: StartOptions = {}): Promise<RunningProgram> {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-"));
   const command = options.command ?? [process.execPath, resolve(repositoryRoot, "src/main.ts")];
-  const child = Bun.spawn([...command, "dev", "--port", "0", "--json"], {
+  const { ports } = options;
+  const free = ports === undefined ? ["--port", "0"] : [];
+  const child = Bun.spawn([...command, "dev", ...free, "--json"], {
     cwd: options.cwd ?? repositoryRoot,
-    env: { ...process.env, DATA_DIR: folder, LOG_FORMAT: "json", ...options.environment },
+    env: { ...process.env, DATA_DIR: folder, LOG_FORMAT: "json", ...ports, ...options.environment },
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
