@@ -13,7 +13,7 @@ const root = resolve(import.meta.dir, "..");
 const folders = ["test/clients", "test/full"].filter((folder) => existsSync(resolve(root, folder)));
 
 /** Folders whose tests take their ledger from test/support/ledger-databases.ts: the first tier ran them on SQLite. */
-const ledgerFolders = ["test/store/ledger", "test/payment"];
+const ledgerFolders = ["test/store/ledger", "test/payment", "test/upload", "test/http/upload"];
 
 const test = [process.execPath, "test", "--timeout", "300000"];
 

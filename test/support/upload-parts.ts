@@ -111,14 +111,24 @@ export function publicKeyOf(keyFile: string): string {
   return String(JSON.parse(readFileSync(keyFile, "utf8")).n);
 }
 
-/** Makes a key for receipts, of any size. @returns Its file. */
+/** Puts a key for receipts, of any size, into a folder. @returns Its file. */
 export function makeReceiptKey(folder: string, modulusLength = 2_048): string {
-  const file = join(folder, `receipts-${modulusLength}.json`);
-  if (existsSync(file)) return file;
   mkdirSync(folder, { recursive: true });
-  const { privateKey } = generateKeyPairSync("rsa", { modulusLength });
-  writeFileSync(file, JSON.stringify(privateKey.export({ format: "jwk" })));
+  const file = join(folder, `receipts-${modulusLength}.json`);
+  writeFileSync(file, keyOf(modulusLength));
   return file;
+}
+
+/** One key of a size for all tests of a run. */
+const keys = new Map<number, string>();
+
+function keyOf(modulusLength: number): string {
+  const known = keys.get(modulusLength);
+  if (known !== undefined) return known;
+  const { privateKey } = generateKeyPairSync("rsa", { modulusLength });
+  const made = JSON.stringify(privateKey.export({ format: "jwk" }));
+  keys.set(modulusLength, made);
+  return made;
 }
 
 /** Files below a folder of uploads, and their sizes. */
