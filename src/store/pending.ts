@@ -43,6 +43,7 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
   const dropParts = ["transactions", "transaction_texts"].map((table) =>
     prepare(db, `DELETE FROM ${table} WHERE n = (? << 31) | ?`),
   );
+  const isAnnounced = createAnnouncedTest(db);
   const duplicatesOf = prepareQuery<{ high: number; low: number }>(
     db,
     "SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM duplicates WHERE id = ? AND n >= ?",
@@ -50,10 +51,6 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
   const dropDuplicates = prepare(db, "DELETE FROM duplicates WHERE id = ? AND n >= ?");
   const expired = "n >= ? AND ingested < ? AND (trusted = 1 OR sig < 0)";
   const announced = "n >= ? AND ingested < ? AND trusted = 1 AND sig > 0";
-  const isAnnounced = prepareQuery<{ one: number }>(
-    db,
-    "SELECT 1 AS one FROM items WHERE n = (? << 31) | ? AND trusted = 1",
-  );
   const expiredPlaces = prepareQuery<{ high: number; low: number }>(
     db,
     `SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM items WHERE ${expired} AND sig < 0 UNION ALL
@@ -71,7 +68,6 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
   const dropPartsAt = ({ high, low }: Readonly<{ high: number; low: number }>): void => {
     for (const statement of dropParts) statement.run(high, low);
   };
-  const isPending = (high: number): boolean => Math.floor(high / transactionsPerBlockMax) === pendingHeight;
 
   const removeOne = (id: Id): number => {
     const bytes = idBytes(id);
@@ -89,12 +85,10 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
       const standing = rows.find(pending.map(({ id }) => ({ id: idBytes(id) })));
       const fresh = [...new Map(pending.map((row) => [row.id, row])).values()].filter((row) => {
         const place = standing.get(row.id);
-        if (place === undefined) return true;
-        // What was only announced would be dropped after a while; what was verified stays until it is mined.
-        const isBetter =
-          row.verified && isPending(place.high) && isAnnounced.get(place.high, place.low) !== undefined;
+        // What was only announced is dropped after a while; what was verified stays until it is mined.
+        const isBetter = place !== undefined && row.verified && isAnnounced(place);
         if (isBetter) removeOne(row.id);
-        return isBetter;
+        return place === undefined || isBetter;
       });
       let sequence = readSequence.get()?.value ?? 0;
       const placed = fresh.map((row) => {
@@ -118,6 +112,19 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
     },
     expireAnnounced: (beforeSeconds) => removeAll(announced, beforeSeconds),
   };
+}
+
+function isPending(high: number): boolean {
+  return Math.floor(high / transactionsPerBlockMax) === pendingHeight;
+}
+
+/** Tells whether a pending row was announced only. */
+function createAnnouncedTest(db: Database): (place: Readonly<{ high: number; low: number }>) => boolean {
+  const trusted = prepareQuery<{ one: number }>(
+    db,
+    "SELECT 1 AS one FROM items WHERE n = (? << 31) | ? AND trusted = 1",
+  );
+  return ({ high, low }) => isPending(high) && trusted.get(high, low) !== undefined;
 }
 
 /** The next number of a pending row. A lower part of 0 is passed over: it means a transaction of a block. */
