@@ -105,7 +105,10 @@ export async function paymentsOf(tx: Tx, token: Token, transactionId: string): P
   return rows.map(readPayment);
 }
 
-/** Which of these transactions have payments. */
+/**
+ * Which of these transactions have payments that another look would not bring further: those that were taken back, or
+ * given up because the chain did not know them, are left out.
+ */
 export async function knownTransactions(
   tx: Tx,
   token: Token,
@@ -114,9 +117,11 @@ export async function knownTransactions(
   if (transactionIds.length === 0) return new Set();
   const marks = transactionIds.map(() => "?").join(", ");
   const rows = await tx.all<{ transaction_id: string }>(
-    `SELECT transaction_id FROM token_payments WHERE token = ? AND part = 0 AND transaction_id IN (${marks})`,
+    `SELECT transaction_id FROM token_payments WHERE token = ? AND transaction_id IN (${marks}) ` +
+      "AND state <> 'reversed' AND (failure_reason IS NULL OR failure_reason <> ?)",
     token,
     ...transactionIds,
+    notFoundReason,
   );
   return new Set(rows.map((row) => row.transaction_id));
 }
@@ -177,8 +182,10 @@ export async function creditPayment(
   try {
     await transfer(tx, { id: makeId(), kind: "token_payment", at: now, legs, changeId: payment.id });
   } catch (error) {
-    if (error instanceof Failure && error.code === "payment_refused") return String(error.facts["reason"]);
-    throw error;
+    if (!(error instanceof Failure) || error.code !== "payment_refused") throw error;
+    if (error.facts["account"] === user(destination)) return String(error.facts["reason"]);
+    // That any other account is full is the operator's matter: the payment waits.
+    throw new Failure("transaction_trouble", error.facts, error);
   }
   const round = payment.credits + 1;
   const claimed = await claimEvent(tx, "token", round === 1 ? payment.id : `${payment.id}#${round}`, now);
@@ -277,6 +284,9 @@ export async function keepMark(
     BigInt(now),
   );
 }
+
+/** Why a payment failed that may come back: the chain did not know it, and that can change. */
+export const notFoundReason = "not_found";
 
 const reversedReason = "The chain took the transaction back";
 

@@ -14,11 +14,10 @@ import { createSingleFlight } from "../../lib/single-flight.ts";
 import { readTransactionId, type Token, tokens } from "../addresses.ts";
 import type { Prices } from "../prices.ts";
 import { createFollowing, type Follow } from "./following.ts";
-import { knownTransactions, paymentsOf, type TokenPayment } from "./kept-payments.ts";
+import { knownTransactions, notFoundReason, paymentsOf, type TokenPayment } from "./kept-payments.ts";
 import { createOffering, strayRefusal, unminedRefusal } from "./offers.ts";
 import { createSettling, type SettlingOptions } from "./settling.ts";
 import type { Sight, TokenChain } from "./sight.ts";
-import { notFoundReason } from "./steps.ts";
 
 /** What a report of a payment came to. */
 export type Submitted = Readonly<{

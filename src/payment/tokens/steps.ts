@@ -8,7 +8,7 @@
  * Source: contract.md §5; reference/payment.md §3 "Flow".
  * @module
  */
-import type { TokenPayment } from "./kept-payments.ts";
+import { notFoundReason, type TokenPayment } from "./kept-payments.ts";
 import type { BlockRef, Sight, TokenChain, TokenTransfer } from "./sight.ts";
 
 /** What to do with a payment. `isFinal`: the chain need not be asked again. */
@@ -28,9 +28,6 @@ export type Look = Readonly<{
   /** Unix milliseconds. */
   now: number;
 }>;
-
-/** Why a payment failed that may come back: the chain did not know it, and that can change. */
-export const notFoundReason = "not_found";
 
 const revertedReason = "The chain did not carry the transaction out";
 const elsewhereReason = "The transaction pays nothing to this address";

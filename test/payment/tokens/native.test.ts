@@ -282,6 +282,28 @@ describe("a payment that the index does not have", () => {
     expect(await chain.standing({ height: height + 1, hash: "mine" }, never)).toEqual({ kind: "unknown" });
   });
 
+  test("is not believed to be in a block by a node that nobody chose", async () => {
+    const { id } = await post(devnet, rsa, { ...fee, target: ours, quantity: 66n });
+    const waiting = createNodes([openNode(`http://127.0.0.1:${node.port}`)], nodeParts);
+    const liar = Bun.serve({
+      port: 0,
+      fetch: async (request) => {
+        const { pathname } = new URL(request.url);
+        if (!pathname.endsWith("/status")) return await fetch(`http://127.0.0.1:${node.port}${pathname}`);
+        return Response.json({
+          block_height: 1,
+          block_indep_hash: "A".repeat(64),
+          number_of_confirmations: 99,
+        });
+      },
+    });
+    waiting.join(openNode(`http://127.0.0.1:${liar.port}`));
+    const { chain } = await open({ reader: blind, nodes: waiting });
+    expect((await chain.look(id, never)).kind).toBe("waiting");
+    await liar.stop(true);
+    await devnet.mine(1);
+  });
+
   test("is trouble from a node that gives another transaction, a changed one, or none that can be read", async () => {
     const one = await post(devnet, rsa, { ...fee, target: ours, quantity: 7n });
     const other = sign(devnet, rsa, { ...fee, target: ours, quantity: 8n });

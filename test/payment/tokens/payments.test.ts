@@ -4,6 +4,8 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { provider, user } from "../../../src/store/ledger/accounts.ts";
+import { transfer } from "../../../src/store/ledger/transfers.ts";
 import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
 import {
   ethereumAddressOf,
@@ -341,6 +343,23 @@ describe("a payment that does not come to an end", () => {
   });
 });
 
+test("a payment waits when the account that credits come from is full: it is not the payer's matter", async () => {
+  const { chain, submit, payment, stateOf, balance } = await open();
+  const most = 2n ** 62n - 1n;
+  await payment.database.write((tx) => {
+    const legs = [
+      { account: provider("ethereum"), amount: -most },
+      { account: user(bob), amount: most },
+    ];
+    return transfer(tx, { id: payment.makeId(), kind: "payment", at: 0, legs });
+  });
+  chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+  expect((await submit()).payment.state).toBe("pending");
+  chain.mine(3);
+  expect((await refusalOf(submit()))[0]).toBe("transaction_trouble");
+  expect([await stateOf(), await balance(alice)]).toEqual([["pending"], 0n]);
+});
+
 describe("a credited payment", () => {
   async function credited(options: ScriptedOptions = {}) {
     const opened = await open(options);
@@ -372,6 +391,25 @@ describe("a credited payment", () => {
     chain.mine(3);
     await follow();
     expect(await balance(alice)).toBe(-8n);
+  });
+
+  test("is credited again when it is found a week after it was taken back", async () => {
+    const { chain, follow, balance, payment, payments, stateOf } = await credited();
+    chain.takeBack(3, "gone");
+    chain.mine(3);
+    await follow();
+    payment.clock.advance(7 * day);
+    await follow();
+    expect(await payment.database.read((tx) => tx.get("SELECT due_at FROM token_payments"))).toEqual({
+      due_at: null,
+    });
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    chain.mine(3);
+    await payments.take(chain, [hash], never);
+    expect([await stateOf(), await balance(alice)]).toEqual([["credited"], 10n]);
+    const looks = chain.looks();
+    await payments.take(chain, [hash], never);
+    expect(chain.looks()).toBe(looks);
   });
 
   test("stays when it only moved to another block", async () => {

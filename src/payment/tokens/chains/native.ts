@@ -29,7 +29,7 @@ export type NativeChainOptions = Readonly<{
   confirmations: number;
   finalConfirmations: number;
   reader: Pick<IndexReader, "block" | "page" | "row" | "tip" | "transactionStatus">;
-  nodes: Pick<Nodes, "ask">;
+  nodes: Pick<Nodes, "all" | "ask">;
   /** The index's own. */
   clock: Clock;
 }>;
@@ -126,7 +126,7 @@ async function askedSight(
   if (asked.kind === "trouble") return asked;
   if (asked.kind !== "ok") return { kind: "absent" };
   const payment = paidBy(asked.value, address);
-  const status = await nodes.ask((node, own) => node.txStatus(id, own), signal);
+  const status = await askOwn(nodes, (node, own) => node.txStatus(id, own), signal);
   if (status.kind === "trouble") return status;
   if (status.kind !== "ok") return { kind: "waiting", ...payment };
   const { height, blockHash: hash, confirmations } = status.value;
@@ -165,11 +165,23 @@ async function askHash(
   height: number,
   signal: AbortSignal,
 ): Promise<string | Trouble | Extract<Standing, { kind: "unknown" }>> {
-  const answer = await nodes.ask((node, own) => node.blockText(height, own), signal);
+  const answer = await askOwn(nodes, (node, own) => node.blockText(height, own), signal);
   if (answer.kind === "trouble") return answer;
   const block = answer.kind === "ok" ? readJson(answer.value) : undefined;
   const hash = isJsonObject(block) ? block["indep_hash"] : undefined;
   return typeof hash === "string" ? hash : { kind: "unknown" };
+}
+
+/** Asks nodes that an operator has chosen: that a block is the chain's cannot be proven by the answer itself. */
+function askOwn<Value>(
+  nodes: NativeChainOptions["nodes"],
+  call: (node: Node, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+  signal: AbortSignal,
+): Promise<NodeAnswer<Value>> {
+  return nodes.ask(
+    async (node, own) => (nodes.all.includes(node) ? call(node, own) : { kind: "absent" }),
+    signal,
+  );
 }
 
 /** How far the index was looked through. */
