@@ -1,0 +1,63 @@
+/**
+ * README's "Upload and pay", typed as it stands there.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { rmSync } from "node:fs";
+import { dirname } from "node:path";
+import { freePorts, type RunningProgram, startDev } from "../support/program.ts";
+import { readerFolder, readmeBlocks } from "./readme-section.ts";
+
+let program: RunningProgram;
+let ports: Record<string, string>;
+let folder: string;
+
+beforeAll(async () => {
+  ports = await freePorts();
+  program = await startDev({ ports });
+  folder = readerFolder(program.folder);
+}, 120_000);
+afterAll(async () => {
+  await program?.remove();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const [commands = ""] = readmeBlocks("Upload and pay");
+const lines = commands.trim().split("\n");
+
+/** Types a line into a shell; told of what it prints as it does. */
+async function type(line: string, onText: (text: string) => void): Promise<string> {
+  const { PATH = "" } = process.env;
+  const child = Bun.spawn(["sh", "-c", line], {
+    cwd: folder,
+    env: { ...process.env, ...ports, PATH: `${dirname(process.execPath)}:${PATH}` },
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+  let out = "";
+  for await (const piece of child.stdout) {
+    out += new TextDecoder().decode(piece);
+    onText(out);
+  }
+  expect([line, await child.exited, await new Response(child.stderr).text()]).toEqual([line, 0, ""]);
+  return out;
+}
+
+test("every line does what it says", async () => {
+  expect(lines.length).toBe(4);
+  const printed: string[] = [];
+  let payment: Promise<unknown> | undefined;
+  const pay = (text: string) => {
+    const url = /pay here\s+(\S+)\n/.exec(text)?.[1];
+    if (url === undefined || payment !== undefined) return;
+    const body = new URLSearchParams({ cardNumber: "4242 4242 4242 4242" });
+    payment = fetch(url, { method: "POST", body, redirect: "manual" });
+  };
+  for (const line of lines) printed.push(await type(line, pay));
+  await payment;
+  const [, uploaded = "", bought = "", balance = ""] = printed;
+  const url = /open\s+(\S+)/.exec(uploaded)?.[1] ?? "";
+  expect(await (await fetch(url)).text()).toBe("<h1>Hello</h1>\n");
+  expect(bought).toContain("credited  the balance is 101,094,285,714,286 winc now");
+  expect(balance).toContain("101,094,285,714,286 winc");
+}, 60_000);
