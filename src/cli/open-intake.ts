@@ -29,6 +29,8 @@ export type IntakeSetup = UploadParts &
     makeId: MakeId;
     /** Of the folder of uploads (store/store-name.ts). */
     storeName: string;
+    /** What uploads in parts take of the disk. Bytes. */
+    partBytes: () => number;
     /** Told when there is a new item to be bundled. */
     onItem: (size: number) => void;
   }>;
@@ -48,7 +50,7 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
   makeItemFolders(folder.uploads);
   const startedAt = systemClock();
   base.findUploadedBy((id) => findPayload(ledger, { path: folder.uploads, name: storeName }, startedAt, id));
-  const countKept = () => ledger.read((tx) => keptBytes(tx, storeName));
+  const countKept = async () => (await ledger.read((tx) => keptBytes(tx, storeName))) + parts.partBytes();
   const room = createUploadRoom({
     folder: folder.uploads,
     countKept,

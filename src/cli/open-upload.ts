@@ -7,6 +7,7 @@ import { createHealth } from "../gateway/health.ts";
 import type { PublicUrl } from "../http/public-url.ts";
 import { uploadReference } from "../http/reference/upload-reference.ts";
 import type { Service } from "../http/service.ts";
+import { createChunkRoutes } from "../http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../http/upload/information-routes.ts";
 import { createItemRoutes } from "../http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../http/upload/price-routes.ts";
@@ -20,6 +21,7 @@ import { findStanding } from "../upload/standing.ts";
 import { version } from "../version.ts";
 import type { Base, BaseParts } from "./open-base.ts";
 import { openIntake } from "./open-intake.ts";
+import { type OpenMultipart, openMultipart } from "./open-multipart.ts";
 import type { OpenPayment } from "./open-payment.ts";
 import { openItemRemoval, startPipeline } from "./open-pipeline.ts";
 import { openUploadThreads } from "./open-threads.ts";
@@ -62,7 +64,11 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     figures.onTaken(size);
     running.pipeline?.onItem(size);
   };
-  const { intake, room, writeReceipt } = await openIntake({ ...parts, threads, makeId, storeName, onItem });
+  const common = { ...parts, threads, makeId, storeName };
+  const opened: { parts?: OpenMultipart } = {};
+  const partBytes = () => opened.parts?.diskBytes() ?? 0;
+  const { intake, room, writeReceipt } = await openIntake({ ...common, partBytes, onItem });
+  if (intake !== undefined) opened.parts = await openMultipart({ ...common, intake, room });
   const health = createHealth({
     clock: systemClock,
     checks: [room.reasons, () => running.pipeline?.reasons() ?? []],
@@ -83,12 +89,13 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
       () => createUploadPriceRoutes({ prices }),
       () => createStatusRoutes({ standing: (id) => ledger.read((tx) => findStanding(tx, id)) }),
       () => createItemRoutes({ intake, writeReceipt }),
+      () => createChunkRoutes({ multipart: opened.parts?.multipart, writeReceipt }),
     ],
   };
   const start = (wantBundle: WantBundle) => {
     if (wallet !== undefined)
       running.pipeline = startPipeline({
-        ...{ ...parts, wallet, threads, makeId, storeName },
+        ...{ ...common, wallet },
         ...{ removal, figures, wantBundle },
       });
   };

@@ -1,0 +1,59 @@
+/**
+ * Uploads in parts, put together: their files, those who write to them, those who check them, and the sweep.
+ * @module
+ */
+import { systemClock } from "../lib/clock.ts";
+import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import { openPartFiles } from "../store/part-files.ts";
+import { createFileCheck } from "../upload/file-check.ts";
+import type { Intake } from "../upload/intake.ts";
+import { createMultipart, type Multipart } from "../upload/multipart.ts";
+import { createFinalizer } from "../upload/multipart-finalize.ts";
+import { openMultipartSweep } from "../upload/multipart-sweep.ts";
+import { createPartWriters } from "../upload/part-writers.ts";
+import type { UploadRoom } from "../upload/room.ts";
+import type { UploadThreads } from "./open-threads.ts";
+import type { UploadParts } from "./open-upload.ts";
+
+/** What they are opened with. */
+export type MultipartSetup = UploadParts &
+  Readonly<{
+    intake: Intake;
+    room: UploadRoom;
+    threads: UploadThreads;
+    makeId: MakeId;
+    /** Of the folder of uploads (store/store-name.ts). */
+    storeName: string;
+  }>;
+
+/** Uploads in parts, open. */
+export type OpenMultipart = Readonly<{
+  multipart: Multipart;
+  /** What they take of the disk. Bytes. */
+  diskBytes: () => number;
+}>;
+
+/** Opens them; everything is closed by `closers`. Rejects when the ledger or the folder cannot be read. */
+export async function openMultipart(parts: MultipartSetup): Promise<OpenMultipart> {
+  const { config, folder, payment, intake, room, threads, makeId, storeName, log, closers } = parts;
+  const { ledger } = payment;
+  const files = await openPartFiles(folder.uploads);
+  const writers = createPartWriters(files, room);
+  const finalizer = createFinalizer({
+    ...{ ledger, writers, intake, makeId, clock: systemClock, log },
+    check: createFileCheck(folder.uploads, threads.walks),
+    atOnce: threads.walks.length,
+  });
+  closers.add("finalizing of uploads", finalizer.close);
+  const multipart = createMultipart({
+    ...{ storeName, ledger, writers, finalizer, makeId, clock: systemClock },
+    itemBytesMax: config.UPLOAD_BYTES_MAX,
+    makeUploadId: () => crypto.randomUUID(),
+  });
+  const sweep = await openMultipartSweep({
+    ...{ storeName, ledger, files, writers, finalizer, makeId, clock: systemClock, log },
+    onEnded: multipart.forget,
+  });
+  closers.add("sweep of uploads in parts", sweep.close);
+  return { multipart, diskBytes: writers.diskBytes };
+}
