@@ -19,6 +19,7 @@ import type {
   SignBundleAnswer,
   SignBundleJob,
 } from "../store/bundle-jobs.ts";
+import { layoutFolder } from "../store/bundle-layout.ts";
 import type { Tx } from "../store/ledger/database.ts";
 import { version } from "../version.ts";
 import { type Bundle, dropBundle, nextBundles, stepBundle } from "./bundles.ts";
@@ -67,7 +68,11 @@ export async function layOut(
 ): Promise<LaidBundle | undefined> {
   const { ledger, threads, folder, log } = parts;
   const items = await ledger.read((tx) => itemsOfBundle(tx, bundle.id));
-  assert(items.length === bundle.itemCount, "a bundle has the items that it was planned with");
+  if (items.length < bundle.itemCount) {
+    // The program ended while it failed the others.
+    await drop(parts, bundle);
+    return undefined;
+  }
   const job: LayBundleJob = { folder, bundleId: bundle.id, items };
   const answer = await threads.run<LayBundleAnswer>("layBundle", job, { signal });
   if (answer.kind === "trouble")
@@ -103,28 +108,41 @@ async function owedRewards({ ledger, chain, storeName }: PipelineParts): Promise
     .reduce((sum, { text }) => sum + readTransactionHeader(text).reward, 0n);
 }
 
+/** Items that fail in one transaction: each is paid back in it. */
+const failedAtOnce = 50;
+
 async function failItems(
   parts: PipelineParts,
   bundle: Bundle,
   items: readonly Readonly<{ id: string; reason: string }>[],
 ): Promise<void> {
-  const now = parts.clock();
-  const failed = await parts.ledger.write(async (tx) => {
-    const ended: Upload[] = [];
-    for (const { id, reason } of items) {
-      const upload = await failUpload(tx, id, bundle.id, reason);
-      if (upload === undefined) continue;
-      await refundUpload(parts, tx, upload, now);
-      ended.push(upload);
-    }
-    await dropBundle(tx, bundle, now, `${items.length} of its items are not what they were`);
-    return ended;
-  });
-  parts.onEnded("failed", failed.length);
-  parts.onLeft(failed.map(({ bytes }) => bytes.file));
-  await parts.chain.forgetPending(failed.map(({ id }) => id));
+  for (let at = 0; at < items.length; at += failedAtOnce) {
+    const some = items.slice(at, at + failedAtOnce);
+    const failed = await parts.ledger.write((tx) => failSome(parts, tx, bundle, some));
+    parts.onEnded("failed", failed.length);
+    parts.onLeft(failed.map(({ bytes }) => bytes.file));
+    await parts.chain.forgetPending(failed.map(({ id }) => id));
+  }
+  await drop(parts, bundle);
 }
 
-async function refundUpload(parts: PipelineParts, tx: Tx, { reservationId }: Upload, now: number) {
-  if (reservationId !== undefined) await parts.refund(tx, reservationId, { now, makeId: parts.makeId });
+async function failSome(
+  { refund, clock, makeId }: PipelineParts,
+  tx: Tx,
+  bundle: Bundle,
+  items: readonly Readonly<{ id: string; reason: string }>[],
+): Promise<Upload[]> {
+  const failed: Upload[] = [];
+  for (const { id, reason } of items) {
+    const upload = await failUpload(tx, id, bundle.id, reason);
+    if (upload === undefined) continue;
+    if (upload.reservationId !== undefined) await refund(tx, upload.reservationId, { now: clock(), makeId });
+    failed.push(upload);
+  }
+  return failed;
+}
+
+async function drop({ ledger, clock, onLeft }: PipelineParts, bundle: Bundle): Promise<void> {
+  await ledger.write((tx) => dropBundle(tx, bundle, clock(), "some of its items are not what they were"));
+  onLeft([`${layoutFolder}/${bundle.id}`]);
 }
