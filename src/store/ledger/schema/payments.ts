@@ -2,9 +2,9 @@
  * The tables of payments in tokens.
  *
  * token_payments  what one sender paid in one transaction: id is token:transaction:part, and the change_id of its
- *                 transfers; state: pending, credited, reversed, failed; quantity in the token's smallest unit, decimal;
- *                 fees as JSON; credits: how often it was credited, which is once more than it was reversed while it
- *                 is credited; due_at: when the chain is to be asked again, NULL: never
+ *                 transfers; state: pending, credited, reversed, failed; quantity in the token's smallest unit,
+ *                 decimal; fees as JSON; credits: how often it was credited, which is once more than it was reversed
+ *                 while it is credited; due_at: when the chain is to be asked again, NULL: never
  * token_marks     how far a chain was looked through for payments to an address; in the chain's own words
  * @module
  */
