@@ -23,6 +23,8 @@ export type OpenX402 = X402 &
   Readonly<{
     /** Why payments cannot be followed; undefined when they can. */
     trouble: () => string | undefined;
+    /** Follows what is due now, beside the watch's own pace. @throws Failure of the ledger. */
+    look: (signal: AbortSignal) => Promise<void>;
     close: () => Promise<void>;
   }>;
 
@@ -73,6 +75,7 @@ export function openX402(options: X402Options): OpenX402 {
     quote: quotes.quote,
     settle: settling.settle,
     trouble: watch.trouble,
+    look: watch.look,
     close: async () => {
       await Promise.all([settling.close(), watch.close()]);
     },

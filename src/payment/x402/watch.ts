@@ -36,7 +36,7 @@ export type X402Watch = Readonly<{
 }>;
 
 /** A watch at work. */
-export type RunningX402Watch = Readonly<{ trouble: X402Watch["trouble"]; close: () => Promise<void> }>;
+export type RunningX402Watch = X402Watch & Readonly<{ close: () => Promise<void> }>;
 
 /** Payments followed in one look, and of these at once: each may wait for a facilitator. */
 const followedPerLook = 100;
@@ -114,7 +114,7 @@ export function runX402Watch(options: X402WatchOptions, pauseMs: number): Runnin
   };
   const running = run();
   return {
-    trouble: watch.trouble,
+    ...watch,
     close: async () => {
       life.abort(new DOMException("the watch was closed", "AbortError"));
       await running;

@@ -1,0 +1,159 @@
+/**
+ * A facilitator behind a socket, honest or not: it carries payments out on a node, or says that it does.
+ * Source: reference/trust.md L4.
+ * @module
+ */
+import { createServer, type ServerResponse } from "node:http";
+import { text } from "node:stream/consumers";
+import type { Authorization } from "../../../src/payment/evm/authorization.ts";
+import type { EvmNode } from "./evm-node.ts";
+import { evmAddress } from "./payers.ts";
+
+/** What a facilitator may do with a payment. */
+export type Behaviour =
+  | "settles"
+  | "settles twice, and answers both in one body"
+  | "settles after a while"
+  | "is silent, and settles nothing"
+  | "is silent after it has sent"
+  | "cuts the connection after it has sent"
+  | "lies that it settled"
+  | "names the transaction of another payment"
+  | "answers 500, and settles nothing"
+  | "answers 500 after it has sent"
+  | "answers junk, and settles nothing"
+  | "answers junk after it has sent"
+  | "answers without end"
+  | "refuses"
+  | "refuses what it has sent"
+  | "refuses with the hash of what it has sent"
+  | "says 401";
+
+/** A facilitator at work. */
+export type FakeFacilitator = Readonly<{
+  url: string;
+  behave: (behaviour: Behaviour) => void;
+  /** Bodies of `POST /settle` so far. */
+  orders: readonly Order[];
+  close: () => Promise<void>;
+}>;
+
+/** What it is asked. */
+export type Order = Readonly<{
+  x402Version: number;
+  paymentPayload: Readonly<{
+    payload: Readonly<{ signature: string; authorization: Readonly<Record<string, string>> }>;
+  }>;
+  paymentRequirements: Readonly<Record<string, unknown>>;
+}>;
+
+type Reply = Readonly<{ status?: number; body: string }>;
+
+const otherHash = `0x${"ab".repeat(32)}`;
+
+/** Starts one. */
+export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitator> {
+  let behaviour: Behaviour = "settles";
+  const orders: Order[] = [];
+  let last = otherHash;
+
+  function carryOut({ paymentPayload }: Order): string {
+    const { authorization, signature } = paymentPayload.payload;
+    last = node.send({
+      kind: "authorized",
+      authorization: readAuthorization(authorization),
+      signature: Uint8Array.fromHex(signature.slice(2)),
+    });
+    return last;
+  }
+
+  /** @returns What to answer; `undefined` when the connection was dealt with. */
+  async function replyTo(order: Order, connection: ServerResponse): Promise<Reply | undefined> {
+    const before = last;
+    const network = String(order.paymentRequirements["network"]);
+    const payer = order.paymentPayload.payload.authorization["from"];
+    const success = (transaction: string) => JSON.stringify({ success: true, transaction, network, payer });
+    const failure = (transaction = "") =>
+      JSON.stringify({ success: false, errorReason: "insufficient_funds", transaction, network, payer });
+    switch (behaviour) {
+      case "settles":
+        return { body: success(carryOut(order)) };
+      case "settles twice, and answers both in one body":
+        return { body: success(carryOut(order)) + success(carryOut(order)) };
+      case "settles after a while":
+        await Bun.sleep(120);
+        return { body: success(carryOut(order)) };
+      case "is silent, and settles nothing":
+        return undefined;
+      case "is silent after it has sent":
+        carryOut(order);
+        return undefined;
+      case "cuts the connection after it has sent":
+        carryOut(order);
+        connection.writeHead(200, { "content-length": "1000" });
+        connection.write('{"success":');
+        setTimeout(() => connection.destroy(), 5);
+        return undefined;
+      case "lies that it settled":
+        return { body: success(otherHash) };
+      case "names the transaction of another payment":
+        return { body: success(before) };
+      case "answers 500, and settles nothing":
+        return { status: 500, body: '{"error":"internal"}' };
+      case "answers 500 after it has sent":
+        carryOut(order);
+        return { status: 500, body: '{"error":"internal"}' };
+      case "answers junk, and settles nothing":
+        return { body: "<html>" };
+      case "answers junk after it has sent":
+        carryOut(order);
+        return { body: "<html>" };
+      case "answers without end":
+        while (!connection.destroyed) {
+          connection.write(" ".repeat(16_384));
+          await Bun.sleep(1);
+        }
+        return undefined;
+      case "refuses":
+        return { body: failure() };
+      case "refuses what it has sent":
+        carryOut(order);
+        return { body: failure() };
+      case "refuses with the hash of what it has sent":
+        return { status: 400, body: failure(carryOut(order)) };
+      case "says 401":
+        return { status: 401, body: '{"error":"unauthorized"}' };
+    }
+  }
+
+  const server = createServer(async (request, connection) => {
+    const order: Order = JSON.parse(await text(request));
+    orders.push(order);
+    const reply = await replyTo(order, connection);
+    if (reply === undefined) return;
+    connection.writeHead(reply.status ?? 200, { "content-type": "application/json" });
+    connection.end(reply.body);
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the facilitator has no port");
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    behave: (next) => {
+      behaviour = next;
+    },
+    orders,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+function readAuthorization(record: Readonly<Record<string, string>>): Authorization {
+  const { from = "", to = "", value = "", validAfter = "", validBefore = "", nonce = "" } = record;
+  return {
+    ...{ from: evmAddress(from), to: evmAddress(to), value: BigInt(value) },
+    ...{ validAfter: BigInt(validAfter), validBefore: BigInt(validBefore), nonce },
+  };
+}

@@ -1,0 +1,251 @@
+/**
+ * Payments by x402 while facilitators lie, break off, refuse and say nothing: what is answered at once, what a repeat
+ * is answered, and what is left when the authorization is over. Whoever has paid is credited, once; nobody else is.
+ * @module
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import type { Behaviour } from "./facilitators.ts";
+import type { Payer } from "./payers.ts";
+import { bytesCost, funded, openX402World, payTo, type X402World } from "./x402-world.ts";
+
+let world: X402World;
+let payers = 0;
+let somebody: Payer;
+
+beforeAll(async () => {
+  world = await openX402World();
+});
+
+afterAll(() => world.close());
+
+beforeEach(() => {
+  world.facilitator.behave("settles");
+  world.node.setManual(false);
+  payers += 1;
+  somebody = funded(world, payers);
+});
+
+const credited = bytesCost * 1_000_000n;
+
+/** At once; then, by an honest facilitator, the answer after so long. */
+type Row = Readonly<{
+  behaviour: Behaviour;
+  first: 200 | 402 | 503;
+  /** What the row says right after. */
+  state: string;
+  /** What it says when the facilitator has behaved like this until the end. */
+  last: "settled" | "rejected";
+}>;
+
+const rows: readonly Row[] = [
+  { behaviour: "settles", first: 200, state: "settled", last: "settled" },
+  { behaviour: "settles after a while", first: 503, state: "settling", last: "settled" },
+  {
+    ...{ behaviour: "settles twice, and answers both in one body" },
+    ...{ first: 200, state: "settled", last: "settled" },
+  },
+  { behaviour: "is silent, and settles nothing", first: 503, state: "settling", last: "rejected" },
+  { behaviour: "is silent after it has sent", first: 200, state: "settled", last: "settled" },
+  { behaviour: "cuts the connection after it has sent", first: 200, state: "settled", last: "settled" },
+  { behaviour: "lies that it settled", first: 503, state: "settling", last: "rejected" },
+  { behaviour: "names the transaction of another payment", first: 503, state: "settling", last: "rejected" },
+  { behaviour: "answers 500, and settles nothing", first: 503, state: "settling", last: "rejected" },
+  { behaviour: "answers 500 after it has sent", first: 200, state: "settled", last: "settled" },
+  { behaviour: "answers junk, and settles nothing", first: 503, state: "settling", last: "rejected" },
+  { behaviour: "answers junk after it has sent", first: 200, state: "settled", last: "settled" },
+  { behaviour: "answers without end", first: 503, state: "settling", last: "rejected" },
+  { behaviour: "refuses", first: 402, state: "rejected", last: "rejected" },
+  { behaviour: "refuses what it has sent", first: 200, state: "settled", last: "settled" },
+  { behaviour: "refuses with the hash of what it has sent", first: 200, state: "settled", last: "settled" },
+  { behaviour: "says 401", first: 503, state: "settling", last: "rejected" },
+];
+
+describe.each(rows)("a facilitator that $behaviour", ({ behaviour, first, state, last }) => {
+  test(`is answered ${first}, and ends ${last}`, async () => {
+    const paid = world.node.balanceOf(payTo);
+    world.facilitator.behave(behaviour);
+    const authorization = world.authorize(somebody, bytesCost);
+    const answer = await world.pay(authorization, somebody);
+    expect(answer.status).toBe(first);
+    if (first === 503) {
+      expect(answer.body).toBe("Payment settlement failed");
+      expect(answer.headers.get("retry-after")).toBe("5");
+    }
+    const seen = await world.row(authorization);
+    // What was late may have come meanwhile.
+    expect([state, last]).toContain(seen?.state ?? "");
+    const asked = world.facilitator.orders.length;
+    const repeat = await world.pay(authorization, somebody);
+    expect(repeat.status).toBe(first);
+    expect(repeat.body).toEqual(answer.body);
+    expect(world.facilitator.orders.length).toBe(asked);
+    await world.pass(900);
+    expect((await world.row(authorization))?.state).toBe(last);
+    expect((await world.pay(authorization, somebody)).status).toBe(last === "settled" ? 200 : 402);
+    expect(await world.balance(somebody)).toBe(last === "settled" ? credited : 0n);
+    expect(world.node.balanceOf(payTo) - paid).toBe(last === "settled" ? bytesCost : 0n);
+    expect(await checkLedger(world.payment.database)).toEqual([]);
+  });
+});
+
+test.each(rows.filter(({ first }) => first === 503))(
+  "a facilitator that $behaviour is asked again, and one that is honest by then settles the payment",
+  async ({ behaviour }) => {
+    world.facilitator.behave(behaviour);
+    const authorization = world.authorize(somebody, bytesCost);
+    expect((await world.pay(authorization, somebody)).status).toBe(503);
+    world.facilitator.behave("settles");
+    await world.pass(120);
+    expect((await world.pay(authorization, somebody)).status).toBe(200);
+    expect(await world.balance(somebody)).toBe(credited);
+  },
+);
+
+test("a payment that waits for its block is 503 until a block has it, and is sent only while nobody knows of it", async () => {
+  world.node.setManual(true);
+  const authorization = world.authorize(somebody, bytesCost);
+  expect((await world.pay(authorization, somebody)).status).toBe(503);
+  await world.pass(20);
+  expect((await world.pay(authorization, somebody)).status).toBe(503);
+  world.node.mine();
+  await world.pass(60);
+  expect((await world.pay(authorization, somebody)).status).toBe(200);
+  expect(await world.balance(somebody)).toBe(credited);
+  expect(await checkLedger(world.payment.database)).toEqual([]);
+});
+
+test("a refusal after an attempt of which nobody knew is not believed: that attempt may still be mined", async () => {
+  world.node.setManual(true);
+  world.facilitator.behave("is silent after it has sent");
+  const authorization = world.authorize(somebody, bytesCost);
+  expect((await world.pay(authorization, somebody)).status).toBe(503);
+  world.facilitator.behave("refuses");
+  await world.pass(60);
+  expect((await world.row(authorization))?.state).toBe("settling");
+  world.node.mine();
+  await world.pass(60);
+  expect((await world.row(authorization))?.state).toBe("settled");
+  expect(await world.balance(somebody)).toBe(credited);
+});
+
+test("a payment that was refused is credited all the same when somebody carries it out", async () => {
+  world.facilitator.behave("refuses");
+  const authorization = world.authorize(somebody, bytesCost);
+  expect((await world.pay(authorization, somebody)).status).toBe(402);
+  world.facilitator.behave("settles");
+  await carryOut(authorization, somebody);
+  await world.pass(240);
+  expect((await world.pay(authorization, somebody)).status).toBe(200);
+  expect(await world.balance(somebody)).toBe(credited);
+  expect(await checkLedger(world.payment.database)).toEqual([]);
+});
+
+test("a payment that somebody has carried out before it came here has paid", async () => {
+  const authorization = world.authorize(somebody, bytesCost);
+  await carryOut(authorization, somebody);
+  const asked = world.facilitator.orders.length;
+  expect((await world.pay(authorization, somebody)).status).toBe(200);
+  expect(world.facilitator.orders.length).toBe(asked);
+  expect(await world.balance(somebody)).toBe(credited);
+});
+
+test("a payment whose nonce is cancelled while it settles is refused", async () => {
+  world.facilitator.behave("is silent, and settles nothing");
+  const authorization = world.authorize(somebody, bytesCost);
+  expect((await world.pay(authorization, somebody)).status).toBe(503);
+  world.node.send({ kind: "cancel", from: somebody.address, nonce: authorization.nonce });
+  await world.pass(10);
+  expect((await world.pay(authorization, somebody)).status).toBe(402);
+  await world.pass(900);
+  expect(await world.row(authorization)).toMatchObject({ state: "rejected", due_at: null });
+  expect(await world.balance(somebody)).toBe(0n);
+});
+
+test("a nonce that pays somebody else is no payment, though the same transaction pays us once for two", async () => {
+  world.facilitator.behave("is silent, and settles nothing");
+  const ours = [world.authorize(somebody, bytesCost), world.authorize(somebody, bytesCost)];
+  for (const each of ours) expect((await world.pay(each, somebody)).status).toBe(503);
+  const elsewhere = ours.map(({ nonce }) => world.authorize(somebody, 1n, { nonce, to: somebody.address }));
+  const moves = [
+    ...elsewhere.map((each) => authorized(each, somebody)),
+    { kind: "transfer", from: somebody.address, to: payTo, value: bytesCost } as const,
+  ];
+  world.node.send({ kind: "several", moves });
+  await world.pass(10);
+  for (const each of ours) expect((await world.row(each))?.state).toBe("rejected");
+  expect(await world.balance(somebody)).toBe(0n);
+});
+
+test("a chain that takes a payment back has it carried out again; if it cannot be, the credit is reversed", async () => {
+  const authorization = world.authorize(somebody, bytesCost);
+  expect((await world.pay(authorization, somebody)).status).toBe(200);
+  world.node.takeBack(1, true);
+  await world.pass(120);
+  expect((await world.row(authorization))?.state).toBe("settled");
+  expect(world.node.balanceOf(somebody.address)).toBe(1_000_000_000n - bytesCost);
+  const late = world.authorize(somebody, bytesCost);
+  expect((await world.pay(late, somebody)).status).toBe(200);
+  world.node.takeBack(1, true);
+  world.facilitator.behave("says 401");
+  await world.pass(900);
+  expect((await world.row(late))?.state).toBe("reversed");
+  expect((await world.pay(late, somebody)).status).toBe(402);
+  expect(await world.balance(somebody)).toBe(credited);
+  expect(await checkLedger(world.payment.database)).toEqual([]);
+});
+
+test("a settled payment is left alone once its block is final", async () => {
+  const authorization = world.authorize(somebody, bytesCost);
+  expect((await world.pay(authorization, somebody)).status).toBe(200);
+  await world.pass(300);
+  expect(await world.row(authorization)).toMatchObject({ state: "settled", due_at: null });
+});
+
+test("while the chain cannot be asked no payment is taken, and those that are open stay open", async () => {
+  world.facilitator.behave("is silent after it has sent");
+  const open = world.authorize(somebody, bytesCost);
+  world.node.setManual(true);
+  expect((await world.pay(open, somebody)).status).toBe(503);
+  world.node.mine();
+  for (const kind of ["error", "silent"] as const) {
+    world.node.fault(() => kind);
+    const other = world.authorize(somebody, bytesCost);
+    expect((await world.pay(other, somebody)).status).toBe(503);
+    expect(await world.row(other)).toBeUndefined();
+    world.payment.clock.advance(70_000);
+    await world.x402.look(new AbortController().signal);
+    expect(world.x402.trouble()).toBeDefined();
+    expect((await world.row(open))?.state).toBe("settling");
+  }
+  world.node.fault(() => undefined);
+  await world.pass(60);
+  expect(world.x402.trouble()).toBeUndefined();
+  expect(await world.balance(somebody)).toBe(credited);
+});
+
+test("logs that a server gives a block at a time are found", async () => {
+  world.facilitator.behave("is silent after it has sent");
+  world.node.setManual(true);
+  const authorization = world.authorize(somebody, bytesCost);
+  expect((await world.pay(authorization, somebody)).status).toBe(503);
+  world.node.mine(30);
+  let refusals = 0;
+  world.node.fault((method) => {
+    if (method !== "eth_getLogs") return undefined;
+    refusals += 1;
+    return refusals < 12 ? "error" : undefined;
+  });
+  await world.pass(30);
+  world.node.fault(() => undefined);
+  expect(await world.balance(somebody)).toBe(credited);
+});
+
+async function carryOut(authorization: ReturnType<X402World["authorize"]>, by: Payer): Promise<void> {
+  world.node.send(authorized(authorization, by));
+}
+
+function authorized(authorization: ReturnType<X402World["authorize"]>, by: Payer) {
+  const { signature } = JSON.parse(Buffer.from(world.header(authorization, by), "base64").toString()).payload;
+  return { kind: "authorized", authorization, signature: Uint8Array.fromHex(signature.slice(2)) } as const;
+}
