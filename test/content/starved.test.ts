@@ -61,10 +61,10 @@ async function run(mode: string, command: readonly string[]): Promise<Report> {
 describe("C6: without", () => {
   testWith(
     smallDisk,
-    "space (4 MiB, filled to the last byte and freed again): every reading is right, and kept again afterwards",
+    "space (16 MiB, of which the map may take 8, filled to the last byte and freed again): every reading is right, and kept again afterwards",
     async () => {
       const words = [process.execPath, child, "space", folder, node.url].map((word) => `'${word}'`).join(" ");
-      const script = `mount -t tmpfs -o size=4m tmpfs '${folder}' && exec ${words}`;
+      const script = `mount -t tmpfs -o size=16m tmpfs '${folder}' && exec ${words}`;
       const report = await run("space", ["unshare", "-m", "sh", "-c", script]);
       expect(report).toMatchObject({ trouble: 0, wrong: [], faults: [] });
       expect(report.right).toBeGreaterThanOrEqual(17 * starvedCycles);
