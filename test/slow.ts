@@ -21,6 +21,8 @@ const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, 
   ["test/payment/credits-property.test.ts", { RUNS: "100000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/payment/pricing-property.test.ts", { RUNS: "100000" }],
   ["test/payment/card-shuffle.test.ts", { RUNS: "1000" }],
+  ["test/cli/upload.test.ts", { LARGE_MIB: "500" }],
+  ["test/clients/turbo-upload.test.ts", { CHUNKED_MIB: "200" }],
   ["test/payment/tokens", { RUNS: "10000", KILLS: "200" }],
 ];
 

@@ -7,7 +7,15 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
-import { createReadStream, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  createReadStream,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
@@ -19,8 +27,11 @@ import { arweaveKey, openAnonymousTurbo, openTurbo, payCheckout, type TurboKey, 
 /** Items up to this size are free here; what is uploaded below is larger, unless it says that it is free. */
 const freeBytes = 4_096;
 
+const { CHUNKED_MIB = "40" } = process.env;
+const chunkedMib = Number(CHUNKED_MIB);
+
 /** A chunked upload is waited for by the SDK with pauses of its own. */
-const chunkedMs = 120_000;
+const chunkedMs = 300_000;
 
 describeWith(clientLibraries, "turbo-sdk", () => {
   let program: RunningProgram;
@@ -148,7 +159,10 @@ describeWith(clientLibraries, "turbo-sdk", () => {
           const data = randomBytes(1_200_000);
           const file = fileOf(`${isStreamed}-${key.token}.bin`, data);
           const before = await wincOf(key.address);
-          const streams = { fileStreamFactory: () => createReadStream(file), fileSizeFactory: () => data.length };
+          const streams = {
+            fileStreamFactory: () => createReadStream(file),
+            fileSizeFactory: () => data.length,
+          };
           const tags = [{ name: "Content-Type", value: "application/x-test" }];
           const source = isStreamed ? streams : { file };
           const taken = await turbo.uploadFile({ ...source, dataItemOpts: { tags } });
@@ -374,6 +388,25 @@ describeWith(clientLibraries, "turbo-sdk", () => {
         const before = await wincOf(key.address);
         const taken = await turbo.uploadFile({ file: fileOf("eleven.bin", data) });
         await checkTaken(taken, data, { before, key });
+      },
+      chunkedMs,
+    );
+
+    test(
+      `${chunkedMib} MiB of a file, in parts of 16 MiB out of order`,
+      async () => {
+        const key = arweaveKey(program);
+        const turbo = await openTurbo(program, key);
+        const file = fileOf("many-parts.bin", "");
+        const block = randomBytes(2 ** 20);
+        for (let count = 0; count < chunkedMib; count += 1) appendFileSync(file, block.fill(count, 0, 4));
+        const before = await wincOf(key.address);
+        const taken = await turbo.uploadFile({
+          file,
+          chunkByteCount: 16 * 2 ** 20,
+          maxChunkConcurrency: 8,
+        });
+        await checkTaken(taken, readFileSync(file), { before, key });
       },
       chunkedMs,
     );
