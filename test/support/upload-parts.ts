@@ -32,6 +32,8 @@ export type TestUploadOptions = Readonly<{
   clock: Clock;
   makeId: MakeId;
   threads?: number;
+  /** The threads' entry, where it is another than the program's. */
+  intakeEntry?: URL;
   rules?: Partial<IntakeParts["rules"]>;
   room?: Partial<Pick<RoomOptions, "bytesMax" | "freeBytesMin">>;
   /** Price of so many bytes; 1 winc a byte unless told. */
@@ -56,9 +58,9 @@ export async function openUploadParts(options: TestUploadOptions) {
   const closers = createClosers((name, error) => {
     throw new Error(`${name} could not be closed`, { cause: error });
   });
-  const pool = (entry: "intake" | "receipts") => {
+  const pool = (entry: "intake" | "receipts" | URL) => {
     const opened = openPool({ entry, threads: 1, queueMax: 1_024, timeoutMs: 60_000, idleMs: 600_000 });
-    closers.add(entry, opened.close);
+    closers.add(String(entry), opened.close);
     return wrapPool(opened);
   };
   const countKept = () => ledger.read((tx) => keptBytes(tx, "test"));
@@ -72,7 +74,7 @@ export async function openUploadParts(options: TestUploadOptions) {
     ...{ ledger, room, makeId, clock, storeName: "test" },
     store: createItemStore(
       folder,
-      Array.from({ length: threads }, () => pool("intake")),
+      Array.from({ length: threads }, () => pool(options.intakeEntry ?? "intake")),
     ),
     prices: {
       bytes: async (bytes) => {
