@@ -78,7 +78,8 @@ function page(report: UploadReport): string {
   const { wallet, to, files, manifest, leftOut } = report;
   const size = files.reduce((sum, file) => sum + file.size, 0);
   const there = files.filter(({ sent }) => sent.wasThere).length;
-  const notes = there === 0 ? "" : `, ${there === files.length ? "all" : there} there already`;
+  const which = files.length === 1 ? "" : there === files.length ? "all " : `${there} `;
+  const notes = there === 0 ? "" : `, ${which}there already`;
   const what = manifest === undefined ? (files[0]?.path ?? "") : countText(files.length, "file");
   const url = urlOf(report);
   const rows: (readonly [string, string])[] = [

@@ -71,7 +71,7 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     verb: "uploading",
     bytesTotal,
   });
-  const onRetry = (why: string, waitMs: number) => progress.say(`again in ${durationText(waitMs)}: ${why}`);
+  const onRetry = sayOnce((why, waitMs) => progress.say(`again in ${durationText(waitMs)}: ${why}`));
   const client = openServiceClient({ url: readServiceUrl(options.to), onRetry });
   const stop = new AbortController();
   try {
@@ -88,6 +88,17 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     progress.end();
     client.close();
   }
+}
+
+/** Requests that are under way together fail together: what the first says need not be said by the others. */
+function sayOnce(say: (why: string, waitMs: number) => void): (why: string, waitMs: number) => void {
+  const said = new Map<string, number>();
+  return (why, waitMs) => {
+    const now = systemClock();
+    if ((said.get(why) ?? 0) > now) return;
+    said.set(why, now + waitMs);
+    say(why, waitMs);
+  };
 }
 
 function createSender(
