@@ -21,9 +21,14 @@ const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, 
   ["test/payment/credits-property.test.ts", { RUNS: "100000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/payment/pricing-property.test.ts", { RUNS: "100000" }],
   ["test/payment/card-shuffle.test.ts", { RUNS: "1000" }],
+  ["test/upload/multipart-model.test.ts", { RUNS: "2000" }],
+  ["test/upload/multipart-kill.test.ts", { KILLS: "300" }],
+  ["test/clients/turbo-upload-chunked.test.ts", { MEBIBYTES: "200" }],
   ["test/cli/upload.test.ts", { LARGE_MIB: "500" }],
   ["test/clients/turbo-upload.test.ts", { CHUNKED_MIB: "200" }],
   ["test/payment/tokens", { RUNS: "10000", KILLS: "200" }],
+  ["test/upload/kill.test.ts", { KILLS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
+  ["test/upload/memory.test.ts", { BYTES: String(2 ** 30) }],
 ];
 
 /** Three hours: far above what a step takes. */
