@@ -33,7 +33,11 @@ export type OpenMultipart = Readonly<{
   diskBytes: () => number;
 }>;
 
-/** Opens them; everything is closed by `closers`. Rejects when the ledger or the folder cannot be read. */
+/**
+ * Opens them; everything is closed by `closers`. What they take of the disk is still to be told to the room.
+ *
+ * Rejects when the ledger or the folder cannot be read.
+ */
 export async function openMultipart(parts: MultipartSetup): Promise<OpenMultipart> {
   const { config, folder, payment, intake, room, threads, makeId, storeName, log, closers } = parts;
   const { ledger } = payment;

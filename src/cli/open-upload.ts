@@ -69,6 +69,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const partBytes = () => opened.parts?.diskBytes() ?? 0;
   const { intake, room, writeReceipt } = await openIntake({ ...common, partBytes, onItem });
   if (intake !== undefined) opened.parts = await openMultipart({ ...common, intake, room });
+  await room.recount();
   const health = createHealth({
     clock: systemClock,
     checks: [room.reasons, () => running.pipeline?.reasons() ?? []],

@@ -30,6 +30,8 @@ export type UploadRoom = Readonly<{
    * @throws Failure `no_room`.
    */
   take: (size: number) => RoomHeld;
+  /** Counts what is kept now, and not when it is time for it. Never rejects. */
+  recount: () => Promise<void>;
   /** Why uploads are refused, in a sentence; none while there is room. */
   reasons: () => readonly string[];
 }>;
@@ -107,6 +109,7 @@ export function createUploadRoom(options: RoomOptions): UploadRoom {
         },
       };
     },
+    recount: kept.count,
     reasons: () => {
       const reason = fault(0);
       return reason === undefined ? [] : [reason];
@@ -133,6 +136,7 @@ function createKept({ countKept, keptBytes, clock, log }: RoomOptions) {
   }
 
   return {
+    count,
     bytes: () => {
       if (!isCounting && Math.abs(clock() - countedAt) >= keptFreshMs) void count();
       return bytes;

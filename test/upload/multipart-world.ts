@@ -133,6 +133,7 @@ export async function openMultipartWorld(options: WorldOptions): Promise<Multipa
     ...{ storeName, ledger, files, writers, finalizer, makeId, clock, log },
     onEnded: multipart.forget,
   });
+  await room.recount();
   const server = openRoutes(multipart, log);
   return {
     ...{ multipart, sweep, writers, files, server, lines, told },
