@@ -32,6 +32,17 @@ const balanceFields = {
   receivedApprovals: approvals,
 };
 
+/** An approval. */
+export const approvalSchema: Schema = record({
+  approvalDataItemId: textSchema,
+  approvedAddress: textSchema,
+  payingAddress: textSchema,
+  approvedWincAmount: winc,
+  usedWincAmount: winc,
+  creationDate: date,
+  "expirationDate?": date,
+});
+
 /** Records that the descriptions below refer to. */
 export const paymentAccountRecords: Readonly<Record<string, Schema>> = {
   Health: record({
@@ -50,15 +61,7 @@ export const paymentAccountRecords: Readonly<Record<string, Schema>> = {
       description: "Where payments go, by every word that names a token.",
     },
   }),
-  Approval: record({
-    approvalDataItemId: textSchema,
-    approvedAddress: textSchema,
-    payingAddress: textSchema,
-    approvedWincAmount: winc,
-    usedWincAmount: winc,
-    creationDate: date,
-    "expirationDate?": date,
-  }),
+  Approval: approvalSchema,
   Approvals: record({
     approvals,
     amount: winc,

@@ -121,6 +121,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
         "too_many_requests",
         "fiat_oracle_unavailable",
         "payment_session_failed",
+        "busy",
         "fiat_off",
         "database_unavailable",
       ),

@@ -4,6 +4,8 @@
  * @module
  */
 import type { Reference } from "./document.ts";
+import { uploadDescriptions, uploadRecords } from "./upload-descriptions.ts";
+import { uploadPartsDescriptions, uploadPartsRecords } from "./upload-parts-descriptions.ts";
 
 const introduction = `Signed data items in, receipts out: what is taken is readable at once, and on the chain soon.
 
@@ -13,7 +15,7 @@ how much is needed and how much there is.`;
 export const uploadReference: Reference = {
   title: "Cairn upload service",
   introduction,
-  descriptions: [],
-  records: {},
+  descriptions: [...uploadDescriptions, ...uploadPartsDescriptions],
+  records: { ...uploadRecords, ...uploadPartsRecords },
   securitySchemes: {},
 };

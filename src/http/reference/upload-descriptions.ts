@@ -1,0 +1,216 @@
+/**
+ * What the API reference says of uploads: items, how far they are, what they cost, and the service's word on itself.
+ * Source: specification 4C; contract.md §1, §6; reference/upload.md §1.
+ * @module
+ */
+import { approvalSchema } from "./payment-account-descriptions.ts";
+import {
+  type Answers,
+  countSchema,
+  type Description,
+  idSchema,
+  inHeader,
+  inPath,
+  json,
+  type Parameter,
+  record,
+  ref,
+  refusals,
+  type Schema,
+  sampleId,
+  text,
+  textSchema,
+} from "./words.ts";
+
+const winc: Schema = { type: "string", pattern: "^[0-9]+$", description: "Winc." };
+const texts: Schema = { type: "array", items: textSchema };
+const byte = (description: string): Schema => ({ ...countSchema, description });
+
+const offsetFields = {
+  rawContentLength: byte("Of the whole item, header and payload."),
+  payloadContentType: textSchema,
+  payloadDataStart: byte("Where the payload begins in the item."),
+  payloadContentLength: byte("Of the payload."),
+  "startOffsetInRootBundle?": byte("Where the item begins in its bundle's data; absent until it is bundled."),
+};
+
+/** Records that the descriptions below refer to. */
+export const uploadRecords: Readonly<Record<string, Schema>> = {
+  Approval: approvalSchema,
+  Receipt: record(
+    {
+      id: idSchema,
+      timestamp: { type: "integer", description: "When it was taken, Unix milliseconds." },
+      winc,
+      version: { type: "string", enum: ["0.2.0"] },
+      deadlineHeight: byte("The height by which it is promised to be on the chain."),
+      dataCaches: { ...texts, description: "Hosts that serve it at once." },
+      fastFinalityIndexes: { ...texts, description: "Hosts whose queries find it at once." },
+      public: { ...textSchema, description: "Modulus of the key that signed, base64url." },
+      signature: {
+        ...textSchema,
+        description:
+          "RSA-PSS with SHA-256, no salt, over the deep hash of `Bundlr`, version, id, deadlineHeight and timestamp as " +
+          "text; base64url.",
+      },
+      owner: { ...idSchema, description: "SHA-256 of the owner's key." },
+      "createdApproval?": ref("Approval"),
+      "revokedApprovals?": { type: "array", items: ref("Approval") },
+    },
+    "Given when bytes, row and payment are durable; the same to the byte however often the item comes.",
+  ),
+  InsufficientBalance: record({
+    error: textSchema,
+    message: textSchema,
+    needed: winc,
+    available: winc,
+  }),
+  UploadStatus: record({
+    status: { type: "string", enum: ["CONFIRMED", "FINALIZED", "FAILED"] },
+    info: { type: "string", enum: ["new", "pending", "permanent", "failed"] },
+    "bundleId?": { ...idSchema, description: "The newest transaction that carries it." },
+    winc,
+    "reason?": { ...textSchema, description: "Why it failed; what it cost is paid back." },
+    ...offsetFields,
+  }),
+  UploadOffsets: record({ ...offsetFields, "rootBundleId?": idSchema }),
+  UploadInfo: record({
+    version: textSchema,
+    gateway: { ...textSchema, description: "Where items are read." },
+    addresses: {
+      type: "object",
+      additionalProperties: textSchema,
+      description: "Where payments go, by every word that names a token; empty where it is not taken.",
+    },
+    freeUploadLimitBytes: byte("The largest item that costs nothing."),
+    uploadLimitBytes: byte("The largest item that is taken."),
+  }),
+  Health: record({
+    status: textSchema,
+    uptime: { type: "number" },
+    date: { type: "string", format: "date-time" },
+    reasons: texts,
+  }),
+};
+
+/** Who pays besides the signer. */
+export const payerHeaders: readonly Parameter[] = [
+  inHeader("x-paid-by", textSchema, "Addresses whose approvals pay, in this order, separated by commas."),
+  inHeader(
+    "x-payment-directive",
+    { type: "string", enum: ["list-only", "list-or-signer"] },
+    "`list-only`: the signer's own credits are not spent.",
+  ),
+];
+
+/** What may be said of an item that is not taken. */
+export const itemRefusals: Answers = {
+  ...refusals(
+    "upload_refused",
+    "upload_forbidden",
+    "body_timeout",
+    "item_too_large",
+    "busy",
+    "no_room",
+    "pricing_oracle_unavailable",
+    "database_unavailable",
+    "uploads_off",
+  ),
+  402: json("The credits do not suffice; nothing is charged or kept.", ref("InsufficientBalance")),
+};
+
+const tokenParameter = inPath(
+  "token",
+  textSchema,
+  "arweave",
+  "What the signer pays with elsewhere; it says what kind of address pays.",
+);
+
+const item = {
+  tag: "Items",
+  description:
+    "The body is an ANS-104 item as it is signed, of any signature type; its length need not be announced. It is " +
+    "verified while it arrives, charged for when it is on the disk, and can be read and found when the receipt " +
+    "leaves. The tags `x-approve-payment`, `x-amount` and `x-expires-seconds` let an address spend of the signer's " +
+    "credits; `x-delete-payment-approval` takes that back.",
+  body: {
+    type: "application/octet-stream",
+    schema: { type: "string", format: "binary" },
+    example: "an item's bytes",
+  },
+  answers: {
+    ...itemRefusals,
+    200: json("The receipt, the first one of an item that was taken before.", ref("Receipt")),
+  },
+} as const;
+
+const idParameter = inPath("id", idSchema, sampleId, "Id of an item that was taken here.");
+const priceAnswers: Answers = {
+  ...refusals("token_not_supported", "invalid_byte_count", "pricing_oracle_unavailable"),
+  200: text("Winc, in digits."),
+};
+
+/** Every route but those of parts. */
+export const uploadDescriptions: readonly Description[] = [
+  { ...item, method: "POST", path: "/tx", summary: "Upload an item", parameters: payerHeaders },
+  {
+    ...{ ...item, method: "POST", path: "/tx/:token" },
+    summary: "Upload an item, naming a token",
+    parameters: [tokenParameter, ...payerHeaders],
+    answers: { ...item.answers, ...refusals("upload_refused", "token_not_supported") },
+  },
+  {
+    ...{ method: "GET", path: "/tx/:id/status", servedBy: "/tx/:token/status", tag: "Items" },
+    summary: "How far an item is on its way",
+    description: "`CONFIRMED` from the receipt on, `FINALIZED` when its bundle is permanent.",
+    parameters: [idParameter],
+    answers: {
+      ...refusals("upload_not_found", "database_unavailable"),
+      200: json("Its status.", ref("UploadStatus")),
+    },
+  },
+  {
+    ...{ method: "GET", path: "/tx/:id/offsets", servedBy: "/tx/:token/offsets", tag: "Items" },
+    summary: "Where an item stands in its bundle",
+    parameters: [idParameter],
+    answers: {
+      ...refusals("upload_not_found", "database_unavailable"),
+      200: json("Its place.", ref("UploadOffsets")),
+    },
+  },
+  {
+    ...{
+      method: "GET",
+      path: "/price/:token",
+      tag: "Prices",
+      summary: "The price of one GiB, or of so many bytes",
+    },
+    parameters: [
+      inPath("token", textSchema, "arweave", "A token's word: of one GiB. Digits: of so many bytes."),
+    ],
+    answers: priceAnswers,
+  },
+  {
+    ...{ method: "GET", path: "/price/:token/:size", tag: "Prices", summary: "The price of so many bytes" },
+    description: "The same whatever it is paid with. It is of the whole item, header and payload.",
+    parameters: [
+      inPath("token", textSchema, "arweave", "A token's word."),
+      inPath("size", textSchema, "1048576", "Bytes."),
+    ],
+    answers: priceAnswers,
+  },
+  ...["/", "/info"].map(
+    (path): Description => ({
+      ...{ method: "GET", path, tag: "Service", summary: "What the service is" },
+      answers: { 200: json("Its version, its limits, and where payments go.", ref("UploadInfo")) },
+    }),
+  ),
+  {
+    ...{ method: "GET", path: "/health", tag: "Service", summary: "Whether all is well" },
+    answers: { 200: json("Reasons where it is not.", ref("Health")) },
+  },
+  {
+    ...{ method: "GET", path: "/metrics", tag: "Service", summary: "Figures for Prometheus" },
+    answers: { 200: text("Prometheus' text format.") },
+  },
+];

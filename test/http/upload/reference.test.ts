@@ -1,0 +1,134 @@
+/**
+ * What the API reference says of uploads, held against the routes, and against the answers of a running program.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { type AnyElysia, Elysia } from "elysia";
+import { uploadReference } from "../../../src/http/reference/upload-reference.ts";
+import type { Answers, Description } from "../../../src/http/reference/words.ts";
+import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
+import { createUploadInformationRoutes } from "../../../src/http/upload/information-routes.ts";
+import { createItemRoutes } from "../../../src/http/upload/item-routes.ts";
+import { createUploadPriceRoutes } from "../../../src/http/upload/price-routes.ts";
+import { createStatusRoutes } from "../../../src/http/upload/status-routes.ts";
+import { createMetrics } from "../../../src/lib/metrics.ts";
+import { type RunningProgram, startDev } from "../../support/program.ts";
+import { faultsOf } from "../../support/schema.ts";
+import { testItem } from "../../support/upload.ts";
+
+const { descriptions, records } = uploadReference;
+const unasked = () => {
+  throw new Error("nothing is asked of these routes");
+};
+
+test("it has every route and nothing else", () => {
+  const app = [
+    createItemRoutes({ intake: undefined, writeReceipt: unasked }),
+    createStatusRoutes({ standing: unasked }),
+    createUploadPriceRoutes({ prices: { bytes: unasked } }),
+    createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
+    createUploadInformationRoutes({
+      ...{ release: "1.2.3", gatewayUrl: () => "", addresses: new Map(), freeBytesMax: 0, itemBytesMax: 0 },
+      ...{ health: { record: unasked }, metrics: createMetrics() },
+    }),
+  ].reduce<AnyElysia>((all, routes) => all.use(routes), new Elysia());
+  // The root of `/v1` has no slash at its end: one route more, of the same meaning.
+  const routes = app.routes.filter(({ path }) => path !== "").map(({ method, path }) => `${method} ${path}`);
+  const described = descriptions.map(({ method, path, servedBy = path }) => `${method} ${servedBy}`);
+  expect([...new Set(described)].sort()).toEqual(routes.sort());
+});
+
+test("every required parameter has an example, and every record that is named is there", () => {
+  for (const { parameters = [] } of descriptions)
+    for (const each of parameters.filter(({ required }) => required)) expect(each.example).toBeString();
+  for (const [, name] of JSON.stringify([descriptions, records]).matchAll(/"#\/components\/schemas\/(\w+)"/g))
+    expect(Object.keys(records)).toContain(name ?? "");
+});
+
+describe("of a running program", () => {
+  let program: RunningProgram;
+  const item = testItem("an item of the reference");
+  const large = testItem(new Uint8Array(6 * 2 ** 20));
+
+  beforeAll(async () => {
+    program = await startDev({ environment: { FREE_UPLOAD_BYTES: "100000000" } });
+  }, 120_000);
+  afterAll(() => program?.remove());
+
+  /** Sends a request as a description has it, and holds the answer against it. */
+  async function hold(
+    { method, path, answers }: Description,
+    named: Readonly<Record<string, string>>,
+    status: number,
+    body?: Uint8Array<ArrayBuffer>,
+  ): Promise<unknown> {
+    const at = path.replace(/:(\w+)/g, (_, name: string) => named[name] ?? "unnamed");
+    const url = `${program.line.upload}/v1${at === "/" ? "" : at}`;
+    const answer = await fetch(url, { method, ...(body === undefined ? {} : { body }) });
+    expect([`${method} ${at}`, answer.status]).toEqual([`${method} ${at}`, status]);
+    return await held(answer, answers, at);
+  }
+
+  async function held(answer: Response, answers: Answers, at: string): Promise<unknown> {
+    const said = answers[answer.status];
+    expect(said, at).toBeDefined();
+    const [type, content] = Object.entries(said?.content ?? {})[0] ?? [];
+    if (type === undefined) return await answer.text();
+    expect(answer.headers.get("content-type"), at).toStartWith(type);
+    const value = type === "application/json" ? await answer.json() : await answer.text();
+    expect(faultsOf(value, content?.schema ?? {}, records), at).toEqual([]);
+    return value;
+  }
+
+  const of = (method: string, path: string): Description => {
+    const found = descriptions.find((each) => each.method === method && each.path === path);
+    if (found === undefined) throw new Error(`${method} ${path} is not described`);
+    return found;
+  };
+
+  test("every answer is as it says", async () => {
+    const names = { token: "arweave", id: item.id, size: "1048576" };
+    await hold(of("POST", "/tx"), names, 200, item.bytes);
+    await hold(of("POST", "/tx/:token"), names, 200, item.bytes);
+    for (const { method, path, servedBy = path } of descriptions) {
+      if (method === "GET" && !servedBy.startsWith("/chunks")) await hold(of(method, path), names, 200);
+    }
+  });
+
+  test("every answer about parts is as it says", async () => {
+    const begun = await hold(of("GET", "/chunks/:token/-1/-1"), { token: "solana" }, 200);
+    const uploadId = String((begun as { id: string }).id);
+    const names = { token: "solana", uploadId, offset: "0" };
+    await hold(of("POST", "/chunks/:token/:uploadId/:offset"), names, 200, large.bytes);
+    await hold(of("GET", "/chunks/:token/:uploadId/-1"), names, 200);
+    await hold(of("GET", "/chunks/:token/:uploadId/status"), names, 200);
+    await hold(of("POST", "/chunks/:token/:uploadId/-1"), names, 200);
+    await hold(of("POST", "/chunks/:token/:uploadId/finalize"), names, 200);
+    const ended = await hold(of("GET", "/chunks/:token/:uploadId/status"), names, 200);
+    expect(ended).toMatchObject({ status: "FINALIZED" });
+  });
+
+  test("every refusal is one that it names", async () => {
+    const names = { token: "nonsense", id: "A".repeat(43), size: "-1", uploadId: "unknown", offset: "0" };
+    await hold(of("POST", "/tx"), names, 400, new Uint8Array(2_000));
+    await hold(of("POST", "/tx/:token"), names, 400, item.bytes);
+    await hold(of("GET", "/tx/:id/status"), names, 404);
+    await hold(of("GET", "/tx/:id/offsets"), names, 404);
+    await hold(of("GET", "/price/:token"), names, 400);
+    await hold(of("GET", "/price/:token/:size"), { ...names, token: "arweave" }, 400);
+    await hold(of("GET", "/chunks/:token/-1/-1"), names, 400);
+    for (const { method, path, servedBy } of descriptions) {
+      if (servedBy?.startsWith("/chunks") !== true || path.endsWith("/-1/-1")) continue;
+      const body = method === "POST" ? item.bytes : undefined;
+      await hold(of(method, path), { ...names, token: "arweave" }, 404, body);
+    }
+  });
+
+  test("the document is served, with every path", async () => {
+    for (const url of [program.line.upload, `${program.line.gateway}/upload`]) {
+      const { paths } = await (await fetch(`${url}/openapi.json`)).json();
+      const named = descriptions.map(({ path }) => path.replace(/:(\w+)/g, "{$1}"));
+      expect(Object.keys(paths).sort()).toEqual([...new Set(named)].sort());
+    }
+  });
+});
