@@ -116,6 +116,7 @@ async function findPayload(
     path: join(uploads.path, bytes.file),
     start: bytes.offset + headerSize,
     size: bytes.size - headerSize,
-    isFresh: upload.receivedAt >= startedAt,
+    // The folder is this process's alone.
+    verifiedAt: upload.receivedAt >= startedAt ? upload.receivedAt : undefined,
   };
 }

@@ -1,12 +1,13 @@
 /**
  * Content that was uploaded here and is not in a block yet: a slice of a file whose item was verified when it came.
  *
- * What this process did not see arrive is compared with its digest once, before any of it leaves as verified; content
- * too large for that leaves as not verified.
- * Source: contract.md §2 "Verified: true" (b).
+ * Small content is compared with its digest whenever it is opened: that costs less than reading it. Of larger content
+ * this is done when its file has changed since it was verified, or was verified by an earlier process; what is too large
+ * for it leaves as not verified then.
+ * Source: contract.md §2 "Verified: true" (b); docs/decisions/020-content-checksums.md.
  * @module
  */
-import { type FileHandle, open } from "node:fs/promises";
+import { type FileHandle, open, stat } from "node:fs/promises";
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
@@ -28,8 +29,8 @@ export type UploadedPayload = Readonly<{
   contentEncoding: string | undefined;
   /** SHA-256 of the payload. */
   digest: Uint8Array;
-  /** Whether this process verified the item itself. */
-  isFresh: boolean;
+  /** A moment after this process verified and wrote the item, Unix milliseconds; `undefined`: another one did. */
+  verifiedAt: number | undefined;
 }>;
 
 /** Finds payloads by id; undefined for what was not uploaded, or is no longer kept. */
@@ -38,25 +39,28 @@ export type FindUploaded = (id: Id) => Promise<UploadedPayload | undefined>;
 /** Opens what was uploaded. */
 export type UploadedContent = Readonly<{ open: (id: Id) => Promise<OpenContent | undefined> }>;
 
+/** Larger content has a file of its own, which never changes after its item was written. Source: upload/item-store.ts. */
+const sharedBytesMax = 2 ** 20;
+
 /** Compared within a tenth of a second; more than that is for those who read it all. */
 const comparedBytesMax = 64 * 2 ** 20;
 const pieceBytes = 256 * 2 ** 10;
 
-/** Ids whose bytes were compared, about 10 MiB. */
+/** Files that were compared, about 15 MiB. */
 const comparedMax = 100_000;
 
 /** Creates the source. */
 export function createUploadedContent(find: FindUploaded, gate: Gate): UploadedContent {
-  const compared = new LRUCache<Id, true>({ max: comparedMax });
+  /** What the files were when their content was compared. */
+  const compared = new LRUCache<Id, string>({ max: comparedMax });
 
   async function isVerified(payload: UploadedPayload): Promise<boolean> {
-    if (payload.isFresh || compared.has(payload.id)) return true;
-    if (payload.size > comparedBytesMax) return false;
-    const hasher = new Bun.CryptoHasher("sha256");
-    for await (const piece of piecesOf(payload, { start: 0, end: payload.size })) hasher.update(piece);
-    if (!equalBytes(new Uint8Array(hasher.digest()), payload.digest))
-      throw new Failure("source_failed", { id: payload.id, reason: "the file of an upload was damaged" });
-    compared.set(payload.id, true);
+    const { id, size } = payload;
+    const sight = size > sharedBytesMax ? await sightOf(payload) : undefined;
+    if (sight !== undefined && (sight.isAsVerified || compared.get(id) === sight.text)) return true;
+    if (size > comparedBytesMax) return false;
+    await compare(payload);
+    if (sight !== undefined) compared.set(id, sight.text);
     return true;
   }
 
@@ -68,6 +72,22 @@ export function createUploadedContent(find: FindUploaded, gate: Gate): UploadedC
       return opened(payload, await isVerified(payload), gate);
     },
   };
+}
+
+/** How a file is seen; another sight is another file, or one that was changed. */
+async function sightOf({ path, verifiedAt }: UploadedPayload) {
+  const { ino, size, ctimeMs } = await missingIsBusy(path, stat(path));
+  const isAsVerified = verifiedAt !== undefined && Math.floor(ctimeMs) <= verifiedAt;
+  return { text: `${ino} ${size} ${ctimeMs}`, isAsVerified };
+}
+
+/** @throws Failure `source_failed` when a payload is not what it was, `busy` when its file is gone. */
+async function compare(payload: UploadedPayload): Promise<void> {
+  const { id, path, size, digest } = payload;
+  const hasher = new Bun.CryptoHasher("sha256");
+  for await (const piece of piecesOf(payload, { start: 0, end: size })) hasher.update(piece);
+  if (!equalBytes(new Uint8Array(hasher.digest()), digest))
+    throw new Failure("source_failed", { id, path, reason: "the file of an upload was damaged" });
 }
 
 function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenContent {
@@ -110,9 +130,9 @@ function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenCo
   };
 }
 
-/** The bytes of a span of a payload; throws Failure `busy` when the file has gone: it is found elsewhere next time. */
+/** The bytes of a span of a payload. @throws Failure `busy`, `source_failed`. */
 async function* piecesOf({ path, start }: UploadedPayload, span: ByteSpan): AsyncGenerator<Uint8Array> {
-  const file = await opening(path);
+  const file: FileHandle = await missingIsBusy(path, open(path, "r"));
   try {
     for (let at = span.start; at < span.end; ) {
       const piece = new Uint8Array(Math.min(pieceBytes, span.end - at));
@@ -127,9 +147,10 @@ async function* piecesOf({ path, start }: UploadedPayload, span: ByteSpan): Asyn
   }
 }
 
-async function opening(path: string): Promise<FileHandle> {
+/** A file that has gone went because its item is on the chain: it is found elsewhere next time. */
+async function missingIsBusy<Answer>(path: string, work: Promise<Answer>): Promise<Answer> {
   try {
-    return await open(path, "r");
+    return await work;
   } catch (error) {
     throw new Failure("busy", { path }, error);
   }
