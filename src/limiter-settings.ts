@@ -10,7 +10,8 @@ export const limiterSettings = {
     fallback: false,
     unit: "true or false",
     effect:
-      "Whether clients and resources have limits; a token is a KiB of answer, a request costs one at least.",
+      "Whether clients and resources have limits, over all services together; a token is a KiB of answer, a request " +
+      "costs one at least.",
   }),
   RATE_LIMITER_IP_TOKENS_PER_BUCKET: setting({
     read: positive,

@@ -5,6 +5,7 @@
 import type { HealthCheck } from "../gateway/health.ts";
 import { createGiftRoutes } from "../http/payment/gift-routes.ts";
 import type { PromoGuard } from "../http/payment/promo-guard.ts";
+import { createSessionGuard } from "../http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../http/payment/webhook-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
@@ -80,10 +81,13 @@ export function openCards(parts: CardParts): OpenCards {
   if (provider !== undefined) closers.add("card provider", provider.close);
   if (watch !== undefined) closers.add("watch over card payments", watch.close);
   const secrets = account?.webhookSecrets ?? [];
+  const sessionGuard = createSessionGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
+  const guards = { promoGuard, sessionGuard };
+  const returnOrigins = config.TOP_UP_RETURN_ORIGINS;
   return {
     check: () => blindNotes(watch?.blindMs() ?? 0),
     routes: [
-      () => createTopUpRoutes({ topUps, promoGuard, publicUrl, returnOrigins: config.TOP_UP_RETURN_ORIGINS }),
+      () => createTopUpRoutes({ topUps, ...guards, publicUrl, returnOrigins }),
       () => createWebhookRoutes({ events, secrets, clock: systemClock }),
       () => createGiftRoutes({ gifts }),
     ],

@@ -30,6 +30,7 @@ import { openAdministrationRoutes } from "./open-administration.ts";
 import { type Base, type BaseParts, openBase } from "./open-base.ts";
 import {
   labelOfPath,
+  limiterOf,
   listenForAdmin,
   listenForGateway,
   listenForService,
@@ -108,8 +109,9 @@ export function openGateway(
   const figures = createRequestFigures(metrics, log, labelOfPath);
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
-  const listening = { config, certificate, figures, log, closers };
-  const server = listenForGateway(listening, gateway, metrics, services);
+  const limiter = limiterOf(config, metrics);
+  const listening = { config, certificate, figures, limiter, log, closers };
+  const server = listenForGateway(listening, gateway, services);
   const adminServer = isApart ? listenForAdmin(listening, administration.routes) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
   const servers = [server, ...serviceServers.map(([, each]) => each)];

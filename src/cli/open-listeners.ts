@@ -41,15 +41,16 @@ export type Listening = Readonly<{
   config: Config;
   certificate: Certificate | undefined;
   figures: RequestFigures;
+  /** One for all of them: who asks a service as well as the gateway has one limit. Undefined: there are no limits. */
+  limiter: RateLimiter | undefined;
   log: Log;
   closers: Closers;
 }>;
 
 /** The gateway's; it takes what the services take that are mounted on it. */
 export function listenForGateway(
-  { config, certificate, figures, log, closers }: Listening,
+  { config, certificate, figures, limiter, log, closers }: Listening,
   gateway: Gateway,
-  metrics: Metrics,
   services: readonly ServicePlace[],
 ): HttpServer {
   const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
@@ -61,7 +62,7 @@ export function listenForGateway(
     hit: gateway.hit,
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
-    limiter: limiterOf(config, metrics),
+    limiter,
     log,
     figures,
   });
@@ -69,7 +70,8 @@ export function listenForGateway(
   return server;
 }
 
-function limiterOf(config: Config, metrics: Metrics): RateLimiter | undefined {
+/** Creates the limiter that the settings tell. @throws Misuse when what is exempt is no address. */
+export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undefined {
   const allowed = config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST;
   const isExempt = addressTest(allowed, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST");
   if (!config.ENABLE_RATE_LIMITER) return undefined;
@@ -104,7 +106,7 @@ export function listenForAdmin(
 
 /** Another service on a listener of its own. */
 export function listenForService(
-  { config, certificate, figures, log, closers }: Listening,
+  { config, certificate, figures, limiter, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
 ): HttpServer {
   const server = openServer({
@@ -114,6 +116,7 @@ export function listenForService(
     app: createServiceApp(service),
     bodyBytesMax: largest,
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
+    limiter,
     log,
     figures,
   });

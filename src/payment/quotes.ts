@@ -100,6 +100,15 @@ export async function keepQuote(tx: Tx, terms: QuoteTerms, lookAt: number): Prom
   );
 }
 
+/** Whether so many quotes are open already. @param count - At least 1. */
+export async function areQuotesOpen(tx: Tx, count: number): Promise<boolean> {
+  const row = await tx.get<{ id: string }>(
+    "SELECT id FROM quotes WHERE state = 'open' ORDER BY expires_at LIMIT 1 OFFSET ?",
+    BigInt(count - 1),
+  );
+  return row !== undefined;
+}
+
 /** Notes under which name the provider knows a quote. */
 export async function keepSession(tx: Tx, quoteId: string, sessionId: string): Promise<void> {
   await tx.run("UPDATE quotes SET session_id = ? WHERE id = ?", sessionId, quoteId);

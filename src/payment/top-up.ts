@@ -6,6 +6,7 @@
  * Source: reference/payment.md §5, §8 I.
  * @module
  */
+import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
@@ -17,7 +18,14 @@ import type {
   PaymentSession,
   SessionWish,
 } from "./providers/stripe-session.ts";
-import { type Destination, endQuote, keepQuote, keepSession, type QuoteTerms } from "./quotes.ts";
+import {
+  areQuotesOpen,
+  type Destination,
+  endQuote,
+  keepQuote,
+  keepSession,
+  type QuoteTerms,
+} from "./quotes.ts";
 
 /** Whom a top-up is for: an account, or whoever will know a gift's secret. */
 export type Recipient =
@@ -53,6 +61,8 @@ export type TopUpParts = Readonly<{
   provider: CardProvider;
   /** From chance that nobody guesses: quotes and gifts are named by it. */
   randomBytes: (size: number) => Uint8Array;
+  /** Quotes that may be open at once; 100,000 unless told. */
+  openQuotesMax?: number;
   clock: Clock;
   log: Log;
 }>;
@@ -66,7 +76,7 @@ export type TopUps = Readonly<{
   price: (wish: TopUpWish, signal: AbortSignal) => Promise<PaymentPrice>;
   /**
    * Keeps a quote and opens its session.
-   * @throws Failure as `price`, `payment_session_failed`, and what the ledger's `write` throws.
+   * @throws Failure as `price`, `too_many_requests` when too many quotes are open, `payment_session_failed`, and what the ledger's `write` throws.
    */
   start: (wish: TopUpWish, signal: AbortSignal) => Promise<TopUp>;
 }>;
@@ -80,11 +90,15 @@ export const quoteLifeMs = 35 * 60_000;
 /** The first time the provider is asked whether a webhook was lost. */
 const firstLookMs = 2 * 60_000;
 
+/** They end within minutes; more are an attack by many clients, and would be as many questions to the provider. */
+const openQuotesMaxDefault = 100_000;
+
 /** Bytes of chance in a quote's id. */
 const quoteIdSize = 16;
 
 /** Creates it. */
 export function createTopUps(parts: TopUpParts): TopUps {
+  const { openQuotesMax = openQuotesMaxDefault } = parts;
   const price = (wish: TopUpWish, signal: AbortSignal) => priceOf(parts, wish, signal);
   return {
     price,
@@ -96,7 +110,10 @@ export function createTopUps(parts: TopUpParts): TopUps {
           ? wish.recipient
           : { ...wish.recipient, giftId: gift?.giftId ?? "" };
       const quote = termsOf(parts, wish, destination, priced);
-      await parts.ledger.write((tx) => keepQuote(tx, quote, quote.createdAt + firstLookMs));
+      await parts.ledger.write(async (tx) => {
+        if (await areQuotesOpen(tx, openQuotesMax)) throw new Failure("too_many_requests", { openQuotesMax });
+        await keepQuote(tx, quote, quote.createdAt + firstLookMs);
+      });
       const session = await openSession(parts, wish, quote, signal);
       await parts.ledger.write((tx) => keepSession(tx, quote.id, session.id));
       const { adjustments, fees } = priced;

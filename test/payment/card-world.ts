@@ -7,6 +7,7 @@
 import { Failure } from "../../src/failures.ts";
 import { createGiftRoutes } from "../../src/http/payment/gift-routes.ts";
 import { createPromoGuard } from "../../src/http/payment/promo-guard.ts";
+import { createSessionGuard } from "../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../src/http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../../src/http/payment/webhook-routes.ts";
 import { createPublicUrl } from "../../src/http/public-url.ts";
@@ -44,6 +45,7 @@ export type CardWorldOptions = Readonly<{
   faults?: LetterFaults;
   /** Stripe elsewhere: another process. */
   stripe?: Readonly<{ url: string; secretKey: string }>;
+  openQuotesMax?: number;
   /** Whether webhooks are told to the service. */
   isTold?: boolean;
 }>;
@@ -155,15 +157,19 @@ export async function openCardWorld(options: CardWorldOptions = {}): Promise<Car
   const topUps = createTopUps({
     ...{ ledger, prices, provider, clock: clock.now, log },
     randomBytes: random.bytes,
+    ...(options.openQuotesMax === undefined ? {} : { openQuotesMax: options.openQuotesMax }),
   });
   const publicUrl = createPublicUrl({
     setting: options.publicUrl,
     port: () => server.server.port,
     ownHosts: [],
   });
-  const promoGuard = createPromoGuard(clock.now, 1);
+  const guards = {
+    promoGuard: createPromoGuard(clock.now, 1),
+    sessionGuard: createSessionGuard(clock.now, 1),
+  };
   const server: PaymentServer = openPaymentServer(() => [
-    createTopUpRoutes({ topUps, promoGuard, publicUrl, returnOrigins: options.returnOrigins ?? [] }),
+    createTopUpRoutes({ topUps, ...guards, publicUrl, returnOrigins: options.returnOrigins ?? [] }),
     createWebhookRoutes({ events, secrets: [webhookSecret], clock: clock.now }),
     createGiftRoutes({ gifts }),
   ]);

@@ -5,8 +5,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import type { QuoteTerms } from "../../payment/quotes.ts";
-import { giftWord } from "../../payment/quotes.ts";
+import { giftWord, type QuoteTerms } from "../../payment/quotes.ts";
 import type { TopUp, TopUps, TopUpWish } from "../../payment/top-up.ts";
 import { jsonAnswer, pageAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
@@ -15,6 +14,7 @@ import { isoDate } from "./credit-records.ts";
 import { redeemPath } from "./gift-routes.ts";
 import { adjustmentRecord, wireInteger } from "./price-records.ts";
 import type { PromoGuard } from "./promo-guard.ts";
+import type { SessionGuard } from "./session-guard.ts";
 import { noStore } from "./signer.ts";
 import { donePath, readTopUp } from "./top-up-request.ts";
 import { fromLedger } from "./unavailable.ts";
@@ -24,6 +24,7 @@ export type TopUpRoutesOptions = Readonly<{
   /** Undefined: no cards are taken. */
   topUps: TopUps | undefined;
   promoGuard: PromoGuard;
+  sessionGuard: SessionGuard;
   publicUrl: PublicUrl;
   /** The only origins that a checkout may return to; empty: any. */
   returnOrigins: readonly string[];
@@ -34,13 +35,14 @@ const silenceSeconds = 120;
 
 /** Creates the routes. */
 export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
-  const { topUps, promoGuard, publicUrl, returnOrigins } = options;
+  const { topUps, promoGuard, sessionGuard, publicUrl, returnOrigins } = options;
   return new Elysia({ strictPath: true })
     .get("/top-up/:method/:address/:currency/:amount", async ({ params, request }) => {
       if (topUps === undefined) throw new Failure("fiat_off", {});
       const context = contextOf(request);
       const rules = { publicUrl: publicUrl(request), origins: returnOrigins };
       const wish = readTopUp(params, new URLSearchParams(context.target.query), rules);
+      if (!context.headOnly) sessionGuard.admit(request);
       context.allowSilence(silenceSeconds);
       const work = () => start(topUps, wish, rules.publicUrl, context.headOnly, request.signal);
       const record = await (wish.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());

@@ -6,6 +6,7 @@ import { createHmac } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
 import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
+import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
 import { paymentReference } from "../../../src/http/reference/payment-reference.ts";
@@ -32,6 +33,7 @@ test("it has every route and nothing else", () => {
   const routes: readonly AnyElysia[] = [
     createTopUpRoutes({
       ...{ topUps: undefined, promoGuard: createPromoGuard(Date.now, 1) },
+      ...{ sessionGuard: createSessionGuard(Date.now, 1) },
       ...{ publicUrl: () => "", returnOrigins: [] },
     }),
     createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),

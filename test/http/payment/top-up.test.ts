@@ -3,6 +3,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
+import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { type CardWorld, openCardWorld } from "../../payment/card-world.ts";
 import { testStart } from "../../support/payment.ts";
@@ -143,6 +144,7 @@ test("GET /top-up says in words that clients know that no cards are taken", asyn
   const server = openPaymentServer(() => [
     createTopUpRoutes({
       ...{ topUps: undefined, promoGuard: createPromoGuard(Date.now, 1) },
+      ...{ sessionGuard: createSessionGuard(Date.now, 1) },
       ...{ publicUrl: () => "", returnOrigins: [] },
     }),
   ]);
@@ -243,6 +245,36 @@ describe("GET /top-up answers", () => {
       tx.all<{ id: string }>("SELECT id FROM gifts WHERE id = ?", giftId ?? ""),
     );
     expect(rows).toEqual([]);
+  });
+});
+
+describe("GET /top-up needs no login, and", () => {
+  test("lets one client open 300 sessions at once, and one more each second", async () => {
+    const busy = await openCardWorld();
+    const open = async () => (await busy.ask(`/top-up/payment-intent/${native}/usd/1000`)).status;
+    for (let opened = 0; opened < 300; opened += 20)
+      expect(new Set(await Promise.all(Array.from({ length: 20 }, open)))).toEqual(new Set([200]));
+    const refused = await busy.ask(`${checkout}/usd/1000`);
+    expect([refused.status, refused.body, refused.headers.get("retry-after")]).toEqual([
+      ...[429, "Too Many Requests", "1"],
+    ]);
+    expect(await quoteCount(busy)).toBe(300n);
+    expect((await busy.ask(`${checkout}/usd/1000`, { method: "HEAD" })).status).toBe(200); // opens none
+    busy.payment.clock.advance(1_000);
+    expect([await open(), await open()]).toEqual([200, 429]);
+    await busy.close();
+  }, 60_000);
+
+  test("all clients together have a bounded number of quotes open", async () => {
+    const small = await openCardWorld({ openQuotesMax: 2 });
+    for (const _ of [1, 2]) await small.topUp(`${checkout}/usd/1000`);
+    const refused = await small.ask(`${checkout}/usd/1000`);
+    expect([refused.status, refused.body]).toEqual([429, "Too Many Requests"]);
+    expect(await quoteCount(small)).toBe(2n);
+    small.payment.clock.advance(40 * 60_000);
+    await small.watch.look(new AbortController().signal);
+    await small.topUp(`${checkout}/usd/1000`);
+    await small.close();
   });
 });
 

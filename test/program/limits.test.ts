@@ -1,0 +1,36 @@
+/**
+ * Limits of clients over the whole program: one budget, whichever of its listeners is asked.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { type RunningProgram, startDev } from "../support/program.ts";
+
+let program: RunningProgram;
+
+beforeAll(async () => {
+  const environment = {
+    ...{ HOST: "127.0.0.1", ENABLE_RATE_LIMITER: "true" },
+    ...{ RATE_LIMITER_IP_TOKENS_PER_BUCKET: "200", RATE_LIMITER_IP_REFILL_PER_SEC: "1" },
+  };
+  program = await startDev({ environment });
+}, 120_000);
+afterAll(() => program.remove());
+
+test("who has asked the payment service for too much has no more of it, of uploads, nor of the gateway", async () => {
+  const { payment, upload, gateway } = program.line;
+  const status = async (url: string) => (await fetch(url)).status;
+  const seen = new Set<number>();
+  for (let asked = 0; asked < 1_000 && !seen.has(429); asked += 1)
+    seen.add(await status(`${payment}/v1/rates`));
+  expect([...seen]).toEqual([200, 429]);
+  const answer = await fetch(`${payment}/v1/rates`);
+  expect([answer.status, await answer.json()]).toEqual([
+    429,
+    { error: "Too Many Requests", message: "IP rate limit exceeded" },
+  ]);
+  expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+  const places = [`${payment}/rates`, `${upload}/v1/info`, `${gateway}/payment/v1/rates`, `${gateway}/info`];
+  expect(await Promise.all(places.map(status))).toEqual([429, 429, 429, 429]);
+  const watched = [`${payment}/health`, `${upload}/health`, `${gateway}/ready`];
+  expect(await Promise.all(watched.map(status))).toEqual([200, 200, 200]);
+}, 60_000);
