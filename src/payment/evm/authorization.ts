@@ -1,8 +1,8 @@
 /**
  * Authorizations to move a coin, signed by its owner and carried out by anybody: EIP-3009's calls and events.
  *
- * The contract marks an authorization as used, tells of it, and moves the coins, in this order: so the first transfer
- * that it tells of after the use is the one that was authorized.
+ * The contract marks an authorization as used, tells of it, and moves the coins, in this order: so what it tells of
+ * next after the use is the transfer that was authorized, and no transfer is two authorizations'.
  * Source: EIP-3009; Circle's FiatTokenV2_2, which takes its signatures as v, r and s.
  * @module
  */
@@ -78,7 +78,7 @@ export function readAuthorizationEnd(
   const own = logs.filter((log) => isJsonObject(log) && readEvmAddress(log["address"]) === contract);
   const at = own.findIndex((log) => isEndOf(log, authorization));
   if (at === -1) return undefined;
-  const next = readTransferLogs(own.slice(at), contract)?.[0];
+  const next = readTransferLogs(own.slice(at + 1, at + 2), contract)?.[0];
   const { from, to, value } = authorization;
   const isMoved =
     isUse(own[at]) && next?.from === from && next.to === to && next.amount === value && !next.isRemoved;

@@ -8,6 +8,7 @@
 import { Failure } from "../../failures.ts";
 import { atLeast } from "../../lib/bounds.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { amountMax } from "../../store/ledger/limits.ts";
 import type { AuthorizationChain } from "../evm/authorization-chain.ts";
 import { faultOf } from "./check.ts";
 import type { X402Offer } from "./kept-payments.ts";
@@ -76,6 +77,7 @@ export function createX402Offers(options: X402OffersOptions): OfferX402 {
     if (fault !== undefined) throw x402Refusal(fault);
     if (options.excluded.has(authorization.from)) throw x402Refusal("the payer is excluded");
     const bought = await boughtBy(request, signal);
+    if (bought.winc > amountMax) throw x402Refusal("the amount is larger than an account can hold");
     const fromHeight = await tryOnChain(payment, signal);
     const { name: network, asset } = terms.network;
     return {

@@ -33,6 +33,8 @@ export type Behaviour =
 export type FakeFacilitator = Readonly<{
   url: string;
   behave: (behaviour: Behaviour) => void;
+  /** Is called with every order before anything is done with it, and after something was sent. */
+  hook: (hook: ((moment: "asked" | "sent") => void) | undefined) => void;
   /** Bodies of `POST /settle` so far. */
   orders: readonly Order[];
   close: () => Promise<void>;
@@ -56,6 +58,7 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
   let behaviour: Behaviour = "settles";
   const orders: Order[] = [];
   let last = otherHash;
+  let onMoment: ((moment: "asked" | "sent") => void) | undefined;
 
   function carryOut({ paymentPayload }: Order): string {
     const { authorization, signature } = paymentPayload.payload;
@@ -64,6 +67,7 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
       authorization: readAuthorization(authorization),
       signature: Uint8Array.fromHex(signature.slice(2)),
     });
+    onMoment?.("sent");
     return last;
   }
 
@@ -129,6 +133,7 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
   const server = createServer(async (request, connection) => {
     const order: Order = JSON.parse(await text(request));
     orders.push(order);
+    onMoment?.("asked");
     const reply = await replyTo(order, connection);
     if (reply === undefined) return;
     connection.writeHead(reply.status ?? 200, { "content-type": "application/json" });
@@ -141,6 +146,9 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
     url: `http://127.0.0.1:${address.port}`,
     behave: (next) => {
       behaviour = next;
+    },
+    hook: (hook) => {
+      onMoment = hook;
     },
     orders,
     close: async () => {

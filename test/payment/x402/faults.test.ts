@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import type { Behaviour } from "./facilitators.ts";
-import type { Payer } from "./payers.ts";
-import { bytesCost, funded, openX402World, payTo, type X402World } from "./x402-world.ts";
+import { type Payer, payTo } from "./payers.ts";
+import { bytesCost, funded, openX402World, type X402World } from "./x402-world.ts";
 
 let world: X402World;
 let payers = 0;

@@ -29,6 +29,9 @@ export function evmAddress(text: string): UserAddress {
   return read.address;
 }
 
+/** Where payments go. */
+export const payTo = evmAddress(`0x${"c0".repeat(20)}`);
+
 /** A nonce of its own for each number. */
 export function nonce(number: number): string {
   return `0x${keccak256(new TextEncoder().encode(`nonce ${number}`)).toHex()}`;

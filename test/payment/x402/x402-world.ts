@@ -20,12 +20,9 @@ import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 import { type EvmNode, openEvmNode } from "./evm-node.ts";
 import { type FakeFacilitator, openFakeFacilitator } from "./facilitators.ts";
-import { authorizationRecord, evmAddress, headerOf, nonce, type Payer, payer, sign } from "./payers.ts";
+import { authorizationRecord, headerOf, nonce, type Payer, payer, payTo, sign } from "./payers.ts";
 
 export const never = new AbortController().signal;
-
-/** Where payments go. */
-export const payTo = evmAddress(`0x${"c0".repeat(20)}`);
 
 /** Prices that tests can move: winc for a unit of the coin, and for a byte. */
 export type TestPrices = { wincEach: bigint; wincPerByte: bigint };

@@ -1,0 +1,235 @@
+/**
+ * One authorization, sent by many at once, by others, for other things, and to several processes: it is credited once.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Failure } from "../../../src/failures.ts";
+import { readX402Payment } from "../../../src/payment/x402/payload.ts";
+import { topUpPurpose, uploadPurpose, type X402Settled } from "../../../src/payment/x402/x402.ts";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { describeWith } from "../../support/helpers.ts";
+import { ledgerKinds } from "../../support/ledger-databases.ts";
+import { type Payer, payTo } from "./payers.ts";
+import {
+  type Asked,
+  bytesAsked,
+  bytesCost,
+  funded,
+  never,
+  openX402World,
+  type X402World,
+} from "./x402-world.ts";
+
+const credited = bytesCost * 1_000_000n;
+const want = { kind: "bytes", size: bytesAsked } as const;
+
+for (const kind of ledgerKinds())
+  describeWith(kind.need, `on ${kind.name}`, () => {
+    let world: X402World;
+    let payers = 0;
+
+    beforeAll(async () => {
+      world = await openX402World({ kind });
+    });
+
+    afterAll(async () => {
+      expect(await checkLedger(world.payment.database)).toEqual([]);
+      await world.close();
+    });
+
+    const newPayer = (): Payer => {
+      payers += 1;
+      return funded(world, payers);
+    };
+    const statusesOf = (answers: readonly Asked[]) => {
+      const statuses = answers.map(({ status }) => status);
+      return { ok: count(statuses, 200), unknown: count(statuses, 503), all: statuses.length };
+    };
+
+    test("a hundred requests with one payment: one settles it, all others are told to wait, one credit", async () => {
+      const somebody = newPayer();
+      const authorization = world.authorize(somebody, bytesCost);
+      const asked = world.facilitator.orders.length;
+      world.facilitator.behave("settles after a while");
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, () => world.pay(authorization, somebody)),
+      );
+      expect(statusesOf(answers)).toEqual({ ok: 0, unknown: 100, all: 100 });
+      expect(world.facilitator.orders.length).toBe(asked + 1);
+      world.facilitator.behave("settles");
+      await world.pass(60);
+      const repeats = await Promise.all(
+        Array.from({ length: 100 }, () => world.pay(authorization, somebody)),
+      );
+      expect(statusesOf(repeats)).toEqual({ ok: 100, unknown: 0, all: 100 });
+      expect(new Set(repeats.map(({ body }) => JSON.stringify(body))).size).toBe(1);
+      expect(await world.balance(somebody)).toBe(credited);
+      expect(world.node.balanceOf(somebody.address)).toBe(1_000_000_000n - bytesCost);
+    });
+
+    test("a hundred requests with one payment at a quick facilitator: one credit, and the same 200 for all who got one", async () => {
+      const somebody = newPayer();
+      const authorization = world.authorize(somebody, bytesCost);
+      const answers = await Promise.all(
+        Array.from({ length: 100 }, (_, index) =>
+          world.pay(authorization, somebody, index % 2 === 0 ? 1 : 2),
+        ),
+      );
+      const { ok, unknown, all } = statusesOf(answers);
+      expect(ok).toBeGreaterThanOrEqual(1);
+      expect(ok + unknown).toBe(all);
+      expect(await world.balance(somebody)).toBe(credited);
+      expect((await world.row(authorization))?.attempts).toBe(1n);
+    });
+
+    test("the stored 200 is the first one's, whatever the account holds by then and whenever it is asked", async () => {
+      const somebody = newPayer();
+      const authorization = world.authorize(somebody, bytesCost);
+      const first = await world.pay(authorization, somebody);
+      expect(first.status).toBe(200);
+      const second = await world.pay(world.authorize(somebody, bytesCost), somebody);
+      expect(second.body).toMatchObject({ balance: (2n * credited).toString() });
+      world.prices.wincEach = 7n;
+      const later = await world.ask("type=credits&qty=5", {
+        "x-payment": world.header(authorization, somebody),
+      });
+      world.prices.wincEach = 1_000_000n;
+      expect([later.status, later.body]).toEqual([200, first.body]);
+      await world.pass(100_000);
+      expect((await world.pay(authorization, somebody)).body).toEqual(first.body);
+    });
+
+    test("a nonce is its payer's own: another's payment with the same one is another payment", async () => {
+      const [one, two] = [newPayer(), newPayer()];
+      const authorization = world.authorize(one, bytesCost);
+      const twin = { ...authorization, from: two.address };
+      expect((await world.pay(authorization, one)).status).toBe(200);
+      expect((await world.pay(twin, two)).status).toBe(200);
+      expect([await world.balance(one), await world.balance(two)]).toEqual([credited, credited]);
+    });
+
+    test("another payment of the same payer with the same nonce is refused, and credits nothing", async () => {
+      const somebody = newPayer();
+      const authorization = world.authorize(somebody, bytesCost);
+      expect((await world.pay(authorization, somebody)).status).toBe(200);
+      for (const change of [
+        { value: bytesCost + 1n },
+        { validBefore: authorization.validBefore + 1n },
+        { validAfter: authorization.validAfter + 1n },
+      ]) {
+        const answer = await world.pay({ ...authorization, ...change }, somebody);
+        expect(answer.status).toBe(402);
+        expect(answer.body).toMatchObject({ error: "Payment settlement failed" });
+      }
+      expect(await world.balance(somebody)).toBe(credited);
+    });
+
+    describe("a payment for an upload", () => {
+      async function settle(
+        header: string,
+        purpose: ReturnType<typeof uploadPurpose>,
+      ): Promise<X402Settled | string> {
+        const payment = readX402Payment(header, 1);
+        if (payment === undefined) throw new Error("the header is no payment");
+        try {
+          return await world.x402.settle({ payment, want, purpose, resource: "http://localhost/" }, never);
+        } catch (error) {
+          if (!(error instanceof Failure)) throw error;
+          return error.code;
+        }
+      }
+
+      test("is bound to it: sent again it is the same, sent for another it is refused", async () => {
+        const somebody = newPayer();
+        const authorization = world.authorize(somebody, bytesCost);
+        await world.x402.quote(want, never);
+        const header = world.header(authorization, somebody);
+        const first = await settle(header, uploadPurpose("one"));
+        expect(first).toMatchObject({ payer: somebody.address, quotedWinc: credited, isReplay: false });
+        expect(await settle(header, uploadPurpose("one"))).toEqual({
+          ...(first as X402Settled),
+          isReplay: true,
+        });
+        expect(await settle(header, uploadPurpose("two"))).toBe("settlement_failed");
+        expect(await settle(header, topUpPurpose)).toBe("settlement_failed");
+        expect((await world.pay(authorization, somebody)).status).toBe(402);
+        expect(await world.balance(somebody)).toBe(credited);
+      });
+
+      test("leaves the payer credits from which its price can be reserved, though it has risen since", async () => {
+        const somebody = newPayer();
+        const authorization = world.authorize(somebody, bytesCost);
+        await world.x402.quote(want, never);
+        world.prices.wincEach = 500_000n;
+        world.prices.wincPerByte = 4_000n;
+        await world.x402.quote(want, never);
+        const settled = await settle(world.header(authorization, somebody), uploadPurpose("three"));
+        world.prices.wincEach = 1_000_000n;
+        world.prices.wincPerByte = 2_000n;
+        expect(settled).toMatchObject({ creditedWinc: credited, quotedWinc: credited });
+        const reservation = await world.payment.credits.reserve({
+          ...{ itemId: "A".repeat(43), signer: somebody.address, paidBy: [], directive: "list-or-signer" },
+          ...{ winc: credited, expiresAt: world.payment.clock.now() + 60_000 },
+        });
+        expect(reservation.state).toBe("pending");
+      });
+    });
+
+    test("two processes on one ledger: one payment, sent to both at once and followed by both, is credited once", async () => {
+      const somebody = newPayer();
+      const second = await world.payment.ledger.openAgain();
+      const twin = world.openAnother(second);
+      try {
+        for (const behaviour of [
+          "settles",
+          "is silent after it has sent",
+          "settles after a while",
+        ] as const) {
+          world.facilitator.behave(behaviour);
+          const authorization = world.authorize(somebody, bytesCost);
+          const payment = readX402Payment(world.header(authorization, somebody), 1);
+          if (payment === undefined) throw new Error("the header is no payment");
+          const before = await world.balance(somebody);
+          const request = { payment, want, purpose: topUpPurpose, resource: "" };
+          await Promise.allSettled(
+            Array.from({ length: 20 }, (_, index) =>
+              (index % 2 === 0 ? twin : world.x402).settle(request, never),
+            ),
+          );
+          world.facilitator.behave("settles");
+          for (let look = 0; look < 10; look += 1) {
+            world.payment.clock.advance(10_000);
+            await Promise.all([twin.look(never), world.x402.look(never)]);
+          }
+          expect(await world.balance(somebody)).toBe(before + credited);
+        }
+      } finally {
+        await twin.close();
+        await second.close();
+      }
+    });
+
+    test("whoever leaves while a payment settles leaves it to be settled", async () => {
+      const somebody = newPayer();
+      world.facilitator.behave("settles after a while");
+      const authorization = world.authorize(somebody, bytesCost);
+      const payment = readX402Payment(world.header(authorization, somebody), 1);
+      if (payment === undefined) throw new Error("the header is no payment");
+      await world.x402.quote(want, never);
+      const leaving = new AbortController();
+      const request = { payment, want, purpose: topUpPurpose, resource: "" };
+      const settled = world.x402.settle(request, leaving.signal);
+      const orders = world.facilitator.orders.length;
+      while (world.facilitator.orders.length === orders) await Bun.sleep(1);
+      leaving.abort(new Error("left"));
+      await expect(settled).rejects.toThrow("left");
+      world.facilitator.behave("settles");
+      await world.pass(120);
+      expect(await world.balance(somebody)).toBe(credited);
+      expect(world.node.balanceOf(payTo)).toBeGreaterThan(0n);
+    });
+  });
+
+function count(list: readonly number[], value: number): number {
+  return list.filter((each) => each === value).length;
+}
