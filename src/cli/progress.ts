@@ -18,7 +18,7 @@ export type Progress = Readonly<{
   /** So many more bytes are done by work. */
   add: (bytes: number) => void;
   /** So many bytes need not be done: they count as done, and say nothing of the rate. */
-  skip: (bytes: number) => void;
+  pass: (bytes: number) => void;
   /** Says something in between, on a line of its own. */
   say: (text: string) => void;
   /** Takes the bar away, or says where it ended. */
@@ -58,12 +58,12 @@ export function errorScreen(): ProgressScreen {
 export function createProgress({ screen, clock, verb, bytesTotal }: ProgressOptions): Progress {
   const startedAt = clock();
   let done = 0;
-  let skipped = 0;
+  let passed = 0;
   let shownAt = screen.isTerminal ? 0 : startedAt;
 
   function stateText(): string {
     // Headers of items go along and are not counted in the total.
-    const handled = Math.min(bytesTotal, done + skipped);
+    const handled = Math.min(bytesTotal, done + passed);
     const share = bytesTotal === 0 ? 1 : handled / bytesTotal;
     const elapsedMs = Math.max(1, clock() - startedAt);
     const rate = (done * 1_000) / elapsedMs;
@@ -88,8 +88,8 @@ export function createProgress({ screen, clock, verb, bytesTotal }: ProgressOpti
       done += bytes;
       show();
     },
-    skip: (bytes) => {
-      skipped += bytes;
+    pass: (bytes) => {
+      passed += bytes;
       show();
     },
     say: (text) => {

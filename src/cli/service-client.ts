@@ -19,7 +19,7 @@ export type ServiceAnswer = Readonly<{
   text: string;
 }>;
 
-/** A service. What is asked is asked again while the service is in trouble; a last trouble is a Failure with a reason. */
+/** A service. It is asked again while it is in trouble; trouble that lasts is a Failure with a reason. */
 export type ServiceClient = Readonly<{
   /** Without a slash at its end. */
   url: string;

@@ -72,7 +72,7 @@ function textOf(printed: Printed): string {
     case "credited":
       return `  credited  the balance is ${wincText(BigInt(printed.winc))} now\n`;
     case "late":
-      return `  no credits within ${durationText(printed.waitSeconds * 1_000)}; when they come, cairn balance shows them\n`;
+      return `  no credits within ${durationText(printed.waitSeconds * 1_000)}; cairn balance will show them\n`;
   }
 }
 

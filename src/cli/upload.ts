@@ -108,7 +108,7 @@ function createSender(
   progress: Progress,
 ): PartsSender {
   const turns = createTurns(requestsAtOnce, requestsWaitingMax);
-  return { client, token, turns, stateFolder, onSent: progress.add, onThere: progress.skip };
+  return { client, token, turns, stateFolder, onSent: progress.add, onThere: progress.pass };
 }
 
 /** Asks the service who it is: nothing is signed for one that is none, or that takes no file of this size. */
@@ -162,7 +162,7 @@ async function sendFile(
   const item = await signFile(file, withContentType(tags, Bun.file(file.file).type), wallet.signer, signal);
   const before = items.get(item.id);
   if (before !== undefined) {
-    progress.skip(size);
+    progress.pass(size);
     return { path, size, isCopy: true, sent: await before };
   }
   const sending = sendItem(sender, item, signal);

@@ -50,8 +50,8 @@ export const uploadRecords: Readonly<Record<string, Schema>> = {
       signature: {
         ...textSchema,
         description:
-          "RSA-PSS with SHA-256, no salt, over the deep hash of `Bundlr`, version, id, deadlineHeight and timestamp as " +
-          "text; base64url.",
+          "RSA-PSS with SHA-256, no salt, over the deep hash of `Bundlr`, version, id, deadlineHeight and timestamp, " +
+          "each as text; base64url.",
       },
       owner: { ...idSchema, description: "SHA-256 of the owner's key." },
       "createdApproval?": ref("Approval"),
