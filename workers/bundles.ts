@@ -41,10 +41,14 @@ import {
   runsWithin,
   writeLayout,
 } from "../src/store/bundle-layout.ts";
-import { type ItemReader, openItemReader, windowBytes } from "../src/store/item-reader.ts";
+import { type ItemReader, openItemReader, pieceBytesMax } from "../src/store/item-reader.ts";
 import type { PendingRow } from "../src/store/rows.ts";
 
 const hashSize = 32;
+
+/** Read of a segment at once: where all of a bundle is read, and where a few chunks of it are. */
+const walkWindowBytes = 2 ** 20;
+const chunksWindowBytes = 2 ** 16;
 
 /** A layout in memory, with its tree: 1 MB for 10,000 items, and 10 ms for 2 GiB. */
 type Laid = Readonly<{
@@ -62,7 +66,7 @@ const laid = new Map<string, Laid>();
 export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleAnswer {
   const header = writeBundleHeader(items.map(({ id, size }) => ({ id: id as Id, size })));
   const dataSize = items.reduce((sum, { size }) => sum + size, header.length);
-  const reader = openItemReader(folder);
+  const reader = openItemReader(folder, walkWindowBytes);
   try {
     const root = createDataRoot(dataSize, "halved");
     root.update(header);
@@ -103,7 +107,7 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
   const { folder, bundleId, dataRoot, first, count } = job;
   const found = laidBundle(folder, bundleId);
   if (found === undefined || found.dataRoot !== dataRoot) return { kind: "unlaid" };
-  const reader = openItemReader(folder);
+  const reader = openItemReader(folder, chunksWindowBytes);
   try {
     const spans = found.spans.slice(first, first + count);
     const bodies = spans.map((span, index) => {
@@ -120,7 +124,7 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
 
 /** Reads and verifies items once more, for an index that has not heard of them. */
 export function readItems({ folder, items }: ReadItemsJob): ReadItemsAnswer {
-  const reader = openItemReader(folder);
+  const reader = openItemReader(folder, walkWindowBytes);
   try {
     return { rows: items.flatMap((item) => readItem(reader, item) ?? []) };
   } finally {
@@ -171,7 +175,7 @@ function walkItem(
 ): string | undefined {
   const hasher = new Bun.SHA256();
   for (let at = 0; at < size; ) {
-    const wanted = Math.min(windowBytes, size - at);
+    const wanted = Math.min(pieceBytesMax, size - at);
     const piece = readPiece(reader, file, offset + at, wanted);
     if (piece === undefined) return "its file is not there";
     if (piece.length < wanted) return "its file is cut short";
@@ -199,12 +203,12 @@ function readItem(
   reader: ItemReader,
   { file, offset, size, headerSize }: BundleItem,
 ): PendingRow | undefined {
-  const begun = readPiece(reader, file, offset, Math.min(headerSize, windowBytes));
+  const begun = readPiece(reader, file, offset, Math.min(headerSize, pieceBytesMax));
   const read = begun === undefined ? undefined : readItemHeader(begun.slice(), "strict", size);
   if (read?.kind !== "header") return undefined;
   const hash = createItemHash(read.header, size - headerSize);
   for (let at = headerSize; at < size; ) {
-    const piece = readPiece(reader, file, offset + at, Math.min(windowBytes, size - at));
+    const piece = readPiece(reader, file, offset + at, Math.min(pieceBytesMax, size - at));
     if (piece === undefined || piece.length === 0) return undefined;
     hash.update(piece);
     at += piece.length;

@@ -1,5 +1,6 @@
 /**
- * Reading items from their files, one behind another: small ones that lie together are read together.
+ * Reading items from their files, one behind another: small ones that lie together are read together, also when they
+ * come in a slightly other order than they lie.
  * @module
  */
 import { closeSync, openSync, readSync } from "node:fs";
@@ -11,7 +12,7 @@ export type ItemReader = Readonly<{
   /**
    * Reads bytes of a file.
    *
-   * @param size - 1 to `windowBytes`.
+   * @param size - 1 to `pieceBytesMax`.
    * @returns The bytes, until the next call; fewer where the file ends.
    * Throws what the system says.
    */
@@ -19,60 +20,72 @@ export type ItemReader = Readonly<{
   close: () => void;
 }>;
 
-/** Read at once: less costs more calls (measured: none of it to be seen from 256 KiB on). */
-export const windowBytes = 2 ** 20;
+/** Read at once at most: more costs memory and saves nothing (measured from 256 KiB on). */
+export const pieceBytesMax = 2 ** 20;
 
-/** Files that are open at once, each with a window in memory: as many as threads that take items in. */
-const windowsMax = 8;
+/** Files that are open at once: more than there are threads that take items in, each with a segment. */
+const filesMax = 8;
 
-type Window = { readonly handle: number; readonly bytes: Uint8Array; start: number; size: number };
+type OpenFile = { readonly handle: number; readonly window: Uint8Array; start: number; size: number };
 
-/** Opens the reader. @param folder - That of uploads, as an absolute path. */
-export function openItemReader(folder: string): ItemReader {
-  const windows = new Map<string, Window>();
+/**
+ * Opens the reader.
+ *
+ * @param folder - That of uploads, as an absolute path.
+ * @param windowBytes - What is read of a file where little of it is wanted; more than a quarter is read as it is asked.
+ */
+export function openItemReader(folder: string, windowBytes: number): ItemReader {
+  const files = new Map<string, OpenFile>();
+  const piece = new Uint8Array(pieceBytesMax);
+  const smallMax = windowBytes / 4;
 
-  function windowOf(file: string): Window {
-    const known = windows.get(file);
+  function fileOf(name: string): OpenFile {
+    const known = files.get(name);
     if (known !== undefined) {
       // The one that was used last is closed last.
-      windows.delete(file);
-      windows.set(file, known);
+      files.delete(name);
+      files.set(name, known);
       return known;
     }
-    const handle = openSync(join(folder, file), "r");
-    const [oldest] = windows.size < windowsMax ? [] : windows;
+    const handle = openSync(join(folder, name), "r");
+    const [oldest] = files.size < filesMax ? [] : files;
     if (oldest !== undefined) drop(...oldest);
-    const opened = { handle, bytes: oldest?.[1].bytes ?? new Uint8Array(windowBytes), start: 0, size: 0 };
-    windows.set(file, opened);
+    const window = oldest?.[1].window ?? new Uint8Array(windowBytes);
+    const opened = { handle, window, start: 0, size: 0 };
+    files.set(name, opened);
     return opened;
   }
 
-  function drop(file: string, { handle }: Window): void {
-    windows.delete(file);
+  function drop(name: string, { handle }: OpenFile): void {
+    files.delete(name);
     closeSync(handle);
   }
 
   return {
-    read: (file, offset, size) => {
-      assert(size > 0 && size <= windowBytes, "what is read at once has room in a window");
-      const window = windowOf(file);
-      if (offset < window.start || offset + size > window.start + window.size) fill(window, offset);
-      const at = offset - window.start;
-      return window.bytes.subarray(at, Math.min(at + size, window.size));
+    read: (name, offset, size) => {
+      assert(size > 0 && size <= pieceBytesMax, "what is read at once is bounded");
+      const file = fileOf(name);
+      if (size > smallMax) return piece.subarray(0, readFully(file.handle, piece, offset, size));
+      if (offset < file.start || offset + size > file.start + file.size) {
+        file.start = offset - (offset % smallMax);
+        file.size = readFully(file.handle, file.window, file.start, windowBytes);
+      }
+      const at = Math.min(offset - file.start, file.size);
+      return file.window.subarray(at, Math.min(at + size, file.size));
     },
     close: () => {
-      for (const [file, window] of windows) drop(file, window);
+      for (const [name, file] of files) drop(name, file);
     },
   };
 }
 
-function fill(window: Window, offset: number): void {
-  window.start = offset;
-  window.size = 0;
-  while (window.size < windowBytes) {
-    const { handle, bytes, size } = window;
-    const read = readSync(handle, bytes, size, windowBytes - size, offset + size);
-    if (read === 0) return;
-    window.size += read;
+/** @returns How many bytes there were. */
+function readFully(handle: number, bytes: Uint8Array, offset: number, size: number): number {
+  let done = 0;
+  while (done < size) {
+    const read = readSync(handle, bytes, done, size - done, offset + done);
+    if (read === 0) break;
+    done += read;
   }
+  return done;
 }

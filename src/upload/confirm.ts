@@ -12,11 +12,11 @@ import { assert } from "../lib/assert.ts";
 import { layoutFolder } from "../store/bundle-layout.ts";
 import { type Bundle, noteBlock, postponeBundle, returnBundle, stepBundle } from "./bundles.ts";
 import { isLost } from "./lost.ts";
-import type { PipelineParts } from "./pipeline-parts.ts";
+import type { StepParts } from "./pipeline-parts.ts";
 import { itemsOfBundle } from "./uploads.ts";
 
 /** Looks whether the bundle is where it has to be, and does something about it when it is not. */
-export async function confirm(parts: PipelineParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
+export async function confirm(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
   const { ledger, chain, rules, clock } = parts;
   const { transaction } = bundle;
   assert(transaction !== undefined, "a bundle is seeded with its transaction");
@@ -41,7 +41,7 @@ const doublingsMax = 6;
 
 /** The bundle is in no block that was followed. */
 async function lookForBlock(
-  parts: PipelineParts,
+  parts: StepParts,
   bundle: Bundle,
   isOverdue: boolean,
   signal: AbortSignal,
@@ -56,12 +56,12 @@ async function lookForBlock(
   await lookAgain(parts, bundle);
 }
 
-async function lookAgain({ ledger, rules, clock }: PipelineParts, bundle: Bundle): Promise<void> {
+async function lookAgain({ ledger, rules, clock }: StepParts, bundle: Bundle): Promise<void> {
   await ledger.write((tx) => postponeBundle(tx, bundle, clock() + rules.lookMs, undefined));
 }
 
 async function goBack(
-  { ledger, clock, log }: PipelineParts,
+  { ledger, clock, log }: StepParts,
   bundle: Bundle,
   to: "planned" | "prepared" | "posted",
   reason: string,
@@ -72,7 +72,7 @@ async function goBack(
 }
 
 /** The bundle is permanent: nothing of it is kept here for the chain any more. */
-async function finish(parts: PipelineParts, bundle: Bundle): Promise<void> {
+async function finish(parts: StepParts, bundle: Bundle): Promise<void> {
   const { ledger, chain, clock } = parts;
   const items = await ledger.read((tx) => itemsOfBundle(tx, bundle.id));
   // Their rows of the block stand for them; those from before it would stay for ever. Done again after a crash.

@@ -5,10 +5,10 @@
  */
 import { sleep, unheard } from "../lib/stop.ts";
 import { type Bundle, type BundleState, nextBundles, postponeBundle } from "./bundles.ts";
-import { type PipelineParts, reasonOf } from "./pipeline-parts.ts";
+import { reasonOf, type StepParts } from "./pipeline-parts.ts";
 
 /** Takes a bundle from its state to another one, or notes when to look again. */
-export type BundleStepper = (parts: PipelineParts, bundle: Bundle, signal: AbortSignal) => Promise<void>;
+export type BundleStepper = (parts: StepParts, bundle: Bundle, signal: AbortSignal) => Promise<void>;
 
 /** Steps that share lanes. */
 export type LaneGroup = Readonly<{
@@ -34,7 +34,7 @@ const doublingsMax = 7;
 
 /** Creates lanes. @param onEnd - Called when a step has ended. */
 export function createLanes(
-  parts: PipelineParts,
+  parts: StepParts,
   { steps, count }: LaneGroup,
   signal: AbortSignal,
   onEnd: () => void,

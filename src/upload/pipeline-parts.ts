@@ -98,6 +98,15 @@ export type PipelineParts = Readonly<{
   log: Log;
 }>;
 
+/** What a step works with, besides. */
+export type StepParts = PipelineParts &
+  Readonly<{
+    /** Has items planned that a bundle has given back. */
+    planAgain: () => void;
+    /** Runs work when no other such work is under way: two bundles must not be paid for with the same winston. */
+    inTurn: (work: () => Promise<void>) => Promise<void>;
+  }>;
+
 /** A transaction is mined within so many blocks after its anchor, or never. Source: reference/chain.md §1c. */
 export const anchorBlocks = 50;
 

@@ -46,7 +46,8 @@ export function openPipeline(parts: PipelineParts): Pipeline {
   const life = new AbortController();
   const planner = createPlanner({ ...parts, rules: parts.rules.plan });
   let woken = Promise.withResolvers<void>();
-  const lanes = groups.map((group) => createLanes(parts, group, life.signal, () => woken.resolve()));
+  const stepParts = { ...parts, planAgain: planner.again, inTurn: createTurn() };
+  const lanes = groups.map((group) => createLanes(stepParts, group, life.signal, () => woken.resolve()));
 
   /** Does what is due. @returns When something is due next, Unix milliseconds. */
   async function look(): Promise<number> {
@@ -92,4 +93,19 @@ export function openPipeline(parts: PipelineParts): Pipeline {
       await ended;
     },
   };
+}
+
+/** Work one after another, however the one before ends. */
+function createTurn(): (work: () => Promise<void>) => Promise<void> {
+  let last: Promise<void> = Promise.resolve();
+  return (work) => {
+    const mine = last.then(work);
+    // How it ends is told to whose work it is.
+    last = mine.then(nothing, nothing);
+    return mine;
+  };
+}
+
+function nothing(): void {
+  // The next one begins.
 }

@@ -39,6 +39,8 @@ export type Planner = Readonly<{
    * @returns Whether `look` is due earlier than it was.
    */
   note: (size: number) => boolean;
+  /** Says that items were given back by their bundle: they have waited long enough. */
+  again: () => void;
   /** Whether `look` has something to do. */
   isDue: () => boolean;
   /** When it has, at the latest: Unix milliseconds; `Infinity` while nothing waits. */
@@ -66,9 +68,21 @@ export function createPlanner(parts: PlannerParts): Planner {
   let dueAt = Number.NEGATIVE_INFINITY;
   const isDue = () => clock() >= dueAt || notedItems >= sliceItemsMax || notedBytes >= rules.bytesMax;
 
+  /** @returns When the bundle that is filling is to be closed. */
+  async function planAll(): Promise<number> {
+    for (;;) {
+      const step = await ledger.write((tx) => planSlice(tx, parts, clock()));
+      if (step.kind === "done") return step.nextAt;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  }
+
   return {
     isDue,
     nextAt: () => dueAt,
+    again: () => {
+      dueAt = Number.NEGATIVE_INFINITY;
+    },
     note: (size) => {
       const wasDue = isDue();
       const isFirst = notedItems === 0;
@@ -79,17 +93,18 @@ export function createPlanner(parts: PlannerParts): Planner {
       return dueAt < before || (!wasDue && isDue());
     },
     look: async () => {
+      const before = { notedItems, notedBytes, dueAt };
       notedItems = 0;
       notedBytes = 0;
-      for (;;) {
-        const step = await ledger.write((tx) => planSlice(tx, parts, clock()));
-        if (step.kind === "done") {
-          // An item that was noted meanwhile may have come too late for this look.
-          const notedDue = notedItems > 0 ? clock() + rules.waitMs : Number.POSITIVE_INFINITY;
-          dueAt = Math.min(step.nextAt, notedDue);
-          return;
-        }
-        await new Promise<void>((resolve) => setImmediate(resolve));
+      // What comes meanwhile may be too late for this look.
+      dueAt = Number.POSITIVE_INFINITY;
+      try {
+        dueAt = Math.min(dueAt, await planAll());
+      } catch (error) {
+        notedItems += before.notedItems;
+        notedBytes += before.notedBytes;
+        dueAt = Math.min(dueAt, before.dueAt);
+        throw error;
       }
     },
   };

@@ -11,7 +11,7 @@ import { assert } from "../lib/assert.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
 import { type Bundle, type BundleTransaction, noteSent, returnBundle, stepBundle } from "./bundles.ts";
 import { isLost } from "./lost.ts";
-import { anchorBlocks, type PipelineParts } from "./pipeline-parts.ts";
+import { anchorBlocks, type StepParts } from "./pipeline-parts.ts";
 
 /** A transaction that has not left this machine is not sent any more when so few blocks are left to it. */
 const blocksLeftMin = 10;
@@ -20,7 +20,7 @@ const blocksLeftMin = 10;
 const refusedMs = 1_000;
 
 /** Posts the transaction. @throws Failure `source_failed` {reason} when nobody took it. */
-export async function post(parts: PipelineParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
+export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
   const { ledger, chain, clock } = parts;
   const { transaction } = bundle;
   assert(transaction !== undefined, "a bundle is prepared with its transaction");
@@ -47,7 +47,7 @@ const refusedDoublingsMax = 6;
 
 /** Whether there is no use in sending it, and no harm in another one. */
 async function isOver(
-  { chain }: PipelineParts,
+  { chain }: StepParts,
   bundle: Bundle,
   transaction: BundleTransaction,
   signal: AbortSignal,
@@ -58,7 +58,7 @@ async function isOver(
 }
 
 async function giveUp(
-  { ledger, clock, log }: PipelineParts,
+  { ledger, clock, log }: StepParts,
   bundle: Bundle,
   pauseMs: number,
   reason: string,

@@ -23,7 +23,7 @@ import { layoutFolder } from "../store/bundle-layout.ts";
 import type { Tx } from "../store/ledger/database.ts";
 import { version } from "../version.ts";
 import { type Bundle, dropBundle, nextBundles, stepBundle } from "./bundles.ts";
-import type { PipelineParts } from "./pipeline-parts.ts";
+import type { StepParts } from "./pipeline-parts.ts";
 import { failUpload, itemsOfBundle, type Upload } from "./uploads.ts";
 
 /** What is said of every bundle. Source: ANS-104 §2. */
@@ -35,20 +35,29 @@ const tags: readonly Tag[] = [
 ];
 
 /** Signs a transaction for a planned bundle, or fails the items that cannot be in it. */
-export async function prepare(parts: PipelineParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
-  const { ledger, threads, chain, folder, walletFile, clock } = parts;
+export async function prepare(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
+  const { threads, folder } = parts;
   const job: FindLaidJob = { folder, bundleId: bundle.id };
   const found = await threads.run<LaidBundle | undefined>("findLaid", job, { signal });
   const laid = found ?? (await layOut(parts, bundle, signal));
   if (laid === undefined) return;
   assert(laid.dataSize === bundle.dataSize, "a bundle is laid out as it was planned");
+  await parts.inTurn(() => sign(parts, bundle, laid, signal));
+}
+
+async function sign(
+  parts: StepParts,
+  bundle: Bundle,
+  { dataRoot, dataSize }: LaidBundle,
+  signal: AbortSignal,
+): Promise<void> {
+  const { ledger, threads, chain, walletFile, clock } = parts;
+  signal.throwIfAborted();
   const anchor = await chain.anchor(signal);
-  const reward = await chain.price(bundle.dataSize, signal);
+  const reward = await chain.price(dataSize, signal);
   await checkBalance(parts, reward, signal);
-  const { dataRoot, dataSize } = laid;
   const unsigned: SignBundleJob = { walletFile, anchor: anchor.hash, reward, tags, dataRoot, dataSize };
-  const signed = await threads.run<SignBundleAnswer>("signBundle", unsigned, { signal });
-  const { transactionId, text } = signed;
+  const { transactionId, text } = await threads.run<SignBundleAnswer>("signBundle", unsigned, { signal });
   assert(isId(transactionId), "a signed transaction has an id");
   const transaction = { id: transactionId, text, anchorHeight: anchor.height };
   const now = clock();
@@ -62,7 +71,7 @@ export async function prepare(parts: PipelineParts, bundle: Bundle, signal: Abor
  * @throws Failure `busy` {reason} when files cannot be read now.
  */
 export async function layOut(
-  parts: PipelineParts,
+  parts: StepParts,
   bundle: Bundle,
   signal: AbortSignal,
 ): Promise<LaidBundle | undefined> {
@@ -84,7 +93,7 @@ export async function layOut(
 }
 
 /** @throws Failure `busy` when the wallet cannot pay for this bundle beside those that are on their way. */
-async function checkBalance(parts: PipelineParts, reward: bigint, signal: AbortSignal): Promise<void> {
+async function checkBalance(parts: StepParts, reward: bigint, signal: AbortSignal): Promise<void> {
   const balance = await parts.chain.balance(signal);
   const owed = await owedRewards(parts);
   if (balance < owed + reward)
@@ -99,7 +108,7 @@ async function checkBalance(parts: PipelineParts, reward: bigint, signal: AbortS
 const owedMax = 1_000;
 
 /** What bundles cost that are signed and in no block yet: nodes count it as the wallet's still. */
-async function owedRewards({ ledger, chain, storeName }: PipelineParts): Promise<bigint> {
+async function owedRewards({ ledger, chain, storeName }: StepParts): Promise<bigint> {
   const states = ["prepared", "posted", "seeded"] as const;
   const signed = await ledger.read((tx) => nextBundles(tx, { store: storeName, states, limit: owedMax }));
   return signed
@@ -112,7 +121,7 @@ async function owedRewards({ ledger, chain, storeName }: PipelineParts): Promise
 const failedAtOnce = 50;
 
 async function failItems(
-  parts: PipelineParts,
+  parts: StepParts,
   bundle: Bundle,
   items: readonly Readonly<{ id: string; reason: string }>[],
 ): Promise<void> {
@@ -127,7 +136,7 @@ async function failItems(
 }
 
 async function failSome(
-  { refund, clock, makeId }: PipelineParts,
+  { refund, clock, makeId }: StepParts,
   tx: Tx,
   bundle: Bundle,
   items: readonly Readonly<{ id: string; reason: string }>[],
@@ -142,7 +151,8 @@ async function failSome(
   return failed;
 }
 
-async function drop({ ledger, clock, onLeft }: PipelineParts, bundle: Bundle): Promise<void> {
+async function drop({ ledger, clock, onLeft, planAgain }: StepParts, bundle: Bundle): Promise<void> {
   await ledger.write((tx) => dropBundle(tx, bundle, clock(), "some of its items are not what they were"));
+  planAgain();
   onLeft([`${layoutFolder}/${bundle.id}`]);
 }

@@ -11,7 +11,7 @@ import { assert } from "../lib/assert.ts";
 import { linkedController, sleep } from "../lib/stop.ts";
 import type { BundleChunksAnswer, BundleChunksJob } from "../store/bundle-jobs.ts";
 import { type Bundle, noteSeeded, returnBundle, stepBundle } from "./bundles.ts";
-import type { PipelineParts } from "./pipeline-parts.ts";
+import type { StepParts } from "./pipeline-parts.ts";
 import { layOut } from "./prepare.ts";
 
 /** Chunks are made in jobs of so many, of which so many are made or sent at once: 4 MB in memory. */
@@ -48,7 +48,7 @@ type SeedEnd =
   | Readonly<{ kind: "unlaid" | "wrong"; reason: string }>;
 
 /** Seeds the chunks. @throws Failure `source_failed` {reason} when nodes could not be reached for one, `busy`. */
-export async function seed(parts: PipelineParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
+export async function seed(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
   const { ledger, chain, rules, clock, log } = parts;
   const { transaction } = bundle;
   assert(transaction !== undefined, "a bundle is posted with its transaction");
@@ -75,7 +75,7 @@ export async function seed(parts: PipelineParts, bundle: Bundle, signal: AbortSi
 }
 
 /** Nodes hear of a transaction one from another: at first that takes moments. */
-function pauseAfter({ rules }: PipelineParts, { attempts }: Bundle): number {
+function pauseAfter({ rules }: StepParts, { attempts }: Bundle): number {
   return Math.min(rules.againMs, rules.lookMs * 2 ** Math.min(attempts, attemptsDoubledMax));
 }
 
@@ -83,7 +83,7 @@ const attemptsDoubledMax = 10;
 
 /** Sends the chunks from where it stopped. */
 async function seedChunks(
-  parts: PipelineParts,
+  parts: StepParts,
   bundle: Bundle,
   dataRoot: string,
   signal: AbortSignal,
@@ -128,7 +128,7 @@ type ChunkRun = Readonly<{ first: number; count: number; dataRoot: string }>;
 
 /** Makes and sends a run of chunks. @returns What ends the seeding; `undefined` when all were taken. */
 async function sendRun(
-  parts: PipelineParts,
+  parts: StepParts,
   bundle: Bundle,
   { first, count, dataRoot }: ChunkRun,
   signal: AbortSignal,
@@ -143,7 +143,7 @@ async function sendRun(
 }
 
 async function sendChunk(
-  { chain }: PipelineParts,
+  { chain }: StepParts,
   body: Uint8Array<ArrayBuffer>,
   signal: AbortSignal,
 ): Promise<Exclude<SeedEnd, Readonly<{ kind: "seeded" }>> | undefined> {

@@ -20,7 +20,7 @@ import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import { createTransferIds, type MakeId } from "../../src/store/ledger/transfer-ids.ts";
 import { openPool, type Pool } from "../../src/threads/pool.ts";
 import { openPipeline, type Pipeline } from "../../src/upload/pipeline.ts";
-import type { BundleChain, PipelineParts, PipelineRules } from "../../src/upload/pipeline-parts.ts";
+import type { BundleChain, PipelineRules, StepParts } from "../../src/upload/pipeline-parts.ts";
 import { insertUpload, type Upload } from "../../src/upload/uploads.ts";
 import { rsaJwk } from "../devnet/support.ts";
 import { createRandom, type Random } from "../store/random.ts";
@@ -62,7 +62,7 @@ export type BundleWorld = Readonly<{
   /** Takes items in, all at one time, small ones in one segment, and answers where each lies. */
   take: (items: readonly SignedItem[], options?: TakeOptions) => Promise<Place[]>;
   /** The parts of a pipeline on a chain. */
-  partsWith: (chain: BundleChain, rules?: Partial<PipelineRules>) => PipelineParts;
+  partsWith: (chain: BundleChain, rules?: Partial<PipelineRules>) => StepParts;
   /** Starts a pipeline; it is closed with the world. */
   start: (chain: BundleChain, rules?: Partial<PipelineRules>) => Pipeline;
   close: () => Promise<void>;
@@ -140,7 +140,7 @@ export async function openBundleWorld(options: WorldOptions = {}): Promise<Bundl
     return items.map(({ bytes }, index) => ({ file, offset: offsets[index] ?? 0, size: bytes.length }));
   };
 
-  const partsWith = (chain: BundleChain, rules: Partial<PipelineRules> = {}): PipelineParts => ({
+  const partsWith = (chain: BundleChain, rules: Partial<PipelineRules> = {}): StepParts => ({
     ...{ ledger: database, threads, chain, folder, storeName, walletFile, makeId, clock, log },
     refund: refundReservation,
     onLeft: (files) => left.push(...files),
@@ -148,6 +148,8 @@ export async function openBundleWorld(options: WorldOptions = {}): Promise<Bundl
       ended[how] += count;
     },
     onLeftBlock: () => undefined,
+    planAgain: () => undefined,
+    inTurn: (work) => work(),
     rules: { ...quickRules, ...rules },
   });
 
