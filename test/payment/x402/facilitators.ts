@@ -44,6 +44,11 @@ export type FakeFacilitator = Readonly<{
 export type Order = Readonly<{
   x402Version: number;
   paymentPayload: Readonly<{
+    x402Version?: number;
+    scheme?: string;
+    network?: string;
+    resource?: unknown;
+    accepted?: unknown;
     payload: Readonly<{ signature: string; authorization: Readonly<Record<string, string>> }>;
   }>;
   paymentRequirements: Readonly<Record<string, unknown>>;

@@ -1,0 +1,367 @@
+/**
+ * `GET /x402/top-up`: what it asks for, what it takes, what it answers, and what the API reference says of it.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { Elysia } from "elysia";
+import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
+import { paymentReference } from "../../../src/http/reference/payment-reference.ts";
+import { paymentX402Descriptions as descriptions } from "../../../src/http/reference/payment-x402-descriptions.ts";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { amountMax } from "../../../src/store/ledger/limits.ts";
+import { authorizationRecord, headerOf, payer, payTo, readHeader, sign } from "../../payment/x402/payers.ts";
+import {
+  bytesAsked,
+  bytesCost,
+  funded,
+  openX402World,
+  type X402World,
+} from "../../payment/x402/x402-world.ts";
+import { openPaymentServer } from "../../support/payment-server.ts";
+import { faultsOf } from "../../support/schema.ts";
+
+let world: X402World;
+let payers = 100;
+
+beforeAll(async () => {
+  world = await openX402World();
+});
+
+afterAll(async () => {
+  expect(await checkLedger(world.payment.database)).toEqual([]);
+  await world.close();
+});
+
+const newPayer = () => {
+  payers += 1;
+  return funded(world, payers);
+};
+const asset = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
+const schemaOf = (status: number) =>
+  descriptions[0]?.answers[status]?.content?.["application/json"]?.schema ?? {};
+const faults = (status: number, body: unknown) => faultsOf(body, schemaOf(status), paymentReference.records);
+
+describe("without a payment it answers what to pay", () => {
+  const requirement = {
+    ...{ scheme: "exact", description: "Credits to upload 1000000 bytes", network: "base" },
+    ...{ maxAmountRequired: "2000", payTo, asset, mimeType: "application/json", maxTimeoutSeconds: 300 },
+    resource: "http://localhost:3001/v1/x402/top-up?type=bytes&qty=1000000",
+    extra: { name: "USD Coin", version: "2" },
+  };
+
+  test("as the specification has it, and version 1, in the body", async () => {
+    const { status, headers, body } = await world.ask("type=bytes&qty=1000000");
+    expect(status).toBe(402);
+    expect(body).toEqual({
+      ...requirement,
+      ...{ x402Version: 1, error: "X-PAYMENT header is required", accepts: [requirement] },
+    });
+    expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(headers.get("cache-control")).toBe("no-store");
+    expect(faults(402, body)).toEqual([]);
+  });
+
+  test("and version 2 in a header, which pages of other origins may read", async () => {
+    const { headers } = await world.ask("type=credits&qty=2000000000");
+    expect(readHeader(headers.get("payment-required"))).toEqual({
+      x402Version: 2,
+      error: "X-PAYMENT header is required",
+      resource: {
+        url: "http://localhost:3001/v1/x402/top-up?type=credits&qty=2000000000",
+        ...{ description: "Credits for uploads: 2000000000 winc", mimeType: "application/json" },
+      },
+      accepts: [
+        {
+          ...{
+            scheme: "exact",
+            network: "eip155:8453",
+            amount: "2000",
+            asset,
+            payTo,
+            maxTimeoutSeconds: 300,
+          },
+          extra: { name: "USD Coin", version: "2" },
+        },
+      ],
+    });
+    expect(headers.get("access-control-allow-origin")).toBe("*");
+    expect(headers.get("access-control-expose-headers")).toContain("*");
+  });
+
+  test("alike without the prefix, and to HEAD", async () => {
+    const path = "/x402/top-up?type=bytes&qty=1000000";
+    const plain = await fetch(`${world.server.url}${path}`);
+    const head = await fetch(`${world.server.url}/v1${path}`, { method: "HEAD" });
+    expect([plain.status, head.status]).toEqual([402, 402]);
+    expect(head.headers.get("payment-required")).toBe(plain.headers.get("payment-required"));
+  });
+});
+
+const quantities: readonly (readonly [query: string, amount: string | undefined])[] = [
+  ["type=bytes&qty=1", "1000"],
+  ["type=bytes&qty=1000000", "2000"],
+  ["type=bytes&qty=1000000.0", "2000"],
+  ["type=bytes&qty=1000000.000001", "2001"],
+  ["type=bytes&qty=1e6", "2000"],
+  ["type=bytes&qty=1E6", "2000"],
+  ["type=bytes&qty=1e+6", "2000"],
+  ["type=bytes&qty=1e%2B6", "2000"],
+  ["type=bytes&qty=1.0000005e6", "2001"],
+  ["type=bytes&qty=0001000000", "2000"],
+  ["type=bytes&qty=2000000000000000", "4000000000000"],
+  ["type=bytes&qty=9007199254740991", undefined], // more than an account can hold, at this price
+  ["type=credits&qty=1", "1000"],
+  ["type=credits&qty=1.5", "1000"],
+  ["type=credits&qty=2000000001", "2001"],
+  [`type=credits&qty=${amountMax - 1_000_000n}`, "4611686018427"],
+  ["type=bytes&qty=0.999999", "1000"], // rounded up, it is 1
+  ["type=bytes&qty=0", undefined],
+  ["type=bytes&qty=0e9", undefined],
+  ["type=bytes&qty=-1", undefined],
+  ["type=bytes&qty=1e-1", undefined],
+  ["type=bytes&qty=1e-6", undefined],
+  ["type=bytes&qty=.5", undefined],
+  ["type=bytes&qty=5.", undefined],
+  ["type=bytes&qty=1,000", undefined],
+  ["type=bytes&qty=0x10", undefined],
+  ["type=bytes&qty=NaN", undefined],
+  ["type=bytes&qty=Infinity", undefined],
+  ["type=bytes&qty=1e999", undefined],
+  ["type=bytes&qty=1e9999", undefined],
+  ["type=bytes&qty=9007199254740992", undefined],
+  [`type=credits&qty=${amountMax + 1n}`, undefined],
+  ["type=bytes&qty=", undefined],
+  ["type=bytes&qty=%20", undefined],
+  ["type=bytes&qty=1%201", undefined],
+  ["type=bytes", undefined],
+  ["qty=1", undefined],
+  ["type=&qty=1", undefined],
+  ["type=winc&qty=1", undefined],
+  ["type=Bytes&qty=1", undefined],
+  ["", undefined],
+];
+
+test.each(quantities)("%p costs %p", async (query, amount) => {
+  const { status, body } = await world.ask(query);
+  if (amount === undefined) expect([status, body]).toEqual([400, "Invalid quantity parameter"]);
+  else expect([status, (body as { maxAmountRequired: string }).maxAmountRequired]).toEqual([402, amount]);
+});
+
+describe("with a payment", () => {
+  test.each([
+    [1, "base", "x-payment-response", "payment-response"],
+    [2, "eip155:8453", "payment-response", "x-payment-response"],
+  ] as const)(
+    "of version %p it credits the payer, and says so in that version's words",
+    async (version, network, own, other) => {
+      const somebody = newPayer();
+      const authorization = world.authorize(somebody, bytesCost);
+      const { status, headers, body } = await world.pay(authorization, somebody, version);
+      expect(status).toBe(200);
+      const row = await world.row(authorization);
+      const transaction = row?.transaction_hash ?? "";
+      expect(body).toEqual({
+        ...{ walletAddress: somebody.address, balance: "2000000000", creditedWinc: "2000000000" },
+        x402SettlementResponse: { transaction, network, payTo },
+      });
+      expect(faults(200, body)).toEqual([]);
+      expect(readHeader(headers.get(own))).toEqual({
+        success: true,
+        transaction,
+        payer: somebody.address,
+        network,
+      });
+      expect(headers.get(other)).toBeNull();
+      expect(headers.get("cache-control")).toBe("no-store");
+      expect(await world.balance(somebody)).toBe(2_000_000_000n);
+    },
+  );
+
+  test("of version 1 it takes more than it asked for, and credits all of it", async () => {
+    const somebody = newPayer();
+    const { status, body } = await world.pay(world.authorize(somebody, 12_345n), somebody);
+    expect([status, (body as { creditedWinc: string }).creditedWinc]).toEqual([200, "12345000000"]);
+  });
+
+  test("it asks the facilitator with the words of the payment's version", async () => {
+    const somebody = newPayer();
+    const authorization = world.authorize(somebody, bytesCost);
+    for (const version of [1, 2] as const) {
+      const each = { ...authorization, nonce: authorization.nonce.replace(/.$/, String(version)) };
+      expect((await world.pay(each, somebody, version)).status).toBe(200);
+      const order = world.facilitator.orders.at(-1);
+      const signature = `0x${sign(world.node.domain, each, somebody.key).toHex()}`;
+      const payload = { signature, authorization: authorizationRecord(each) };
+      const extra = { name: "USD Coin", version: "2" };
+      const resource = "http://localhost:3001/v1/x402/top-up?type=bytes&qty=1000000";
+      const required = { scheme: "exact", asset, payTo, maxTimeoutSeconds: 300, extra };
+      const first = { ...required, network: "base", maxAmountRequired: "2000", resource };
+      const second = { ...required, network: "eip155:8453", amount: "2000" };
+      const described = { description: "", mimeType: "application/json" };
+      expect(order).toEqual(
+        version === 1
+          ? {
+              x402Version: 1,
+              paymentPayload: { x402Version: 1, scheme: "exact", network: "base", payload },
+              paymentRequirements: { ...first, ...described },
+            }
+          : {
+              x402Version: 2,
+              paymentPayload: {
+                ...{ x402Version: 2, accepted: second, payload },
+                resource: { url: resource, ...described },
+              },
+              paymentRequirements: second,
+            },
+      );
+    }
+  });
+
+  test("it is version 2 that counts where both headers are there", async () => {
+    const somebody = newPayer();
+    const answer = await world.ask(`type=bytes&qty=${bytesAsked}`, {
+      "x-payment": world.header(world.authorize(somebody, bytesCost), somebody, 1),
+      "payment-signature": world.header(world.authorize(somebody, bytesCost), somebody, 2),
+    });
+    expect([answer.status, answer.headers.get("x-payment-response")]).toEqual([200, null]);
+    expect(await world.balance(somebody)).toBe(2_000_000_000n);
+  });
+
+  test("for another quantity than it was meant for it is taken if it is enough", async () => {
+    const somebody = newPayer();
+    const header = world.header(world.authorize(somebody, 3_000n), somebody);
+    expect((await world.ask("type=bytes&qty=1500001", { "x-payment": header })).status).toBe(402);
+    expect((await world.ask("type=bytes&qty=1500000", { "x-payment": header })).status).toBe(200);
+  });
+});
+
+describe("a payment is refused", () => {
+  const refusedHeaders: readonly (readonly [what: string, header: string])[] = [
+    ["that is empty", ""],
+    ["that is no base64", "%%%"],
+    ["that is base64 of junk", btoa("junk")],
+    ["that is base64 of nothing", btoa("{}")],
+    ["whose signature is of nobody", ""],
+  ];
+
+  test.each(refusedHeaders)("%s", async (_what, header) => {
+    for (const name of ["x-payment", "payment-signature"]) {
+      const { status, body } = await world.ask("type=bytes&qty=1", { [name]: header });
+      expect([status, body]).toEqual([403, "Invalid signature or missing required headers"]);
+    }
+  });
+
+  test("that is too long for a header", async () => {
+    const { status } = await fetch(`${world.server.url}/v1/x402/top-up?type=bytes&qty=1`, {
+      headers: { "x-payment": "A".repeat(2 ** 20) },
+    });
+    expect(status).toBe(431);
+    const { status: longest } = await world.ask("type=bytes&qty=1", { "x-payment": "A".repeat(12_000) });
+    expect(longest).toBe(403);
+  });
+
+  test("that somebody else signed, and leaves nothing behind", async () => {
+    const somebody = newPayer();
+    const authorization = world.authorize(somebody, bytesCost);
+    for (const version of [1, 2] as const) {
+      const { status, body } = await world.pay(authorization, newPayer(), version);
+      expect([status, body]).toEqual([403, "Invalid signature or missing required headers"]);
+    }
+    expect(await world.row(authorization)).toBeUndefined();
+  });
+
+  test("that was signed for another chain or coin", async () => {
+    const somebody = newPayer();
+    const authorization = world.authorize(somebody, bytesCost);
+    for (const change of [{ chainId: 84_532n }, { contract: payTo }, { name: "USDC" }, { version: "1" }]) {
+      const signature = `0x${sign({ ...world.node.domain, ...change }, authorization, somebody.key).toHex()}`;
+      const payload = { signature, authorization: authorizationRecord(authorization) };
+      const header = headerOf({ x402Version: 1, scheme: "exact", network: "base", payload });
+      expect((await world.ask(`type=bytes&qty=${bytesAsked}`, { "x-payment": header })).status).toBe(403);
+    }
+  });
+
+  const now = () => BigInt(Math.floor(world.payment.clock.now() / 1_000));
+  const refusals: readonly (readonly [
+    what: string,
+    pay: () => ReturnType<X402World["pay"]>,
+    reason: string | RegExp,
+  ])[] = [
+    ["below the price", () => pay(bytesCost - 1n), "invalid_exact_evm_authorization_value"],
+    [
+      "above the price, in version 2",
+      () => pay(bytesCost + 1n, {}, 2),
+      "invalid_exact_evm_authorization_value",
+    ],
+    [
+      "to somebody else",
+      () => pay(bytesCost, { to: payer(1).address }),
+      "invalid_exact_evm_recipient_mismatch",
+    ],
+    [
+      "that is over",
+      () => pay(bytesCost, { validBefore: now() }),
+      "invalid_exact_evm_authorization_valid_before",
+    ],
+    [
+      "that is to come",
+      () => pay(bytesCost, { validAfter: now() + 200n }),
+      "invalid_exact_evm_authorization_valid_after",
+    ],
+    ["without the dollars", () => pay(2_000_000_000n), /transfer amount exceeds balance/],
+  ];
+
+  function pay(value: bigint, changes: Parameters<X402World["authorize"]>[2] = {}, version: 1 | 2 = 1) {
+    const somebody = newPayer();
+    return world.pay(world.authorize(somebody, value, changes), somebody, version);
+  }
+
+  test.each(refusals)("%s, with what to pay instead", async (_what, paid, reason) => {
+    const asked = world.facilitator.orders.length;
+    const { status, headers, body } = await paid();
+    expect(status).toBe(402);
+    expect(body).toMatchObject({
+      error: "Payment settlement failed",
+      maxAmountRequired: "2000",
+      x402Version: 1,
+    });
+    expect(faults(402, body)).toEqual([]);
+    expect(readHeader(headers.get("payment-required"))).toMatchObject({ error: "Payment settlement failed" });
+    const told = readHeader(headers.get("x-payment-response") ?? headers.get("payment-response"));
+    expect(told).toMatchObject({ success: false, transaction: "" });
+    expect(told["errorReason"]).toEqual(reason instanceof RegExp ? expect.stringMatching(reason) : reason);
+    expect(world.facilitator.orders.length).toBe(asked);
+    const rows = await world.payment.database.read((tx) =>
+      tx.all("SELECT id FROM x402_payments WHERE payer = ?", String(told["payer"])),
+    );
+    expect(rows).toEqual([]);
+  });
+
+  test("whose payer is excluded", async () => {
+    const somebody = newPayer();
+    const strict = world.openAnother(world.payment.database, { excluded: new Set([somebody.address]) });
+    const server = openPaymentServer(() => [createX402Routes({ x402: strict, publicUrl: () => "" })]);
+    const header = world.header(world.authorize(somebody, bytesCost), somebody);
+    const { status } = await fetch(`${server.url}/v1/x402/top-up?type=bytes&qty=${bytesAsked}`, {
+      headers: { "x-payment": header },
+    });
+    expect(status).toBe(402);
+    await server.close();
+    await strict.close();
+  });
+});
+
+test("switched off, it says so, whatever it is asked", async () => {
+  const off = openPaymentServer(() => [createX402Routes({ x402: undefined, publicUrl: () => "" })]);
+  for (const query of ["", "?type=bytes&qty=1"]) {
+    const answer = await fetch(`${off.url}/v1/x402/top-up${query}`);
+    expect([answer.status, await answer.json()]).toEqual([503, "This payment method is switched off"]);
+  }
+  await off.close();
+});
+
+test("the reference has the route and nothing else", () => {
+  const app = new Elysia().use(createX402Routes({ x402: undefined, publicUrl: () => "" }));
+  const found = app.routes.map(({ method, path }) => `${method} ${path}`);
+  expect(descriptions.map(({ method, path }) => `${method} ${path}`)).toEqual(found);
+});
