@@ -51,7 +51,18 @@ function stepOf({ folder, session, file, size, isFirst }: WalkItemJob): WalkItem
 function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
   const { id, signatureType, owner, ownerAddress, target, anchor, tags, headerSize } = header;
   return {
-    ...{ kind: "item", id, signatureType, owner, ownerAddress, target, anchor, tags, headerSize },
+    // A view would cross with all that was read with it.
+    ...{
+      kind: "item",
+      id,
+      signatureType,
+      owner: owner.slice(),
+      ownerAddress,
+      target,
+      anchor,
+      tags,
+      headerSize,
+    },
     ...{ size: itemSize - headerSize, digest, verified: true },
   };
 }

@@ -66,7 +66,17 @@ export function createItemSigning(fields: ItemFields, dataSize: number, signer: 
   };
 }
 
-function readFields(fields: ItemFields, signer: Signer): SignedFields {
+/**
+ * The size of the header that an item will have, before it is signed.
+ *
+ * @throws Failure `malformed_input` when tags, target or anchor break the format.
+ */
+export function signedHeaderSize(fields: ItemFields, signer: Pick<Signer, "scheme" | "owner">): number {
+  const signed = readFields(fields, signer);
+  return writeHeader(signed, new Uint8Array(signer.scheme.signatureSize), fields.tags?.length ?? 0).length;
+}
+
+function readFields(fields: ItemFields, signer: Pick<Signer, "scheme" | "owner">): SignedFields {
   const tags = fields.tags ?? [];
   const fault = tagsFault(tags);
   if (fault !== undefined) throw new Failure("malformed_input", { reason: fault });

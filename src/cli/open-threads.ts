@@ -18,6 +18,8 @@ export type UploadThreads = Readonly<{
   bundles: Pool;
   /** Of one thread each: a walk stays with one of them. */
   walks: readonly Pool[];
+  /** Of one thread: an item that is signed stays with it. */
+  signing: Pool;
 }>;
 
 /** A thread without work gives its memory back after this long. */
@@ -90,5 +92,7 @@ export function openUploadThreads(config: Config, closers: Closers): UploadThrea
     openPool({ ...common, entry: "walk", threads: 1, timeoutMs: walkTimeoutMs }),
   );
   for (const pool of walks) closers.add("threads of walks", pool.close);
-  return { intake, receipts, bundles, walks };
+  const signing = openPool({ ...common, entry: "sign", threads: 1, timeoutMs: walkTimeoutMs });
+  closers.add("threads of signing", signing.close);
+  return { intake, receipts, bundles, walks, signing };
 }

@@ -33,6 +33,7 @@ export const workerEntries = [
   "intake",
   "query",
   "receipts",
+  "sign",
   "unbundle",
   "verify",
   "walk",

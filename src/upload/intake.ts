@@ -20,6 +20,7 @@ import {
   deadlineFrom,
   findAgain,
   isItsOwn,
+  type Prepaid,
   type PriceRules,
   priceOf,
   type Taken,
@@ -36,6 +37,11 @@ export type Arrival = Terms &
     pieces: AsyncIterable<Uint8Array>;
     /** Of the whole item, as announced; `undefined` where only the end will tell. */
     size: number | undefined;
+    /**
+     * Has it paid for: asked once, when its header is well and there is room, and before any more of it is taken. Not
+     * asked for an item that is there already. Only with a size.
+     */
+    prepay?: ((id: string, signal: AbortSignal) => Promise<Prepaid>) | undefined;
   }>;
 
 /** An item whose bytes are in a file that will be its own. */
@@ -99,7 +105,8 @@ export function createIntake(parts: IntakeParts): Intake {
       const signer = admit(arriving, arrival);
       const known = await findAgain(parts, arriving.header.id, arrival);
       if (known !== undefined) return known;
-      if (arrival.size !== undefined) await checkFunds(parts, signer, arrival, arrival.size, signal);
+      if (arrival.size !== undefined && arrival.prepay === undefined)
+        await checkFunds(parts, signer, arrival, arrival.size, signal);
       return await takeNew(arriving, signer, arrival, signal);
     } finally {
       // What has not come of it is not waited for: the listener answers, and takes it off the connection.
@@ -117,11 +124,13 @@ export function createIntake(parts: IntakeParts): Intake {
     const held = room.take(arrival.size ?? 0);
     let keptBytes = 0;
     try {
+      const prepaid = await arrival.prepay?.(arriving.header.id, signal);
+      const terms = prepaid === undefined ? arrival : { ...arrival, prepaid };
       const allow = createAllowance(arrival.size ?? 0, held, (size) =>
         checkFunds(parts, signer, arrival, size, signal),
       );
       const item = await write(parts, arriving, { size: arrival.size, allow, held }, signal);
-      const taken = await chargeOrDiscard(item, arrival, signal);
+      const taken = await chargeOrDiscard(item, terms, signal);
       if (isItsOwn(taken, item)) keptBytes = item.size;
       return taken;
     } finally {

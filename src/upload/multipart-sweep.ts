@@ -8,7 +8,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { sleep, unheard } from "../lib/stop.ts";
 import { voidReservation } from "../payment/reservations.ts";
-import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
+import type { LedgerDatabase } from "../store/ledger/database.ts";
 import type { MakeId } from "../store/ledger/transfer-ids.ts";
 import type { PartFiles } from "../store/part-files.ts";
 import type { Finalizer } from "./multipart-finalize.ts";
@@ -18,6 +18,7 @@ import {
   finalizingMultiparts,
   findMultipart,
   isOver,
+  type MultipartUpload,
   overdueMultiparts,
   ownerOfFile,
 } from "./multipart-rows.ts";
@@ -25,6 +26,8 @@ import type { PartWriters } from "./part-writers.ts";
 
 /** The sweep, at work. */
 export type MultipartSweep = Readonly<{
+  /** Ends an upload before its time, unless it is being finalized, or an item. */
+  drop: (id: string) => Promise<void>;
   /** Ends what is over, and goes on with what nobody works on. It does so by itself every minute. */
   sweep: () => Promise<void>;
   /** Counts the files, and removes those of nobody. It does so by itself at the start and every hour. */
@@ -79,6 +82,7 @@ export async function openMultipartSweep(parts: MultipartSweepParts): Promise<Mu
 
   const running = keepOn();
   return {
+    drop: (id) => dropUpload(parts, id, () => true),
     sweep: sweepOnce,
     tidy: tidyOnce,
     close: async () => {
@@ -96,27 +100,34 @@ function isOpenAfter(ms: number, signal: AbortSignal): Promise<boolean> {
 }
 
 async function sweep(parts: MultipartSweepParts, signal: AbortSignal): Promise<void> {
-  const { storeName, ledger, writers, finalizer, onEnded, clock } = parts;
+  const { storeName, ledger, finalizer, clock } = parts;
   const overdue = await ledger.read((tx) => overdueMultiparts(tx, storeName, clock(), endedMax));
   for (const { id } of overdue) {
     if (signal.aborted) return;
-    if (!(await ledger.write((tx) => end(parts, tx, id)))) continue;
-    onEnded(id);
-    await writers.remove(id);
+    await dropUpload(parts, id, (upload) => isOver(upload, clock()));
   }
   const left = await ledger.read((tx) => finalizingMultiparts(tx, storeName));
   for (const upload of left)
     if (finalizer.stage(upload.id) === undefined && !finalizer.isFull()) unheard(finalizer.run(upload, true));
 }
 
-/** Ends an upload whose time is over, and gives back what it holds. @returns Whether it was this call. */
-async function end({ clock, makeId }: MultipartSweepParts, tx: Tx, id: string): Promise<boolean> {
-  const now = clock();
-  const upload = await findMultipart(tx, id);
-  if (upload === undefined || !isOver(upload, now)) return false;
-  if (upload.paid?.reservationId !== undefined)
-    await voidReservation(tx, upload.paid.reservationId, { now, makeId });
-  return await deleteMultipart(tx, id);
+/** Ends an upload, with its file, and gives back what it holds. @param isToEnd - Asked in the transaction that does. */
+async function dropUpload(
+  { ledger, writers, onEnded, clock, makeId }: MultipartSweepParts,
+  id: string,
+  isToEnd: (upload: MultipartUpload) => boolean,
+): Promise<void> {
+  const step = { now: clock(), makeId };
+  const isEnded = await ledger.write(async (tx) => {
+    const upload = await findMultipart(tx, id);
+    if (upload === undefined || upload.state === "finalized" || !isToEnd(upload)) return false;
+    if (!(await deleteMultipart(tx, id))) return false;
+    if (upload.paid?.reservationId !== undefined) await voidReservation(tx, upload.paid.reservationId, step);
+    return true;
+  });
+  if (!isEnded) return;
+  onEnded(id);
+  await writers.remove(id);
 }
 
 async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<void> {

@@ -1,0 +1,73 @@
+/**
+ * Thread entry: signs data items for those who upload without a key of their own. The key is read here and nowhere else.
+ *
+ * The same payload with the same tags is the same item, whenever it is signed: the signature has no salt.
+ * Source: reference/upload.md §1 (`/x402/upload/unsigned`); ANS-104 §2.
+ * @module
+ */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createItemSigning, type ItemSigning } from "../src/arweave/data-item-sign.ts";
+import { createArweaveSigner } from "../src/arweave/signers/arweave.ts";
+import type { Signer } from "../src/arweave/signers/scheme.ts";
+import { Failure } from "../src/failures.ts";
+import { isJsonObject, readJson } from "../src/lib/json.ts";
+import { type FileSteps, openFileSteps } from "../src/store/file-steps.ts";
+import type { LeaveSigningJob, SignItemAnswer, SignItemJob } from "../src/store/sign-jobs.ts";
+
+type Session = Readonly<{ file: FileSteps; signing: ItemSigning }>;
+
+const sessions = new Map<string, Session>();
+const signers = new Map<string, Signer>();
+
+/** Hashes some bytes more of an item's payload; when it has seen all of them, signs. */
+export function signItem(job: SignItemJob): SignItemAnswer {
+  const { session } = job;
+  let isKept = false;
+  try {
+    const answer = stepOf(job);
+    isKept = answer.kind === "more";
+    return answer;
+  } catch (error) {
+    // What the system says is an answer, because an error crosses threads without its code.
+    if (!(error instanceof Error && "syscall" in error)) throw error;
+    return { kind: "unread", reason: error.message };
+  } finally {
+    if (!isKept) leaveSigning({ session });
+  }
+}
+
+/** Lets an item go; one that is signed is gone already. */
+export function leaveSigning({ session }: LeaveSigningJob): void {
+  sessions.get(session)?.file.close();
+  sessions.delete(session);
+}
+
+/** Answers, and so shows that the thread starts and works. */
+export function ping(): "ok" {
+  return "ok";
+}
+
+function stepOf({ folder, session, file, start, size, tags, keyFile, isFirst }: SignItemJob): SignItemAnswer {
+  if (isFirst) {
+    const signing = createItemSigning({ tags }, size, signerOf(keyFile));
+    sessions.set(session, { file: openFileSteps(join(folder, file), start, size), signing });
+  }
+  const open = sessions.get(session);
+  if (open === undefined) return { kind: "lost" };
+  const reached = open.file.step(open.signing.update);
+  if (reached === "more") return { kind: "more" };
+  if (reached === "short") return { kind: "unread", reason: "the payload is cut short" };
+  return { kind: "signed", header: new Uint8Array(open.signing.finish().header) };
+}
+
+function signerOf(file: string): Signer {
+  const known = signers.get(file);
+  if (known !== undefined) return known;
+  const jwk = readJson(readFileSync(file, "utf8"));
+  if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "the key's file is no key", file });
+  // A JSON object is what a JSON Web Key is; the signer checks the rest.
+  const signer = createArweaveSigner(jwk as JsonWebKey, 0);
+  signers.set(file, signer);
+  return signer;
+}
