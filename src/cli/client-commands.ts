@@ -115,7 +115,7 @@ export function receiptCommand() {
       action: { type: "positional", description: "verify", required: true },
       file: {
         type: "positional",
-        description: "The receipt's JSON; /dev/stdin reads a pipe",
+        description: "The receipt's JSON; - reads a pipe",
         required: true,
       },
       signer: {

@@ -13,12 +13,15 @@ import { exitCodes, misuse } from "./complaints.ts";
 export type ReceiptOptions = Readonly<{
   /** What to do; `verify` is all there is. */
   action: string;
-  /** A file with the receipt's JSON. */
+  /** A file with the receipt's JSON; `-` is standard input. */
   file: string;
   /** Address of the wallet that must have signed. */
   signer: string | undefined;
   json: boolean;
 }>;
+
+/** The file handle from which a pipe is read. */
+const standardInput = 0;
 
 /** Receipts have about two kilobytes. */
 const receiptBytesMax = 256 * 1_024;
@@ -97,7 +100,7 @@ function readReceiptFile(file: string): JsonObject {
 
 function readText(file: string): string {
   try {
-    return readFileSync(file, "utf8");
+    return readFileSync(file === "-" ? standardInput : file, "utf8");
   } catch (error) {
     throw misuse(`${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }

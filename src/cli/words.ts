@@ -49,7 +49,8 @@ export function unknownWord(
   for (let index = 0; index < options.length; index += 1) {
     const word = options[index] ?? "";
     const [name = "", value] = word.slice(2).split("=", 2);
-    if (!word.startsWith("-")) beside.push(word);
+    // A dash alone is standard input.
+    if (!word.startsWith("-") || word === "-") beside.push(word);
     else if (word.startsWith("--") && valued.includes(name)) index += value === undefined ? 1 : 0;
     else if (!word.startsWith("--") || !flags.includes(name) || value !== undefined) return word;
   }

@@ -7,6 +7,7 @@ import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { repositoryRoot } from "../support/program.ts";
 import { runCairn } from "./command.ts";
 import { fakeReceipt } from "./upload-service.ts";
 
@@ -39,6 +40,12 @@ test("a receipt that is signed is valid, and who signed it is told", async () =>
   expect(page).toContain("taken      2023-11-14T22:13:20.000Z");
   expect(page).toContain("on the chain by height 1200");
   expect(page).toContain("give --signer to pin it");
+});
+
+test("a dash reads the receipt from a pipe", async () => {
+  const command = [process.execPath, join(repositoryRoot, "src/main.ts"), "receipt", "verify", "-", "--json"];
+  const piped = Bun.spawnSync(command, { stdin: Buffer.from(JSON.stringify(good)) });
+  expect([piped.exitCode, JSON.parse(piped.stdout.toString())]).toMatchObject([0, { valid: true, id }]);
 });
 
 test("with --signer it must be that one's", async () => {
