@@ -28,7 +28,8 @@ const domainType = keccak256(
 );
 const authorizationType = keccak256(
   encoder.encode(
-    "TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)",
+    "TransferWithAuthorization(address from,address to,uint256 value," +
+      "uint256 validAfter,uint256 validBefore,bytes32 nonce)",
   ),
 );
 const prefix = Uint8Array.of(0x19, 0x01);

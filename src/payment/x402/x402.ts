@@ -35,13 +35,13 @@ export type X402Terms = Readonly<{
   timeoutSeconds: number;
 }>;
 
-/** What a payment is for: `topUpPurpose`, or what `uploadPurpose` says. It is bound to the first that it was sent for. */
+/** What a payment is for: `topUpPurpose`, or what `uploadPurpose` says. The first that it is sent for binds it. */
 export type X402Purpose = string & { readonly __brand: "X402Purpose" };
 
 /** A payment and what it is for. */
 export type X402Request = Readonly<{
   payment: X402Payment;
-  /** What is paid for now. Payments for quotes that are still held are taken, whatever it costs by now. */
+  /** What is bought. Payments for quotes that are still held are taken, whatever it costs by now. */
   want: X402Want;
   purpose: X402Purpose;
   /** Address of what is paid for, absolute; for the facilitator's eyes. */

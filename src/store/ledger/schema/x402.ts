@@ -1,12 +1,12 @@
 /**
  * The tables of payments by x402.
  *
- * x402_payments  an authorization that was sent as a payment: id is network/asset/payer/nonce, and the change_id of its
- *                transfers; token: by whose price it was sold; state: seen, settling, settled, rejected, reversed; amounts of the asset and times of the
- *                authorization as decimal text (they have 256 bits); purpose: what it was sent for first; winc: what
- *                it is worth, fixed when it was seen; from_height: the block below which it was not used; attempts:
- *                how often it was sent to be carried out; balance: the payer's, right after the credit; due_at: when
- *                the chain is to be asked again, NULL: never
+ * x402_payments  an authorization that was sent as a payment: id is network/asset/payer/nonce, and the change_id of
+ *                its transfers; token: by whose price it was sold; state: seen, settling, settled, rejected,
+ *                reversed; amounts and times of the authorization as decimal text (they have 256 bits); purpose: what
+ *                it was sent for first; winc: what it is worth, fixed when it was seen; from_height: the block below
+ *                which it was not used; attempts: how often it was sent to be carried out; balance: the payer's, right
+ *                after the credit; due_at: when the chain is to be asked again, NULL: never
  * @module
  */
 export const x402Tables = `

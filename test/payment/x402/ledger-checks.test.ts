@@ -1,0 +1,155 @@
+/**
+ * The checker finds nothing in a ledger with x402 payments in every state, and each of its rules finds what breaks it.
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { x402PaymentChecks } from "../../../src/store/ledger/checks/x402-payments.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
+import { bytesCost, funded, openX402World, type X402World } from "./x402-world.ts";
+
+/** How each rule is broken; each is undone again. */
+const faults: readonly Readonly<{ rule: string; sql: readonly string[]; states: string }>[] = [
+  {
+    rule: "an x402 payment's payer has of it what it is worth while it is settled, and nothing otherwise",
+    sql: ["UPDATE x402_payments SET winc = winc + 1 WHERE state = 'settled'"],
+    states: "settled",
+  },
+  {
+    rule: "an x402 payment is credited once, if it was ever settled, and reversed once, if it was reversed",
+    sql: ["UPDATE transfers SET kind = 'adjustment' WHERE kind = 'x402_payment'"],
+    states: "reversed, settled",
+  },
+  {
+    rule: "an x402 payment is credited once, if it was ever settled, and reversed once, if it was reversed",
+    sql: ["UPDATE transfers SET kind = 'adjustment' WHERE kind = 'reversal'"],
+    states: "reversed",
+  },
+  {
+    rule: "an x402 payment that was ever settled has claimed its event, and no other has",
+    sql: ["DELETE FROM events WHERE source = 'x402'"],
+    states: "reversed, settled",
+  },
+  {
+    rule: "an x402 payment that was ever settled has claimed its event, and no other has",
+    sql: [
+      "INSERT INTO events (source, event_id, at) SELECT 'x402', id, 0 FROM x402_payments WHERE state = 'rejected'",
+    ],
+    states: "rejected",
+  },
+  {
+    rule: "what x402 brought belongs to a payment, and so does each event of it",
+    sql: ["UPDATE transfers SET change_id = 'none' WHERE kind = 'x402_payment'"],
+    states: "",
+  },
+  {
+    rule: "what x402 brought belongs to a payment, and so does each event of it",
+    sql: ["INSERT INTO events (source, event_id, at) VALUES ('x402', 'none', 0)"],
+    states: "",
+  },
+  {
+    rule: "an x402 payment that is settled has its transaction, block and balance; one that ended says why",
+    sql: ["UPDATE x402_payments SET transaction_hash = NULL WHERE state = 'settled'"],
+    states: "settled",
+  },
+  {
+    rule: "an x402 payment that is settled has its transaction, block and balance; one that ended says why",
+    sql: ["UPDATE x402_payments SET reason = NULL WHERE state = 'rejected'"],
+    states: "rejected",
+  },
+  {
+    rule: "an x402 payment that is settled has its transaction, block and balance; one that ended says why",
+    sql: ["UPDATE x402_payments SET due_at = NULL WHERE state = 'settling'"],
+    states: "settling",
+  },
+  {
+    rule: "an x402 payment that is settled has its transaction, block and balance; one that ended says why",
+    sql: ["UPDATE x402_payments SET state = 'lost' WHERE state = 'settling'"],
+    states: "lost",
+  },
+  {
+    rule: "an x402 payment is named by its authorization",
+    sql: ["UPDATE x402_payments SET nonce = '0x' WHERE state = 'settled'"],
+    states: "settled",
+  },
+];
+
+let world: X402World;
+
+beforeAll(async () => {
+  world = await openX402World();
+  const reversed = world.authorize(funded(world, 1), bytesCost);
+  expect((await world.pay(reversed, funded(world, 1))).status).toBe(200);
+  world.node.takeBack(1, true);
+  world.facilitator.behave("says 401");
+  await world.pass(900);
+  world.facilitator.behave("settles");
+  const settled = funded(world, 2);
+  expect((await world.pay(world.authorize(settled, bytesCost), settled)).status).toBe(200);
+  world.facilitator.behave("refuses");
+  const rejected = funded(world, 3);
+  expect((await world.pay(world.authorize(rejected, bytesCost), rejected)).status).toBe(402);
+  world.facilitator.behave("says 401");
+  const settling = funded(world, 4);
+  expect((await world.pay(world.authorize(settling, bytesCost), settling)).status).toBe(503);
+});
+
+afterAll(() => world.close());
+
+test("nothing is found in a sound ledger", async () => {
+  const states = await world.payment.database.read((tx) =>
+    tx.all<{ state: string }>("SELECT state FROM x402_payments ORDER BY state"),
+  );
+  expect(states.map(({ state }) => state)).toEqual(["rejected", "reversed", "settled", "settling"]);
+  expect(await checkLedger(world.payment.database)).toEqual([]);
+});
+
+test.each(faults)("$sql breaks it: $rule", async ({ rule, sql, states }) => {
+  const broken = new Database(":memory:");
+  // A copy: the next fault begins with a sound ledger again.
+  for (const statement of tablesOf(world.payment.ledger.place)) broken.run(statement);
+  broken.run(`ATTACH '${world.payment.ledger.place}' AS sound`);
+  for (const name of ["x402_payments", "transfers", "entries", "events", "accounts"])
+    broken.run(`INSERT INTO main.${name} SELECT * FROM sound.${name}`);
+  for (const statement of sql)
+    broken.run(statement.replace(/^(UPDATE|DELETE FROM|INSERT INTO) /, "$1 main."));
+  const found = (await checkLedger(readerOf(broken), x402PaymentChecks)).filter((each) => each.rule === rule);
+  expect(found).not.toEqual([]);
+  const stateOf = broken.query<{ state: string }, [string]>(
+    "SELECT state FROM main.x402_payments WHERE id = ?",
+  );
+  const seen = found.flatMap(({ subject }) => stateOf.get(subject)?.state ?? []);
+  expect([...new Set(seen)].sort().join(", ")).toBe(states);
+  broken.close();
+});
+
+test("every rule about x402 payments has been seen to fail", () => {
+  const shown = new Set(faults.map(({ rule }) => rule));
+  expect(x402PaymentChecks.map(({ rule }) => rule).filter((rule) => !shown.has(rule))).toEqual([]);
+});
+
+function tablesOf(place: string): string[] {
+  const source = new Database(place, { readonly: true });
+  const rows = source
+    .query<{ sql: string }, []>(
+      "SELECT sql FROM sqlite_master WHERE type = 'table' AND name IN " +
+        "('x402_payments', 'transfers', 'entries', 'events', 'accounts')",
+    )
+    .all();
+  source.close();
+  return rows.map(({ sql }) => sql);
+}
+
+/** As much of a ledger as the checker asks for. */
+function readerOf(db: Database): LedgerDatabase {
+  const all = async <Shape>(sql: string, ...values: (string | bigint | null)[]) =>
+    db.query(sql).all(...values) as Shape[];
+  return {
+    kind: "sqlite",
+    read: (work) => work({ all, get: async () => undefined, run: async () => 0 }),
+    write: () => Promise.reject(new Error("the checker writes nothing")),
+    troubles: () => [],
+    close: async () => db.close(),
+  };
+}
