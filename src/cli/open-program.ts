@@ -17,6 +17,9 @@ const paymentBodyBytesMax = 2 ** 20;
 /** The whole program, open. */
 export type OpenProgram = OpenGateway & Readonly<{ ledger: LedgerDatabase }>;
 
+/** Routes say of an item that is too large how large it may be; the listener would only cut it off. */
+const uploadBodyBytesMax = Number.MAX_SAFE_INTEGER;
+
 /** Opens it; everything is closed by `closers`. Rejects when a port, a folder or the ledger cannot be had. */
 export async function openProgram(
   parts: GatewayParts & Readonly<{ wallet: UploadWallet | undefined; sandbox?: OpenSandbox }>,
@@ -47,7 +50,7 @@ export async function openProgram(
       name: "upload",
       service: upload.service,
       port: config.UPLOAD_PORT,
-      bodyBytesMax: config.UPLOAD_BYTES_MAX,
+      bodyBytesMax: uploadBodyBytesMax,
     },
     {
       name: "payment",

@@ -9,6 +9,7 @@ import { createHash } from "node:crypto";
 import { closeSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { connectRaw } from "../support/raw-request.ts";
 import { type TestItem, testItem } from "../support/upload.ts";
 
 /** Nothing is bundled while this runs. */
@@ -100,6 +101,18 @@ for (const [name, item, data] of both)
     expect((await get(item.id, { range: `bytes=${size}-` })).status).toBe(416);
     expect((await get(item.id, { "if-none-match": `"${item.id}"` })).status).toBe(304);
   });
+
+test("an item that is too large is told so wherever it is sent", async () => {
+  for (const [url, path] of [
+    [uploadUrl(), "/v1/tx"],
+    [program.line.gateway, "/upload/tx"],
+  ] as const) {
+    const connection = await connectRaw(url);
+    await connection.write(`POST ${path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${2 ** 41}\r\n\r\n`);
+    expect(await connection.until("bytes!")).toMatch(/^HTTP\/1.1 413 [^"]*"Data item is too large, /);
+    connection.cut();
+  }
+});
 
 test("an item that is refused by its id or by its hash is not given away", async () => {
   for (const [, item, data] of both)
