@@ -84,12 +84,12 @@ type Options = Readonly<{
 /** A gateway with the names of the file, and those of the other gateway unless it is alone. */
 function open({ settings, isLimitEnforced = true, isAlone = false }: Options = {}) {
   const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => undefined });
-  const gateways = openNameGateways([upstream.template], 300);
+  const gateways = openNameGateways([upstream.template], 1_000);
   const kept = createKeptNames({
     gateways,
     keptMs: 3_600_000,
     keptMax: 1_000,
-    patienceMs: 20,
+    patienceMs: 5_000,
     metrics: createMetrics(),
     clock: () => now,
     log,
