@@ -25,13 +25,15 @@ export function readAmount(text: string): bigint | undefined {
 }
 
 /**
- * Reads a number, 0 or more, and rounds it up to a whole one: `1.2` is 2.
- * @returns `undefined` for other text, signs, and numbers of more than 40 digits.
+ * Reads a number, 1 or more, and rounds it up to a whole one: `1.2` is 2.
+ * @returns `undefined` for other text, signs, numbers below 1, and numbers of more than 40 digits.
  */
 export function readAmountUp(text: string): bigint | undefined {
   const read = readDecimal(text);
-  if (read === undefined || read.shift >= 0n) return read && scaled(read);
+  if (read === undefined || read.digits === 0n) return undefined;
+  if (read.shift >= 0n) return scaled(read);
   const unit = 10n ** -read.shift;
+  if (read.digits < unit) return undefined;
   const whole = (read.digits + unit - 1n) / unit;
   return scaled({ digits: whole, shift: 0n });
 }

@@ -89,7 +89,7 @@ function readWant(query: string): X402Want {
   const asked = new URLSearchParams(query.replaceAll("+", "%2B"));
   const type = asked.get("type");
   const quantity = readAmountUp(asked.get("qty") ?? "");
-  if (quantity !== undefined && quantity >= 1n) {
+  if (quantity !== undefined) {
     if (type === "bytes" && quantity <= safeMax) return { kind: "bytes", size: quantity };
     if (type === "credits" && quantity <= amountMax) return { kind: "credits", winc: quantity };
   }

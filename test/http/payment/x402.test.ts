@@ -114,7 +114,7 @@ const quantities: readonly (readonly [query: string, amount: string | undefined]
   ["type=credits&qty=1.5", "1000"],
   ["type=credits&qty=2000000001", "2001"],
   [`type=credits&qty=${amountMax - 1_000_000n}`, "4611686018427"],
-  ["type=bytes&qty=0.999999", "1000"], // rounded up, it is 1
+  ["type=bytes&qty=0.999999", undefined], // below 1, before it is rounded up
   ["type=bytes&qty=0", undefined],
   ["type=bytes&qty=0e9", undefined],
   ["type=bytes&qty=-1", undefined],

@@ -1,0 +1,117 @@
+/**
+ * The API reference of the payment service: it has every endpoint of specification 4B and nothing that is not there, at
+ * every address where the service stands, and what it says of answers is what the program answers to its own examples.
+ * @module
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { paymentReference } from "../../src/http/reference/payment-reference.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { faultsOf } from "../support/schema.ts";
+import { endpoints } from "./part-4b.ts";
+
+/** What the service has beyond part 4B. Source: contract.md §5; reference/payment.md §1, §10. */
+const beyond = [
+  ...["GET /price/{type}", "GET /account/balance", "GET /account/balance/{token}", "GET /account/free"],
+  ...["GET /account/payments", "GET /account/approval", "GET /", "GET /info", "GET /health", "GET /metrics"],
+  ...["GET /done", "GET /redeem", "POST /redeem", "POST /stripe-webhook"],
+];
+
+type Schema = Readonly<Record<string, unknown>>;
+type Operation = Readonly<{
+  summary?: string;
+  parameters?: readonly Readonly<{ name: string; in: string; required: boolean; example?: string }>[];
+  requestBody?: Readonly<{ content: Readonly<Record<string, { example?: unknown }>> }>;
+  responses: Readonly<Record<string, { content?: Record<string, { schema: Schema }> }>>;
+}>;
+type Reference = Readonly<{
+  paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  components: { schemas: Schema };
+}>;
+
+let program: RunningProgram;
+let reference: Reference;
+let operations: readonly (readonly [method: string, path: string, operation: Operation])[];
+
+beforeAll(async () => {
+  program = await startDev({ environment: { HOST: "127.0.0.1" } });
+  reference = await (await fetch(`${program.line.payment}/openapi.json`)).json();
+  operations = Object.entries(reference.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => [method.toUpperCase(), path, operation] as const),
+  );
+}, 120_000);
+afterAll(() => program.remove());
+
+const named = (method: string, path: string) => `${method} ${path}`;
+/** Names of parameters are the document's own. */
+const unnamed = (name: string) => name.replace(/\{\w+\}/g, "{}");
+
+describe("the document", () => {
+  test("has every endpoint of part 4B, what is named beyond them, and nothing else", () => {
+    const wanted = [...endpoints.map(([method, path]) => named(method, path)), ...beyond];
+    const found = operations.map(([method, path]) => named(method, path));
+    expect(found.map(unnamed).toSorted()).toEqual(wanted.map(unnamed).toSorted());
+  });
+
+  test("has every route that is described, for only those that are registered are in it", () => {
+    const described = paymentReference.descriptions.map(({ method, path }) =>
+      named(method, path.replace(/:\w+/g, "{}")),
+    );
+    expect(operations.map(([method, path]) => unnamed(named(method, path))).toSorted()).toEqual(
+      described.toSorted(),
+    );
+  });
+
+  test("says of each what it is for, and gives an example of what it needs", () => {
+    for (const [method, path, { summary, parameters = [], responses }] of operations) {
+      expect(summary, named(method, path)).toBeString();
+      const inPath = parameters.filter((each) => each.in === "path").map(({ name }) => name);
+      expect(inPath, path).toEqual([...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name ?? ""));
+      for (const each of parameters.filter(({ required }) => required))
+        expect(each.example, path).toBeString();
+      expect(Object.keys(responses), path).toContain("200");
+    }
+  });
+
+  test("is the same where the service is mounted on the gateway", async () => {
+    const mounted: Reference = await (await fetch(`${program.line.gateway}/payment/openapi.json`)).json();
+    const below = (path: string) => path.replace(/^\/payment(?=\/)/, "");
+    expect(Object.keys(mounted.paths).map(below).toSorted()).toEqual(Object.keys(reference.paths).toSorted());
+  });
+});
+
+test("every example is answered as the document says, at each address", async () => {
+  const { payment, gateway } = program.line;
+  for (const origin of [payment, `${payment}/v1`, `${gateway}/payment`, `${gateway}/payment/v1`])
+    for (const [method, path, operation] of operations) await checkAnswer(origin, method, path, operation);
+}, 60_000);
+
+async function checkAnswer(
+  origin: string,
+  method: string,
+  path: string,
+  operation: Operation,
+): Promise<void> {
+  const { parameters = [], requestBody, responses } = operation;
+  const exampleOf = (name: string) => parameters.find((each) => each.name === name)?.example ?? "";
+  const needed = parameters.filter((each) => each.in === "query" && each.required);
+  const query = new URLSearchParams(needed.map(({ name }) => [name, exampleOf(name)]));
+  const filled = path.replace(/\{(\w+)\}/g, (_, name) => exampleOf(name));
+  const [sent] = Object.values(requestBody?.content ?? {});
+  // The root of a version or a mount has no slash at its end.
+  const place = filled === "/" && !origin.endsWith(program.line.payment) ? origin : `${origin}${filled}`;
+  const answer = await fetch(`${place}?${query}`, {
+    method,
+    redirect: "manual",
+    ...(sent === undefined ? {} : { body: JSON.stringify(sent.example) }),
+  });
+  const body = await answer.text();
+  const where = `${method} ${place}?${query} answered ${answer.status} ${body.slice(0, 200)}`;
+  expect(Object.keys(responses), where).toContain(String(answer.status));
+  const [type = ""] = (answer.headers.get("content-type") ?? "").split(";");
+  const content = responses[answer.status]?.content;
+  if (content === undefined) return expect(body, where).toBe("");
+  const schema = content[type]?.schema ?? content["*/*"]?.schema;
+  expect(schema, `${where}: ${type}`).toBeDefined();
+  const value = type === "application/json" ? JSON.parse(body) : body;
+  expect(faultsOf(value, schema ?? {}, reference.components.schemas), where).toEqual([]);
+}
