@@ -35,7 +35,7 @@ export type EvmNode = Readonly<{
   /** Whether the pool is mined only when told. */
   setManual: (isManual: boolean) => void;
   mine: (blocks?: number) => void;
-  /** Takes blocks back; what stood in them is forgotten, or waits again. */
+  /** Takes blocks back, none that ever had 20 confirmations; what stood in them is forgotten, or waits again. */
   takeBack: (blocks: number, forgets: boolean) => void;
   /** Answers a method with an error, or not at all, while the test says so. */
   fault: (test: (method: string) => "error" | "silent" | undefined) => void;
@@ -64,6 +64,7 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
   const pool: Readonly<{ hash: string; move: Move }>[] = [];
   let isManual = false;
   let hashes = 0;
+  let highest = 0;
   let faultOf: (method: string) => "error" | "silent" | undefined = () => undefined;
   const asked = new Map<string, number>();
   const seconds = () => BigInt(Math.floor(now() / 1_000));
@@ -275,7 +276,9 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
       for (let index = 0; index < count; index += 1) minePool();
     },
     takeBack: (count, forgets) => {
-      const gone = blocks.splice(blocks.length - count, count);
+      highest = Math.max(highest, blocks.length - 1);
+      const deepest = Math.max(1, highest - 18);
+      const gone = blocks.splice(Math.max(deepest, blocks.length - count));
       if (!forgets) pool.unshift(...gone.flatMap(({ mined }) => mined));
       addBlock([]);
     },

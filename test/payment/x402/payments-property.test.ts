@@ -1,0 +1,138 @@
+/**
+ * Payments by x402 in a world where everything happens by chance: facilitators of every kind, a chain that mines late
+ * and goes back, nodes that fail, repeats, cancellations, strangers who carry payments out, time that passes. In the
+ * end every dollar that came for a payment is credited once, and no other is.
+ *
+ * RUNS sets how many worlds (12 by default).
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { createRandom, type Random } from "../../store/random.ts";
+import { seedsOr } from "../../support/seed.ts";
+import type { Behaviour } from "./facilitators.ts";
+import { type Payer, sign } from "./payers.ts";
+import { funded, openX402World, type X402World } from "./x402-world.ts";
+
+const { RUNS = "12" } = process.env;
+
+const behaviours: readonly Behaviour[] = [
+  "settles",
+  "settles twice, and answers both in one body",
+  "settles after a while",
+  "is silent after it has sent",
+  "cuts the connection after it has sent",
+  "lies that it settled",
+  "names the transaction of another payment",
+  "answers 500, and settles nothing",
+  "answers 500 after it has sent",
+  "answers junk, and settles nothing",
+  "answers junk after it has sent",
+  "refuses",
+  "refuses what it has sent",
+  "refuses with the hash of what it has sent",
+  "says 401",
+];
+
+const held = 1_000_000n;
+const wincEach = 1_000_000n;
+/** Above 0, so that every payment is of another value and each dollar tells what it was for. */
+const worthOf = (payment: number) => 2_000n + BigInt(payment);
+
+type Made = Readonly<{ from: Payer; authorization: ReturnType<X402World["authorize"]> }>;
+
+test("every dollar that came for a payment is credited once, and no other is", async () => {
+  const first = Date.now() % 1_000_000;
+  const seeds = seedsOr(Array.from({ length: Number(RUNS) }, (_, index) => first + index));
+  for (const seed of seeds) await runWorld(seed);
+}, 1_200_000);
+
+async function runWorld(seed: number): Promise<void> {
+  const random = createRandom(seed);
+  const world = await openX402World({ seed });
+  const payers = [funded(world, 1, held), funded(world, 2, held), funded(world, 3, held)];
+  const made: Made[] = [];
+  world.node.mine(20); // no chain takes back what they hold
+  try {
+    for (let step = 0; step < 60; step += 1) await happen(world, random, payers, made);
+    world.node.setManual(false);
+    world.node.fault(() => undefined);
+    world.node.mine();
+    world.facilitator.behave("settles");
+    await world.pass(3_000);
+    await world.pass(3_000);
+    for (const from of payers) {
+      const paid = held - world.node.balanceOf(from.address);
+      const credited = await world.balance(from);
+      expect([seed, from.address, credited]).toEqual([seed, from.address, paid * wincEach]);
+    }
+    for (const { authorization } of made) {
+      const row = await world.row(authorization);
+      expect(["settled", "rejected", "reversed", undefined]).toContain(row?.state);
+      expect(row?.due_at ?? null).toBeNull();
+    }
+    expect(await checkLedger(world.payment.database)).toEqual([]);
+  } finally {
+    await world.close();
+  }
+}
+
+/** One thing happens. */
+async function happen(
+  world: X402World,
+  random: Random,
+  payers: readonly Payer[],
+  made: Made[],
+): Promise<void> {
+  const { node, facilitator, payment, x402 } = world;
+  const things: readonly (() => unknown)[] = [
+    () => pay(world, random, payers, made),
+    () => pay(world, random, payers, made),
+    () => again(world, random, made),
+    () => facilitator.behave(random.pick(behaviours)),
+    () => node.setManual(random.chance(0.5)),
+    () => node.mine(1 + random.below(3)),
+    () => node.takeBack(1 + random.below(4), random.chance(0.5)),
+    () => node.fault(random.chance(0.4) ? () => (random.chance(0.3) ? "error" : undefined) : () => undefined),
+    () => strangerActs(world, random, made),
+    async () => {
+      payment.clock.advance(random.below(90) * 1_000);
+      await x402.look(new AbortController().signal);
+    },
+  ];
+  await random.pick(things)();
+}
+
+/** A new payment, by some at once. */
+async function pay(world: X402World, random: Random, payers: readonly Payer[], made: Made[]): Promise<void> {
+  const from = random.pick(payers);
+  const authorization = world.authorize(from, worthOf(made.length));
+  made.push({ from, authorization });
+  const requests = 1 + random.below(3);
+  await Promise.all(Array.from({ length: requests }, () => world.pay(authorization, from)));
+}
+
+async function again(world: X402World, random: Random, made: readonly Made[]): Promise<void> {
+  if (made.length === 0) return;
+  const { from, authorization } = random.pick(made);
+  const before = await world.row(authorization);
+  const { status } = await world.pay(authorization, from);
+  if (before?.state === "settled") expect(status).toBe(200);
+}
+
+/**
+ * Whoever has seen a payment may carry it out, its owner may cancel it; only of those that were taken, for what never
+ * came to us is none of our payments.
+ */
+async function strangerActs(world: X402World, random: Random, made: readonly Made[]): Promise<void> {
+  if (made.length === 0) return;
+  const { from, authorization } = random.pick(made);
+  const row = await world.row(authorization);
+  if (row === undefined || row.due_at === null) return;
+  if (random.chance(0.3)) world.node.send({ kind: "cancel", from: from.address, nonce: authorization.nonce });
+  else
+    world.node.send({
+      ...{ kind: "authorized", authorization },
+      signature: sign(world.node.domain, authorization, from.key),
+    });
+}
