@@ -1,5 +1,6 @@
 /**
- * Thread entry: signs data items for those who upload without a key of their own. The key is read here and nowhere else.
+ * Thread entry: signs data items for those who upload without a key of their own. The key is read here and nowhere
+ * else.
  *
  * The same payload with the same tags is the same item, whenever it is signed: the signature has no salt.
  * Source: reference/upload.md §1 (`/x402/upload/unsigned`); ANS-104 §2.

@@ -19,7 +19,7 @@ import { createUploadRoom, type UploadRoom } from "../upload/room.ts";
 import { findUpload, keptBytes } from "../upload/uploads.ts";
 import { readAddressList } from "./address-list.ts";
 import type { UploadThreads } from "./open-threads.ts";
-import type { UploadParts } from "./open-upload.ts";
+import type { UploadParts } from "./upload-setup.ts";
 import { readUploadWallet } from "./upload-wallet.ts";
 
 /** What it is opened with. */

@@ -13,7 +13,7 @@ import { openMultipartSweep } from "../upload/multipart-sweep.ts";
 import { createPartWriters } from "../upload/part-writers.ts";
 import type { UploadRoom } from "../upload/room.ts";
 import type { UploadThreads } from "./open-threads.ts";
-import type { UploadParts } from "./open-upload.ts";
+import type { UploadParts } from "./upload-setup.ts";
 
 /** What they are opened with. */
 export type MultipartSetup = UploadParts &

@@ -16,7 +16,7 @@ import { openRemoval, type Removal } from "../upload/removal.ts";
 import { type TellParts, tellAll, tellBundle } from "../upload/tell-index.ts";
 import { openBundleChain } from "./open-bundle-chain.ts";
 import type { UploadThreads } from "./open-threads.ts";
-import type { UploadParts } from "./open-upload.ts";
+import type { UploadParts } from "./upload-setup.ts";
 import type { UploadWallet } from "./upload-wallet.ts";
 
 /** What it is opened with. */

@@ -4,7 +4,6 @@
  */
 import type { Id } from "../arweave/id.ts";
 import { createHealth } from "../gateway/health.ts";
-import type { PublicUrl } from "../http/public-url.ts";
 import { uploadReference } from "../http/reference/upload-reference.ts";
 import type { Service } from "../http/service.ts";
 import { createChunkRoutes } from "../http/upload/chunk-routes.ts";
@@ -19,26 +18,12 @@ import { createUploadFigures } from "../upload/figures.ts";
 import type { Pipeline } from "../upload/pipeline.ts";
 import { findStanding } from "../upload/standing.ts";
 import { version } from "../version.ts";
-import type { Base, BaseParts } from "./open-base.ts";
 import { openIntake } from "./open-intake.ts";
 import { type OpenMultipart, openMultipart } from "./open-multipart.ts";
-import type { OpenPayment } from "./open-payment.ts";
 import { openItemRemoval, startPipeline } from "./open-pipeline.ts";
 import { openUploadThreads } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
-import type { UploadWallet } from "./upload-wallet.ts";
-
-/** What the upload service is opened with. */
-export type UploadParts = BaseParts &
-  Readonly<{
-    base: Base;
-    payment: OpenPayment;
-    /** Undefined: uploads are off. */
-    wallet: UploadWallet | undefined;
-    /** Where a caller reaches the gateway, and this service. */
-    gatewayUrl: PublicUrl;
-    publicUrl: PublicUrl;
-  }>;
+import type { UploadParts } from "./upload-setup.ts";
 
 /** Has a bundle indexed, whatever the gateway's filters say. */
 export type WantBundle = (id: Id) => Promise<void>;

@@ -2,8 +2,8 @@
  * Content that was uploaded here and is not in a block yet: a slice of a file whose item was verified when it came.
  *
  * Small content is compared with its digest whenever it is opened: that costs less than reading it. Of larger content
- * this is done when its file has changed since it was verified, or was verified by an earlier process; what is too large
- * for it leaves as not verified then.
+ * this is done when its file has changed since it was verified, or was verified by an earlier process; what is too
+ * large for it leaves as not verified then.
  * Source: contract.md §2 "Verified: true" (b); docs/decisions/020-content-checksums.md.
  * @module
  */
@@ -39,7 +39,9 @@ export type FindUploaded = (id: Id) => Promise<UploadedPayload | undefined>;
 /** Opens what was uploaded. */
 export type UploadedContent = Readonly<{ open: (id: Id) => Promise<OpenContent | undefined> }>;
 
-/** Larger content has a file of its own, which never changes after its item was written. Source: upload/item-store.ts. */
+/**
+ * Larger content has a file of its own, which never changes after its item was written. Source: upload/item-store.ts.
+ */
 const sharedBytesMax = 2 ** 20;
 
 /** Compared within a tenth of a second; more than that is for those who read it all. */

@@ -76,7 +76,8 @@ export type TopUps = Readonly<{
   price: (wish: TopUpWish, signal: AbortSignal) => Promise<PaymentPrice>;
   /**
    * Keeps a quote and opens its session.
-   * @throws Failure as `price`, `too_many_requests` when too many quotes are open, `payment_session_failed`, and what the ledger's `write` throws.
+   * @throws Failure as `price`, `too_many_requests` when too many quotes are open, `payment_session_failed`, and
+   *   what the ledger's `write` throws.
    */
   start: (wish: TopUpWish, signal: AbortSignal) => Promise<TopUp>;
 }>;

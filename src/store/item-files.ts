@@ -173,7 +173,10 @@ export async function openItemFile(folder: string, name: string): Promise<ItemFi
   };
 }
 
-/** Removes a file that is nobody's; one that is not there is removed already. @param name - Below the folder of uploads. */
+/**
+ * Removes a file that is nobody's; one that is not there is removed already. @param name - Below the folder of
+ * uploads.
+ */
 export async function removeItemFile(folder: string, name: string): Promise<void> {
   try {
     await unlink(join(folder, name));

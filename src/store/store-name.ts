@@ -2,7 +2,8 @@
  * The name of a folder of uploads: made with it, kept in it, and written beside every item that lies there.
  *
  * Programs that share a ledger do not share their disks: each brings to the chain what lies in its own folder. A folder
- * that is empty because its disk is missing has another name, and nothing that belongs to the old one is taken for lost.
+ * that is empty because its disk is missing has another name, and nothing that belongs to the old one is taken for
+ * lost.
  * @module
  */
 import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";

@@ -112,7 +112,10 @@ export async function stepBundle(tx: Tx, step: BundleStep): Promise<boolean> {
 /** A step back, because nodes have forgotten what they took, or never will take it. */
 export type BundleReturn = Readonly<{
   bundle: Bundle;
-  /** `planned`: the transaction is given up, and must never be mined; `prepared`: posted again; `posted`: seeded again. */
+  /**
+   * `planned`: the transaction is given up, and must never be mined; `prepared`: posted again; `posted`: seeded
+   * again.
+   */
   to: "planned" | "prepared" | "posted";
   now: number;
   nextAt: number;

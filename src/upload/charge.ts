@@ -75,7 +75,10 @@ export type ChargeParts = Readonly<{
   /** Of the folder of uploads in which items are (store/store-name.ts). */
   storeName: string;
   rules: PriceRules;
-  /** Told of every item that was taken for the first time, when it is durable; its receipt waits for it. Never rejects. */
+  /**
+   * Told of every item that was taken for the first time, when it is durable; its receipt waits for it. Never
+   * rejects.
+   */
   onTaken: (item: WrittenItem, upload: Upload) => Promise<void>;
   makeId: MakeId;
   clock: Clock;
@@ -102,8 +105,8 @@ export async function priceOf(
  * Charges for an item and writes its row, or finds that it was there.
  *
  * @param item - Verified, and on the disk.
- * @throws Failure `insufficient_balance` {needed, available}, `payment_refused` {reason}, `upload_refused` {reason}; with
- *   the fact `wish` where it was the item's approval or revocation that failed; `pricing_oracle_unavailable`,
+ * @throws Failure `insufficient_balance` {needed, available}, `payment_refused` {reason}, `upload_refused` {reason};
+ *   with the fact `wish` where it was the item's approval or revocation that failed; `pricing_oracle_unavailable`,
  *   `not_synced`. Then nothing was charged. `database_unavailable`, `busy`: then that is not known.
  */
 export async function charge(

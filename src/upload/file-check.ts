@@ -15,8 +15,8 @@ import type { Pool } from "../threads/pool.ts";
  * Checks the item that a file below the folder of uploads begins with.
  *
  * @param size - Of the item; the file has no fewer bytes.
- * @throws Failure `upload_refused` {reason} when it is no valid item; `no_room` {reason} when it cannot be read; `busy`,
- *   `worker_failed`; the signal's reason.
+ * @throws Failure `upload_refused` {reason} when it is no valid item; `no_room` {reason} when it cannot be read;
+ *   `busy`, `worker_failed`; the signal's reason.
  */
 export type CheckFile = (file: string, size: number, signal: AbortSignal) => Promise<WrittenItem>;
 

@@ -193,8 +193,8 @@ export async function overdueMultiparts(
   limit: number,
 ): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(
-    "SELECT * FROM multipart_uploads WHERE store = ? AND expires_at <= ? AND state <> 'finalized' AND state <> 'finalizing' " +
-      "ORDER BY expires_at, id LIMIT ?",
+    "SELECT * FROM multipart_uploads WHERE store = ? AND expires_at <= ? AND state <> 'finalized' " +
+      "AND state <> 'finalizing' ORDER BY expires_at, id LIMIT ?",
     ...[store, BigInt(now), BigInt(limit)],
   );
   return rows.map(readMultipart);

@@ -1,7 +1,8 @@
 /**
  * Rows of uploads: data items that were taken, where their bytes lie, and how far they are on their way to the chain.
  *
- * An item goes its way with its bundle, whose row says how far that is (bundles.ts): of ten thousand items one row moves.
+ * An item goes its way with its bundle, whose row says how far that is (bundles.ts): of ten thousand items one row
+ * moves.
  * @module
  */
 import { bundleCountSize, bundleEntrySize } from "../arweave/bundle.ts";

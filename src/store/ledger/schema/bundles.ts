@@ -2,9 +2,9 @@
  * The table of bundles: what is on its way to the chain, one row a bundle, its items in `uploads`.
  *
  * store           as in `uploads`: who has the bytes brings them to the chain
- * state           filling: takes items; planned: its items are chosen; prepared: its transaction is signed; posted: nodes
- *                 took the transaction; seeded: nodes took every chunk; permanent: deep enough, and read back whole;
- *                 dropped: its items were given back to be planned anew
+ * state           filling: takes items; planned: its items are chosen; prepared: its transaction is signed; posted:
+ *                 nodes took the transaction; seeded: nodes took every chunk; permanent: deep enough, and read back
+ *                 whole; dropped: its items were given back to be planned anew
  * items_size      of its items together; the bundle's header comes before them
  * transaction_id  of the newest transaction; none before it can be mined any more
  * signed          the transaction's JSON, without data

@@ -1,9 +1,9 @@
 /**
  * The tables of multipart uploads: items that come in parts, until they are whole, and the parts that are on the disk.
  *
- * state           open: takes parts; finalizing: its whole file is being checked and charged for, a restart goes on with
- *                 it; failed: it was refused for `failure`, a part or another try reopens it; finalized: it is an item
- * store           the folder of uploads that has its file (uploads.ts)
+ * state           open: takes parts; finalizing: its whole file is being checked and charged for, a restart goes on
+ *                 with it; failed: it was refused for `failure`, a part or another try reopens it; finalized: it is
+ * an item store           the folder of uploads that has its file (uploads.ts)
  * part_count      rows of its parts; they are gone when it is finalized
  * size            of the whole item, from the moment at which it is finalized
  * payer, paid_…   set where it was paid for when it was made: whose credits, how many, and for how many bytes;
