@@ -99,7 +99,8 @@ export function createPlanner(parts: PlannerParts): Planner {
       // What comes meanwhile may be too late for this look.
       dueAt = Number.POSITIVE_INFINITY;
       try {
-        dueAt = Math.min(dueAt, await planAll());
+        const nextAt = await planAll();
+        dueAt = Math.min(dueAt, nextAt);
       } catch (error) {
         notedItems += before.notedItems;
         notedBytes += before.notedBytes;

@@ -121,6 +121,34 @@ for (const kind of ledgerKinds())
       expect(planner.isDue()).toBe(true);
     });
 
+    test("an item that comes while others are planned is not forgotten", async () => {
+      const [first, second] = world.sign([10, 20]) as [SignedItem, SignedItem];
+      await world.take([first]);
+      let isFirst = true;
+      const slow: LedgerDatabase = {
+        ...world.database,
+        write: async (work) => {
+          const answer = await world.database.write(work);
+          if (isFirst) {
+            isFirst = false;
+            now += 1;
+            planner.note(second.bytes.length);
+          }
+          return answer;
+        },
+      };
+      const planner = plannerWith({}, slow);
+      now += 1_000;
+      await planner.look();
+      await world.take([second]);
+      expect(planner.nextAt()).toBe(now + 1_000);
+      now += 1_000;
+      await planner.look();
+      now += 1_000;
+      await planner.look();
+      expect(await uploadOf(second.id)).toMatchObject({ state: "planned" });
+    });
+
     test("an item that no bundle has room for goes alone, and holds nobody up", async () => {
       const sizes = [100, 5_000, 100, 100];
       const items = world.sign(sizes);

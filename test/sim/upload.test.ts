@@ -1,0 +1,212 @@
+/**
+ * Bundles on a chain that drops, forgets, refuses and turns at will, by seed, while the program ends and begins again:
+ * in the end every item is on the chain, and none is there twice, though somebody mines what nodes have forgotten
+ * whenever the chain still allows it.
+ *
+ * SEED runs one seed alone; RUNS runs so many seeds from 1 on.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { checkLedger } from "../../src/store/ledger/check.ts";
+import { nextBundles } from "../../src/upload/bundles.ts";
+import type { Pipeline } from "../../src/upload/pipeline.ts";
+import type { Posted } from "../../src/upload/pipeline-parts.ts";
+import { findUpload } from "../../src/upload/uploads.ts";
+import { createRandom, type Random } from "../store/random.ts";
+import { seedsOr } from "../support/seed.ts";
+import {
+  type BundleWorld,
+  openBundleWorld,
+  type SignedItem,
+  storeName,
+  until,
+} from "../upload/bundle-world.ts";
+import { createFakeChain, type FakeChain } from "../upload/fake-chain.ts";
+
+const { RUNS } = process.env;
+const usual = RUNS === undefined ? [1, 2, 3] : Array.from({ length: Number(RUNS) }, (_, index) => index + 1);
+
+const rules = {
+  plan: { itemsMax: 5, bytesMax: 900_000, waitMs: 15 },
+  confirmations: 4,
+  lookMs: 5,
+  againMs: 40,
+};
+
+/** Turns of the world; in each of them something happens. */
+const turns = 220;
+
+describe("bundles on a bad chain", () => {
+  test.each(seedsOr(usual))(
+    "are all on it in the end, each item once (seed %p)",
+    async (seed) => {
+      const world = await openBundleWorld({ seed });
+      try {
+        await run(world, createFakeChain(100), createRandom(seed * 7_919));
+      } finally {
+        await world.close();
+      }
+    },
+    120_000,
+  );
+});
+
+async function run(world: BundleWorld, chain: FakeChain, random: Random): Promise<void> {
+  const items: SignedItem[] = [];
+  let pipeline: Pipeline = world.start(chain, rules);
+  const told: Record<string, number> = {};
+  const note = (what: string) => {
+    told[what] = (told[what] ?? 0) + 1;
+  };
+  const trouble: Posted = { kind: "trouble", reason: "by chance" };
+  const refusal: Posted = { kind: "refused", reason: "400 by chance", word: "", isByAll: false };
+  chain.world.faults = {
+    tx: () => {
+      if (random.chance(0.15)) return "taken and dropped";
+      if (random.chance(0.1)) return trouble;
+      return random.chance(0.1) ? { ...refusal, isByAll: random.chance(0.5) } : undefined;
+    },
+    chunk: () => {
+      if (random.chance(0.2)) return "taken and dropped";
+      return random.chance(0.05) ? trouble : undefined;
+    },
+  };
+
+  const happenings: readonly (readonly [weight: number, what: () => Promise<void> | void])[] = [
+    [
+      20,
+      async () => {
+        const [item] = world.sign([random.chance(0.1) ? random.below(800_000) : random.below(2_000)]);
+        if (item === undefined) return;
+        await world.take([item]);
+        items.push(item);
+        pipeline.onItem(item.bytes.length);
+      },
+    ],
+    [40, () => chain.mine()],
+    [
+      4,
+      () => {
+        // No deeper than what is permanent stays.
+        chain.turnBack(1 + random.below(3), () => random.chance(0.7));
+        note("turned back");
+      },
+    ],
+    [
+      6,
+      () => {
+        const waiting = chain.waiting();
+        if (waiting.length === 0) return;
+        chain.forgetTx(random.pick(waiting));
+        note("forgotten by nodes");
+      },
+    ],
+    [
+      6,
+      () => {
+        if (chain.mineForgotten((ids) => random.pick(ids)) !== undefined) note("mined though forgotten");
+      },
+    ],
+    [
+      4,
+      () => {
+        const mined = chain.mined();
+        if (mined.length === 0) return;
+        const transaction = random.pick(mined.slice(-3));
+        // What is permanent was read back: from then on it is the chain's to keep.
+        if ((chain.status(transaction.id)?.confirmations ?? 0) >= rules.confirmations) return;
+        chain.forgetChunks(transaction.dataRoot, () => random.chance(0.5));
+        note("chunks forgotten");
+      },
+    ],
+    [
+      3,
+      () => {
+        chain.world.areNodesSilent = random.chance(0.5);
+      },
+    ],
+    [
+      3,
+      () => {
+        chain.world.indexLag = random.chance(0.5) ? random.below(12) : 0;
+      },
+    ],
+    [1, () => chain.mine(80)],
+    [
+      3,
+      async () => {
+        await pipeline.close();
+        note("ended and begun again");
+        pipeline = world.start(chain, rules);
+      },
+    ],
+  ];
+  const total = happenings.reduce((sum, [weight]) => sum + weight, 0);
+  for (let turn = 0; turn < turns; turn += 1) {
+    let at = random.below(total);
+    for (const [weight, what] of happenings) {
+      at -= weight;
+      if (at >= 0) continue;
+      await what();
+      break;
+    }
+    await Bun.sleep(random.below(12));
+  }
+
+  chain.world.areNodesSilent = false;
+  chain.world.indexLag = 0;
+  chain.world.faults = { chunk: () => (random.chance(0.3) ? "taken and dropped" : undefined) };
+  const endsAt = Date.now() + 40_000;
+  await until(
+    "every item is permanent",
+    async () => {
+      if (Date.now() > endsAt) throw new Error(await tell(world, chain));
+      chain.mine();
+      await Bun.sleep(2);
+      const left = await world.database.read((tx) =>
+        nextBundles(tx, {
+          store: storeName,
+          states: ["filling", "planned", "prepared", "posted", "seeded"],
+          limit: 1,
+        }),
+      );
+      const states = await Promise.all(
+        items.map(({ id }) => world.database.read((tx) => findUpload(tx, id))),
+      );
+      return left.length === 0 && states.every((each) => each?.state === "permanent");
+    },
+    60_000,
+  );
+  await pipeline.close();
+  console.log(`${items.length} items in ${chain.mined().length} bundles; ${JSON.stringify(told)}`);
+  expectOnce(chain, items);
+  expect(await checkLedger(world.database)).toEqual([]);
+}
+
+/** What is left, for people. */
+async function tell(world: BundleWorld, chain: FakeChain): Promise<string> {
+  const left = await world.database.read((tx) =>
+    tx.all(
+      "SELECT id, state, transaction_id, anchor_height, sent_at, seeded_chunks, block_height, setbacks, attempts, " +
+        "next_at, last_error FROM bundles WHERE state NOT IN ('permanent', 'dropped')",
+    ),
+  );
+  const waiting = await world.database.read((tx) =>
+    tx.all("SELECT id, store, received_at, bundle_id, failed_reason FROM uploads WHERE bundle_id IS NULL"),
+  );
+  const lines = world.lines.slice(-6).map((line) => JSON.stringify(line).slice(0, 300));
+  return `height ${chain.height()}, now ${Date.now()}; left: ${Bun.inspect(left)}; waiting: ${Bun.inspect(waiting)}; log: ${lines.join("\n")}`;
+}
+
+/** Which transaction carries an item is told by its data; no item is in two that are on the chain. */
+function expectOnce(chain: FakeChain, items: readonly SignedItem[]): void {
+  const counts = new Map(items.map(({ id }) => [id, 0]));
+  for (const transaction of chain.mined()) {
+    const data = chain.dataOf(transaction);
+    expect(data).toBeDefined();
+    for (const { id, bytes } of items)
+      if (Buffer.from(data ?? []).includes(bytes)) counts.set(id, (counts.get(id) ?? 0) + 1);
+  }
+  const wrong = [...counts].filter(([, count]) => count !== 1);
+  expect(wrong).toEqual([]);
+}
