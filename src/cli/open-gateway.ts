@@ -6,6 +6,7 @@
 
 import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
+import type { Wallet } from "../arweave/wallet.ts";
 import { openHttp } from "../chain/http.ts";
 import { createConcerns } from "../gateway/concerns.ts";
 import { addGatewayFigures, createForkFigures } from "../gateway/figures.ts";
@@ -46,6 +47,8 @@ export type GatewayParts = BaseParts &
   Readonly<{
     /** Hosts whose subdomains are names and sandboxes. */
     rootHosts: readonly string[];
+    /** The wallet of uploads, where there is one. */
+    wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
   }>;
 
 /** A gateway that runs. */
@@ -200,12 +203,12 @@ function surfaceOf(
     administration,
     services: mountsOf(parts),
     info: {
-      wallet: config.AR_IO_WALLET,
+      wallet: config.AR_IO_WALLET ?? parts.wallet?.wallet.address,
       processId: config.IO_PROCESS_ID,
       unbundleFilter: filters.unbundle.json,
       indexFilter: filters.index.json,
       release: version,
-      services: {},
+      services: servicesOf(parts),
     },
     health,
     metrics,
@@ -245,6 +248,17 @@ function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): Any
   });
   closers.add("client of GRAPHQL_HOST", http.close);
   return graphqlForward({ origin, http, name: crypto.randomUUID(), log });
+}
+
+/** Where the other services are, as far as it can be said of all callers: a public address, or a place on this port. */
+function servicesOf({ config, services }: SurfaceParts): Readonly<Record<string, string>> {
+  const publicUrls = { payment: config.PAYMENT_PUBLIC_URL, upload: config.UPLOAD_PUBLIC_URL };
+  return Object.fromEntries(
+    services.flatMap(({ name }) => {
+      const url = publicUrls[name] ?? (config.MOUNT_SERVICES ? `/${name}` : undefined);
+      return url === undefined ? [] : [[name, url] as const];
+    }),
+  );
 }
 
 function mountsOf({ config, services }: SurfaceParts): AnyElysia[] {
