@@ -160,7 +160,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     expect(await idsIn(ledger)).toEqual(["1"]);
   });
 
-  test("is opened by several programs at once, of whom one makes the tables", async () => {
+  test("O: is opened by several programs at once, of whom one makes the tables", async () => {
     const opened = await Promise.all(Array.from({ length: 5 }, openHere));
     await Promise.all(opened.map((ledger, index) => ledger.write(add(`${index}`))));
     for (const ledger of opened) expect(await idsIn(ledger)).toEqual(["0", "1", "2", "3", "4"]);

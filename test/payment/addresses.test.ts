@@ -75,7 +75,7 @@ describe("readAddress", () => {
     }
   });
 
-  test("gives every spelling of an Ethereum address the same text", () => {
+  test("K: gives every spelling of an Ethereum address the same text", () => {
     fc.assert(
       fc.property(fc.uint8Array({ minLength: 20, maxLength: 20 }), (bytes) => {
         const lower = readAddress(`0x${bytes.toHex()}`)?.address;

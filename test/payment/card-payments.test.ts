@@ -150,7 +150,7 @@ describe("a checkout", () => {
 });
 
 describe("a payment", () => {
-  test("made in time is credited however late its report comes", async () => {
+  test("I: made in time is credited however late its report comes", async () => {
     const world = await worldOf({ isTold: false });
     const top = await world.topUp(intentPath(alice));
     world.payment.clock.advance(34 * 60_000);
@@ -452,7 +452,7 @@ describe("a report that is lost", () => {
 });
 
 describe("a quote", () => {
-  test("whose session cannot be opened is given up, and the caller is told", async () => {
+  test("I: whose session cannot be opened is given up, and the caller is told", async () => {
     const world = await worldOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
     const { status, body } = await world.ask(checkoutPath(alice));
     expect([status, body]).toEqual([503, "Error creating stripe payment session!"]);
@@ -628,7 +628,7 @@ describe("a gift", () => {
     expect((await redeem(world, top.giftId, alice)).status).toBe(200);
   });
 
-  test("whose payer takes the money back is taken from whoever redeemed it", async () => {
+  test("G: whose payer takes the money back is taken from whoever redeemed it", async () => {
     const world = await worldOf();
     const top = await paidBy(world, giftPath);
     await redeem(world, top.giftId, bob);

@@ -31,7 +31,7 @@ for (const kind of ledgerKinds())
     const runs = RUNS === undefined ? usualRuns[kind.name] : Number(RUNS);
 
     test(
-      `${runs} random interleavings end as the model says, with a clean ledger after every step`,
+      `L2: ${runs} random interleavings end as the model says, with a clean ledger after every step`,
       async () => {
         const seed = newSeed();
         const tally: Tally = new Map();

@@ -109,7 +109,7 @@ describe("S3: refused is a token", () => {
     expect(reads(made({}, { ...claims, ...change }))).toBe(false);
   });
 
-  test("of another secret, and ours by another", () => {
+  test("J: of another secret, and ours by another", () => {
     const other = new Uint8Array(32).fill(8);
     expect(at(issuedAt, other).read(token)).toBeUndefined();
     expect(at(issuedAt).read(at(issuedAt, other).issue(address))).toBeUndefined();

@@ -29,7 +29,7 @@ for (const kind of ledgerKinds()) {
     const claim = (signer: RequestSigner, at = now): Promise<string> =>
       ledger.database.write((tx) => claimNonce(tx, signer, at)).then(() => "claimed", codeOf);
 
-    test("is claimed once, also years later and by another process", async () => {
+    test("J: is claimed once, also years later and by another process", async () => {
       expect(await claim(signerOf(alice, "a"))).toBe("claimed");
       expect(await claim(signerOf(alice, "a"))).toBe("invalid_signature");
       expect(await claim(signerOf(alice, "a"), now + 4_000 * dayMs)).toBe("invalid_signature");

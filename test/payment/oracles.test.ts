@@ -180,7 +180,7 @@ describe("the feed", () => {
     expect(questions).toEqual(["/simple/price", "arweave"]);
   });
 
-  test("is asked in the background: nobody waits while a price is held, however long the feed takes", async () => {
+  test("N: is asked in the background: nobody waits while a price is held, however long the feed takes", async () => {
     const held = Promise.withResolvers<void>();
     const begun = Promise.withResolvers<void>();
     const { price, asked } = openFeed(
@@ -212,7 +212,7 @@ describe("the feed", () => {
     ["a megabyte", () => new Response(`{"arweave":{"usd":8},"x":"${"x".repeat(2 ** 20)}"}`)],
     ["silence", () => new Promise<Response>(() => undefined)],
   ];
-  test.each(bad)("after %s the last good price stands until it is too old", async (_name, answer) => {
+  test.each(bad)("L6: after %s the last good price stands until it is too old", async (_name, answer) => {
     const { price, clock, asked } = openFeed((count) => (count === 1 ? priced("7")() : answer()), {
       everyMs: 1,
       timeoutMs: 300,
@@ -353,7 +353,7 @@ describe("the network's price", () => {
     expect(ageMs()).toBe(5n);
   });
 
-  test("comes from another node where one is in trouble, or says what cannot be", async () => {
+  test("N: comes from another node where one is in trouble, or says what cannot be", async () => {
     const answers: (() => Answer)[] = [
       () => trouble("connect", "refused"),
       () => ({ kind: "ok", value: 0n }),

@@ -156,7 +156,7 @@ for (const kind of ledgerKinds()) {
       }));
 
     test(
-      "never count too often, however many pay at once in two processes' ledgers",
+      "L5: never count too often, however many pay at once in two processes' ledgers",
       () =>
         within(async ({ pay, payElsewhere, uses, counts }) => {
           const random = createRandom(newSeed());

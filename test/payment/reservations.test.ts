@@ -193,7 +193,7 @@ for (const kind of ledgerKinds())
       expect(await payment.credits.balance(dee)).toBeUndefined();
     });
 
-    test("of 1,000 uploads at once on credits for 500, exactly 500 are paid for", async () => {
+    test("L2: of 1,000 uploads at once on credits for 500, exactly 500 are paid for", async () => {
       const many = await Promise.allSettled(
         Array.from({ length: 1_000 }, (_, number) => reserve(`item-${number}`, 2n)),
       );
@@ -415,7 +415,7 @@ for (const kind of ledgerKinds())
       expect((await reserve("large", BigInt(partsMax), listed)).parts).toHaveLength(partsMax);
     });
 
-    test("amounts near the edge of 64 bits stay exact", async () => {
+    test("M: amounts near the edge of 64 bits stay exact", async () => {
       const much = 2n ** 62n - 1n - 1_000n;
       await payment.credit(ada, much);
       const { id } = await reserve("item", much + 999n);

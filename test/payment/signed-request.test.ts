@@ -47,7 +47,7 @@ function signerOf(headers: Record<string, string>, parts: Parts = {}): string | 
 }
 
 describe("the published SDK's own headers", () => {
-  test("of an Ethereum key name its address", () => {
+  test("K: of an Ethereum key name its address", () => {
     const headers = {
       "x-nonce": nonce,
       "x-public-key":
@@ -60,7 +60,7 @@ describe("the published SDK's own headers", () => {
     expect(signedHeaders(ethereum, nonce)).toEqual(headers);
   });
 
-  test("of a Solana key name its address", () => {
+  test("K: of a Solana key name its address", () => {
     const headers = {
       "x-nonce": nonce,
       "x-public-key": "6kpsY-KcUgq-9VB7Ey7F-ZVHdq6-vnuSQh7qaRRG0iw",

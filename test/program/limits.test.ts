@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => program.remove());
 
-test("who has asked the payment service for too much has no more of it, of uploads, nor of the gateway", async () => {
+test("Q: who has asked the payment service for too much has no more of it, of uploads, nor of the gateway", async () => {
   const { payment, upload, gateway } = program.line;
   const status = async (url: string) => (await fetch(url)).status;
   const seen = new Set<number>();

@@ -109,7 +109,7 @@ const payments = [
 ];
 
 describe("GET /account/payments", () => {
-  test("answers the payments of the wallet that signed, newest first, to be kept by nobody", async () => {
+  test("Q: answers the payments of the wallet that signed, newest first, to be kept by nobody", async () => {
     const { status, headers, body } = await ask("", fresh());
     expect(status).toBe(200);
     expect(headers.get("cache-control")).toBe("no-store");

@@ -312,7 +312,7 @@ describe("promo codes", () => {
     expect((await ask(path(wallet.address.toLowerCase()))).status).toBe(200);
   });
 
-  test("cannot be guessed for long; who has guessed too often waits for codes, not for prices", async () => {
+  test("L5: cannot be guessed for long; who has guessed too often waits for codes, not for prices", async () => {
     const guess = async (code: string) =>
       (await ask(`/v1/price/usd/1000?promoCode=${code}&destinationAddress=${address}`)).status;
     const statuses: number[] = [];

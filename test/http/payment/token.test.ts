@@ -84,7 +84,7 @@ const record = () => ({
 });
 
 describe("POST /account/balance/{token}", () => {
-  test("answers 202 with the pending record, then 200 with the credited one, in both places", async () => {
+  test("P: answers 202 with the pending record, then 200 with the credited one, in both places", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 100n)] });
     const first = await report("ethereum", hash);
     expect([first.status, first.body]).toEqual([
@@ -111,7 +111,7 @@ describe("POST /account/balance/{token}", () => {
     expect(typeof fourth.body.creditedTransaction.blockHeight).toBe("number");
   });
 
-  test("answers 400 with the failed record", async () => {
+  test("L: answers 400 with the failed record for what the chain did not carry out", async () => {
     ethereum.send(hash, { transfers: [transferOf(alice, 100n)], succeeded: false });
     ethereum.mine(3);
     const failureReason = "The chain did not carry the transaction out";
@@ -143,7 +143,7 @@ describe("POST /account/balance/{token}", () => {
     world.payment.clock.set(testStart);
   });
 
-  test("writes quantities from 2^53 up as text", async () => {
+  test("M: writes quantities from 2^53 up as text", async () => {
     for (const [amount, written] of [
       [2n ** 53n - 1n, 2 ** 53 - 1],
       [2n ** 53n + 1n, "9007199254740993"],
@@ -173,7 +173,7 @@ describe("POST /account/balance/{token}", () => {
     expect(body.pendingTransaction).toMatchObject({ tokenType: word, destinationAddressType: "ethereum" });
   });
 
-  test("credits one payment that a hundred report at once, in capitals too, once", async () => {
+  test("A: credits one payment that a hundred report at once, in capitals too, once", async () => {
     const sender = ethereumAddressOf(0x100);
     ethereum.send(hash, { transfers: [transferOf(sender, 100n)] });
     ethereum.mine(3);

@@ -129,7 +129,7 @@ describe("L3: a letter", () => {
     expect(await world.findings()).toEqual([]);
   });
 
-  test("is credited when it is answered, and told a hundred times at once it is credited once", async () => {
+  test("H: is credited when it is answered, and told a hundred times at once it is credited once", async () => {
     const address = testAddress("Hundred");
     const { topUpQuote, paymentSession } = await world.topUp(`/v1/top-up/payment-intent/${address}/usd/1000`);
     const body = letter("evt_hundred", "payment_intent.succeeded", {
@@ -150,7 +150,7 @@ describe("L3: a letter", () => {
     expect(await world.findings()).toEqual([]);
   });
 
-  test("is not said to be taken while the ledger cannot write", async () => {
+  test("H: is not said to be taken while the ledger cannot write", async () => {
     const server = openPaymentServer(() => [
       createWebhookRoutes({
         events: {

@@ -91,7 +91,7 @@ describe("a payment that is reported", () => {
     expect(await balance(alice)).toBe(200n);
   });
 
-  test("is the same one in capitals, and when a hundred report it at once in two processes", async () => {
+  test("L1: is the same one in capitals, and when a hundred report it at once in two processes", async () => {
     const { chain, submit, payment, otherPayments, balance } = await open();
     const other = await payment.ledger.openAgain();
     const second = otherPayments(other);

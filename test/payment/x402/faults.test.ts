@@ -61,7 +61,7 @@ const rows: readonly Row[] = [
   { behaviour: "says 401", first: 503, state: "settling", last: "rejected" },
 ];
 
-describe.each(rows)("a facilitator that $behaviour", ({ behaviour, first, state, last }) => {
+describe.each(rows)("L4: a facilitator that $behaviour", ({ behaviour, first, state, last }) => {
   test(`is answered ${first}, and ends ${last}`, async () => {
     const paid = world.node.balanceOf(payTo);
     world.facilitator.behave(behaviour);

@@ -57,7 +57,7 @@ for (const kind of ledgerKinds())
     const timeoutMs = 60_000 + events * 1_000;
 
     test(
-      `is credited once when ${claims} claim it at once`,
+      `L1: is credited once when ${claims} claim it at once`,
       async () => {
         const ledger = await kind.open();
         const won = await claimAll(ledger.database, { events, claims, seed: newSeed() });

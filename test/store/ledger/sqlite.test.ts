@@ -190,7 +190,7 @@ describe("a file", () => {
     await expect(openSqliteLedger({ path })).rejects.toThrow(`cannot open the ledger ${path}`);
   });
 
-  test("is opened by two at once, of whom one makes the tables", async () => {
+  test("O: is opened by two at once, of whom one makes the tables", async () => {
     const path = newPath();
     const opened = await Promise.all([openAt(path), openAt(path), openAt(path)]);
     await Promise.all(opened.map((ledger, index) => ledger.write(add(`${index}`))));
