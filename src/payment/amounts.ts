@@ -38,6 +38,15 @@ export function readAmountUp(text: string): bigint | undefined {
   return scaled({ digits: whole, shift: 0n });
 }
 
+/** What is said of text that is no amount; much of it is not said back. */
+export function invalidAmountText(text: string): string {
+  const said = text.slice(0, echoedMax);
+  return `The provided payment amount (${said}) is invalid; it must be a positive non-decimal integer!`;
+}
+
+/** What of a caller's text is said back. Characters. */
+const echoedMax = 64;
+
 /** Digits, and the power of ten that they are multiplied with. */
 type Decimal = Readonly<{ digits: bigint; shift: bigint }>;
 

@@ -6,7 +6,7 @@
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
-import { readAmount, safeMax } from "./amounts.ts";
+import { invalidAmountText, readAmount, safeMax } from "./amounts.ts";
 import { currencyLimits } from "./currency-limits.ts";
 import type { PriceFeed } from "./price-feed.ts";
 import { fiatPrice, isEnoughFor, type Money } from "./price-steps.ts";
@@ -115,7 +115,7 @@ function readQuestion(
   const said = currency.slice(0, echoedMax);
   if (own === undefined) throw refused(`The currency type '${said}' is currently not supported by this API!`);
   const amount = readAmount(text);
-  if (amount === undefined || amount > safeMax) throw new Failure(code, { reason: invalidText(text) });
+  if (amount === undefined || amount > safeMax) throw new Failure(code, { reason: invalidAmountText(text) });
   return { currency, own, amount };
 }
 
@@ -137,11 +137,6 @@ async function fiatPriceFor(
 }
 
 const nobodyText = "Promo codes must be applied to a specific `destinationAddress` or to the request signer";
-
-function invalidText(text: string): string {
-  const said = text.slice(0, echoedMax);
-  return `The provided payment amount (${said}) is invalid; it must be a positive non-decimal integer!`;
-}
 
 /** @throws Failure `top_up_amount_invalid`. */
 function checkLimits({ currency, amount }: Question, { minimum, maximum }: CurrencyLimits): void {

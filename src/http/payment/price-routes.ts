@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
-import { readAmount, readByteCount } from "../../payment/amounts.ts";
+import { invalidAmountText, readAmount, readByteCount } from "../../payment/amounts.ts";
 import type { Buyer, Prices } from "../../payment/prices.ts";
 import { isSigned, readSigner } from "../../payment/signed-request.ts";
 import { jsonAnswer, jsonTextAnswer } from "../answers.ts";
@@ -48,7 +48,7 @@ export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): A
     const token = readToken(word);
     if (token === undefined) return undefined;
     const amount = readAmount(text);
-    if (amount === undefined) throw new Failure("price_amount_invalid", { reason: invalidText(text) });
+    if (amount === undefined) throw new Failure("price_amount_invalid", { reason: invalidAmountText(text) });
     const price = await prices.token(token, amount, request.signal);
     return jsonAnswer(paymentPriceRecord(price), 200, ageOf(request));
   };
@@ -118,8 +118,4 @@ export function readPromoCodes(parameters: URLSearchParams): readonly string[] {
     .flatMap((codes) => codes.split(","))
     .map((code) => code.trim())
     .filter((code) => code !== "");
-}
-
-function invalidText(text: string): string {
-  return `The provided payment amount (${text.slice(0, 64)}) is invalid; it must be a positive non-decimal integer!`;
 }
