@@ -13,6 +13,7 @@ import { fiatPrice, isEnoughFor, type Money } from "./price-steps.ts";
 import type { Buyer, CurrencyLimits, PaymentPrice, Prices } from "./prices.ts";
 import type { Promos } from "./promo.ts";
 import { divide, writeDecimal } from "./rational.ts";
+import { refused } from "./refusal.ts";
 import { feedIdOf, inForce, type PriceRules, type PromoRule } from "./rules.ts";
 
 /** What they are made of. */
@@ -153,8 +154,4 @@ function tooSmall(currency: string, amount: bigint, minimum: bigint): Failure {
     `The provided payment amount (${amount}) is too small for the currency type "${currency}"; ` +
     `it must be above ${minimum}!`;
   return new Failure("top_up_amount_invalid", { reason });
-}
-
-function refused(reason: string): Failure {
-  return new Failure("payment_refused", { reason });
 }

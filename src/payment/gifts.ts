@@ -6,7 +6,6 @@
  * Source: reference/payment.md §1 (redeem), §8 G.
  * @module
  */
-import { Failure } from "../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import type { Clock } from "../lib/clock.ts";
 import { sha256 } from "../lib/hash.ts";
@@ -16,6 +15,7 @@ import type { MakeId } from "../store/ledger/transfer-ids.ts";
 import { balanceOf, transfer } from "../store/ledger/transfers.ts";
 import { readTime } from "../store/ledger/values.ts";
 import type { UserAddress } from "./addresses.ts";
+import { refused } from "./refusal.ts";
 
 /** A gift's secret and the id that the ledger knows it by. */
 export type NewGift = Readonly<{ secret: string; giftId: string }>;
@@ -111,8 +111,4 @@ function giftIdOf(secret: string): string | undefined {
   if (secret.length > 2 * secretSize) return undefined;
   const bytes = decodeBase64url(secret);
   return bytes?.length === secretSize ? encodeBase64url(sha256(bytes)) : undefined;
-}
-
-function refused(reason: string): Failure {
-  return new Failure("payment_refused", { reason });
 }

@@ -11,6 +11,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
 import { readTime } from "../store/ledger/values.ts";
 import type { UserAddress } from "./addresses.ts";
+import { refused } from "./refusal.ts";
 import { canonicalCode, type PromoRule } from "./rules.ts";
 
 /** A payment that used codes. */
@@ -156,8 +157,4 @@ async function inOrder<Item, Answer>(
 function unknown(code: string): Failure {
   const reason = `No promo code found with code '${code.slice(0, 64)}'`;
   return new Failure("payment_refused", { reason, isUnknownCode: true });
-}
-
-function refused(reason: string): Failure {
-  return new Failure("payment_refused", { reason });
 }

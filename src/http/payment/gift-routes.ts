@@ -10,6 +10,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
 import { readAddressOfWord, type UserAddress } from "../../payment/addresses.ts";
 import type { Gifts, Redemption } from "../../payment/gifts.ts";
+import { refused } from "../../payment/refusal.ts";
 import { jsonAnswer } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
@@ -117,8 +118,4 @@ function single(query: URLSearchParams, name: string): string {
   const [value, ...more] = query.getAll(name);
   if (value === undefined || value === "" || more.length > 0) throw refused("Invalid or missing parameters");
   return value;
-}
-
-function refused(reason: string): Failure {
-  return new Failure("payment_refused", { reason });
 }

@@ -7,6 +7,7 @@ import { Failure } from "../../failures.ts";
 import { addressTypesOf, readAddressOfWord } from "../../payment/addresses.ts";
 import type { CheckoutReturn } from "../../payment/providers/stripe-session.ts";
 import { giftWord, type TopUpMethod, topUpMethods } from "../../payment/quotes.ts";
+import { refused } from "../../payment/refusal.ts";
 import type { Recipient, TopUpWish } from "../../payment/top-up.ts";
 import { readPromoCodes } from "./price-routes.ts";
 
@@ -147,8 +148,4 @@ function single(query: URLSearchParams, name: string): string | undefined {
 
 function echo(text: string): string {
   return text.slice(0, echoedMax);
-}
-
-function refused(reason: string): Failure {
-  return new Failure("payment_refused", { reason });
 }
