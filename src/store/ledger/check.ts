@@ -12,6 +12,7 @@ import { creditChecks } from "./checks/credits.ts";
 import { entryChecks } from "./checks/entries.ts";
 import { promoChecks } from "./checks/promo.ts";
 import { tokenPaymentChecks } from "./checks/token-payments.ts";
+import { uploadChecks } from "./checks/uploads.ts";
 import { x402PaymentChecks } from "./checks/x402-payments.ts";
 import type { LedgerDatabase } from "./database.ts";
 
@@ -23,6 +24,7 @@ export const ledgerChecks: readonly LedgerCheck[] = [
   ...x402PaymentChecks,
   ...cardPaymentChecks,
   ...promoChecks,
+  ...uploadChecks,
 ];
 
 /** Something that is not as it must be. */
