@@ -29,6 +29,10 @@ export type MultipartSetup = UploadParts &
 /** Uploads in parts, open. */
 export type OpenMultipart = Readonly<{
   multipart: Multipart;
+  /** Ends an upload before its time. */
+  drop: (id: string) => Promise<void>;
+  /** What the file of an upload is called below the folder of uploads. */
+  nameOf: (id: string) => string;
   /** What they take of the disk. Bytes. */
   diskBytes: () => number;
 }>;
@@ -59,5 +63,5 @@ export async function openMultipart(parts: MultipartSetup): Promise<OpenMultipar
     onEnded: multipart.forget,
   });
   closers.add("sweep of uploads in parts", sweep.close);
-  return { multipart, diskBytes: writers.diskBytes };
+  return { multipart, drop: sweep.drop, nameOf: writers.nameOf, diskBytes: writers.diskBytes };
 }

@@ -11,6 +11,8 @@ import { createUploadInformationRoutes } from "../http/upload/information-routes
 import { createItemRoutes } from "../http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../http/upload/price-routes.ts";
 import { createStatusRoutes } from "../http/upload/status-routes.ts";
+import { createPaidChunks } from "../http/upload/x402-chunks.ts";
+import { createX402UploadRoutes } from "../http/upload/x402-upload-routes.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
 import { keptStoreName } from "../store/store-name.ts";
@@ -22,6 +24,7 @@ import { openIntake } from "./open-intake.ts";
 import { type OpenMultipart, openMultipart } from "./open-multipart.ts";
 import { openItemRemoval, startPipeline } from "./open-pipeline.ts";
 import { openUploadThreads } from "./open-threads.ts";
+import { openX402Uploads } from "./open-x402-uploads.ts";
 import { systemRandom } from "./random.ts";
 import type { UploadParts } from "./upload-setup.ts";
 
@@ -55,6 +58,12 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const { intake, room, writeReceipt } = await openIntake({ ...common, partBytes, onItem });
   if (intake !== undefined) opened.parts = await openMultipart({ ...common, intake, room });
   await room.recount();
+  const paid =
+    intake === undefined || opened.parts === undefined
+      ? undefined
+      : await openX402Uploads({ ...common, intake, room, parts: opened.parts });
+  const { publicUrl } = parts;
+  const createPaid = paid === undefined ? undefined : createPaidChunks(paid, publicUrl);
   const health = createHealth({
     clock: systemClock,
     checks: [room.reasons, () => running.pipeline?.reasons() ?? []],
@@ -75,7 +84,8 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
       () => createUploadPriceRoutes({ prices }),
       () => createStatusRoutes({ standing: (id) => ledger.read((tx) => findStanding(tx, id)) }),
       () => createItemRoutes({ intake, writeReceipt }),
-      () => createChunkRoutes({ multipart: opened.parts?.multipart, writeReceipt }),
+      () => createChunkRoutes({ multipart: opened.parts?.multipart, createPaid, writeReceipt }),
+      () => createX402UploadRoutes({ uploads: paid, intake, writeReceipt, publicUrl }),
     ],
   };
   const start = (wantBundle: WantBundle) => {

@@ -31,8 +31,20 @@ export function readUploadWallet(name: string, file: string): UploadWallet {
 }
 
 /** The wallet that is kept in a folder, made when there is none. */
-export async function keptUploadWallet(folder: string): Promise<UploadWallet> {
-  const file = join(folder, "upload-wallet.json");
+export function keptUploadWallet(folder: string): Promise<UploadWallet> {
+  return keptWallet(folder, "upload-wallet.json");
+}
+
+/**
+ * The wallet that signs items for those who upload without a key, made when there is none. It is never the one that
+ * pays: strangers choose what it signs, and nothing may belong to it.
+ */
+export function keptSigningWallet(folder: string): Promise<UploadWallet> {
+  return keptWallet(folder, "signing-wallet.json");
+}
+
+async function keptWallet(folder: string, name: string): Promise<UploadWallet> {
+  const file = join(folder, name);
   if (!existsSync(file)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     writeFileSync(`${file}.part`, JSON.stringify(await makeRsaJwk()), { mode: 0o600, flush: true });

@@ -12,9 +12,12 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import { unheard, untilStopped } from "../lib/stop.ts";
+import type { UserAddress } from "../payment/addresses.ts";
 import { reserve } from "../payment/reservations.ts";
+import { user } from "../store/ledger/accounts.ts";
 import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
 import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import { transfer } from "../store/ledger/transfers.ts";
 import { findTaken, type Taken } from "./charge.ts";
 import { createClientShares } from "./client-shares.ts";
 import type { Finalizer, FinalizeStage } from "./multipart-finalize.ts";
@@ -43,6 +46,14 @@ export type MultipartRequest = Readonly<{
   client: string;
 }>;
 
+/** What is said when an upload is made that was paid for. */
+export type PaidRequest = Readonly<{
+  chunkSize: number | undefined;
+  paid: Omit<PaidAhead, "reservationId">;
+  /** Whose credits they are before; they move to `paid.payer`, who has them also when they are given back. */
+  from: UserAddress;
+}>;
+
 /** How far an upload is. */
 export type MultipartStatus =
   | Readonly<{ kind: "open"; upload: MultipartUpload }>
@@ -56,12 +67,11 @@ export type Multipart = Readonly<{
   create: (request: MultipartRequest) => Promise<MultipartUpload>;
   /**
    * Makes an upload that was paid for, and holds the credits. For the same payment the same upload answers again.
-   * @throws Failure `insufficient_balance` when the payer's credits were spent meanwhile; `busy`.
+   * @throws Failure `insufficient_balance` when the credits were spent meanwhile; `busy`.
    */
-  createPaid: (
-    chunkSize: number | undefined,
-    paid: Omit<PaidAhead, "reservationId">,
-  ) => Promise<MultipartUpload>;
+  createPaid: (request: PaidRequest) => Promise<MultipartUpload>;
+  /** The upload that a payment made. */
+  findPaid: (payment: string) => Promise<MultipartUpload | undefined>;
   /**
    * Takes a part. When it resolves, the part is on the disk and in the list.
    *
@@ -153,17 +163,18 @@ export function createMultipart(parts: MultipartParts): Multipart {
         throw error;
       }
     },
-    createPaid: (chunkSize = chunkSizeDefault, paid) => {
+    createPaid: ({ chunkSize = chunkSizeDefault, paid, from }) => {
       const id = makeUploadId();
       return ledger.write(async (tx) => {
         const known = await findMultipartOfPayment(tx, paid.payment);
         if (known !== undefined) return known;
         return await make(parts, tx, id, chunkSize, {
           ...paid,
-          reservationId: await hold(parts, tx, id, paid),
+          reservationId: await hold(parts, tx, id, paid, from),
         });
       });
     },
+    findPaid: (payment) => ledger.read((tx) => findMultipartOfPayment(tx, payment)),
     put: async (id, part, signal) => {
       const upload = await ledger.read((tx) => find(tx, id));
       refusePart(upload, part, itemBytesMax);
@@ -226,8 +237,17 @@ async function hold(
   tx: Tx,
   id: string,
   { payer, winc }: Omit<PaidAhead, "reservationId">,
+  from: UserAddress,
 ): Promise<string> {
   const now = clock();
+  if (from !== payer)
+    await transfer(tx, {
+      ...{ id: makeId(), kind: "prepayment", at: now, changeId: id },
+      legs: [
+        { account: user(from), amount: -winc },
+        { account: user(payer), amount: winc },
+      ],
+    });
   const request = {
     ...{ itemId: id, signer: payer, winc, paidBy: [], directive: "list-or-signer" as const },
     expiresAt: now + lifeMs + holdGraceMs,

@@ -27,7 +27,7 @@ import type { MakeId } from "../../src/store/ledger/transfer-ids.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../src/store/part-files.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { createFileCheck } from "../../src/upload/file-check.ts";
-import { createIntake, type IntakeRules } from "../../src/upload/intake.ts";
+import { createIntake, type Intake, type IntakeRules } from "../../src/upload/intake.ts";
 import { createItemStore } from "../../src/upload/item-store.ts";
 import { createMultipart, type Multipart } from "../../src/upload/multipart.ts";
 import { createFinalizer } from "../../src/upload/multipart-finalize.ts";
@@ -55,6 +55,7 @@ export type WorldOptions = Readonly<{
 
 /** A world, open. */
 export type MultipartWorld = Readonly<{
+  intake: Intake;
   multipart: Multipart;
   sweep: MultipartSweep;
   writers: PartWriters;
@@ -136,7 +137,7 @@ export async function openMultipartWorld(options: WorldOptions): Promise<Multipa
   await room.recount();
   const server = openRoutes(multipart, log);
   return {
-    ...{ multipart, sweep, writers, files, server, lines, told },
+    ...{ intake, multipart, sweep, writers, files, server, lines, told },
     close: async () => {
       await server.close(1_000);
       await sweep.close();

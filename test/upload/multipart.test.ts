@@ -238,6 +238,8 @@ describe("time", () => {
 describe("what was paid when the upload was made", () => {
   const payer = testAddress("payer");
   const payedFor = (size: number, payment: string) => ({ payer, winc: winc(5_000n), size, payment });
+  const makePaid = (paid: ReturnType<typeof payedFor>, from = payer) =>
+    world.multipart.createPaid({ chunkSize: undefined, paid, from });
   const balanceOf = async () => (await payment.credits.balance(payer))?.winc;
 
   beforeEach(async () => {
@@ -246,15 +248,15 @@ describe("what was paid when the upload was made", () => {
 
   test("is held, pays for the item, and what is left of it goes back", async () => {
     const item = makeItem(new Uint8Array(1_000));
-    const { id } = await world.multipart.createPaid(undefined, payedFor(5_000, "one"));
+    const { id } = await makePaid(payedFor(5_000, "one"));
     expect(await balanceOf()).toBe(1_000n);
-    expect((await world.multipart.createPaid(undefined, payedFor(5_000, "one"))).id).toBe(id);
+    expect((await makePaid(payedFor(5_000, "one"))).id).toBe(id);
     expect(await balanceOf()).toBe(1_000n);
     await put(id, 0, item.bytes);
     const { upload } = await world.multipart.finalize(id, payers, nobody);
     expect([upload.winc, upload.signer]).toEqual([winc(BigInt(item.bytes.length)), item.account]);
     expect(await balanceOf()).toBe(6_000n - BigInt(item.bytes.length));
-    expect((await world.multipart.createPaid(undefined, payedFor(5_000, "one"))).id).toBe(id);
+    expect((await makePaid(payedFor(5_000, "one"))).id).toBe(id);
   });
 
   test("covers what it was paid for, whatever it costs by then, known or not", async () => {
@@ -264,20 +266,20 @@ describe("what was paid when the upload was made", () => {
       },
     });
     const item = makeItem(new Uint8Array(1_000));
-    const { id } = await world.multipart.createPaid(undefined, payedFor(item.bytes.length, "one"));
+    const { id } = await makePaid(payedFor(item.bytes.length, "one"));
     await put(id, 0, item.bytes);
     expect((await world.multipart.finalize(id, payers, nobody)).upload.winc).toBe(winc(5_000n));
     await reopen({ priceOfByte: () => 1_000n });
     const next = makeItem(new Uint8Array(50));
     await payment.credit(payer, 5_000n);
-    const second = (await world.multipart.createPaid(undefined, payedFor(10_000, "two"))).id;
+    const second = (await makePaid(payedFor(10_000, "two"))).id;
     await put(second, 0, next.bytes);
     expect((await world.multipart.finalize(second, payers, nobody)).upload.winc).toBe(winc(5_000n));
     expect(await balanceOf()).toBe(1_000n);
   });
 
   test("pays for no byte more", async () => {
-    const { id } = await world.multipart.createPaid(undefined, payedFor(100, "one"));
+    const { id } = await makePaid(payedFor(100, "one"));
     await put(id, 0, new Uint8Array(100));
     for (const [start, size] of [
       [0, 101],
@@ -291,7 +293,7 @@ describe("what was paid when the upload was made", () => {
 
   test("goes back when the item is refused; mended, it is paid from what went back", async () => {
     const item = makeItem(new Uint8Array(1_000));
-    const { id } = await world.multipart.createPaid(undefined, payedFor(item.bytes.length, "one"));
+    const { id } = await makePaid(payedFor(item.bytes.length, "one"));
     await put(
       id,
       0,
@@ -305,7 +307,7 @@ describe("what was paid when the upload was made", () => {
   });
 
   test("goes back when its time is over, once", async () => {
-    const { id } = await world.multipart.createPaid(undefined, payedFor(100, "one"));
+    const { id } = await makePaid(payedFor(100, "one"));
     await put(id, 0, new Uint8Array(100));
     payment.clock.advance(lifeMs);
     await Promise.all([world.sweep.sweep(), world.sweep.sweep()]);
@@ -320,15 +322,25 @@ describe("what was paid when the upload was made", () => {
     const first = await create();
     await put(first, 0, item.bytes);
     await world.multipart.finalize(first, payers, nobody);
-    const { id } = await world.multipart.createPaid(undefined, payedFor(5_000, "one"));
+    const { id } = await makePaid(payedFor(5_000, "one"));
     await put(id, 0, item.bytes);
     await world.multipart.finalize(id, payers, nobody);
     expect(await balanceOf()).toBe(6_000n);
   });
 
+  test("is given to whom the upload names, and given back to them", async () => {
+    const item = makeItem(new Uint8Array(1_000));
+    const { id } = await makePaid({ ...payedFor(5_000, "one"), payer: item.account }, payer);
+    expect([await balanceOf(), (await payment.credits.balance(item.account))?.winc]).toEqual([1_000n, 0n]);
+    await put(id, 0, item.bytes);
+    await world.multipart.finalize(id, payers, nobody);
+    const left = (await payment.credits.balance(item.account))?.winc;
+    expect([await balanceOf(), left]).toEqual([1_000n, 5_000n - BigInt(item.bytes.length)]);
+  });
+
   test("cannot be held when it was spent meanwhile", async () => {
     const asked = { payer, winc: winc(6_001n), size: 5, payment: "one" };
-    expect((await failureOf(world.multipart.createPaid(undefined, asked))).code).toBe("insufficient_balance");
+    expect((await failureOf(makePaid(asked))).code).toBe("insufficient_balance");
     expect(await rowsOf("multipart_uploads")).toBe(0n);
   });
 });

@@ -9,6 +9,7 @@ import { unheard } from "../../lib/stop.ts";
 import { readToken, type Token } from "../../payment/addresses.ts";
 import type { Taken } from "../../upload/charge.ts";
 import { chunkSizeMax, chunkSizeMin, type Multipart, type MultipartStatus } from "../../upload/multipart.ts";
+import type { MultipartUpload } from "../../upload/multipart-rows.ts";
 import { codeAnswer, jsonAnswer, textAnswer } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
@@ -16,11 +17,14 @@ import { contextOf } from "../context.ts";
 import { payersOf } from "./payers.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
+import { type CreatePaidChunks, readPaidChunks } from "./x402-chunks.ts";
 
 /** What the routes ask. */
 export type ChunkRoutesOptions = Readonly<{
   /** Undefined: no wallet is set, and uploads are off. */
   multipart: Multipart | undefined;
+  /** Makes uploads that are paid for when they are made; undefined: they are paid from credits, when they are whole. */
+  createPaid?: CreatePaidChunks | undefined;
   writeReceipt: ReceiptWriter;
 }>;
 
@@ -38,7 +42,7 @@ const offsetPattern = /^\d{1,15}$/;
 const sizePattern = /^[1-9]\d{0,14}$/;
 
 /** Creates the routes. */
-export function createChunkRoutes({ multipart, writeReceipt }: ChunkRoutesOptions): AnyElysia {
+export function createChunkRoutes({ multipart, createPaid, writeReceipt }: ChunkRoutesOptions): AnyElysia {
   const withMultipart = (tokenText: string, work: (uploads: Multipart, token: Token) => Promise<Response>) =>
     fromUpload(async () => {
       if (multipart === undefined) throw new Failure("uploads_off", {});
@@ -53,7 +57,7 @@ export function createChunkRoutes({ multipart, writeReceipt }: ChunkRoutesOption
     .get("/chunks/:token/:uploadId/:part", ({ request, params, query }) =>
       withMultipart(params.token, async (uploads) => {
         const { uploadId, part } = params;
-        if (uploadId === none && part === none) return await create(uploads, request, query["chunkSize"]);
+        if (uploadId === none && part === none) return await create({ uploads, createPaid }, request, query);
         if (part === none) return await list(uploads, uploadId);
         if (part !== "status") throw new Failure("not_found", {});
         return await statusAnswer(await uploads.status(uploadId), (taken) => writeReceipt(taken, request));
@@ -78,15 +82,28 @@ export function createChunkRoutes({ multipart, writeReceipt }: ChunkRoutesOption
     );
 }
 
-async function create(uploads: Multipart, request: Request, sizeText: string | undefined): Promise<Response> {
+type Makers = Readonly<{ uploads: Multipart; createPaid: CreatePaidChunks | undefined }>;
+
+async function create(
+  { uploads, createPaid }: Makers,
+  request: Request,
+  query: Readonly<Record<string, string | undefined>>,
+): Promise<Response> {
   const { headOnly, clientAddress } = contextOf(request);
   // It makes something: whoever wants to know whether it would gets no upload for it.
   if (headOnly) return codeAnswer("method_not_allowed", { Allow: "GET" });
   const limits = { min: chunkSizeMin, max: chunkSizeMax };
+  const sizeText = query["chunkSize"];
   const chunkSize = sizeText === undefined ? undefined : chunkSizeOf(sizeText);
   if (chunkSize === null) return jsonAnswer({ error: "Invalid chunk size", ...limits }, 400);
-  const upload = await uploads.create({ chunkSize, client: addressBlock(clientAddress()) });
-  return jsonAnswer({ id: upload.id, ...limits, chunkSize: upload.chunkSize }, 200, noStore);
+  const asked = { chunkSize, client: addressBlock(clientAddress()) };
+  const write = (upload: MultipartUpload) =>
+    jsonAnswer({ id: upload.id, ...limits, chunkSize: upload.chunkSize }, 200, noStore);
+  const paid = readPaidChunks(query);
+  if (paid === undefined || createPaid === undefined || createPaid.isFree(paid.size))
+    return write(await uploads.create(asked));
+  contextOf(request).allowSilence(wholeSilenceSeconds);
+  return await createPaid.create(request, { ...asked, ...paid }, write);
 }
 
 /** Null: no size that parts may have. */

@@ -1,0 +1,73 @@
+/**
+ * What is said of bytes that the service signs: their type, and tags by header.
+ * Source: reference/upload.md §1 (`/x402/upload/unsigned`).
+ * @module
+ */
+import { tagsFault } from "../../arweave/avro.ts";
+import type { Tag } from "../../arweave/tags.ts";
+import { Failure } from "../../failures.ts";
+import { isJsonObject, type JsonValue, readJson } from "../../lib/json.ts";
+
+/**
+ * Tags that are the service's to write; or that would be its own word on its credits, since it is who signs.
+ * Compared in lower case.
+ */
+const reserved: ReadonlySet<string> = new Set([
+  "data-item-authority",
+  "x402-payer-address",
+  "x-approve-payment",
+  "x-amount",
+  "x-expires-seconds",
+  "x-delete-payment-approval",
+]);
+
+const typeUsual = "application/octet-stream";
+
+/**
+ * Reads the tags of an item that is to be made.
+ *
+ * @throws Failure `upload_refused` {reason}.
+ */
+export function dataTagsOf(request: Request): readonly Tag[] {
+  const named = namedTags(request.headers.get("x-data-item-tags"));
+  const type = request.headers.get("content-type") ?? typeUsual;
+  const typed = named.some(({ name }) => name === "Content-Type")
+    ? named
+    : [{ name: "Content-Type", value: type }, ...named];
+  const tags = [...typed, { name: "Data-Item-Authority", value: "Cairn" }];
+  const fault = tagsFault(tags);
+  if (fault !== undefined) throw refused(fault);
+  return tags;
+}
+
+function namedTags(header: string | null): readonly Tag[] {
+  if (header === null || header === "") return [];
+  const list = readList(header);
+  if (list === undefined) throw refused("it is no JSON list of objects with name and value");
+  const taken = list.find(({ name }) => reserved.has(name.toLowerCase()));
+  if (taken !== undefined) throw refused(`the tag ${JSON.stringify(taken.name)} is the service's own`);
+  return list;
+}
+
+function readList(text: string): readonly Tag[] | undefined {
+  let value: JsonValue | undefined;
+  try {
+    value = readJson(text);
+  } catch {
+    // Not JSON: no list.
+    return undefined;
+  }
+  if (!Array.isArray(value)) return undefined;
+  const tags = value.map(readTag).filter((tag) => tag !== undefined);
+  return tags.length === value.length ? tags : undefined;
+}
+
+function readTag(value: JsonValue): Tag | undefined {
+  if (!isJsonObject(value)) return undefined;
+  const { name, value: text } = value;
+  return typeof name === "string" && typeof text === "string" ? { name, value: text } : undefined;
+}
+
+function refused(why: string): Failure {
+  return new Failure("upload_refused", { reason: `Invalid tags: ${why}` });
+}

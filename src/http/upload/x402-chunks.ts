@@ -1,0 +1,74 @@
+/**
+ * Making uploads in parts that are paid for when they are made.
+ * Source: contract.md §6; reference/upload.md §0 (3).
+ * @module
+ */
+import { signatureLayout } from "../../arweave/signature.ts";
+import { Failure } from "../../failures.ts";
+import { readAddress, type UserAddress } from "../../payment/addresses.ts";
+import type { MultipartUpload } from "../../upload/multipart-rows.ts";
+import type { X402Uploads } from "../../upload/x402-uploads.ts";
+import type { PublicUrl } from "../public-url.ts";
+import { x402PaymentOf } from "../x402-answers.ts";
+import { answerPaid, askForPayment, type UploadBill } from "./x402-payments.ts";
+
+/** What is asked for when an upload is to be paid for at once. */
+export type PaidChunks = Readonly<{ size: number; refundTo: UserAddress }>;
+
+/** Makes uploads that are paid for. */
+export type CreatePaidChunks = Readonly<{
+  /** Whether an item costs nothing: then nobody is asked to pay. @param size - Of the whole item. Bytes. */
+  isFree: (size: number) => boolean;
+  create: (
+    request: Request,
+    asked: PaidChunks & Readonly<{ chunkSize: number | undefined; client: string }>,
+    write: (upload: MultipartUpload) => Response,
+  ) => Promise<Response>;
+}>;
+
+const sizePattern = /^[1-9]\d{0,14}$/;
+const typePattern = /^\d{1,5}$/;
+
+/**
+ * Reads what is to be paid for.
+ *
+ * @returns Undefined when nothing is.
+ * @throws Failure `upload_refused` {reason} for a part of it, or what makes no sense.
+ */
+export function readPaidChunks(query: Readonly<Record<string, string | undefined>>): PaidChunks | undefined {
+  const { totalBytes, address, signatureType } = query;
+  if (totalBytes === undefined && address === undefined && signatureType === undefined) return undefined;
+  if (totalBytes === undefined || !sizePattern.test(totalBytes)) throw refused("totalBytes is no size");
+  if (signatureType === undefined || !typePattern.test(signatureType)) throw refused("signatureType is none");
+  if (signatureLayout(Number(signatureType)) === undefined) throw refused("signatureType is not known");
+  const refundTo = readAddress(address ?? "")?.address;
+  if (refundTo === undefined) throw refused("address is none");
+  return { size: Number(totalBytes), refundTo };
+}
+
+/** Creates the maker. */
+export function createPaidChunks(uploads: X402Uploads, publicUrl: PublicUrl): CreatePaidChunks {
+  const { x402, isFree } = uploads;
+  const create: CreatePaidChunks["create"] = async (request, asked, write) => {
+    const bill: UploadBill = {
+      size: asked.size,
+      resource: {
+        url: `${publicUrl(request)}/v1/chunks`,
+        description: `Turbo cost to upload ${asked.size} bytes`,
+        mimeType: "application/json",
+      },
+    };
+    const payment = x402PaymentOf(request);
+    if (payment === undefined) return await askForPayment(x402, bill, request.signal);
+    return await answerPaid(
+      { x402, bill, payment, signal: request.signal },
+      () => uploads.createChunked(asked, { payment, resource: bill.resource.url }, request.signal),
+      async (upload) => write(upload),
+    );
+  };
+  return { isFree, create };
+}
+
+function refused(why: string): Failure {
+  return new Failure("upload_refused", { reason: `Invalid payment for an upload: ${why}` });
+}

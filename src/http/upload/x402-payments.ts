@@ -1,0 +1,90 @@
+/**
+ * Payments by x402 that come with uploads: what is asked for, and how an upload that was paid for is answered.
+ * Source: contract.md §6; reference/upload.md §1; reference/payment.md §6.4.
+ * @module
+ */
+import { Failure, failures } from "../../failures.ts";
+import type { X402Payment } from "../../payment/x402/payload.ts";
+import type { X402Resource } from "../../payment/x402/requirement.ts";
+import type { X402, X402Settled } from "../../payment/x402/x402.ts";
+import type { X402Outcome } from "../../upload/x402-uploads.ts";
+import { failureAnswer } from "../answers.ts";
+import { x402RequiredAnswer, x402SettledHeaders } from "../x402-answers.ts";
+import { fromUpload } from "./refusals.ts";
+
+/** What is asked for. */
+export type UploadBill = Readonly<{ size: number; resource: X402Resource }>;
+
+/** An upload with its payment. */
+export type PaidUpload = Readonly<{
+  x402: X402;
+  bill: UploadBill;
+  payment: X402Payment;
+  signal: AbortSignal;
+}>;
+
+/** What a first request is told. */
+const noPaymentText = "X-PAYMENT header is required";
+
+/** Asks for the payment of an upload. */
+export async function askForPayment(
+  x402: X402,
+  { size, resource }: UploadBill,
+  signal: AbortSignal,
+): Promise<Response> {
+  const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
+  return x402RequiredAnswer({ terms: x402.terms, quote, resource, error: noPaymentText });
+}
+
+/**
+ * Answers an upload that came with a payment: a payment that did not settle is asked for again; what is refused after
+ * it has settled says so beside the refusal, because its payer has the credits.
+ */
+export async function answerPaid<Answer>(
+  paid: PaidUpload,
+  work: () => Promise<X402Outcome<Answer>>,
+  write: (answer: Answer, settled: X402Settled | undefined) => Promise<Response>,
+): Promise<Response> {
+  try {
+    const outcome = await work();
+    if (outcome.kind === "refused") return await refusedAnswer(paid, outcome);
+    const answer = await write(outcome.answer, outcome.settled);
+    return outcome.settled === undefined ? answer : settledAnswer(paid, outcome.settled, answer);
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== "settlement_failed") throw error;
+    return await askAgain(paid, error);
+  }
+}
+
+async function refusedAnswer(
+  paid: PaidUpload,
+  { error, settled }: Readonly<{ error: unknown; settled: X402Settled }>,
+): Promise<Response> {
+  if (error instanceof Failure && error.code === "settlement_failed") return await askAgain(paid, error);
+  return settledAnswer(paid, settled, await answerOf(error));
+}
+
+/** What an upload is answered that was refused. */
+async function answerOf(error: unknown): Promise<Response> {
+  try {
+    return await fromUpload(() => Promise.reject(error));
+  } catch (refusal) {
+    if (!(refusal instanceof Failure)) throw refusal;
+    return failureAnswer(refusal);
+  }
+}
+
+async function askAgain({ x402, bill, payment, signal }: PaidUpload, error: Failure): Promise<Response> {
+  const { version, authorization } = payment;
+  const { size, resource } = bill;
+  const refused = { version, payer: authorization.from, reason: String(error.facts["reason"]) };
+  const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
+  const { message } = failures.settlement_failed;
+  return x402RequiredAnswer({ terms: x402.terms, quote, resource, error: message, refused });
+}
+
+function settledAnswer({ x402, payment }: PaidUpload, settled: X402Settled, answer: Response): Response {
+  for (const [name, value] of Object.entries(x402SettledHeaders(payment, x402.terms, settled)))
+    answer.headers.set(name, value);
+  return answer;
+}

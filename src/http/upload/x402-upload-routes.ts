@@ -1,0 +1,191 @@
+/**
+ * `POST /x402/upload/signed` and `/x402/upload/unsigned`, and the same as `/x402/data-item/…`: an item, or bytes that
+ * the service makes one of, with the payment for it.
+ * Source: contract.md §6; reference/upload.md §0 (2, 9), §1, §4.
+ * @module
+ */
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { unheard } from "../../lib/stop.ts";
+import type { X402Payment } from "../../payment/x402/payload.ts";
+import type { X402, X402Settled } from "../../payment/x402/x402.ts";
+import type { Taken } from "../../upload/charge.ts";
+import type { Intake } from "../../upload/intake.ts";
+import type { X402Uploads } from "../../upload/x402-uploads.ts";
+import { jsonAnswer } from "../answers.ts";
+import { piecesOf } from "../body-pieces.ts";
+import { addressBlock } from "../client-address.ts";
+import { contextOf } from "../context.ts";
+import type { PublicUrl } from "../public-url.ts";
+import { x402PaymentOf } from "../x402-answers.ts";
+import { dataTagsOf } from "./data-tags.ts";
+import type { ReceiptWriter } from "./receipt-record.ts";
+import { fromUpload } from "./refusals.ts";
+import { answerPaid, askForPayment, type UploadBill } from "./x402-payments.ts";
+
+/** What the routes ask. */
+export type X402UploadRoutesOptions = Readonly<{
+  /** Undefined: x402 is off, or uploads are. */
+  uploads: X402Uploads | undefined;
+  intake: Pick<Intake, "take"> | undefined;
+  writeReceipt: ReceiptWriter;
+  publicUrl: PublicUrl;
+}>;
+
+const noStore = { "Cache-Control": "no-store" } as const;
+
+/** A payment, the disk, and signatures: as long as a connection may be silent. */
+const silenceSeconds = 255;
+
+const lengthPattern = /^\d{1,15}$/;
+
+/** Creates the routes. */
+export function createX402UploadRoutes(options: X402UploadRoutesOptions): AnyElysia {
+  const signed = (request: Request, network?: string) =>
+    fromUpload(() => takeSigned(options, request, network));
+  const unsigned = (request: Request, network?: string) =>
+    fromUpload(() => takeUnsigned(options, request, network));
+  const raw = { parse: "none" } as const;
+  return new Elysia({ strictPath: true })
+    .post("/x402/upload/signed", ({ request }) => signed(request), raw)
+    .post("/x402/upload/unsigned", ({ request }) => unsigned(request), raw)
+    .post("/x402/data-item/signed", ({ request }) => signed(request), raw)
+    .post("/x402/data-item/unsigned", ({ request }) => unsigned(request), raw)
+    .post("/x402/data-item/signed/:network", ({ request, params }) => signed(request, params.network), raw)
+    .post(
+      "/x402/data-item/unsigned/:network",
+      ({ request, params }) => unsigned(request, params.network),
+      raw,
+    );
+}
+
+async function takeSigned(
+  options: X402UploadRoutesOptions,
+  request: Request,
+  network: string | undefined,
+): Promise<Response> {
+  const { intake, writeReceipt } = options;
+  const uploads = readyFor(options, request, network);
+  if (intake === undefined) throw new Failure("uploads_off", {});
+  const size = lengthOf(request);
+  const bill = billOf(options, request, "signed", size, "application/json");
+  const payment = x402PaymentOf(request);
+  if (payment === undefined) {
+    if (!uploads.isFree(size)) return await askForPayment(uploads.x402, bill, request.signal);
+    const arrival = { pieces: piecesOf(request), size, paidBy: [], directive: "list-or-signer" as const };
+    return jsonAnswer(await writeReceipt(await intake.take(arrival, request.signal), request), 200, noStore);
+  }
+  const { x402 } = uploads;
+  return await answerPaid(
+    { x402, bill, payment, signal: request.signal },
+    () => uploads.takeSigned({ pieces: piecesOf(request), size }, sentOf(bill, payment), request.signal),
+    async (taken, settled) => {
+      const receipt = await writeReceipt(taken, request);
+      return jsonAnswer({ ...receipt, ...paidFields(settled) }, 200, noStore);
+    },
+  );
+}
+
+async function takeUnsigned(
+  options: X402UploadRoutesOptions,
+  request: Request,
+  network: string | undefined,
+): Promise<Response> {
+  const uploads = readyFor(options, request, network);
+  const { x402 } = uploads;
+  const size = lengthOf(request);
+  const tags = dataTagsOf(request);
+  const payment = x402PaymentOf(request);
+  const itemSize = uploads.unsignedSize({ tags, size }, true);
+  const isFree = payment === undefined && uploads.isFree(uploads.unsignedSize({ tags, size }, false));
+  const bill = billOf(options, request, "unsigned", itemSize, request.headers.get("content-type") ?? "");
+  if (payment === undefined && !isFree) return await askForPayment(x402, bill, request.signal);
+  const pieces = piecesOf(request);
+  const upload = { pieces, size, tags, client: addressBlock(contextOf(request).clientAddress()) };
+  try {
+    if (payment === undefined) {
+      const outcome = await uploads.takeUnsigned(upload, undefined, request.signal);
+      if (outcome.kind === "refused") throw outcome.error;
+      return await unsignedAnswer(options, request, x402, payment, outcome.answer, undefined);
+    }
+    return await answerPaid(
+      { x402, bill, payment, signal: request.signal },
+      () => uploads.takeUnsigned(upload, sentOf(bill, payment), request.signal),
+      (taken, settled) => unsignedAnswer(options, request, x402, payment, taken, settled),
+    );
+  } finally {
+    // A wait for more of it ends by itself; the answer does not wait for that.
+    unheard(pieces.return(undefined));
+  }
+}
+
+/** The receipt as clients of one service read it, and as those of the other do. */
+async function unsignedAnswer(
+  { writeReceipt }: X402UploadRoutesOptions,
+  request: Request,
+  { terms }: X402,
+  payment: X402Payment | undefined,
+  taken: Taken,
+  settled: X402Settled | undefined,
+): Promise<Response> {
+  const receipt = await writeReceipt(taken, request);
+  if (settled === undefined || payment === undefined)
+    return jsonAnswer({ ...receipt, receipt }, 200, noStore);
+  const { network } = terms;
+  const record = {
+    ...receipt,
+    ...paidFields(settled),
+    payer: settled.payer,
+    receipt,
+    x402Payment: {
+      paymentId: payment.authorization.nonce,
+      transactionHash: settled.transaction,
+      network: payment.version === 1 ? network.nameV1 : network.name,
+      mode: "payg",
+    },
+  };
+  return jsonAnswer(record, 200, noStore);
+}
+
+/** Absent where the item was there already, and nothing was paid for it now. */
+function paidFields(settled: X402Settled | undefined): Readonly<Record<string, string>> {
+  if (settled === undefined) return {};
+  return { x402PaymentTxId: settled.transaction, mUSDCPaid: settled.paid.toString() };
+}
+
+function readyFor(
+  { uploads }: X402UploadRoutesOptions,
+  request: Request,
+  network: string | undefined,
+): X402Uploads {
+  if (uploads === undefined) throw new Failure("payment_method_off", { method: "x402" });
+  const { name, nameV1 } = uploads.x402.terms.network;
+  if (network !== undefined && network !== name && network !== nameV1)
+    throw new Failure("upload_refused", { reason: `Network ${network.slice(0, 40)} is not enabled` });
+  contextOf(request).allowSilence(silenceSeconds);
+  return uploads;
+}
+
+function lengthOf(request: Request): number {
+  const length = request.headers.get("content-length") ?? "";
+  if (!lengthPattern.test(length))
+    throw new Failure("length_required", {
+      reason: "Missing Content Length. Content Length is required for raw data post.",
+    });
+  return Number(length);
+}
+
+function billOf(
+  { publicUrl }: X402UploadRoutesOptions,
+  request: Request,
+  kind: "signed" | "unsigned",
+  size: number,
+  mimeType: string,
+): UploadBill {
+  const url = `${publicUrl(request)}/v1/x402/upload/${kind}`;
+  return { size, resource: { url, description: `Turbo cost to upload ${size} bytes`, mimeType } };
+}
+
+function sentOf({ resource }: UploadBill, payment: X402Payment) {
+  return { payment, resource: resource.url };
+}
