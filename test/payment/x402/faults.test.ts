@@ -129,6 +129,22 @@ test("a refusal after an attempt of which nobody knew is not believed: that atte
   expect(await world.balance(somebody)).toBe(credited);
 });
 
+test("a refusal that names a transaction is of one that was lost from sight: it is waited for", async () => {
+  world.node.setManual(true);
+  world.facilitator.behave("refuses with the hash of what it has sent");
+  const authorization = world.authorize(somebody, bytesCost);
+  expect((await world.pay(authorization, somebody)).status).toBe(503);
+  const transaction = (await world.row(authorization))?.transaction_hash;
+  expect(transaction).toMatch(/^0x[0-9a-f]{64}$/);
+  world.node.mine();
+  await world.pass(60);
+  expect(await world.row(authorization)).toMatchObject({
+    state: "settled",
+    transaction_hash: transaction ?? "",
+  });
+  expect(await world.balance(somebody)).toBe(credited);
+});
+
 test("a payment that was refused is credited all the same when somebody carries it out", async () => {
   world.facilitator.behave("refuses");
   const authorization = world.authorize(somebody, bytesCost);

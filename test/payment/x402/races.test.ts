@@ -4,6 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
+import { beginX402, x402IdOf } from "../../../src/payment/x402/kept-payments.ts";
 import { readX402Payment } from "../../../src/payment/x402/payload.ts";
 import { topUpPurpose, uploadPurpose, type X402Settled } from "../../../src/payment/x402/x402.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
@@ -207,6 +208,43 @@ for (const kind of ledgerKinds())
         await twin.close();
         await second.close();
       }
+    });
+
+    test("two watches that find the same payment due send it once", async () => {
+      const somebody = newPayer();
+      const second = await world.payment.ledger.openAgain();
+      const twin = world.openAnother(second);
+      try {
+        world.facilitator.behave("says 401");
+        const authorization = world.authorize(somebody, bytesCost);
+        expect((await world.pay(authorization, somebody)).status).toBe(503);
+        world.payment.clock.advance(10_000);
+        const asked = world.facilitator.orders.length;
+        await Promise.all([
+          twin.look(never),
+          world.x402.look(never),
+          twin.look(never),
+          world.x402.look(never),
+        ]);
+        expect(world.facilitator.orders.length).toBe(asked + 1);
+      } finally {
+        world.facilitator.behave("settles");
+        await twin.close();
+        await second.close();
+      }
+    });
+
+    test("what has ended is not sent to be carried out any more", async () => {
+      world.facilitator.behave("refuses");
+      const somebody = newPayer();
+      const authorization = world.authorize(somebody, bytesCost);
+      expect((await world.pay(authorization, somebody)).status).toBe(402);
+      world.facilitator.behave("settles");
+      const { name, asset } = world.terms.network;
+      const id = x402IdOf(name, asset.address, authorization);
+      const begin = () => world.payment.database.write((tx) => beginX402(tx, id, undefined, 0));
+      expect(await begin()).toBe(false);
+      expect(await world.row(authorization)).toMatchObject({ state: "rejected", attempts: 1n });
     });
 
     test("whoever leaves while a payment settles leaves it to be settled", async () => {
