@@ -15,6 +15,7 @@ import type { MakeId } from "../store/ledger/transfer-ids.ts";
 import { createAnnouncer } from "../upload/announcer.ts";
 import { createIntake, type Intake } from "../upload/intake.ts";
 import { createItemStore } from "../upload/item-store.ts";
+import { createReceiptSigner } from "../upload/receipt-signer.ts";
 import { createUploadRoom, type UploadRoom } from "../upload/room.ts";
 import { findUpload, keptBytes } from "../upload/uploads.ts";
 import { readAddressList } from "./address-list.ts";
@@ -90,11 +91,11 @@ function openReceipts({ config, wallet, threads, gatewayUrl }: IntakeSetup): Rec
   const signer = file === undefined ? wallet : readUploadWallet("RECEIPT_WALLET_FILE", file);
   return createReceiptWriter({
     publicKey: signer === undefined ? "" : encodeBase64url(signer.wallet.owner),
-    sign: async (terms, signal) => {
-      const job = { keyFile: signer?.file ?? "", receipts: [terms] };
-      const [signature = ""] = await threads.receipts.run<string[]>("signReceipts", job, { signal });
-      return signature;
-    },
+    sign: createReceiptSigner({
+      signAll: (receipts) =>
+        threads.receipts.run<string[]>("signReceipts", { keyFile: signer?.file ?? "", receipts }),
+      threads: threads.receiptThreads,
+    }),
     hosts: (request) => [gatewayUrl(request)].filter((url) => url !== "").map((url) => new URL(url).host),
   });
 }

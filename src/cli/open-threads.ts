@@ -15,6 +15,8 @@ export type UploadThreads = Readonly<{
   /** Of one thread each: what comes in pieces stays with one of them. */
   intake: readonly Pool[];
   receipts: Pool;
+  /** Threads of that pool. */
+  receiptThreads: number;
   bundles: Pool;
   /** Of one thread each: a walk stays with one of them. */
   walks: readonly Pool[];
@@ -94,5 +96,5 @@ export function openUploadThreads(config: Config, closers: Closers): UploadThrea
   for (const pool of walks) closers.add("threads of walks", pool.close);
   const signing = openPool({ ...common, entry: "sign", threads: 1, timeoutMs: walkTimeoutMs });
   closers.add("threads of signing", signing.close);
-  return { intake, receipts, bundles, walks, signing };
+  return { intake, receipts, receiptThreads: workers, bundles, walks, signing };
 }

@@ -18,6 +18,9 @@ export type Pace = Readonly<{
 /** Half of what a modem of 1998 sends: whoever is slower does so to hold a connection. */
 const usualPace: Pace = { stallMs: 30_000, windowMs: 60_000, windowBytes: 240_000 };
 
+/** A body of an announced size up to this is read whole: a stream costs more than that. Bytes. */
+const wholeBytesMax = 64 * 2 ** 10;
+
 /**
  * The pieces of a body.
  *
@@ -26,12 +29,16 @@ const usualPace: Pace = { stallMs: 30_000, windowMs: 60_000, windowBytes: 240_00
 export async function* piecesOf(request: Request, pace: Pace = usualPace): AsyncGenerator<Uint8Array> {
   const { body } = request;
   if (body === null) return;
+  if (Number(request.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= wholeBytesMax) {
+    yield await withinMs(pace.stallMs, request.signal, () => request.bytes());
+    return;
+  }
   const reader = body.getReader();
   const watch = createWatch(pace);
   try {
     for (;;) {
       const askedAt = performance.now();
-      const piece = await nextPiece(reader, request.signal, pace.stallMs);
+      const { value: piece } = await withinMs(pace.stallMs, request.signal, () => reader.read());
       if (piece === undefined) return;
       watch(performance.now() - askedAt, piece.length);
       yield piece;
@@ -57,16 +64,11 @@ function createWatch({ windowMs, windowBytes }: Pace): (waitedMs: number, bytes:
   };
 }
 
-async function nextPiece(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  signal: AbortSignal,
-  stallMs: number,
-): Promise<Uint8Array | undefined> {
+async function withinMs<Value>(ms: number, signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
   try {
-    const { value } = await withDeadline(signal, stallMs, (own) => untilStopped(reader.read(), own));
-    return value;
+    return await withDeadline(signal, ms, (own) => untilStopped(work(), own));
   } catch (error) {
-    if (isTimeout(error)) throw new Failure("body_timeout", { stallMs }, error);
+    if (isTimeout(error)) throw new Failure("body_timeout", { ms }, error);
     throw error;
   }
 }

@@ -21,8 +21,10 @@ import {
 import type { Prices } from "../payment/prices.ts";
 import { type PaymentDirective, post, reserve } from "../payment/reservations.ts";
 import type { WrittenItem } from "../store/intake-jobs.ts";
+import { user } from "../store/ledger/accounts.ts";
 import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
 import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import { balanceOf } from "../store/ledger/transfers.ts";
 import { type ApprovalWish, readApprovalWish } from "./approval-tags.ts";
 import { accountOf, namesOf } from "./signer-account.ts";
 import { findUpload, insertUpload, replaceUpload, type TakenItem, type Upload } from "./uploads.ts";
@@ -127,19 +129,19 @@ export async function charge(
     await terms.alongside?.(tx, step, row.id);
     if (known !== undefined && known.upload.state !== "failed") return known;
     const reservationId = await pay(tx, { itemId: row.id, signer, price, terms, step });
+    const charged = takenItem(item, {
+      ...{ store: parts.storeName, signer, winc: price },
+      ...{ reservationId, receivedAt: step.now, deadlineHeight },
+    });
+    const upload: Upload = { ...charged, state: "stored", place: undefined, failedReason: undefined };
+    if (known === undefined) {
+      const approvals = wish === undefined ? noApprovals : await carryOut(tx, wish, step);
+      await insertUpload(tx, charged);
+      return { upload, ...approvals };
+    }
     // What an item said of approvals stays done when it fails afterwards.
-    if (wish !== undefined && known === undefined) await carryOut(tx, wish, step);
-    const write = known === undefined ? insertUpload : replaceUpload;
-    await write(
-      tx,
-      takenItem(item, {
-        ...{ store: parts.storeName, signer, winc: price },
-        ...{ reservationId, receivedAt: step.now, deadlineHeight },
-      }),
-    );
-    const written = await findTaken(tx, row.id);
-    assert(written !== undefined, "a row that was written is there");
-    return written;
+    await replaceUpload(tx, charged);
+    return { ...known, upload };
   });
   if (isItsOwn(taken, item)) await parts.onTaken(item, taken.upload);
   return taken;
@@ -160,18 +162,26 @@ export function deadlineFrom(height: number | undefined): number {
   return height + deadlineBlocks;
 }
 
-/** Finds an item that was taken before and has not failed; what belongs to its transaction is done for it too. */
+/**
+ * Finds an item that was taken before and has not failed; what belongs to its transaction is done for it too.
+ *
+ * @returns Also what the account has of its own, read with it.
+ */
 export async function findAgain(
   { ledger, clock, makeId }: Pick<ChargeParts, "ledger" | "clock" | "makeId">,
   id: string,
+  account: UserAddress,
   { alongside }: Terms,
-): Promise<Taken | undefined> {
-  const known = await ledger.read((tx) => findTaken(tx, id));
-  if (known === undefined || known.upload.state === "failed") return undefined;
-  if (alongside === undefined) return known;
+): Promise<Readonly<{ known: Taken | undefined; ownWinc: bigint }>> {
+  const { taken, ownWinc } = await ledger.read(async (tx) => ({
+    taken: await findTaken(tx, id),
+    ownWinc: await balanceOf(tx, user(account)),
+  }));
+  const known = taken?.upload.state === "failed" ? undefined : taken;
+  if (known === undefined || alongside === undefined) return { known, ownWinc };
   const step = { now: clock(), makeId };
   await ledger.write((tx) => alongside(tx, step, id));
-  return known;
+  return { known, ownWinc };
 }
 
 /** What became of an item earlier; `undefined` for one that was never taken. */
@@ -215,11 +225,14 @@ async function pay(tx: Tx, { itemId, signer, price, terms, step }: Bill): Promis
   return id;
 }
 
-/** Gives an approval, or takes some back. */
-async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<void> {
+const noApprovals = { createdApproval: undefined, revokedApprovals: undefined } as const;
+
+/** Gives an approval, or takes some back. @returns What `findTaken` tells of them later. */
+async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<Omit<Taken, "upload">> {
   try {
-    if (wish.kind === "give") await giveApproval(tx, wish.request, step);
-    else await revokeApprovals(tx, wish.request, step);
+    return wish.kind === "give"
+      ? { ...noApprovals, createdApproval: await giveApproval(tx, wish.request, step) }
+      : { ...noApprovals, revokedApprovals: await revokeApprovals(tx, wish.request, step) };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     throw new Failure(error.code, { ...error.facts, wish: wish.kind }, error);

@@ -103,11 +103,12 @@ export function createIntake(parts: IntakeParts): Intake {
     const arriving = await readArriving(arrival.pieces, arrival.size);
     try {
       const signer = admit(arriving, arrival);
-      const known = await findAgain(parts, arriving.header.id, arrival);
+      const { known, ownWinc } = await findAgain(parts, arriving.header.id, signer.account, arrival);
       if (known !== undefined) return known;
+      const payer = { ...signer, ownWinc };
       if (arrival.size !== undefined && arrival.prepay === undefined)
-        await checkFunds(parts, signer, arrival, arrival.size, signal);
-      return await takeNew(arriving, signer, arrival, signal);
+        await checkFunds(parts, payer, arrival, arrival.size, signal);
+      return await takeNew(arriving, payer, arrival, signal);
     } finally {
       // What has not come of it is not waited for: the listener answers, and takes it off the connection.
       await arriving.rest.return?.();
@@ -116,7 +117,7 @@ export function createIntake(parts: IntakeParts): Intake {
 
   async function takeNew(
     arriving: ArrivingItem,
-    signer: ItemSigner,
+    payer: ItemPayer,
     arrival: Arrival,
     signal: AbortSignal,
   ): Promise<Taken> {
@@ -127,7 +128,7 @@ export function createIntake(parts: IntakeParts): Intake {
       const prepaid = await arrival.prepay?.(arriving.header.id, signal);
       const terms = prepaid === undefined ? arrival : { ...arrival, prepaid };
       const allow = createAllowance(arrival.size ?? 0, held, (size) =>
-        checkFunds(parts, signer, arrival, size, signal),
+        checkFunds(parts, payer, arrival, size, signal),
       );
       const item = await write(parts, arriving, { size: arrival.size, allow, held }, signal);
       const taken = await chargeOrDiscard(item, terms, signal);
@@ -156,9 +157,9 @@ export function createIntake(parts: IntakeParts): Intake {
     const arriving = await readArriving(head, size);
     await arriving.rest.return?.();
     const signer = admit(arriving, lying);
-    const known = await findAgain(parts, arriving.header.id, lying);
+    const { known, ownWinc } = await findAgain(parts, arriving.header.id, signer.account, lying);
     if (known !== undefined) return known;
-    await checkFunds(parts, signer, lying, size, signal);
+    await checkFunds(parts, { ...signer, ownWinc }, lying, size, signal);
     return await charge(parts, await verify(signal), lying, signal);
   }
 
@@ -178,6 +179,9 @@ export function createIntake(parts: IntakeParts): Intake {
 /** Who signed an item, as far as its header says. */
 type ItemSigner = Readonly<{ account: UserAddress; names: readonly string[] }>;
 
+/** The signer, and what its account has of its own. */
+type ItemPayer = ItemSigner & Readonly<{ ownWinc: bigint }>;
+
 function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
   if (size !== undefined && size > itemBytesMax) {
     const reason = `Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!`;
@@ -191,14 +195,15 @@ function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): vo
  */
 async function checkFunds(
   parts: IntakeParts,
-  { account, names }: ItemSigner,
+  { account, names, ownWinc }: ItemPayer,
   { prepaid }: Terms,
   size: number,
   signal: AbortSignal,
 ): Promise<void> {
   if (prepaid !== undefined) return;
   const needed = await priceOf(parts, names, size, signal);
-  if (needed === 0n) return;
+  // What others approved is looked for only where it matters.
+  if (needed <= ownWinc || needed === 0n) return;
   const available = spendableOf(await parts.balance(account));
   if (available < needed) throw new Failure("insufficient_balance", { account, needed, available });
 }

@@ -72,10 +72,12 @@ export function createItemStore(folder: string, pools: readonly Pool[]): ItemSto
   const waiting: Waiter[] = [];
   let waitingBytes = 0;
   const idle = new Set(pools);
+  let isWoken = false;
   let turn = 0;
   let sessions = 0;
 
   function serve(): void {
+    isWoken = false;
     for (const pool of idle) {
       if (waiting.length === 0) return;
       idle.delete(pool);
@@ -97,7 +99,9 @@ export function createItemStore(folder: string, pools: readonly Pool[]): ItemSto
         waiting.push({ bytes, resolve, reject });
       });
       waitingBytes += bytes.length;
-      serve();
+      // Those of one turn of the event loop go together.
+      if (!isWoken && idle.size > 0) setImmediate(serve);
+      isWoken = true;
       return untilStopped(taken, signal);
     },
     begin: (size) => {

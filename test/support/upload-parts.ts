@@ -5,7 +5,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import type { ReceiptTerms } from "../../src/arweave/receipt.ts";
 import { winc } from "../../src/arweave/winston.ts";
 import type { Pace } from "../../src/http/body-pieces.ts";
 import { createItemRoutes } from "../../src/http/upload/item-routes.ts";
@@ -19,6 +18,7 @@ import type { MakeId } from "../../src/store/ledger/transfer-ids.ts";
 import { openPool, type Pool } from "../../src/threads/pool.ts";
 import { createIntake, type IntakeParts } from "../../src/upload/intake.ts";
 import { createItemStore } from "../../src/upload/item-store.ts";
+import { createReceiptSigner } from "../../src/upload/receipt-signer.ts";
 import { createUploadRoom, type RoomOptions } from "../../src/upload/room.ts";
 import { keptBytes } from "../../src/upload/uploads.ts";
 
@@ -96,10 +96,10 @@ export async function openUploadParts(options: TestUploadOptions) {
   const receipts = pool("receipts");
   const writeReceipt = createReceiptWriter({
     publicKey: publicKeyOf(keyFile),
-    sign: async (terms: ReceiptTerms) => {
-      const [signature = ""] = await receipts.run<string[]>("signReceipts", { keyFile, receipts: [terms] });
-      return signature;
-    },
+    sign: createReceiptSigner({
+      signAll: (terms) => receipts.run<string[]>("signReceipts", { keyFile, receipts: terms }),
+      threads: 1,
+    }),
     hosts: () => [testHost],
   });
   const createRoutes = () => createItemRoutes({ intake, writeReceipt, pace: options.pace ?? usualPace });
