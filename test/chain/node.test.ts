@@ -9,14 +9,18 @@ import { type Answer, type Fault, type FaultServer, openFaultServer } from "./fa
 const none = new AbortController().signal;
 let server: FaultServer;
 let node: Node;
+/** One that soon takes silence for trouble. */
+let hasty: Node;
 let usual: Answer = { status: 200, body: "" };
 
 beforeAll(async () => {
   server = await openFaultServer(() => usual);
-  node = openNode(`${server.url}/`, { firstByteMs: 150, stallMs: 150, totalMs: 400 });
+  node = openNode(`${server.url}/`, { firstByteMs: 10_000, stallMs: 10_000, totalMs: 20_000 });
+  hasty = openNode(`${server.url}/`, { firstByteMs: 150, stallMs: 150, totalMs: 400 });
 });
 afterAll(async () => {
   node.close();
+  hasty.close();
   await server.stop();
 });
 afterEach(() => server.setFault(() => undefined));
@@ -197,7 +201,7 @@ describe("trouble", () => {
   test.each(faults)("%s", async (_name, fault, reason) => {
     usual = { status: 200, body: '{"a":"0123456789"}' };
     server.setFault(() => fault);
-    expect(await node.info(none)).toMatchObject({ kind: "trouble", reason });
+    expect(await hasty.info(none)).toMatchObject({ kind: "trouble", reason });
     while (server.openSockets() > 0) await Bun.sleep(1);
   });
 
@@ -212,7 +216,7 @@ describe("trouble", () => {
   test("a caller that leaves rejects with its own reason, and the socket is let go", async () => {
     server.setFault(() => ({ kind: "hang", at: "headers" }));
     const leaving = new AbortController();
-    const call = node.height(leaving.signal).catch(String);
+    const call = hasty.height(leaving.signal).catch(String);
     while (server.openSockets() === 0) await Bun.sleep(1);
     leaving.abort("left");
     expect(await call).toBe("left");
