@@ -86,30 +86,19 @@ export function openSegments(folder: string, makeName: () => string): Segments {
 
 const nothing = new Uint8Array(0);
 
-/** @returns False when there is no such file to append to. */
-function appendSynced(folder: string, name: string, bytes: Uint8Array, start: number): boolean {
+/** Throws what the system says; ENOENT where there is no such file to append to. */
+function appendSynced(folder: string, name: string, bytes: Uint8Array, start: number): void {
   const path = join(folder, name);
-  const file = start === 0 ? openSync(path, newFile, 0o600) : openAgain(path);
-  if (file === undefined) return false;
+  const file = openSync(path, start === 0 ? newFile : constants.O_WRONLY, 0o600);
   try {
     writeAll(file, bytes, start);
     fdatasyncSync(file);
     if (start === 0) syncFolder(dirname(path));
-    return true;
   } catch (error) {
     cutOff(path, file, start);
     throw error;
   } finally {
     closeSync(file);
-  }
-}
-
-function openAgain(path: string): number | undefined {
-  try {
-    return openSync(path, constants.O_WRONLY);
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
-    throw error;
   }
 }
 
