@@ -15,6 +15,7 @@ import { paymentPricesBench } from "./payment-prices.ts";
 import { routesBench } from "./routes.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
+import { uploadsBench } from "./uploads.ts";
 
 export const benches: readonly Bench[] = [
   headerBench,
@@ -28,5 +29,6 @@ export const benches: readonly Bench[] = [
   unbundleBench,
   ledgerBench,
   paymentPricesBench,
+  uploadsBench,
   startBench,
 ];

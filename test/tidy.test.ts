@@ -77,6 +77,8 @@ const exempt: Readonly<Record<string, readonly string[]>> = {
   "src/main.ts": ["the settings that main.ts has read"],
   // It starts the program as a process, and that wants an environment.
   "bench/start.ts": ["the settings that main.ts has read"],
+  // How large its large item is: gigabytes, when that is asked for.
+  "bench/uploads.ts": ["the settings that main.ts has read"],
 };
 
 type Source = Readonly<{ path: string; text: string; lines: readonly string[] }>;

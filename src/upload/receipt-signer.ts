@@ -1,8 +1,9 @@
 /**
  * Receipts on their way to the threads that sign them, those that wait together in one job.
  *
- * A signature is what an upload costs most. While all threads are at work the others gather, and go on together: so that
- * what comes after them, and the next items of those who wait for their receipts, come in batches too.
+ * A signature is what an upload costs most. While all threads are at work the others gather, and go on together: so
+ * that what comes after them, and the next items of those who wait for their receipts, come in batches too (measured:
+ * 7.7 ms of CPU an item become 6.2, bench/uploads.ts).
  * @module
  */
 import type { ReceiptTerms } from "../arweave/receipt.ts";
