@@ -4,6 +4,7 @@
  * @module
  */
 import { itemRefusals, payerHeaders } from "./upload-descriptions.ts";
+import { paymentHeaders, paymentRequired, paymentTrouble } from "./upload-x402-descriptions.ts";
 import {
   countSchema,
   type Description,
@@ -21,7 +22,7 @@ import {
 } from "./words.ts";
 
 const limits = {
-  min: { type: "integer", description: "Smallest part but the last one, bytes." },
+  min: { type: "integer", description: "Least that `chunkSize` may be; parts may be smaller. Bytes." },
   max: { type: "integer", description: "Largest part, bytes." },
 };
 
@@ -85,9 +86,22 @@ const nothing = {
 export const uploadPartsDescriptions: readonly Description[] = [
   {
     ...{ method: "GET", path: "/chunks/:token/-1/-1", servedBy, tag, summary: "Begin an item in parts" },
-    parameters: [token, inQuery("chunkSize", countSchema, "Bytes a part.")],
+    description:
+      "With the last three parameters it is paid for at once by x402: for so many bytes, and what is left of it, or all " +
+      "of it where it never becomes an item, is credited to the address.",
+    parameters: [
+      token,
+      inQuery("chunkSize", countSchema, "Bytes a part."),
+      inQuery("totalBytes", countSchema, "Bytes of the whole item, at most."),
+      inQuery("address", textSchema, "Who has the credits that are given back."),
+      inQuery("signatureType", countSchema, "What kind of key the address is of, as items number them."),
+      ...paymentHeaders,
+    ],
     answers: {
       ...unknown,
+      ...paymentTrouble,
+      ...refusals("too_many_requests", "item_too_large"),
+      402: paymentRequired,
       200: json("Its id, to be used within a day.", ref("PartUpload")),
       400: json("The size of parts is none, or the token.", { oneOf: [ref("ChunkSizeRefusal"), textSchema] }),
     },

@@ -6,6 +6,7 @@
 import type { Reference } from "./document.ts";
 import { uploadDescriptions, uploadRecords } from "./upload-descriptions.ts";
 import { uploadPartsDescriptions, uploadPartsRecords } from "./upload-parts-descriptions.ts";
+import { uploadX402Descriptions, uploadX402Records } from "./upload-x402-descriptions.ts";
 
 const introduction = `Signed data items in, receipts out: what is taken is readable at once, and on the chain soon.
 
@@ -15,7 +16,7 @@ how much is needed and how much there is.`;
 export const uploadReference: Reference = {
   title: "Cairn upload service",
   introduction,
-  descriptions: [...uploadDescriptions, ...uploadPartsDescriptions],
-  records: { ...uploadRecords, ...uploadPartsRecords },
+  descriptions: [...uploadDescriptions, ...uploadPartsDescriptions, ...uploadX402Descriptions],
+  records: { ...uploadRecords, ...uploadPartsRecords, ...uploadX402Records },
   securitySchemes: {},
 };

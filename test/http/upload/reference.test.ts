@@ -11,6 +11,7 @@ import { createUploadInformationRoutes } from "../../../src/http/upload/informat
 import { createItemRoutes } from "../../../src/http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../../../src/http/upload/price-routes.ts";
 import { createStatusRoutes } from "../../../src/http/upload/status-routes.ts";
+import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
 import { type RunningProgram, startDev } from "../../support/program.ts";
 import { faultsOf } from "../../support/schema.ts";
@@ -27,6 +28,9 @@ test("it has every route and nothing else", () => {
     createStatusRoutes({ standing: unasked }),
     createUploadPriceRoutes({ prices: { bytes: unasked } }),
     createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
+    createX402UploadRoutes({
+      ...{ uploads: undefined, intake: undefined, writeReceipt: unasked, publicUrl: () => "" },
+    }),
     createUploadInformationRoutes({
       ...{ release: "1.2.3", gatewayUrl: () => "", addresses: new Map(), freeBytesMax: 0, itemBytesMax: 0 },
       ...{ health: { record: unasked }, metrics: createMetrics() },

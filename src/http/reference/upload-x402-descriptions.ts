@@ -1,0 +1,143 @@
+/**
+ * What the API reference says of uploads that come with their payment (x402).
+ * Source: contract.md §6; reference/upload.md §1; reference/payment.md §6.
+ * @module
+ */
+import { itemRefusals } from "./upload-descriptions.ts";
+import {
+  type Answer,
+  type Answers,
+  type Description,
+  inHeader,
+  inPath,
+  json,
+  type Parameter,
+  record,
+  ref,
+  refusals,
+  type Schema,
+  textSchema,
+} from "./words.ts";
+
+/** Records that the descriptions below refer to. */
+export const uploadX402Records: Readonly<Record<string, Schema>> = {
+  PaymentRequired: record(
+    {
+      x402Version: { type: "integer", enum: [1] },
+      error: textSchema,
+      accepts: {
+        type: "array",
+        items: { type: "object" },
+        description: "What may be paid, as version 1 says it.",
+      },
+      scheme: textSchema,
+      network: textSchema,
+      maxAmountRequired: { ...textSchema, description: "Smallest unit of the asset." },
+      resource: textSchema,
+      description: textSchema,
+      payTo: textSchema,
+      asset: textSchema,
+      maxTimeoutSeconds: { type: "integer" },
+    },
+    "Version 2 is said by the header `PAYMENT-REQUIRED`.",
+  ),
+  PaidReceipt: {
+    allOf: [
+      ref("Receipt"),
+      {
+        type: "object",
+        properties: {
+          x402PaymentTxId: { ...textSchema, description: "The transaction that paid." },
+          mUSDCPaid: { ...textSchema, description: "Smallest unit of the asset." },
+          payer: textSchema,
+          receipt: ref("Receipt"),
+          x402Payment: { type: "object", description: "paymentId, transactionHash, network, mode." },
+        },
+      },
+    ],
+    description: "What is said of the payment is absent where the item was there already, or is free.",
+  },
+};
+
+/** The payment that a request carries. */
+export const paymentHeaders: readonly Parameter[] = [
+  inHeader("X-PAYMENT", textSchema, "A payment of version 1, base64 of JSON."),
+  inHeader("PAYMENT-SIGNATURE", textSchema, "A payment of version 2, base64 of JSON."),
+];
+
+/** What is asked for where nothing, or not enough, was paid. */
+export const paymentRequired: Answer = json(
+  "What is to be paid; or the payment did not settle, and why is in the header of its answer.",
+  ref("PaymentRequired"),
+);
+
+/** What can go wrong with a payment. */
+export const paymentTrouble: Answers = refusals(
+  "invalid_signature",
+  "settlement_unknown",
+  "payment_method_off",
+  "busy",
+  "pricing_oracle_unavailable",
+  "fiat_oracle_unavailable",
+  "database_unavailable",
+  "no_room",
+  "not_synced",
+  "uploads_off",
+);
+
+const tag = "Paid by x402";
+const settledFirst =
+  "The payment is settled before anything is stored. What is refused afterwards leaves the payer the credits, and the " +
+  "answer has the header of the settled payment all the same. The same payment for the same upload is answered the same.";
+const network = inPath(
+  "network",
+  textSchema,
+  "base",
+  "The network of the payment, by either version's name.",
+);
+const tagsHeader = inHeader("x-data-item-tags", textSchema, "JSON list of objects with name and value.");
+
+const answers: Answers = {
+  ...itemRefusals,
+  ...refusals("upload_refused", "length_required", "item_too_large"),
+  ...paymentTrouble,
+  402: paymentRequired,
+  403: refusals("invalid_signature", "upload_forbidden")[403] ?? paymentRequired,
+  200: json("The receipt.", ref("PaidReceipt")),
+};
+
+type Kind = Pick<Description, "summary" | "description" | "parameters" | "body">;
+
+const signed: Kind = {
+  summary: "Upload an item with its payment",
+  description: `An item that is there already costs nothing. ${settledFirst}`,
+  parameters: paymentHeaders,
+  body: {
+    type: "application/octet-stream",
+    schema: { type: "string", format: "binary" },
+    example: "an item's bytes",
+  },
+};
+
+const unsigned: Kind = {
+  summary: "Upload bytes with their payment; the service signs the item",
+  description:
+    "The item has the tags Content-Type, those of the header, Data-Item-Authority and X402-Payer-Address, and is " +
+    `signed by a key that the service keeps for this alone. ${settledFirst}`,
+  parameters: [tagsHeader, ...paymentHeaders],
+  body: { type: "*/*", schema: { type: "string", format: "binary" }, example: "any bytes" },
+};
+
+function at(path: string, { parameters = [], ...kind }: Kind, more: readonly Parameter[] = []): Description {
+  return { ...kind, method: "POST", path, tag, parameters: [...more, ...parameters], answers };
+}
+
+/** Every route of paid uploads. */
+export const uploadX402Descriptions: readonly Description[] = [
+  at("/x402/upload/signed", signed),
+  at("/x402/upload/unsigned", unsigned),
+  at("/x402/data-item/signed", signed),
+  at("/x402/data-item/unsigned", unsigned),
+  at("/x402/data-item/signed/:network", signed, [network]),
+  at("/x402/data-item/unsigned/:network", unsigned, [network]),
+];
