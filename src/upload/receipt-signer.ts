@@ -22,7 +22,7 @@ export type ReceiptSignerOptions = Readonly<{
 }>;
 
 /** A job takes no longer than so many signatures of four milliseconds. */
-const batchMax = 8;
+const batchMax = 16;
 
 /** Receipts that wait; as many as uploads may. */
 const waitingMax = 4_096;
