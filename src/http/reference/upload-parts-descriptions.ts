@@ -87,8 +87,8 @@ export const uploadPartsDescriptions: readonly Description[] = [
   {
     ...{ method: "GET", path: "/chunks/:token/-1/-1", servedBy, tag, summary: "Begin an item in parts" },
     description:
-      "With the last three parameters it is paid for at once by x402: for so many bytes, and what is left of it, or all " +
-      "of it where it never becomes an item, is credited to the address.",
+      "With the last three parameters it is paid for at once by x402, for so many bytes. What is left of it is " +
+      "credited to the address; all of it where it never becomes an item.",
     parameters: [
       token,
       inQuery("chunkSize", countSchema, "Bytes a part."),

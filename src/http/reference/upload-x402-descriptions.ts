@@ -87,8 +87,9 @@ export const paymentTrouble: Answers = refusals(
 
 const tag = "Paid by x402";
 const settledFirst =
-  "The payment is settled before anything is stored. What is refused afterwards leaves the payer the credits, and the " +
-  "answer has the header of the settled payment all the same. The same payment for the same upload is answered the same.";
+  "The payment is settled before anything is stored. What is refused afterwards leaves the payer the credits, and " +
+  "the answer has the header of the settled payment all the same. The same payment for the same upload is answered " +
+  "the same.";
 const network = inPath(
   "network",
   textSchema,
