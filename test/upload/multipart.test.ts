@@ -197,9 +197,13 @@ describe("time", () => {
       (isOpen) => isOpen,
     );
     payment.clock.advance(1);
-    const known = [world.multipart.list(id), world.multipart.status(id), put(id, 0, new Uint8Array(1))];
-    for (const asked of [...known, world.multipart.finalize(id, payers, nobody)])
-      expect((await failureOf(asked)).code).toBe("multipart_not_found");
+    const asked: Promise<unknown>[] = [
+      world.multipart.list(id),
+      world.multipart.status(id),
+      put(id, 0, new Uint8Array(1)),
+      world.multipart.finalize(id, payers, nobody),
+    ];
+    for (const { code } of await Promise.all(asked.map(failureOf))) expect(code).toBe("multipart_not_found");
     await world.sweep.sweep();
     expect((await late).code).toBe("upload_refused");
     held.resolve();
