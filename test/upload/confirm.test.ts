@@ -331,6 +331,8 @@ describe("chunks", () => {
       },
     };
     world.start(counting);
+    // Blocks that come faster than chunks can be sent would leave its anchor behind.
+    await until("it is seeded", async () => (await unfinished(["seeded"])).length === 1);
     await minedUntilPermanent(1);
     expect(Math.max(...sizes)).toBeLessThan(6 * 2 ** 20);
   });
