@@ -44,403 +44,408 @@ let server: HttpServer;
 let signing: Pool;
 let payers = 0;
 
-beforeAll(async () => {
-  x402 = await openX402World();
-  const { payment } = x402;
-  const { database, clock, makeId, credits } = payment;
-  const blocked = new Set([String(makeItem(new Uint8Array(1), [], signers[3]).account)]);
-  const rules = { itemBytesMax: 20_000_000, freeBytesMax: 200, blocked };
-  world = await openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path, rules });
-  const keyFile = join(folder.path, "key.json");
-  writeFileSync(keyFile, JSON.stringify(rsaKey));
-  signing = openPool({ entry: "sign", threads: 1, queueMax: 100, timeoutMs: 60_000, idleMs: 60_000 });
-  const log = createLog({ level: "error", format: "json", clock: clock.now, write: () => undefined });
-  const owner = decodeBase64url(rsaKey.n ?? "") ?? new Uint8Array(0);
-  const uploads = createX402Uploads({
-    ...{ x402: x402.x402, intake: world.intake, multipart: world.multipart, drop: world.sweep.drop },
-    ...{ nameOf: world.writers.nameOf, credits, rules, log, clock: clock.now, refuseAll: () => undefined },
-    signer: createItemSigner({
-      folder: folder.path,
-      pool: signing,
-      keyFile,
-      key: { scheme: arweave, owner },
-    }),
-  });
-  const publicUrl = () => "http://localhost:3002";
-  const writeReceipt = createReceiptWriter({
-    publicKey: "key",
-    sign: async (terms) => `signature of ${JSON.stringify(terms)}`,
-    hosts: () => ["gateway.example"],
-  });
-  const place = (prefix: string) =>
-    new Elysia({ prefix, strictPath: true })
-      .use(createX402UploadRoutes({ uploads, intake: world.intake, writeReceipt, publicUrl }))
-      .use(
-        createChunkRoutes({
-          multipart: world.multipart,
-          createPaid: createPaidChunks(uploads, publicUrl),
-          writeReceipt,
-        }),
-      );
-  server = openServer({
-    ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 50_000_000, log },
-    app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
-    figures: createRequestFigures(createMetrics(), log, () => "/"),
-  });
-}, 30_000);
-
-afterAll(async () => {
-  await server.close(1_000);
-  await world.close();
-  await signing.close();
-  expect(await checkLedger(x402.payment.database)).toEqual([]);
-  await x402.close();
-  folder.remove();
-});
-
-function newPayer(): Payer {
-  payers += 1;
-  return funded(x402, 1_000 + payers);
-}
-
-let made = 0;
-
-function newBytes(size: number): Uint8Array {
-  made += 1;
-  const bytes = new Uint8Array(size).fill(made);
-  new DataView(bytes.buffer).setUint32(0, made);
-  return bytes;
-}
-
-const newItem = (size = 5_000, signer = signers[4]): TestItem => makeItem(newBytes(size), [], signer);
-
-function post(
-  path: string,
-  body: Uint8Array,
-  headers: Readonly<Record<string, string>> = {},
-): Promise<Response> {
-  return fetch(`${server.url}${path}`, { method: "POST", body: body as Uint8Array<ArrayBuffer>, headers });
-}
-
-/** Asks what an upload costs, and signs that. */
-async function payFor(ask: () => Promise<Response>, payer: Payer, version: 1 | 2 = 1) {
-  const answer = await ask();
-  expect(answer.status).toBe(402);
-  const required = await answer.json();
-  const authorization = x402.authorize(payer, BigInt(required.maxAmountRequired));
-  const name = version === 1 ? "x-payment" : "payment-signature";
-  return { required, authorization, headers: { [name]: x402.header(authorization, payer, version) } };
-}
-
-const signed = "/v1/x402/upload/signed";
-const unsigned = "/v1/x402/upload/unsigned";
-
-describe("a signed item", () => {
-  test.each([
-    "/x402/upload/signed",
-    "/v1/x402/upload/signed",
-    "/x402/data-item/signed",
-    "/v1/x402/data-item/signed",
-    "/x402/data-item/signed/base",
-    "/v1/x402/data-item/signed/eip155:8453",
-  ])("at %p is asked a payment for, and taken with it", async (path) => {
-    const item = newItem();
-    const payer = newPayer();
-    const { required, headers } = await payFor(() => post(path, item.bytes), payer);
-    expect(required).toMatchObject({
-      ...{ x402Version: 1, scheme: "exact", network: "base", error: "X-PAYMENT header is required" },
-      description: `Turbo cost to upload ${item.bytes.length} bytes`,
-      resource: "http://localhost:3002/v1/x402/upload/signed",
-      accepts: [{ scheme: "exact", maxTimeoutSeconds: 300 }],
+// Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
+describe("uploads by x402", () => {
+  beforeAll(async () => {
+    x402 = await openX402World();
+    const { payment } = x402;
+    const { database, clock, makeId, credits } = payment;
+    const blocked = new Set([String(makeItem(new Uint8Array(1), [], signers[3]).account)]);
+    const rules = { itemBytesMax: 20_000_000, freeBytesMax: 200, blocked };
+    world = await openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path, rules });
+    const keyFile = join(folder.path, "key.json");
+    writeFileSync(keyFile, JSON.stringify(rsaKey));
+    signing = openPool({ entry: "sign", threads: 1, queueMax: 100, timeoutMs: 60_000, idleMs: 60_000 });
+    const log = createLog({ level: "error", format: "json", clock: clock.now, write: () => undefined });
+    const owner = decodeBase64url(rsaKey.n ?? "") ?? new Uint8Array(0);
+    const uploads = createX402Uploads({
+      ...{ x402: x402.x402, intake: world.intake, multipart: world.multipart, drop: world.sweep.drop },
+      ...{ nameOf: world.writers.nameOf, credits, rules, log, clock: clock.now, refuseAll: () => undefined },
+      signer: createItemSigner({
+        folder: folder.path,
+        pool: signing,
+        keyFile,
+        key: { scheme: arweave, owner },
+      }),
     });
-    const answer = await post(path, item.bytes, headers);
-    const receipt = await answer.json();
-    expect(answer.status).toBe(200);
-    expect(receipt).toMatchObject({ id: item.id, mUSDCPaid: required.maxAmountRequired });
-    expect(receipt.x402PaymentTxId).toMatch(/^0x[0-9a-f]{64}$/);
-    expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({
-      ...{ success: true, network: "base", payer: payer.address, transaction: receipt.x402PaymentTxId },
+    const publicUrl = () => "http://localhost:3002";
+    const writeReceipt = createReceiptWriter({
+      publicKey: "key",
+      sign: async (terms) => `signature of ${JSON.stringify(terms)}`,
+      hosts: () => ["gateway.example"],
     });
-    // What the least payment buys beyond the item's price is the payer's.
-    const paid = BigInt(required.maxAmountRequired) * x402.prices.wincEach;
-    expect(await x402.balance(payer)).toBe(paid - BigInt(receipt.winc));
-    expect(BigInt(receipt.winc)).toBe(BigInt(item.bytes.length) * x402.prices.wincPerByte);
-  });
-
-  test("is paid for by version 2 too", async () => {
-    const item = newItem();
-    const payer = newPayer();
-    const { headers } = await payFor(() => post(signed, item.bytes), payer, 2);
-    const answer = await post(signed, item.bytes, headers);
-    expect(answer.status).toBe(200);
-    expect(readHeader(answer.headers.get("payment-response"))).toMatchObject({
-      success: true,
-      network: "eip155:8453",
+    const place = (prefix: string) =>
+      new Elysia({ prefix, strictPath: true })
+        .use(createX402UploadRoutes({ uploads, intake: world.intake, writeReceipt, publicUrl }))
+        .use(
+          createChunkRoutes({
+            multipart: world.multipart,
+            createPaid: createPaidChunks(uploads, publicUrl),
+            writeReceipt,
+          }),
+        );
+    server = openServer({
+      ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 50_000_000, log },
+      app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
+      figures: createRequestFigures(createMetrics(), log, () => "/"),
     });
+  }, 30_000);
+
+  afterAll(async () => {
+    await server.close(1_000);
+    await world.close();
+    await signing.close();
+    expect(await checkLedger(x402.payment.database)).toEqual([]);
+    await x402.close();
+    folder.remove();
   });
 
-  test("that is there already is answered its receipt, and nothing is settled", async () => {
-    const item = newItem();
-    const first = await payFor(() => post(signed, item.bytes), newPayer());
-    const { id, timestamp } = await (await post(signed, item.bytes, first.headers)).json();
-    const other = newPayer();
-    const second = await payFor(() => post(signed, item.bytes), other);
-    const answer = await post(signed, item.bytes, second.headers);
-    expect(await answer.json()).toMatchObject({ id, timestamp });
-    expect(answer.headers.get("x-payment-response")).toBeNull();
-    expect(await x402.balance(other)).toBe(0n);
-    expect(x402.node.balanceOf(other.address)).toBe(1_000_000_000n);
-  });
+  function newPayer(): Payer {
+    payers += 1;
+    return funded(x402, 1_000 + payers);
+  }
 
-  test("that is refused after its payment leaves the payer the credits, and says so", async () => {
-    const item = newItem();
-    const payer = newPayer();
-    const wrong = item.bytes.map((byte, at) => (at === item.bytes.length - 1 ? ~byte : byte));
-    const { required, headers } = await payFor(() => post(signed, wrong), payer);
-    const answer = await post(signed, wrong, headers);
-    expect(answer.status).toBe(400);
-    expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({ success: true });
-    expect(await x402.balance(payer)).toBe(BigInt(required.maxAmountRequired) * x402.prices.wincEach);
-  });
+  let made = 0;
 
-  test.each<[string, () => Uint8Array, number]>([
-    ["is none", () => newBytes(5_000), 400],
-    ["is from somebody who is blocked", () => newItem(5_000, signers[3]).bytes, 403],
-  ])("that %s is refused before anybody pays", async (_name, bytesOf, status) => {
-    const bytes = bytesOf();
-    const payer = newPayer();
-    const { headers } = await payFor(() => post(signed, bytes), payer);
-    expect((await post(signed, bytes, headers)).status).toBe(status);
-    expect(x402.node.balanceOf(payer.address)).toBe(1_000_000_000n);
-  });
+  function newBytes(size: number): Uint8Array {
+    made += 1;
+    const bytes = new Uint8Array(size).fill(made);
+    new DataView(bytes.buffer).setUint32(0, made);
+    return bytes;
+  }
 
-  test("is not paid for with a payment for another, or for a smaller one", async () => {
-    const [first, second, larger] = [newItem(), newItem(), newItem(3_000_000)];
-    const payer = newPayer();
-    const { headers } = await payFor(() => post(signed, first.bytes), payer);
-    expect((await post(signed, first.bytes, headers)).status).toBe(200);
-    const before = await x402.balance(payer);
-    for (const item of [second, larger]) {
+  const newItem = (size = 5_000, signer = signers[4]): TestItem => makeItem(newBytes(size), [], signer);
+
+  function post(
+    path: string,
+    body: Uint8Array,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Response> {
+    return fetch(`${server.url}${path}`, { method: "POST", body: body as Uint8Array<ArrayBuffer>, headers });
+  }
+
+  /** Asks what an upload costs, and signs that. */
+  async function payFor(ask: () => Promise<Response>, payer: Payer, version: 1 | 2 = 1) {
+    const answer = await ask();
+    expect(answer.status).toBe(402);
+    const required = await answer.json();
+    const authorization = x402.authorize(payer, BigInt(required.maxAmountRequired));
+    const name = version === 1 ? "x-payment" : "payment-signature";
+    return { required, authorization, headers: { [name]: x402.header(authorization, payer, version) } };
+  }
+
+  const signed = "/v1/x402/upload/signed";
+  const unsigned = "/v1/x402/upload/unsigned";
+
+  describe("a signed item", () => {
+    test.each([
+      "/x402/upload/signed",
+      "/v1/x402/upload/signed",
+      "/x402/data-item/signed",
+      "/v1/x402/data-item/signed",
+      "/x402/data-item/signed/base",
+      "/v1/x402/data-item/signed/eip155:8453",
+    ])("at %p is asked a payment for, and taken with it", async (path) => {
+      const item = newItem();
+      const payer = newPayer();
+      const { required, headers } = await payFor(() => post(path, item.bytes), payer);
+      expect(required).toMatchObject({
+        ...{ x402Version: 1, scheme: "exact", network: "base", error: "X-PAYMENT header is required" },
+        description: `Turbo cost to upload ${item.bytes.length} bytes`,
+        resource: "http://localhost:3002/v1/x402/upload/signed",
+        accepts: [{ scheme: "exact", maxTimeoutSeconds: 300 }],
+      });
+      const answer = await post(path, item.bytes, headers);
+      const receipt = await answer.json();
+      expect(answer.status).toBe(200);
+      expect(receipt).toMatchObject({ id: item.id, mUSDCPaid: required.maxAmountRequired });
+      expect(receipt.x402PaymentTxId).toMatch(/^0x[0-9a-f]{64}$/);
+      expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({
+        ...{ success: true, network: "base", payer: payer.address, transaction: receipt.x402PaymentTxId },
+      });
+      // What the least payment buys beyond the item's price is the payer's.
+      const paid = BigInt(required.maxAmountRequired) * x402.prices.wincEach;
+      expect(await x402.balance(payer)).toBe(paid - BigInt(receipt.winc));
+      expect(BigInt(receipt.winc)).toBe(BigInt(item.bytes.length) * x402.prices.wincPerByte);
+    });
+
+    test("is paid for by version 2 too", async () => {
+      const item = newItem();
+      const payer = newPayer();
+      const { headers } = await payFor(() => post(signed, item.bytes), payer, 2);
       const answer = await post(signed, item.bytes, headers);
-      expect([answer.status, (await answer.json()).error]).toEqual([402, "Payment settlement failed"]);
-    }
-    const small = await payFor(() => post(signed, second.bytes), newPayer());
-    expect((await post(signed, larger.bytes, small.headers)).status).toBe(402);
-    expect(await x402.balance(payer)).toBe(before);
-  });
-
-  test("twenty at once with one payment are one item, one payment, one charge", async () => {
-    const item = newItem();
-    const payer = newPayer();
-    const { required, headers } = await payFor(() => post(signed, item.bytes), payer);
-    const answers = await Promise.all(Array.from({ length: 20 }, () => post(signed, item.bytes, headers)));
-    const statuses = new Set(answers.map(({ status }) => status));
-    expect([...statuses].every((status) => status === 200 || status === 503)).toBe(true);
-    expect(statuses).toContain(200);
-    expect((await post(signed, item.bytes, headers)).status).toBe(200);
-    const cost = BigInt(item.bytes.length) * x402.prices.wincPerByte;
-    expect(await x402.balance(payer)).toBe(BigInt(required.maxAmountRequired) * x402.prices.wincEach - cost);
-  });
-
-  test("that is free needs no payment", async () => {
-    const item = makeItem(newBytes(4), [], signers[1]);
-    expect(item.bytes.length).toBeLessThan(200);
-    expect(await (await post(signed, item.bytes)).json()).toMatchObject({ id: item.id, winc: "0" });
-  });
-
-  test("needs a length, a network that is known, a size that is taken, and a payment that is one", async () => {
-    const stream = new ReadableStream({
-      start: (controller) => {
-        controller.enqueue(newBytes(100));
-        controller.close();
-      },
+      expect(answer.status).toBe(200);
+      expect(readHeader(answer.headers.get("payment-response"))).toMatchObject({
+        success: true,
+        network: "eip155:8453",
+      });
     });
-    const noLength = await fetch(`${server.url}${signed}`, { method: "POST", body: stream });
-    expect([noLength.status, await noLength.json()]).toEqual([
-      411,
-      "Missing Content Length. Content Length is required for raw data post.",
-    ]);
-    expect((await post("/x402/data-item/signed/solana", newItem().bytes)).status).toBe(400);
-    expect((await post(signed, newItem().bytes, { "x-payment": "nonsense" })).status).toBe(403);
-    const item = newItem();
-    const payer = newPayer();
-    const { headers } = await payFor(() => post(signed, item.bytes), payer);
-    expect((await post(signed, new Uint8Array(20_000_001), headers)).status).toBe(413);
-    expect(x402.node.balanceOf(payer.address)).toBe(1_000_000_000n);
-  });
-});
 
-describe("bytes that the service signs", () => {
-  const tags = JSON.stringify([{ name: "App", value: "test" }]);
-
-  test.each([
-    unsigned,
-    "/x402/upload/unsigned",
-    "/x402/data-item/unsigned",
-    "/v1/x402/data-item/unsigned/base",
-  ])("at %p become an item that says what they are and who paid", async (path) => {
-    const data = newBytes(9_000);
-    const payer = newPayer();
-    const headers = { "content-type": "text/plain", "x-data-item-tags": tags };
-    const paid = await payFor(() => post(path, data, headers), payer);
-    const answer = await post(path, data, { ...headers, ...paid.headers });
-    const body = await answer.json();
-    expect(answer.status).toBe(200);
-    expect(body).toMatchObject({
-      ...{ id: body.receipt.id, payer: payer.address, mUSDCPaid: paid.required.maxAmountRequired },
-      x402Payment: { transactionHash: body.x402PaymentTxId, network: "base", mode: "payg" },
+    test("that is there already is answered its receipt, and nothing is settled", async () => {
+      const item = newItem();
+      const first = await payFor(() => post(signed, item.bytes), newPayer());
+      const { id, timestamp } = await (await post(signed, item.bytes, first.headers)).json();
+      const other = newPayer();
+      const second = await payFor(() => post(signed, item.bytes), other);
+      const answer = await post(signed, item.bytes, second.headers);
+      expect(await answer.json()).toMatchObject({ id, timestamp });
+      expect(answer.headers.get("x-payment-response")).toBeNull();
+      expect(await x402.balance(other)).toBe(0n);
+      expect(x402.node.balanceOf(other.address)).toBe(1_000_000_000n);
     });
-    const upload = await x402.payment.database.read((tx) => findUpload(tx, body.id));
-    const bytes = new Uint8Array(readFileSync(join(folder.path, upload?.bytes.file ?? "")));
-    const item = checkItem(bytes, "strict");
-    if (item.kind !== "item") throw new Error(item.reason);
-    expect(item.header.tags).toEqual([
-      { name: "Content-Type", value: "text/plain" },
-      { name: "App", value: "test" },
-      { name: "Data-Item-Authority", value: "Cairn" },
-      { name: "X402-Payer-Address", value: payer.address },
-    ]);
-    expect(Buffer.compare(item.data, data)).toBe(0);
-    const cost = BigInt(bytes.length) * x402.prices.wincPerByte;
-    expect(BigInt(body.winc)).toBe(cost);
-    expect(await x402.balance(payer)).toBe(
-      BigInt(paid.required.maxAmountRequired) * x402.prices.wincEach - cost,
-    );
+
+    test("that is refused after its payment leaves the payer the credits, and says so", async () => {
+      const item = newItem();
+      const payer = newPayer();
+      const wrong = item.bytes.map((byte, at) => (at === item.bytes.length - 1 ? ~byte : byte));
+      const { required, headers } = await payFor(() => post(signed, wrong), payer);
+      const answer = await post(signed, wrong, headers);
+      expect(answer.status).toBe(400);
+      expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({ success: true });
+      expect(await x402.balance(payer)).toBe(BigInt(required.maxAmountRequired) * x402.prices.wincEach);
+    });
+
+    test.each<[string, () => Uint8Array, number]>([
+      ["is none", () => newBytes(5_000), 400],
+      ["is from somebody who is blocked", () => newItem(5_000, signers[3]).bytes, 403],
+    ])("that %s is refused before anybody pays", async (_name, bytesOf, status) => {
+      const bytes = bytesOf();
+      const payer = newPayer();
+      const { headers } = await payFor(() => post(signed, bytes), payer);
+      expect((await post(signed, bytes, headers)).status).toBe(status);
+      expect(x402.node.balanceOf(payer.address)).toBe(1_000_000_000n);
+    });
+
+    test("is not paid for with a payment for another, or for a smaller one", async () => {
+      const [first, second, larger] = [newItem(), newItem(), newItem(3_000_000)];
+      const payer = newPayer();
+      const { headers } = await payFor(() => post(signed, first.bytes), payer);
+      expect((await post(signed, first.bytes, headers)).status).toBe(200);
+      const before = await x402.balance(payer);
+      for (const item of [second, larger]) {
+        const answer = await post(signed, item.bytes, headers);
+        expect([answer.status, (await answer.json()).error]).toEqual([402, "Payment settlement failed"]);
+      }
+      const small = await payFor(() => post(signed, second.bytes), newPayer());
+      expect((await post(signed, larger.bytes, small.headers)).status).toBe(402);
+      expect(await x402.balance(payer)).toBe(before);
+    });
+
+    test("twenty at once with one payment are one item, one payment, one charge", async () => {
+      const item = newItem();
+      const payer = newPayer();
+      const { required, headers } = await payFor(() => post(signed, item.bytes), payer);
+      const answers = await Promise.all(Array.from({ length: 20 }, () => post(signed, item.bytes, headers)));
+      const statuses = new Set(answers.map(({ status }) => status));
+      expect([...statuses].every((status) => status === 200 || status === 503)).toBe(true);
+      expect(statuses).toContain(200);
+      expect((await post(signed, item.bytes, headers)).status).toBe(200);
+      const cost = BigInt(item.bytes.length) * x402.prices.wincPerByte;
+      expect(await x402.balance(payer)).toBe(
+        BigInt(required.maxAmountRequired) * x402.prices.wincEach - cost,
+      );
+    });
+
+    test("that is free needs no payment", async () => {
+      const item = makeItem(newBytes(4), [], signers[1]);
+      expect(item.bytes.length).toBeLessThan(200);
+      expect(await (await post(signed, item.bytes)).json()).toMatchObject({ id: item.id, winc: "0" });
+    });
+
+    test("needs a length, a network that is known, a size that is taken, and a payment that is one", async () => {
+      const stream = new ReadableStream({
+        start: (controller) => {
+          controller.enqueue(newBytes(100));
+          controller.close();
+        },
+      });
+      const noLength = await fetch(`${server.url}${signed}`, { method: "POST", body: stream });
+      expect([noLength.status, await noLength.json()]).toEqual([
+        411,
+        "Missing Content Length. Content Length is required for raw data post.",
+      ]);
+      expect((await post("/x402/data-item/signed/solana", newItem().bytes)).status).toBe(400);
+      expect((await post(signed, newItem().bytes, { "x-payment": "nonsense" })).status).toBe(403);
+      const item = newItem();
+      const payer = newPayer();
+      const { headers } = await payFor(() => post(signed, item.bytes), payer);
+      expect((await post(signed, new Uint8Array(20_000_001), headers)).status).toBe(413);
+      expect(x402.node.balanceOf(payer.address)).toBe(1_000_000_000n);
+    });
   });
 
-  test("sent again with their payment are answered the same; with other bytes, too, and nothing is taken", async () => {
-    const data = newBytes(9_000);
-    const payer = newPayer();
-    const { headers } = await payFor(() => post(unsigned, data), payer);
-    const first = await (await post(unsigned, data, headers)).json();
-    const before = await x402.balance(payer);
-    const files = partFilesIn(folder.path);
-    for (const bytes of [data, newBytes(9_000)])
-      expect(await (await post(unsigned, bytes, headers)).json()).toMatchObject({ id: first.id });
-    expect((await post(unsigned, newBytes(9_001), headers)).status).toBe(402);
-    expect([await x402.balance(payer), partFilesIn(folder.path)]).toEqual([before, files]);
+  describe("bytes that the service signs", () => {
+    const tags = JSON.stringify([{ name: "App", value: "test" }]);
+
+    test.each([
+      unsigned,
+      "/x402/upload/unsigned",
+      "/x402/data-item/unsigned",
+      "/v1/x402/data-item/unsigned/base",
+    ])("at %p become an item that says what they are and who paid", async (path) => {
+      const data = newBytes(9_000);
+      const payer = newPayer();
+      const headers = { "content-type": "text/plain", "x-data-item-tags": tags };
+      const paid = await payFor(() => post(path, data, headers), payer);
+      const answer = await post(path, data, { ...headers, ...paid.headers });
+      const body = await answer.json();
+      expect(answer.status).toBe(200);
+      expect(body).toMatchObject({
+        ...{ id: body.receipt.id, payer: payer.address, mUSDCPaid: paid.required.maxAmountRequired },
+        x402Payment: { transactionHash: body.x402PaymentTxId, network: "base", mode: "payg" },
+      });
+      const upload = await x402.payment.database.read((tx) => findUpload(tx, body.id));
+      const bytes = new Uint8Array(readFileSync(join(folder.path, upload?.bytes.file ?? "")));
+      const item = checkItem(bytes, "strict");
+      if (item.kind !== "item") throw new Error(item.reason);
+      expect(item.header.tags).toEqual([
+        { name: "Content-Type", value: "text/plain" },
+        { name: "App", value: "test" },
+        { name: "Data-Item-Authority", value: "Cairn" },
+        { name: "X402-Payer-Address", value: payer.address },
+      ]);
+      expect(Buffer.compare(item.data, data)).toBe(0);
+      const cost = BigInt(bytes.length) * x402.prices.wincPerByte;
+      expect(BigInt(body.winc)).toBe(cost);
+      expect(await x402.balance(payer)).toBe(
+        BigInt(paid.required.maxAmountRequired) * x402.prices.wincEach - cost,
+      );
+    });
+
+    test("sent again with their payment are answered the same; with other bytes, too, and nothing is taken", async () => {
+      const data = newBytes(9_000);
+      const payer = newPayer();
+      const { headers } = await payFor(() => post(unsigned, data), payer);
+      const first = await (await post(unsigned, data, headers)).json();
+      const before = await x402.balance(payer);
+      const files = partFilesIn(folder.path);
+      for (const bytes of [data, newBytes(9_000)])
+        expect(await (await post(unsigned, bytes, headers)).json()).toMatchObject({ id: first.id });
+      expect((await post(unsigned, newBytes(9_001), headers)).status).toBe(402);
+      expect([await x402.balance(payer), partFilesIn(folder.path)]).toEqual([before, files]);
+    });
+
+    test("that broke off leave their payer the credits, which nobody gets at with the payment", async () => {
+      const payer = newPayer();
+      const data = newBytes(6_000_000);
+      const { required, headers } = await payFor(() => post(unsigned, data), payer);
+      const files = partFilesIn(folder.path);
+      await breakOff(data, headers["x-payment"] ?? "");
+      const credited = BigInt(required.maxAmountRequired) * x402.prices.wincEach;
+      await eventually(
+        () => x402.balance(payer),
+        (winc) => winc === credited,
+      );
+      await eventually(
+        async () => partFilesIn(folder.path),
+        (left) => left.length === files.length,
+      );
+      for (const bytes of [data, newBytes(6_000_000)]) {
+        const answer = await post(unsigned, bytes, headers);
+        expect([answer.status, (await answer.json()).error]).toEqual([402, "Payment settlement failed"]);
+      }
+      expect([await x402.balance(payer), partFilesIn(folder.path)]).toEqual([credited, files]);
+    });
+
+    test.each<[string, string]>([
+      ["no JSON", "["],
+      ["no list", "{}"],
+      ["no tags", '[{"name":1,"value":"x"}]'],
+      ["the service's own tag", '[{"name":"X402-Payer-Address","value":"x"}]'],
+      ["its authority", '[{"name":"data-item-authority","value":"x"}]'],
+      ["an approval of the service's credits", '[{"name":"X-Approve-Payment","value":"x"}]'],
+      ["the end of one", '[{"name":"x-delete-payment-approval","value":"x"}]'],
+      ["an empty name", '[{"name":"","value":"x"}]'],
+    ])("are refused with tags that are %s, before anybody pays", async (_name, header) => {
+      const answer = await post(unsigned, newBytes(1_000), { "x-data-item-tags": header });
+      expect(answer.status).toBe(400);
+      expect(await answer.json()).toStartWith("Invalid tags: ");
+    });
   });
 
-  test("that broke off leave their payer the credits, which nobody gets at with the payment", async () => {
-    const payer = newPayer();
-    const data = newBytes(6_000_000);
-    const { required, headers } = await payFor(() => post(unsigned, data), payer);
-    const files = partFilesIn(folder.path);
-    await breakOff(data, headers["x-payment"] ?? "");
-    const credited = BigInt(required.maxAmountRequired) * x402.prices.wincEach;
+  describe("an upload in parts", () => {
+    const refund = newItem(10, signers[0]).account;
+    const path = (size: number, address: string = refund) =>
+      `/v1/chunks/base-usdc/-1/-1?chunkSize=5242880&totalBytes=${size}&address=${address}&signatureType=1`;
+    const ask = (at: string, headers: Readonly<Record<string, string>> = {}) =>
+      fetch(`${server.url}${at}`, { headers });
+
+    test("is made when it is paid, pays for its item, and gives the rest to whom it names", async () => {
+      const item = newItem(40_000, signers[0]);
+      const at = path(item.bytes.length + 1_000);
+      const payer = newPayer();
+      const { required, headers } = await payFor(() => ask(at), payer);
+      expect(required.description).toBe(`Turbo cost to upload ${item.bytes.length + 1_000} bytes`);
+      const answer = await ask(at, headers);
+      const { id, chunkSize } = await answer.json();
+      expect([answer.status, chunkSize]).toEqual([200, 5_242_880]);
+      expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({ success: true });
+      expect((await (await ask(at, headers)).json()).id).toBe(id); // the answer was lost
+      const before = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
+      expect(
+        (await post(`/v1/chunks/base-usdc/${id}/0`, new Uint8Array(item.bytes.length + 1_001))).status,
+      ).toBe(400);
+      expect((await post(`/v1/chunks/base-usdc/${id}/0`, item.bytes)).status).toBe(200);
+      expect((await post(`/v1/chunks/base-usdc/${id}/-1`, new Uint8Array(0))).status).toBe(200);
+      const quoted = BigInt(item.bytes.length + 1_000) * x402.prices.wincPerByte;
+      const after = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
+      expect(after - before).toBe(quoted - BigInt(item.bytes.length));
+    });
+
+    test("is not told to who sends the payment later, or for another address", async () => {
+      const at = path(30_000);
+      const { headers } = await payFor(() => ask(at), newPayer());
+      expect((await ask(at, headers)).status).toBe(200);
+      expect((await ask(path(30_000, makeItem(newBytes(9), [], signers[2]).account), headers)).status).toBe(
+        402,
+      );
+      x402.payment.clock.advance(11 * 60_000);
+      expect((await ask(at, headers)).status).toBe(402);
+      x402.payment.clock.set(x402.payment.clock.now() - 11 * 60_000);
+    });
+
+    test("that never becomes an item gives its credits back", async () => {
+      const at = path(25_000);
+      const { headers } = await payFor(() => ask(at), newPayer());
+      expect((await ask(at, headers)).status).toBe(200);
+      const before = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
+      x402.payment.clock.advance(lifeMs);
+      await world.sweep.sweep();
+      x402.payment.clock.set(x402.payment.clock.now() - lifeMs);
+      const after = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
+      expect(after - before).toBeGreaterThanOrEqual(25_000n * x402.prices.wincPerByte);
+    });
+
+    test.each([
+      "totalBytes=100",
+      "address=x",
+      "totalBytes=0&address=A&signatureType=1",
+      "totalBytes=5&signatureType=99",
+    ])("is refused with %p", async (query) => {
+      expect((await ask(`/v1/chunks/base-usdc/-1/-1?${query}`)).status).toBe(400);
+    });
+  });
+
+  /** Announces bytes with their payment, sends the first half of them, and goes when they are being written. */
+  async function breakOff(data: Uint8Array, payment: string): Promise<void> {
+    const before = partFilesIn(folder.path).length;
+    const socket = await Bun.connect({
+      ...{ hostname: "127.0.0.1", port: server.port },
+      socket: { data: () => undefined },
+    });
+    const head = [
+      `POST ${unsigned} HTTP/1.1`,
+      "Host: localhost",
+      `X-Payment: ${payment}`,
+      `Content-Length: ${data.length}`,
+    ];
+    socket.write(`${head.join("\r\n")}\r\n\r\n`);
+    const half = data.subarray(0, data.length / 2);
+    for (let at = 0; at < half.length; await Bun.sleep(1)) at += socket.write(half.subarray(at));
     await eventually(
-      () => x402.balance(payer),
-      (winc) => winc === credited,
+      async () => partFilesIn(folder.path).length,
+      (files) => files > before,
     );
-    await eventually(
-      async () => partFilesIn(folder.path),
-      (left) => left.length === files.length,
-    );
-    for (const bytes of [data, newBytes(6_000_000)]) {
-      const answer = await post(unsigned, bytes, headers);
-      expect([answer.status, (await answer.json()).error]).toEqual([402, "Payment settlement failed"]);
-    }
-    expect([await x402.balance(payer), partFilesIn(folder.path)]).toEqual([credited, files]);
-  });
-
-  test.each<[string, string]>([
-    ["no JSON", "["],
-    ["no list", "{}"],
-    ["no tags", '[{"name":1,"value":"x"}]'],
-    ["the service's own tag", '[{"name":"X402-Payer-Address","value":"x"}]'],
-    ["its authority", '[{"name":"data-item-authority","value":"x"}]'],
-    ["an approval of the service's credits", '[{"name":"X-Approve-Payment","value":"x"}]'],
-    ["the end of one", '[{"name":"x-delete-payment-approval","value":"x"}]'],
-    ["an empty name", '[{"name":"","value":"x"}]'],
-  ])("are refused with tags that are %s, before anybody pays", async (_name, header) => {
-    const answer = await post(unsigned, newBytes(1_000), { "x-data-item-tags": header });
-    expect(answer.status).toBe(400);
-    expect(await answer.json()).toStartWith("Invalid tags: ");
-  });
+    socket.terminate();
+  }
 });
-
-describe("an upload in parts", () => {
-  const refund = newItem(10, signers[0]).account;
-  const path = (size: number, address: string = refund) =>
-    `/v1/chunks/base-usdc/-1/-1?chunkSize=5242880&totalBytes=${size}&address=${address}&signatureType=1`;
-  const ask = (at: string, headers: Readonly<Record<string, string>> = {}) =>
-    fetch(`${server.url}${at}`, { headers });
-
-  test("is made when it is paid, pays for its item, and gives the rest to whom it names", async () => {
-    const item = newItem(40_000, signers[0]);
-    const at = path(item.bytes.length + 1_000);
-    const payer = newPayer();
-    const { required, headers } = await payFor(() => ask(at), payer);
-    expect(required.description).toBe(`Turbo cost to upload ${item.bytes.length + 1_000} bytes`);
-    const answer = await ask(at, headers);
-    const { id, chunkSize } = await answer.json();
-    expect([answer.status, chunkSize]).toEqual([200, 5_242_880]);
-    expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({ success: true });
-    expect((await (await ask(at, headers)).json()).id).toBe(id); // the answer was lost
-    const before = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
-    expect(
-      (await post(`/v1/chunks/base-usdc/${id}/0`, new Uint8Array(item.bytes.length + 1_001))).status,
-    ).toBe(400);
-    expect((await post(`/v1/chunks/base-usdc/${id}/0`, item.bytes)).status).toBe(200);
-    expect((await post(`/v1/chunks/base-usdc/${id}/-1`, new Uint8Array(0))).status).toBe(200);
-    const quoted = BigInt(item.bytes.length + 1_000) * x402.prices.wincPerByte;
-    const after = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
-    expect(after - before).toBe(quoted - BigInt(item.bytes.length));
-  });
-
-  test("is not told to who sends the payment later, or for another address", async () => {
-    const at = path(30_000);
-    const { headers } = await payFor(() => ask(at), newPayer());
-    expect((await ask(at, headers)).status).toBe(200);
-    expect((await ask(path(30_000, makeItem(newBytes(9), [], signers[2]).account), headers)).status).toBe(
-      402,
-    );
-    x402.payment.clock.advance(11 * 60_000);
-    expect((await ask(at, headers)).status).toBe(402);
-    x402.payment.clock.set(x402.payment.clock.now() - 11 * 60_000);
-  });
-
-  test("that never becomes an item gives its credits back", async () => {
-    const at = path(25_000);
-    const { headers } = await payFor(() => ask(at), newPayer());
-    expect((await ask(at, headers)).status).toBe(200);
-    const before = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
-    x402.payment.clock.advance(lifeMs);
-    await world.sweep.sweep();
-    x402.payment.clock.set(x402.payment.clock.now() - lifeMs);
-    const after = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
-    expect(after - before).toBeGreaterThanOrEqual(25_000n * x402.prices.wincPerByte);
-  });
-
-  test.each([
-    "totalBytes=100",
-    "address=x",
-    "totalBytes=0&address=A&signatureType=1",
-    "totalBytes=5&signatureType=99",
-  ])("is refused with %p", async (query) => {
-    expect((await ask(`/v1/chunks/base-usdc/-1/-1?${query}`)).status).toBe(400);
-  });
-});
-
-/** Announces bytes with their payment, sends the first half of them, and goes when they are being written. */
-async function breakOff(data: Uint8Array, payment: string): Promise<void> {
-  const before = partFilesIn(folder.path).length;
-  const socket = await Bun.connect({
-    ...{ hostname: "127.0.0.1", port: server.port },
-    socket: { data: () => undefined },
-  });
-  const head = [
-    `POST ${unsigned} HTTP/1.1`,
-    "Host: localhost",
-    `X-Payment: ${payment}`,
-    `Content-Length: ${data.length}`,
-  ];
-  socket.write(`${head.join("\r\n")}\r\n\r\n`);
-  const half = data.subarray(0, data.length / 2);
-  for (let at = 0; at < half.length; await Bun.sleep(1)) at += socket.write(half.subarray(at));
-  await eventually(
-    async () => partFilesIn(folder.path).length,
-    (files) => files > before,
-  );
-  socket.terminate();
-}
