@@ -29,7 +29,7 @@ const largeData = new Uint8Array(3_000_000).map((_, index) => index % 251);
 const large = testItem(largeData, { tags: [{ name: "Test", value: "uploads" }] });
 const digestOf = (data: string | Uint8Array) => createHash("sha256").update(data).digest("base64url");
 
-const uploadUrl = () => (program.line as { upload?: string }).upload ?? "none";
+const uploadUrl = () => program.line.upload;
 const get = (id: string, headers: Record<string, string> = {}, method = "GET") =>
   fetch(`${program.line.gateway}/raw/${id}`, { method, headers });
 
