@@ -2,11 +2,10 @@
  * The checker finds nothing in a ledger with x402 payments in every state, and each of its rules finds what breaks it.
  * @module
  */
-import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { checkLedger, type Finding } from "../../../src/store/ledger/check.ts";
 import { x402PaymentChecks } from "../../../src/store/ledger/checks/x402-payments.ts";
-import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
+import type { Work } from "../../../src/store/ledger/database.ts";
 import { bytesCost, funded, openX402World, type X402World } from "./x402-world.ts";
 
 /** How each rule is broken; each is undone again. */
@@ -106,50 +105,23 @@ test("nothing is found in a sound ledger", async () => {
 });
 
 test.each(faults)("$sql breaks it: $rule", async ({ rule, sql, states }) => {
-  const broken = new Database(":memory:");
-  // A copy: the next fault begins with a sound ledger again.
-  for (const statement of tablesOf(world.payment.ledger.place)) broken.run(statement);
-  broken.run(`ATTACH '${world.payment.ledger.place}' AS sound`);
-  for (const name of ["x402_payments", "transfers", "entries", "events", "accounts"])
-    broken.run(`INSERT INTO main.${name} SELECT * FROM sound.${name}`);
-  for (const statement of sql)
-    broken.run(statement.replace(/^(UPDATE|DELETE FROM|INSERT INTO) /, "$1 main."));
-  const found = (await checkLedger(readerOf(broken), x402PaymentChecks)).filter((each) => each.rule === rule);
+  const undone = new Error("undone: the next fault begins with a sound ledger again");
+  let found: readonly Finding[] = [];
+  let seen: readonly string[] = [];
+  const broken = world.payment.database.write(async (tx) => {
+    for (const statement of sql) await tx.run(statement);
+    const within = { ...world.payment.database, read: <Answer>(work: Work<Answer>) => work(tx) };
+    found = (await checkLedger(within, x402PaymentChecks)).filter((each) => each.rule === rule);
+    const rows = await tx.all<{ id: string; state: string }>("SELECT id, state FROM x402_payments");
+    seen = rows.filter(({ id }) => found.some(({ subject }) => subject === id)).map(({ state }) => state);
+    throw undone;
+  });
+  await expect(broken).rejects.toBe(undone);
   expect(found).not.toEqual([]);
-  const stateOf = broken.query<{ state: string }, [string]>(
-    "SELECT state FROM main.x402_payments WHERE id = ?",
-  );
-  const seen = found.flatMap(({ subject }) => stateOf.get(subject)?.state ?? []);
   expect([...new Set(seen)].sort().join(", ")).toBe(states);
-  broken.close();
 });
 
 test("every rule about x402 payments has been seen to fail", () => {
   const shown = new Set(faults.map(({ rule }) => rule));
   expect(x402PaymentChecks.map(({ rule }) => rule).filter((rule) => !shown.has(rule))).toEqual([]);
 });
-
-function tablesOf(place: string): string[] {
-  const source = new Database(place, { readonly: true });
-  const rows = source
-    .query<{ sql: string }, []>(
-      "SELECT sql FROM sqlite_master WHERE type = 'table' AND name IN " +
-        "('x402_payments', 'transfers', 'entries', 'events', 'accounts')",
-    )
-    .all();
-  source.close();
-  return rows.map(({ sql }) => sql);
-}
-
-/** As much of a ledger as the checker asks for. */
-function readerOf(db: Database): LedgerDatabase {
-  const all = async <Shape>(sql: string, ...values: (string | bigint | null)[]) =>
-    db.query(sql).all(...values) as Shape[];
-  return {
-    kind: "sqlite",
-    read: (work) => work({ all, get: async () => undefined, run: async () => 0 }),
-    write: () => Promise.reject(new Error("the checker writes nothing")),
-    troubles: () => [],
-    close: async () => db.close(),
-  };
-}
