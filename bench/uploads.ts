@@ -28,6 +28,7 @@ import { createSolanaSigner } from "../src/arweave/signers/solana.ts";
 import { readWallet } from "../src/arweave/wallet.ts";
 import { assert } from "../src/lib/assert.ts";
 import { accountOf } from "../src/upload/signer-account.ts";
+import { startDev } from "../test/support/program.ts";
 import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts";
 import { cpuSeconds } from "./served.ts";
 
@@ -58,6 +59,7 @@ export const uploadsBench: Bench = {
       return [
         ...(await measureSmall(served, chosen, rsa, rsaKey)),
         ...(await measureLarge(served, folder, chosen.largeBytes, solana)),
+        ...(await measureReads(chosen.reads, solana)),
       ];
     } finally {
       await served.stop();
@@ -144,6 +146,29 @@ function signatureCpuMs(wallet: ReturnType<typeof readWallet>, count: number): n
   for (let index = 0; index < count; index += 1) wallet.sign(message);
   const { user, system } = process.cpuUsage(before);
   return (user + system) / 1_000 / count;
+}
+
+/** From a receipt's last byte to the content's, asked for at once: the whole program, before anything is bundled. */
+async function measureReads(reads: number, signer: Signer): Promise<BenchRow[]> {
+  const program = await startDev({ environment: { UPLOAD_BUNDLE_WAIT_MS: "86400000" } });
+  try {
+    const { gateway, upload } = program.line;
+    const times: number[] = [];
+    for (let index = 0; index <= reads; index += 1) {
+      const item = makeItem(signer, index);
+      const receipt = await (await fetch(`${upload}/tx`, { method: "POST", body: item })).json();
+      const startedAt = performance.now();
+      const answer = await fetch(`${gateway}/raw/${receipt.id}`);
+      const { byteLength } = await answer.arrayBuffer();
+      assert(answer.status === 200 && byteLength === payloadBytes, "an item is there with its receipt");
+      times.push(performance.now() - startedAt);
+    }
+    // The first one opens the connection.
+    const figure = `${median(times.slice(1)).toFixed(1)} ms, ${Math.max(...times.slice(1)).toFixed(1)} ms at most`;
+    return [{ name: "from receipt to read by GET, none of which was repeated", figure }];
+  } finally {
+    await program.remove();
+  }
 }
 
 async function measureLarge(
