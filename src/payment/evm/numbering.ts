@@ -64,7 +64,6 @@ export function createNumbering(clock: Clock): Numbering {
     },
     sent: ({ nonce, feeMax, tipMax }) => {
       waiting.set(nonce, { feeMax, tipMax, at: clock() });
-      front = undefined;
     },
   };
 }

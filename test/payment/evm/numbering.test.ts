@@ -73,6 +73,12 @@ describe("what is stuck", () => {
     expect(numbering.next(fees, { mined: 6n, known: 7n }).nonce).toBe(7n);
   });
 
+  test("and is another process's is seen though we go on sending after it", () => {
+    expect(take(5n, 6n).nonce).toBe(6n);
+    clock.advance(stuckMs + 1);
+    expect(take(5n, 7n)).toEqual({ nonce: 5n, feeMax: 2_001n, tipMax: 21n });
+  });
+
   test("is not what was mined meanwhile", () => {
     take(5n, 5n);
     take(5n, 6n);
