@@ -15,7 +15,8 @@ const folders = ["test/clients", "test/full"].filter((folder) => existsSync(reso
 /** Folders whose tests take their ledger from test/support/ledger-databases.ts: the first tier ran them on SQLite. */
 const ledgerFolders = ["test/store/ledger", "test/payment", "test/upload", "test/http/upload"];
 
-const test = [process.execPath, "test", "--timeout", "300000"];
+/** A client that patches what all share must not be another file's trouble. */
+const test = [process.execPath, "test", "--isolate", "--timeout", "300000"];
 
 type Step = Readonly<{
   cwd: string;

@@ -66,7 +66,7 @@ describe("the binary, away from its tree", () => {
 
   test("shows the API reference with its assets from inside", async () => {
     const page = await (await fetch(`${program.line.gateway}/api-docs`)).text();
-    const files = [...page.matchAll(/(?:src|href)="(\/api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");
+    const files = [...page.matchAll(/(?:src|href)="(api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");
     expect(files).toHaveLength(3);
     for (const file of files) expect((await fetch(new URL(file, program.line.gateway))).status).toBe(200);
     const { paths } = await (await fetch(`${program.line.gateway}/openapi.json`)).json();
