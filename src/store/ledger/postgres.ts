@@ -14,8 +14,8 @@ import { createWrites } from "./writes.ts";
 /** Connections for reads; each answers some 5,000 a second. */
 const readersMax = 4;
 
-/** What the server says when two make the same table at once. */
-const madeByAnother = ["42P07", "23505"];
+/** What the server says when two make the same table, with the type of its rows, at once. */
+const madeByAnother = ["42P07", "42710", "23505"];
 
 /**
  * Opens the ledger in the URL's database and brings it to the newest version.
