@@ -155,7 +155,7 @@ async function listeningAt(output: ReadableStream<Uint8Array>): Promise<string> 
     text += decoder.decode(value, { stream: true });
     const address = /Listening on (127\.0\.0\.1:\d+)/.exec(text)?.[1];
     if (address === undefined) continue;
-    drain(reader);
+    void drain(reader);
     return address;
   }
 }
