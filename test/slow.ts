@@ -29,7 +29,6 @@ const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, 
   ["test/cli/upload.test.ts", { LARGE_MIB: "500" }],
   ["test/clients/turbo-upload.test.ts", { CHUNKED_MIB: "200" }],
   ["test/payment/tokens", { RUNS: "10000", KILLS: "200" }],
-  ["test/upload/kill.test.ts", { KILLS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/upload/intake-kill.test.ts", { KILLS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/upload/memory.test.ts", { BYTES: String(2 ** 30) }],
 ];
