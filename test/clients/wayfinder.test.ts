@@ -42,7 +42,12 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     ({ manifest } = program.line.sample);
     writeFileSync(names, JSON.stringify({ hill: manifest }));
     picture = (await (await read(`/raw/${manifest}`)).json()).paths["cairn.png"].id;
-    pictureBytes = await (await read(`/raw/${picture}`)).bytes();
+    // What was posted is served before its block was followed; until then it is not said to be verified.
+    const settled = await eventually(
+      () => read(`/raw/${picture}`),
+      ({ headers }) => headers.get("x-ar-io-verified") === "true",
+    );
+    pictureBytes = await settled.bytes();
     liar = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: lie });
   }, 120_000);
 
