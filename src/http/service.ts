@@ -22,15 +22,11 @@ export function createServiceApp({ reference, routes }: Service, prefix = ""): A
   const create = () =>
     routes.reduce<AnyElysia>((app, routesOf) => app.use(routesOf()), new Elysia({ strictPath: true }));
   const bare = create();
+  // One document for both places: its paths are relative to it.
+  const createReference = () => createReferenceRoutes(reference, () => bare.routes);
   return new Elysia({ strictPath: true })
-    .use(below(prefix, bare))
-    .use(below(prefix + versionPrefix, create()))
-    .use(
-      below(
-        prefix,
-        createReferenceRoutes(reference, () => bare.routes),
-      ),
-    );
+    .use(below(prefix, bare.use(createReference())))
+    .use(below(prefix + versionPrefix, create().use(createReference())));
 }
 
 function below(prefix: string, routes: AnyElysia): AnyElysia {

@@ -72,10 +72,19 @@ describe("the document", () => {
     }
   });
 
-  test("is the same where the service is mounted on the gateway", async () => {
-    const mounted: Reference = await (await fetch(`${program.line.gateway}/payment/openapi.json`)).json();
-    const below = (path: string) => path.replace(/^\/payment(?=\/)/, "");
-    expect(Object.keys(mounted.paths).map(below).toSorted()).toEqual(Object.keys(reference.paths).toSorted());
+  test("is the same below /v1, and where the service is mounted on the gateway, and so is its page", async () => {
+    const { payment, gateway } = program.line;
+    for (const origin of [`${payment}/v1`, `${gateway}/payment`, `${gateway}/payment/v1`]) {
+      const answer = await fetch(`${origin}/openapi.json`);
+      expect([origin, answer.status]).toEqual([origin, 200]);
+      expect(await answer.json()).toEqual(reference);
+      const page = await fetch(`${origin}/api-docs`);
+      expect([origin, page.status]).toEqual([origin, 200]);
+      for (const [, file] of (await page.text()).matchAll(/(?:src|href)="(api-docs\/[^"]+)"/g)) {
+        const part = await fetch(`${origin}/${file}`);
+        expect([origin, file, part.status]).toEqual([origin, file, 200]);
+      }
+    }
   });
 });
 

@@ -129,7 +129,8 @@ describe("of a running program", () => {
   });
 
   test("the document is served, with every path", async () => {
-    for (const url of [program.line.upload, `${program.line.gateway}/upload`]) {
+    const { upload, gateway } = program.line;
+    for (const url of [upload, `${upload}/v1`, `${gateway}/upload`, `${gateway}/upload/v1`]) {
       const { paths } = await (await fetch(`${url}/openapi.json`)).json();
       const named = descriptions.map(({ path }) => path.replace(/:(\w+)/g, "{$1}"));
       expect(Object.keys(paths).sort()).toEqual([...new Set(named)].sort());
