@@ -30,6 +30,7 @@ const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, 
   ["test/clients/turbo-upload.test.ts", { CHUNKED_MIB: "200" }],
   ["test/payment/tokens", { RUNS: "10000", KILLS: "200" }],
   ["test/upload/intake-kill.test.ts", { KILLS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
+  ["test/upload/whole-kill.test.ts", { KILLS: "1000" }],
   ["test/upload/memory.test.ts", { BYTES: String(2 ** 30) }],
 ];
 

@@ -7,9 +7,17 @@ import type { Devnet } from "../../src/devnet/devnet.ts";
 
 const formatTag = Buffer.from("Bundle-Format").toString("base64url");
 
+/** An item as its bundle has it. */
+export type BundledItem = Readonly<{ id: string; bytes: Uint8Array }>;
+
 /** Ids in the order of the chain; one that is in two bundles comes twice. Bundles without their data are left out. */
 export function itemsOnChain(devnet: Devnet): string[] {
-  const found: string[] = [];
+  return bundledOnChain(devnet).map(({ id }) => id);
+}
+
+/** The same with their bytes. */
+export function bundledOnChain(devnet: Devnet): BundledItem[] {
+  const found: BundledItem[] = [];
   for (let height = 0; height <= devnet.height(); height += 1) {
     const block: { txs: string[] } = JSON.parse(devnet.blockAt(height)?.text ?? '{"txs":[]}');
     for (const id of block.txs) found.push(...itemsOf(devnet, id));
@@ -17,7 +25,7 @@ export function itemsOnChain(devnet: Devnet): string[] {
   return found;
 }
 
-function itemsOf(devnet: Devnet, id: string): string[] {
+function itemsOf(devnet: Devnet, id: string): BundledItem[] {
   const finding = devnet.transaction(id);
   if (finding.kind !== "mined" || !finding.transaction.text.includes(formatTag)) return [];
   const chunks = devnet.chunksOf(finding.transaction);
@@ -26,7 +34,9 @@ function itemsOf(devnet: Devnet, id: string): string[] {
   const read = readBundleCount(data, data.length);
   if (read.kind !== "count") return [];
   const header = data.subarray(bundleCountSize);
-  return readBundleEntries(header, firstEntry(read.count), read.count, data.length).entries.map(
-    (entry) => entry.id,
-  );
+  const { entries } = readBundleEntries(header, firstEntry(read.count), read.count, data.length);
+  return entries.map((entry) => ({
+    id: entry.id,
+    bytes: data.subarray(entry.offset, entry.offset + entry.size),
+  }));
 }
