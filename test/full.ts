@@ -29,6 +29,7 @@ const steps: readonly Step[] = [
   ...installedByNpm(),
   { cwd: root, command: [...test, ...folders] },
   { cwd: root, command: [...test, ...ledgerFolders], environment: { LEDGER_KINDS: "postgres" } },
+  { cwd: root, command: [...test, "test/upload/whole-kill.test.ts"], environment: { KILLS: "40" } },
 ];
 
 for (const { cwd, command, environment } of steps) {
