@@ -183,9 +183,7 @@ export async function creditPayment(
     await transfer(tx, { id: makeId(), kind: "token_payment", at: now, legs, changeId: payment.id });
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "payment_refused") throw error;
-    if (error.facts["account"] === user(destination)) return String(error.facts["reason"]);
-    // That any other account is full is the operator's matter: the payment waits.
-    throw new Failure("transaction_trouble", error.facts, error);
+    return String(error.facts["reason"]);
   }
   const round = payment.credits + 1;
   const claimed = await claimEvent(tx, "token", round === 1 ? payment.id : `${payment.id}#${round}`, now);

@@ -32,6 +32,25 @@ export const promo = "promo" as Account;
 /** Corrections by an operator. */
 export const adjustment = "adjustment" as Account;
 
+/**
+ * The account that goes on where one that is nobody's is full: an amount has 64 bits, and what an operator takes in has
+ * no end.
+ *
+ * @param part - 2 or more; the account itself is the first part.
+ */
+export function continuation(account: Account, part: bigint): Account {
+  assert(!isGuarded(account) && part >= 2n, "what is nobody's goes on in further accounts");
+  return `${account}${partMark}${part}` as Account;
+}
+
+/** The names between which those of an account's continuations lie, both exclusive, by their bytes. */
+export function continuationBounds(account: Account): readonly [above: string, below: string] {
+  return [`${account}${partMark}`, `${account}${String.fromCharCode(partMark.charCodeAt(0) + 1)}`];
+}
+
+/** In no name of a provider. */
+const partMark = "#";
+
 /** Tells whether credits of the account are someone's, so that it is not to go below zero. */
 export function isGuarded(account: Account): boolean {
   return guardedKinds.some((kind) => account.startsWith(`${kind}:`));

@@ -6,7 +6,7 @@
  */
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { type Account, isGuarded } from "./accounts.ts";
+import { type Account, continuation, continuationBounds, isGuarded } from "./accounts.ts";
 import type { Tx, Value } from "./database.ts";
 import { amountMax } from "./limits.ts";
 
@@ -62,7 +62,7 @@ const debtKinds: readonly TransferKind[] = ["chargeback", "reversal"];
  * Everything is checked before anything is written, so a caller may catch the failure and go on.
  * @throws Failure `insufficient_balance` {account, needed, available} when an account of a user, an approval, a
  *   reservation or a gift would fall below zero, but for chargebacks and reversals; `payment_refused` {reason} when
- *   an amount or a balance would pass ±`amountMax`.
+ *   an amount, or the balance of such an account, would pass ±`amountMax`. All other accounts go on without end.
  */
 export async function transfer(tx: Tx, movement: Transfer): Promise<void> {
   const legs = merged(movement.legs);
@@ -72,7 +72,8 @@ export async function transfer(tx: Tx, movement: Transfer): Promise<void> {
     tx,
     legs.map(({ account }) => account),
   );
-  for (const leg of legs) checkLeg(leg, balances.get(leg.account) ?? 0n, movement.kind);
+  const placed: Leg[] = [];
+  for (const leg of legs) placed.push(await place(tx, leg, balances.get(leg.account) ?? 0n, movement.kind));
 
   // Asked for together: a database behind a socket gets them in one go, in this order.
   const transferRow = tx.run(
@@ -83,7 +84,7 @@ export async function transfer(tx: Tx, movement: Transfer): Promise<void> {
     movement.changeId ?? null,
     movement.note ?? null,
   );
-  await Promise.all([transferRow, ...legs.flatMap((leg) => writeLeg(tx, movement.id, leg))]);
+  await Promise.all([transferRow, ...placed.flatMap((leg) => writeLeg(tx, movement.id, leg))]);
 }
 
 function writeLeg(tx: Tx, transferId: string, { account, amount }: Leg): Promise<number>[] {
@@ -102,15 +103,21 @@ function writeLeg(tx: Tx, transferId: string, { account, amount }: Leg): Promise
   return [balance, entry];
 }
 
-/** What an account holds, winc; `undefined` when nothing ever moved there. */
+/** What an account that is someone's holds, winc; `undefined` when nothing ever moved there. */
 export async function findBalance(tx: Tx, account: Account): Promise<bigint | undefined> {
   const row = await tx.get<{ balance: bigint }>("SELECT balance FROM accounts WHERE account = ?", account);
   return row?.balance;
 }
 
-/** What an account holds, winc; 0 when nothing ever moved there. */
+/** What an account holds, winc, with all in which it goes on; 0 when nothing ever moved there. */
 export async function balanceOf(tx: Tx, account: Account): Promise<bigint> {
-  return (await findBalance(tx, account)) ?? 0n;
+  const first = (await findBalance(tx, account)) ?? 0n;
+  if (isGuarded(account)) return first;
+  const rows = await tx.all<{ balance: bigint }>(
+    "SELECT balance FROM accounts WHERE account > ? AND account < ?",
+    ...continuationBounds(account),
+  );
+  return rows.reduce((sum, { balance }) => sum + balance, first);
 }
 
 /** A movement, as one account sees it. */
@@ -191,10 +198,25 @@ async function balancesOf(tx: Tx, accounts: readonly Account[]): Promise<Map<str
   return new Map(rows.map(({ account, balance }) => [account, balance]));
 }
 
+/** The leg as it is written: of what is nobody's, the first part that has room for it. */
+async function place(tx: Tx, leg: Leg, balance: bigint, kind: TransferKind): Promise<Leg> {
+  const { account, amount } = leg;
+  if (isGuarded(account) || !fits(amount)) {
+    checkLeg(leg, balance, kind);
+    return leg;
+  }
+  let placed = account;
+  let held = balance;
+  for (let part = 2n; !fits(held + amount); part += 1n) {
+    placed = continuation(account, part);
+    held = (await findBalance(tx, placed)) ?? 0n;
+  }
+  return { account: placed, amount };
+}
+
 function checkLeg({ account, amount }: Leg, balance: bigint, kind: TransferKind): void {
   const after = balance + amount;
-  const fits = [amount, after].every((value) => value <= amountMax && value >= -amountMax);
-  if (!fits)
+  if (!fits(amount) || !fits(after))
     throw new Failure("payment_refused", {
       reason: "The amount is larger than an account can hold",
       account,
@@ -202,4 +224,8 @@ function checkLeg({ account, amount }: Leg, balance: bigint, kind: TransferKind)
     });
   if (amount < 0n && after < 0n && isGuarded(account) && !debtKinds.includes(kind))
     throw new Failure("insufficient_balance", { account, needed: -amount, available: balance });
+}
+
+function fits(winc: bigint): boolean {
+  return winc <= amountMax && winc >= -amountMax;
 }

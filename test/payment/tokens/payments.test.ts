@@ -343,8 +343,8 @@ describe("a payment that does not come to an end", () => {
   });
 });
 
-test("a payment waits when the account that credits come from is full: it is not the payer's matter", async () => {
-  const { chain, submit, payment, stateOf, balance } = await open();
+test("a payment is credited also when more has come from its token than one account can hold", async () => {
+  const { chain, submit, follow, payment, stateOf, balance } = await open();
   const most = 2n ** 62n - 1n;
   await payment.database.write((tx) => {
     const legs = [
@@ -356,8 +356,14 @@ test("a payment waits when the account that credits come from is full: it is not
   chain.send(hash, { transfers: [transferOf(alice, 5n)] });
   expect((await submit()).payment.state).toBe("pending");
   chain.mine(3);
-  expect((await refusalOf(submit()))[0]).toBe("transaction_trouble");
-  expect([await stateOf(), await balance(alice)]).toEqual([["pending"], 0n]);
+  await submit();
+  expect([await stateOf(), await balance(alice)]).toEqual([["credited"], 10n]);
+  chain.takeBack(3);
+  chain.mine(9, []);
+  await follow();
+  expect([await stateOf(), await balance(alice)]).toEqual([["reversed"], 0n]);
+  expect(await payment.held(provider("ethereum"))).toBe(-most);
+  await payment.chargeBack(bob, most);
 });
 
 describe("a credited payment", () => {

@@ -124,7 +124,7 @@ export const creditChecks: readonly LedgerCheck[] = [
       `SELECT item_id AS subject, 'off by ' || ${sumText("winc")} AS found FROM ` +
       "(SELECT item_id, winc FROM reservations WHERE state = 'refunded' UNION ALL " +
       "SELECT t.change_id, e.amount FROM transfers t JOIN entries e ON e.transfer_id = t.id " +
-      "WHERE t.kind = 'refund' AND e.account = 'revenue') AS both_sides " +
+      "WHERE t.kind = 'refund' AND (e.account = 'revenue' OR e.account LIKE 'revenue#%')) AS both_sides " +
       `GROUP BY item_id HAVING ${sumIsNotZero("winc")}`,
   },
   {
