@@ -3,6 +3,7 @@
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import type { HttpTimeouts } from "../../src/chain/http.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
 import { Failure } from "../../src/failures.ts";
@@ -14,8 +15,10 @@ import { silentLog } from "../../src/lib/log.ts";
 import type { Tip } from "../../src/store/index-types.ts";
 import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
 import { chunkPosts, testBytes } from "../devnet/support.ts";
+import { eventually } from "../support/program.ts";
 
-const timeouts = { firstByteMs: 300, stallMs: 300, totalMs: 1_000 };
+const patient = { firstByteMs: 60_000, stallMs: 60_000, totalMs: 60_000 };
+const hasty = { firstByteMs: 300, stallMs: 300, totalMs: 1_000 };
 const never = new AbortController().signal;
 const servers: FaultServer[] = [];
 const opened: ReturnType<typeof openNode>[] = [];
@@ -45,6 +48,10 @@ afterAll(async () => {
 
 /** Nodes whose standing is fresh, so that they are asked in their order. */
 function nodesOf(...urls: string[]) {
+  return nodesWith(patient, urls);
+}
+
+function nodesWith(timeouts: HttpTimeouts, urls: readonly string[]) {
   const nodes = urls.map((url) => openNode(url, timeouts));
   opened.push(...nodes);
   return createNodes(nodes, { clock: Date.now, random: () => 0, log: silentLog });
@@ -84,10 +91,7 @@ describe("a question to nodes", () => {
   test("does not wait for one that is silent, and leaves it for last the next time", async () => {
     one.setFault(() => ({ kind: "hang", at: "headers" }));
     for (const path of ["/x", "/y"]) answer(1, path, 200, "yes");
-    const patient = { firstByteMs: 60_000, stallMs: 60_000, totalMs: 60_000 };
-    const nodes = [openNode(one.url, patient), openNode(two.url, patient)];
-    opened.push(...nodes);
-    const relay = createRelay(createNodes(nodes, { clock: Date.now, random: () => 0, log: silentLog }));
+    const relay = createRelay(nodesOf(one.url, two.url));
     for (const path of ["/x", "/y"]) expect(textOf((await relay.get(path, 0, never)).body)).toBe("yes");
     expect([one.requests, two.requests]).toEqual([["GET /x"], ["GET /x", "GET /y"]]);
   });
@@ -130,7 +134,8 @@ describe("a question to nodes", () => {
     two.setFault(() => ({ kind: "reset" }));
     expect(await codeOf(relay.get("/x", 0, never))).toBe("source_failed");
     for (const server of servers) server.setFault(() => ({ kind: "hang", at: "headers" }));
-    expect(await codeOf(relay.get("/y", 0, never))).toBe("source_timeout");
+    const toHasty = createRelay(nodesWith(hasty, [one.url, two.url]));
+    expect(await codeOf(toHasty.get("/y", 0, never))).toBe("source_timeout");
     expect(await codeOf(createRelay(nodesOf()).get("/z", 0, never))).toBe("source_failed");
   });
 
@@ -235,10 +240,10 @@ describe("the network", () => {
 });
 
 describe("a post to all nodes", () => {
-  const post = (urls: readonly string[]) => {
+  const post = (urls: readonly string[], times = { waitMs: 60_000, graceMs: 2_000 }) => {
     const seen: string[] = [];
     const nodes = nodesOf(...urls);
-    const broadcast = createBroadcast(createSpread(nodes, { waitMs: 2_000, graceMs: 50 }), {
+    const broadcast = createBroadcast(createSpread(nodes, times), {
       onTransaction: (text) => seen.push(text),
       onChunk: ({ dataSize }, start) => seen.push(`${dataSize}@${start}`),
     });
@@ -320,13 +325,14 @@ describe("a post to all nodes", () => {
     answer(0, "POST /chunk", 200, "");
     answer(1, "POST /chunk", 200, "");
     two.setFault(() => ({ kind: "hang", at: "headers" }));
-    const { broadcast, nodes } = post([one.url, two.url]);
+    const { broadcast, nodes } = post([one.url, two.url], { waitMs: 3_000, graceMs: 50 });
     const leaves = new AbortController();
     await broadcast.chunk(bytes(chunk), leaves.signal);
     leaves.abort();
-    const silent = nodes.all[1];
-    const deadline = Date.now() + 5_000;
-    while (silent !== undefined && !nodes.rests(silent) && Date.now() < deadline) await Bun.sleep(5);
+    await eventually(
+      async () => nodes.all.map(nodes.rests),
+      ([, rests]) => rests === true,
+    );
     const { body } = await broadcast.chunk(bytes(chunk), never);
     expect(JSON.parse(String(body)).results[1]).toMatchObject({
       skipReason: "it was in trouble a moment ago",

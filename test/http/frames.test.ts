@@ -69,7 +69,7 @@ afterAll(() => stack.close());
 
 const paths = ["/local/social/frame", "/local/farcaster/frame"] as const;
 const ask = (id: string, more = "", method = "GET", path: string = paths[0]) =>
-  wire(stack.port, `${method} ${path}/${id} HTTP/1.1${more}`, 8_000);
+  wire(stack.port, `${method} ${path}/${id} HTTP/1.1${more}`);
 const posted = async (id: string, body: string, type = "application/json", more = "") => {
   const lines = more.split("\r\n").filter((line) => line !== "");
   const headers = new Headers(lines.map((line) => line.split(": ") as [string, string]));
@@ -87,7 +87,7 @@ const json = (answer: WireAnswer) => JSON.parse(answer.body.toString());
 describe("the record", () => {
   test("of a transaction is the node's own, to the letter", async () => {
     for (const { id } of [old, modern, root]) {
-      const record = await wire(stack.port, `GET /tx/${id} HTTP/1.1`, 8_000);
+      const record = await wire(stack.port, `GET /tx/${id} HTTP/1.1`);
       for (const path of paths)
         for (const end of ["", "/"]) {
           const answer = await ask(`${id}${end}`, "", "GET", path);

@@ -8,14 +8,15 @@ import { graphqlForward, graphqlOrigin } from "../../src/http/gateway/graphql-fo
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 
-const http = openHttp({ firstByteMs: 300, stallMs: 300, totalMs: 2_000 });
-const opened: { close: () => unknown }[] = [http];
+const patient = openHttp({ firstByteMs: 20_000, stallMs: 20_000, totalMs: 60_000 });
+const hasty = openHttp({ firstByteMs: 300, stallMs: 300, totalMs: 2_000 });
+const opened: { close: () => unknown }[] = [patient, hasty];
 afterAll(async () => {
   for (const each of opened) await each.close();
 });
 
 /** A gateway that forwards. */
-function openForwarder(origin: string, name = "us"): HttpServer {
+function openForwarder(origin: string, name = "us", http = patient): HttpServer {
   const server = openServer({
     hostname: "127.0.0.1",
     port: 0,
@@ -124,8 +125,9 @@ describe("G2: a query that is forwarded", () => {
       "The host that answers queries did not answer in time.",
     ],
   ];
-  test.each(troubles)("meets %s", async (_name, origin, status, message) => {
-    expect(await shown(await ask(openForwarder(origin())))).toEqual({
+  test.each(troubles)("meets %s", async (name, origin, status, message) => {
+    const server = openForwarder(origin(), "us", name === "silence" ? hasty : patient);
+    expect(await shown(await ask(server))).toEqual({
       status,
       body: { errors: [{ message }] },
     });

@@ -338,6 +338,7 @@ describe("trouble of ours", () => {
 test("a query whose client leaves before a thread is free is not answered by anyone, and is no defect", async () => {
   const { log, lines } = createRecordingLog();
   const { promise: left, resolve: leave } = Promise.withResolvers<unknown>();
+  const begun = Promise.withResolvers<void>();
   const waiting = openGraphqlServer({
     pool: {
       ...poolOf(() => undefined),
@@ -347,6 +348,7 @@ test("a query whose client leaves before a thread is free is not answered by any
             leave(options.signal?.reason);
             reject(options.signal?.reason);
           });
+          begun.resolve();
         }),
     },
     log,
@@ -358,7 +360,7 @@ test("a query whose client leaves before a thread is free is not answered by any
     headers: { "Content-Type": json },
     signal: leaving.signal,
   }).catch(() => undefined);
-  await Bun.sleep(50);
+  await begun.promise;
   leaving.abort();
   await asked;
   expect(await left).toBeDefined();

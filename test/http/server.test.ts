@@ -13,6 +13,8 @@ import { openServer } from "../../src/http/server.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { eventually } from "../support/program.ts";
+import { connectRaw } from "../support/raw-request.ts";
 
 const lines: Record<string, unknown>[] = [];
 const log = createLog({
@@ -22,6 +24,13 @@ const log = createLog({
   write: (line) => lines.push(JSON.parse(line)),
 });
 let seenAborted = 0;
+
+/** The next request to a slow route: says when it is there, and is answered when it may go on. */
+let slow = createSlow();
+
+function createSlow() {
+  return { begun: Promise.withResolvers<void>(), goOn: Promise.withResolvers<void>() };
+}
 
 function routes() {
   return new Elysia({ strictPath: true })
@@ -44,19 +53,20 @@ function routes() {
       throw new TypeError("the inside");
     })
     .get("/slow", async ({ request }) => {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, 300);
-        request.signal.addEventListener("abort", () => {
-          seenAborted += 1;
-          clearTimeout(timer);
-          resolve();
-        });
+      const { begun, goOn } = slow;
+      request.signal.addEventListener("abort", () => {
+        seenAborted += 1;
+        goOn.resolve();
       });
+      begun.resolve();
+      await goOn.promise;
       request.signal.throwIfAborted();
       return textAnswer("late");
     })
     .get("/slow-defect", async ({ request }) => {
-      await new Promise((resolve) => request.signal.addEventListener("abort", resolve));
+      const left = new Promise((resolve) => request.signal.addEventListener("abort", resolve));
+      slow.begun.resolve();
+      await left;
       throw new TypeError("broken when nobody looked");
     })
     .get("/scheme", ({ request }) => textAnswer(contextOf(request).scheme))
@@ -392,22 +402,33 @@ describe("a proxy", () => {
 
 test("a caller who leaves ends the work for it", async () => {
   const before = seenAborted;
-  await wire(server.port, "GET /slow HTTP/1.1", 50);
-  const deadline = Date.now() + 2_000;
-  while (seenAborted === before && Date.now() < deadline) await Bun.sleep(5);
-  expect(seenAborted).toBe(before + 1);
+  await askAndLeave("/slow");
+  await eventually(
+    async () => seenAborted - before,
+    (count) => count === 1,
+  );
   expect(
     lines.filter((line) => line["message"] === "defect" && JSON.stringify(line).includes("Abort")),
   ).toEqual([]);
 });
 
 test("a defect that comes up after the caller left is logged as any other", async () => {
-  await wire(server.port, "GET /slow-defect HTTP/1.1\r\nX-Request-Id: left-1", 50);
-  const defect = () => lines.find((line) => line["message"] === "defect" && line["requestId"] === "left-1");
-  const deadline = Date.now() + 2_000;
-  while (defect() === undefined && Date.now() < deadline) await Bun.sleep(5);
-  expect(defect()).toMatchObject({ level: "error", error: { message: "broken when nobody looked" } });
+  await askAndLeave("/slow-defect");
+  const defect = await eventually(
+    async () => lines.find((line) => line["message"] === "defect" && line["requestId"] === "left-1"),
+    (line) => line !== undefined,
+  );
+  expect(defect).toMatchObject({ level: "error", error: { message: "broken when nobody looked" } });
 });
+
+/** Asks, and leaves when the work has begun. */
+async function askAndLeave(path: string): Promise<void> {
+  slow = createSlow();
+  const caller = await connectRaw(server.url);
+  await caller.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: left-1\r\n\r\n`);
+  await slow.begun.promise;
+  caller.cut();
+}
 
 test("requests are counted by status, method and label", async () => {
   await ask("GET /items/abc");
@@ -420,19 +441,22 @@ test("requests are counted by status, method and label", async () => {
 describe("closing", () => {
   test("lets answers under way finish, takes no new connections, and ends", async () => {
     const closing = open();
-    const slow = wire(closing.server.port, "GET /slow HTTP/1.1");
-    await Bun.sleep(50);
-    const closed = closing.server.close(5_000);
-    expect(said(await slow)).toEqual([200, "late"]);
+    slow = createSlow();
+    const asked = wire(closing.server.port, "GET /slow HTTP/1.1");
+    await slow.begun.promise;
+    const closed = closing.server.close(20_000);
+    slow.goOn.resolve();
+    expect(said(await asked)).toEqual([200, "late"]);
     await closed;
-    expect(fetch(closing.server.url)).rejects.toThrow();
+    await expect(fetch(closing.server.url)).rejects.toThrow();
   });
   test("cuts what does not finish in time", async () => {
     const closing = open();
-    const slow = wire(closing.server.port, "GET /slow HTTP/1.1");
-    await Bun.sleep(50);
+    slow = createSlow();
+    const asked = wire(closing.server.port, "GET /slow HTTP/1.1");
+    await slow.begun.promise;
     await closing.server.close(20);
-    expect((await slow).status).toBe(0);
+    expect((await asked).status).toBe(0);
   });
   test("is announced to connections that stay open", async () => {
     const closing = open();

@@ -12,6 +12,7 @@ import type { Transaction } from "../../src/arweave/transaction.ts";
 import { post, rsa, testBytes } from "../devnet/support.ts";
 import { type WireAnswer, wire } from "../support/gateway-server.ts";
 import { idOf } from "../support/memory-content.ts";
+import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
 const key = "the operator's own key".replaceAll(" ", "-");
@@ -40,7 +41,7 @@ afterAll(() => stack.close());
 
 /** Sends one request: without a body as the bytes that it is, so that no library adds or hides anything. */
 async function send(method: string, path: string, body: string | undefined, more = authorized) {
-  if (body === undefined) return await wire(stack.port, `${method} ${path} HTTP/1.1${more}`, 8_000);
+  if (body === undefined) return await wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
   const [, name = "x-none", value = ""] = /^\r\n([^:]+): (.*)$/.exec(more) ?? [];
   const answer = await fetch(`${stack.gateway.url}${path}`, { method, body, headers: { [name]: value } });
   const { status, headers } = answer;
@@ -447,8 +448,7 @@ describe("an export", () => {
     expect(await status()).toEqual({ status: "not_started" });
     const started = await send("POST", "/svc/admin/export-parquet", json(wish));
     expect([started.status, started.body.toString()]).toEqual([200, '{"message":"Parquet export started"}']);
-    let last = await status();
-    for (let tries = 0; last.status === "running" && tries < 100; tries++) last = await status();
+    const last = await eventually(status, (found) => found.status !== "running");
     const ended = {
       ...wish,
       status: "errored",

@@ -35,7 +35,7 @@ let cachedAtFirst: string;
 const nodeTexts = new Map<string, string>();
 
 const get = (path: string, more = "", method = "GET") =>
-  wire(stack.port, `${method} ${path} HTTP/1.1${more}`, 8_000);
+  wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
 const header = (answer: WireAnswer, name: string) =>
   answer.headers
     .filter(([found]) => found === name)

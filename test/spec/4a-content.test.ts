@@ -68,7 +68,7 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 const get = (path: string, more = "", method = "GET") =>
-  wire(stack.port, `${method} ${path} HTTP/1.1${more}`, 8_000);
+  wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
 const header = (answer: WireAnswer, name: string) =>
   answer.headers
     .filter(([found]) => found === name.toLowerCase())

@@ -69,7 +69,7 @@ afterAll(async () => {
 });
 
 const ask = (stack: Stack, path: string, host = "127.0.0.1", more = "") =>
-  wire(stack.port, `GET ${path} HTTP/1.1\r\nHost: ${host}${more}`, 8_000);
+  wire(stack.port, `GET ${path} HTTP/1.1\r\nHost: ${host}${more}`);
 const shown = ({ status, body }: WireAnswer) => [status, body.toString()];
 const header = (answer: WireAnswer, name: string) => answer.headers.find(([found]) => found === name)?.[1];
 const administer = async (stack: Stack, what: string, name: string) => {

@@ -134,8 +134,9 @@ export type WireAnswer = Readonly<{
  * Sends bytes and reads one answer, without a client library in between: what it would hide is seen.
  *
  * @param head - Request line and headers, lines joined by "\r\n", without the empty line; Host is added when absent.
+ * @param waitMs - An answer that is not complete by then is given as far as it came.
  */
-export function wire(port: number, head: string, waitMs = 2_000): Promise<WireAnswer> {
+export function wire(port: number, head: string, waitMs = 20_000): Promise<WireAnswer> {
   const host = /^host:/im.test(head) ? "" : `Host: 127.0.0.1:${port}\r\n`;
   return new Promise((resolve, reject) => {
     const socket = net.connect(port, "127.0.0.1");

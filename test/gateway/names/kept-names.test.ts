@@ -176,7 +176,7 @@ describe("a name that nobody has", () => {
 
   test.each<readonly [string, NameScript, number, string]>([
     ["500", { status: 500 }, 1_000, "source_failed"],
-    ["silence", "silent", 50, "source_timeout"],
+    ["silence", "silent", 2_000, "source_timeout"],
   ])("is never taken from trouble (%s), which is not kept", async (_name, script, timeoutMs, code) => {
     const names = open({}, timeoutMs);
     gateway.scripts.set("a", script);

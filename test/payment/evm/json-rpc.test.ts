@@ -8,7 +8,8 @@ import { openJsonRpc, type RpcAnswer } from "../../../src/payment/evm/json-rpc.t
 type Ask = Readonly<{ id: number; method: string; params: unknown[] }>;
 
 const never = new AbortController().signal;
-const timeouts = { firstByteMs: 200, stallMs: 200, totalMs: 400 };
+const timeouts = { firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 };
+const hasty = { firstByteMs: 200, stallMs: 200, totalMs: 400 };
 let respond: (ask: Ask, text: string) => Response | Promise<Response> = () => new Response();
 let server: ReturnType<typeof Bun.serve>;
 let url = "";
@@ -29,10 +30,10 @@ afterAll(() => server.stop(true));
 
 async function call(
   answer: (ask: Ask) => Response | Promise<Response>,
-  answerBytesMax?: number,
+  options: Partial<Parameters<typeof openJsonRpc>[1]> = {},
 ): Promise<RpcAnswer> {
   respond = answer;
-  const rpc = openJsonRpc(url, { timeouts, ...(answerBytesMax && { answerBytesMax }) });
+  const rpc = openJsonRpc(url, { timeouts, ...options });
   const answered = await rpc.call("method", ["a", 1, null], never);
   rpc.close();
   return answered;
@@ -88,15 +89,15 @@ test.each<[name: string, answer: (ask: Ask) => Response, meaning: unknown]>([
 
 test("an answer larger than is taken is trouble", async () => {
   const large = ({ id }: Ask) => json({ jsonrpc: "2.0", id, result: "x".repeat(2_000) });
-  expect(await call(large, 1_000)).toMatchObject({ kind: "trouble", reason: "too_large" });
+  expect(await call(large, { answerBytesMax: 1_000 })).toMatchObject({
+    kind: "trouble",
+    reason: "too_large",
+  });
 });
 
 test("a server that is late, or not there, is trouble", async () => {
-  const late = async ({ id }: Ask) => {
-    await Bun.sleep(1_000);
-    return json({ jsonrpc: "2.0", id, result: 1 });
-  };
-  expect(await call(late)).toMatchObject({ kind: "trouble", reason: "timeout" });
+  const late = () => new Promise<Response>(() => undefined);
+  expect(await call(late, { timeouts: hasty })).toMatchObject({ kind: "trouble", reason: "timeout" });
   const nobody = openJsonRpc("http://127.0.0.1:1/", { timeouts });
   expect(await nobody.call("method", [], never)).toMatchObject({ kind: "trouble", reason: "connect" });
 });
