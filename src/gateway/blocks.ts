@@ -2,23 +2,19 @@
  * Blocks by height and hash: from the index where it has them, else from nodes.
  * @module
  */
-import { isBlockHash } from "../arweave/id.ts";
+import type { BlockHash } from "../arweave/id.ts";
 import type { IndexReader } from "../store/index-types.ts";
 import { stableDepth } from "../store/rows.ts";
-import { type ChainAnswer, jsonOf, nodeTexts, relayed } from "./chain-answer.ts";
+import { type ChainAnswer, jsonOf, relayed } from "./chain-answer.ts";
 import type { Network } from "./network.ts";
 import type { Relay } from "./relay.ts";
 
 /** Blocks as JSON in the node's own words, lossless. */
 export type Blocks = Readonly<{
-  /** @param text - Decimal digits, as they came. */
-  byHeight: (text: string, signal: AbortSignal) => Promise<ChainAnswer>;
-  byHash: (text: string, signal: AbortSignal) => Promise<ChainAnswer>;
+  byHeight: (height: number, signal: AbortSignal) => Promise<ChainAnswer>;
+  byHash: (hash: BlockHash, signal: AbortSignal) => Promise<ChainAnswer>;
   current: (signal: AbortSignal) => Promise<ChainAnswer>;
 }>;
-
-/** Heights have at most this many digits; 2^53 has 16. */
-const heightPattern = /^\d{1,15}$/;
 
 /** How long a node's current block, or a block that may be forked away, is given again. Milliseconds. */
 const keptMs = 1_000;
@@ -41,18 +37,15 @@ export function createBlocks(
   };
 
   return {
-    byHeight: async (text, signal) => {
-      if (!heightPattern.test(text)) return nodeTexts.invalidHeight;
-      const height = Number(text);
+    byHeight: async (height, signal) => {
       const indexed = reader.blockText(height);
       if (indexed !== undefined) return jsonOf(indexed.text, 200, isFinal(height));
       return relayed(await relay.get(`/block/height/${height}`, keptMs, signal));
     },
-    byHash: async (text, signal) => {
-      if (!isBlockHash(text)) return nodeTexts.blockNotFound;
-      const indexed = reader.blockText(text);
+    byHash: async (hash, signal) => {
+      const indexed = reader.blockText(hash);
       if (indexed !== undefined) return jsonOf(indexed.text, 200, true);
-      return relayed(await relay.get(`/block/hash/${text}`, keptMs, signal));
+      return relayed(await relay.get(`/block/hash/${hash}`, keptMs, signal));
     },
     current,
   };

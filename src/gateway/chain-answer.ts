@@ -19,6 +19,7 @@ export type ChainAnswer = Readonly<{
 export const nodeTexts = {
   invalidHash: textAnswerOf(400, "Invalid hash."),
   invalidAddress: textAnswerOf(400, "Invalid address."),
+  invalidOffsetId: jsonOf('{"error":"invalid_address"}', 400),
   invalidHeight: textAnswerOf(400, "Invalid height."),
   blockNotFound: textAnswerOf(404, "Block not found."),
   notFound: textAnswerOf(404, "Not Found."),

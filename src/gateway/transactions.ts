@@ -6,7 +6,7 @@
  * Source: reference/chain.md §1; contract.md §3.
  * @module
  */
-import { type Id, readId } from "../arweave/id.ts";
+import type { Id } from "../arweave/id.ts";
 import type { Content } from "../content/content.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import type { IndexReader } from "../store/index-types.ts";
@@ -17,12 +17,13 @@ import type { RelayedData } from "./relayed-data.ts";
 
 /** Transactions in a node's words. */
 export type Transactions = Readonly<{
-  record: (id: string, signal: AbortSignal) => Promise<ChainAnswer>;
-  unconfirmed: (id: string, signal: AbortSignal) => Promise<ChainAnswer>;
-  status: (id: string, signal: AbortSignal) => Promise<ChainAnswer>;
-  offset: (id: string, signal: AbortSignal) => Promise<ChainAnswer>;
-  field: (id: string, field: string, signal: AbortSignal) => Promise<ChainAnswer>;
-  data: (id: string, signal: AbortSignal) => Promise<ChainAnswer>;
+  record: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
+  unconfirmed: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
+  status: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
+  offset: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
+  /** @param field - Its name; "data" gives the data. */
+  field: (id: Id, field: string, signal: AbortSignal) => Promise<ChainAnswer>;
+  data: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
   pending: (signal: AbortSignal) => Promise<ChainAnswer>;
 }>;
 
@@ -39,8 +40,6 @@ const dataSizeMax = 12 * 2 ** 20;
 
 /** How long a node's answer about something that can change soon is given again. Milliseconds. */
 const keptMs = 500;
-
-const fieldPattern = /^[a-z_]{1,32}$/;
 
 /** Creates the reader of transactions. */
 export function createTransactions(options: TransactionsOptions): Transactions {
@@ -75,9 +74,7 @@ export function createTransactions(options: TransactionsOptions): Transactions {
     return jsonOf(await encodedBody(text.slice(0, dataAt), data, text.slice(dataAt), signal));
   };
 
-  const data = async (text: string, signal: AbortSignal): Promise<ChainAnswer> => {
-    const id = readId(text);
-    if (id === undefined) return nodeTexts.invalidHash;
+  const data = async (id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
     if (reader.transactionStatus(id) === undefined) return await askData(id, signal);
     const found = await content.open(id, signal);
     if (found.size > dataSizeMax) return nodeTexts.dataTooBig;
@@ -85,19 +82,13 @@ export function createTransactions(options: TransactionsOptions): Transactions {
   };
 
   return {
-    record: async (text, signal) => {
-      const id = readId(text);
-      if (id === undefined) return nodeTexts.invalidHash;
+    record: async (id, signal) => {
       return (await indexed(id, signal)) ?? (await askRecord("tx", id, signal));
     },
-    unconfirmed: async (text, signal) => {
-      const id = readId(text);
-      if (id === undefined) return nodeTexts.invalidHash;
+    unconfirmed: async (id, signal) => {
       return (await indexed(id, signal)) ?? (await askRecord("unconfirmed_tx", id, signal));
     },
-    status: async (text, signal) => {
-      const id = readId(text);
-      if (id === undefined) return nodeTexts.invalidAddress;
+    status: async (id, signal) => {
       const status = reader.transactionStatus(id);
       if (status === undefined) return await ask(`/tx/${id}/status`, signal);
       return jsonOf(
@@ -108,19 +99,14 @@ export function createTransactions(options: TransactionsOptions): Transactions {
         }),
       );
     },
-    offset: async (text, signal) => {
-      const id = readId(text);
-      if (id === undefined) return jsonOf('{"error":"invalid_address"}', 400);
+    offset: async (id, signal) => {
       const span = reader.weaveSpan(id);
       if (span === undefined) return await ask(`/tx/${id}/offset`, signal);
       // The wire's offset counts from one: it is that of the last byte.
       return jsonOf(writeJson({ size: (span.end - span.start).toString(), offset: span.end.toString() }));
     },
-    field: async (text, field, signal) => {
-      if (field === "data") return await data(text, signal);
-      const id = readId(text);
-      if (id === undefined) return nodeTexts.invalidHash;
-      if (!fieldPattern.test(field)) return nodeTexts.invalidField;
+    field: async (id, field, signal) => {
+      if (field === "data") return await data(id, signal);
       const stored = reader.transactionStatus(id) === undefined ? undefined : reader.transactionText(id);
       return stored === undefined ? await ask(`/tx/${id}/${field}`, signal) : fieldOf(stored.text, field);
     },

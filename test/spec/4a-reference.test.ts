@@ -156,6 +156,35 @@ describe("a running gateway", () => {
       expect(await checkAnswer(name, operation, {}, "wrong key"), name).toBe(401);
   }, 60_000);
 
+  test("refuses every parameter of a path or a query that is not of the kind that the document shows", async () => {
+    let count = 0;
+    for (const [name, operation] of operations) {
+      const judged = operation.parameters?.filter((each) => each.in !== "header") ?? [];
+      for (const parameter of judged) {
+        for (const wrong of wrongTexts(parameter.schema)) {
+          const status = await statusOf(name, operation, { [parameter.name]: wrong });
+          expect([400, 404], `${name} with ${parameter.name}=${wrong}`).toContain(status);
+          count += 1;
+        }
+      }
+    }
+    expect(count).toBeGreaterThan(60);
+  }, 60_000);
+
+  test("refuses every field of a body of administration that is not of the kind that the document shows", async () => {
+    let count = 0;
+    for (const [name, operation] of operations) {
+      const { schema, example } = operation.requestBody?.content["application/json"] ?? {};
+      if (!name.includes("/svc/admin/") || !isRecord(schema) || !isRecord(schema["properties"])) continue;
+      expect(isRecord(example), name).toBeTrue();
+      for (const wrong of wrongBodies(schema, isRecord(example) ? example : {})) {
+        expect(await statusOf(name, operation, {}, wrong), `${name} with ${JSON.stringify(wrong)}`).toBe(400);
+        count += 1;
+      }
+    }
+    expect(count).toBeGreaterThan(60);
+  }, 60_000);
+
   test("serves the page and its files from here, with a policy that lets nothing else in", async () => {
     const page = await fetch(`${stack.gateway.url}/api-docs`);
     const html = await page.text();
@@ -175,6 +204,85 @@ describe("a running gateway", () => {
   });
 });
 
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Texts that are not of a kind, by each of its rules; none for a kind without rules. */
+function wrongTexts({ type, pattern, maxLength, minimum, maximum }: Schema): string[] {
+  const digits = "9".repeat(Number(maxLength) + 1);
+  return [
+    ...(pattern === undefined ? [] : ["~", "%C3%A9", "-", "A".repeat(500)]),
+    ...(maxLength === undefined ? [] : [digits]),
+    ...(type === "integer" ? ["x", "1.5", "1e3", "0x10", "-1", "%201"] : []),
+    ...(typeof minimum === "number" ? [String(minimum - 1)] : []),
+    ...(typeof maximum === "number" ? [String(maximum + 1)] : []),
+  ];
+}
+
+/** Bodies of which one field is missing, or is not of its kind, by each of its rules. */
+function wrongBodies(schema: Schema, example: Record<string, unknown>): Record<string, unknown>[] {
+  const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
+  const required = Array.isArray(schema["required"]) ? schema["required"].map(String) : [];
+  const wrong = Object.entries(properties).flatMap(([name, field]) =>
+    (isRecord(field) ? wrongValues(field) : []).map((value) => ({ ...example, [name]: value })),
+  );
+  const lacking = required.map((left) =>
+    Object.fromEntries(Object.entries(example).filter(([name]) => name !== left)),
+  );
+  return [...wrong, ...lacking];
+}
+
+function wrongValues({ type, nullable, pattern, minLength, maxLength, minimum, maximum }: Schema): unknown[] {
+  return [
+    ...(type === "string" ? [5, true, []] : ["1", {}]),
+    ...(type === "boolean" ? [0] : []),
+    ...(type === "integer" ? [1.5, true, 2 ** 53] : []),
+    ...(nullable === true ? [] : [null]),
+    ...(pattern === undefined ? [] : ["", "~"]),
+    ...(minLength === undefined ? [] : [""]),
+    ...(typeof maxLength === "number" ? ["a".repeat(maxLength + 1)] : []),
+    ...(typeof minimum === "number" ? [minimum - 1] : []),
+    ...(typeof maximum === "number" ? [maximum + 1] : []),
+  ];
+}
+
+/** The status of an example with other values, or with another body. */
+async function statusOf(
+  name: string,
+  { parameters = [], requestBody }: Operation,
+  values: Readonly<Record<string, string>>,
+  body: unknown = Object.values(requestBody?.content ?? {})[0]?.example,
+): Promise<number> {
+  const [method = ""] = name.split(" ");
+  const query = parameters.filter((each) => each.in === "query" && values[each.name] !== undefined);
+  const asked = query.map((each) => `${each.name}=${values[each.name]}`).join("&");
+  const answer = await fetch(
+    `${stack.gateway.url}${filledPath(name, parameters, values)}${asked === "" ? "" : `?${asked}`}`,
+    {
+      method,
+      redirect: "manual",
+      headers: { Connection: "close", Authorization: `Bearer ${key}` },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    },
+  );
+  await answer.arrayBuffer();
+  return answer.status;
+}
+
+/** The path with these values, and with examples for the others. */
+function filledPath(
+  name: string,
+  parameters: NonNullable<Operation["parameters"]>,
+  values: Readonly<Record<string, string>>,
+): string {
+  const [, path = ""] = name.split(" ");
+  return path.replace(
+    /\{(\w+)\}/g,
+    (_, each) => values[each] ?? parameters.find((one) => one.name === each)?.example ?? "",
+  );
+}
+
 /** Sends one example and holds the answer to the document. @returns The status. */
 async function checkAnswer(
   name: string,
@@ -183,12 +291,8 @@ async function checkAnswer(
   bearer = key,
 ): Promise<number> {
   const [method = "", path = ""] = name.split(" ");
-  const filled = path.replace(
-    /\{(\w+)\}/g,
-    (_, each) => values[each] ?? parameters.find((one) => one.name === each)?.example ?? "",
-  );
   const [type, sent] = Object.entries(requestBody?.content ?? {})[0] ?? [];
-  const answer = await fetch(`${stack.gateway.url}${filled}`, {
+  const answer = await fetch(`${stack.gateway.url}${filledPath(name, parameters, values)}`, {
     method,
     redirect: "manual",
     headers: {

@@ -4,6 +4,11 @@
  * @module
  */
 
+/** Offsets, which the specification calls integers. Source: contract.md §3. */
+const offset = "^(0|[1-9][0-9]{0,18})$";
+/** An address, as the specification has it or with its checksum, which a node takes too. */
+const address = "^[A-Za-z0-9_-]{1,86}(:[A-Za-z0-9_-]{6})?$";
+
 /** Every row of part 4A: method, path, and what its parameters look like. */
 export const endpoints: readonly (readonly [method: string, path: string, pattern?: string])[] = [
   ["GET", "/svc/admin/debug"],
@@ -38,10 +43,10 @@ export const endpoints: readonly (readonly [method: string, path: string, patter
   ["GET", "/tx/{id}", "^[0-9a-zA-Z_-]{43}$"],
   ["GET", "/tx/{id}/offset", "^[0-9a-zA-Z_-]{43}$"],
   ["GET", "/tx/{id}/status", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/chunk/{offset}", "^[0-9]+$"],
-  ["HEAD", "/chunk/{offset}", "^[0-9]+$"],
-  ["GET", "/wallet/{address}/balance", "^[0-9a-zA-Z_-]{43}$"],
-  ["GET", "/wallet/{address}/last_tx", "^[0-9a-zA-Z_-]{43}$"],
+  ["GET", "/chunk/{offset}", offset],
+  ["HEAD", "/chunk/{offset}", offset],
+  ["GET", "/wallet/{address}/balance", address],
+  ["GET", "/wallet/{address}/last_tx", address],
   ["GET", "/price/{size}", "^[0-9]+$"],
   // The specification writes the word where the address stands.
   ["GET", "/price/{size}/{target}", "^[0-9]+$"],

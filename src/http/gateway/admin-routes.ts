@@ -17,22 +17,21 @@ import type { JsonObject } from "../../lib/json.ts";
 import type { AdminGuard } from "../admin-guard.ts";
 import { jsonAnswer } from "../answers.ts";
 import { readBody } from "../body.ts";
+import { type Fields, readFields } from "../body-fields.ts";
 import { contextOf } from "../context.ts";
 import { limits } from "../limits.ts";
 import { servicePrefixes } from "../reserved.ts";
 import {
-  readBundleId,
-  readBundleWish,
+  adminBodies,
   readExportWish,
-  readFields,
   readName,
   readNote,
   readPage,
   readPruneWish,
   readRefusedData,
-  readTransactionId,
   writeCursor,
 } from "./admin-bodies.ts";
+import { pathParameters } from "./parameters.ts";
 
 /** What an operator may ask of indexing; fulfilled when it is written down. */
 export type AdminQueue = Readonly<{
@@ -94,19 +93,19 @@ async function admit(request: Request, guard: AdminGuard): Promise<void> {
 }
 
 function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[] {
-  const status = (text: string | undefined): Response => {
-    const id = readBundleId(text);
+  const status = (id: string | undefined): Response => {
+    if (!pathParameters.bundleId.is(id)) throw new Failure("invalid_bundle_id", { id });
     const record = bundleStatus(id);
     if (record === undefined) throw new Failure("bundle_not_found", { id });
     return jsonAnswer(record);
   };
   return [
     post("/queue-tx", async (request) => {
-      await queue.transaction(readTransactionId(await readFields(request)));
+      await queue.transaction(adminBodies.transaction.read(await fieldsOf(request)).id);
       return said("TX queued");
     }),
     post("/queue-bundle", async (request) => {
-      const { id, bypassFilter } = readBundleWish(await readFields(request));
+      const { id, bypassFilter } = adminBodies.bundle.read(await fieldsOf(request));
       const outcome = await queue.bundle(id, bypassFilter);
       return said(outcome === "queued" ? "Bundle queued" : "Bundle skipped");
     }),
@@ -124,21 +123,21 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
 function refusalEndpoints({ refusals }: AdminRoutesOptions): Endpoint[] {
   return [
     put("/block-data", async (request) => {
-      const fields = await readFields(request);
+      const fields = await fieldsOf(request);
       await refusals.blockData(readRefusedData(fields), readNote(fields), request.signal);
       return done();
     }),
     put("/unblock-data", async (request) => {
-      refusals.unblockData(readRefusedData(await readFields(request)));
+      refusals.unblockData(readRefusedData(await fieldsOf(request)));
       return done();
     }),
     put("/block-name", async (request) => {
-      const fields = await readFields(request);
+      const fields = await fieldsOf(request);
       refusals.blockName(readName(fields), readNote(fields));
       return done();
     }),
     put("/unblock-name", async (request) => {
-      refusals.unblockName(readName(await readFields(request)));
+      refusals.unblockName(readName(await fieldsOf(request)));
       return done();
     }),
     get("/blocks", (request) => {
@@ -153,17 +152,21 @@ function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoin
   return [
     get("/debug", () => jsonAnswer(debug())),
     post("/export-parquet", async (request) => {
-      await exports.start(readExportWish(await readFields(request).catch(refuseExport)));
+      await exports.start(readExportWish(await fieldsOf(request).catch(refuseExport)));
       return said("Parquet export started");
     }),
     get("/export-parquet/status", () => jsonAnswer(exports.status())),
     post("/prune-stable-data-items", async (request) => {
-      const wish = readPruneWish(await readFields(request));
+      const wish = readPruneWish(await fieldsOf(request));
       contextOf(request).allowSilence(pruneSilenceSeconds);
       await prune(wish, request.signal);
       return said("Stable data items pruned successfully");
     }),
   ];
+}
+
+async function fieldsOf(request: Request): Promise<Fields> {
+  return await readFields(request, limits.adminBytesMax);
 }
 
 /** Whatever is wrong with the body of an export, its answer is empty. Source: specification part 7. */

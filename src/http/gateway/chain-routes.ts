@@ -7,6 +7,7 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
+import type { Id } from "../../arweave/id.ts";
 import type { Blocks } from "../../gateway/blocks.ts";
 import type { Broadcast } from "../../gateway/broadcast.ts";
 import { type ChainAnswer, nodeTexts, relayed } from "../../gateway/chain-answer.ts";
@@ -16,6 +17,7 @@ import type { Transactions } from "../../gateway/transactions.ts";
 import { jsonTextAnswer, textAnswer, textType } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { limits } from "../limits.ts";
+import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */
 export type ChainRoutesOptions = Readonly<{
@@ -26,13 +28,11 @@ export type ChainRoutesOptions = Readonly<{
   relay: Relay;
 }>;
 
+/** A request about a transaction, or about one of its fields. */
+type Asked = Readonly<{ params: Readonly<{ id: string; field?: string }>; request: Request }>;
+
 /** How long a node's answer is given again. Milliseconds. */
 const keptMs = { peers: 30_000, anchor: 1_000, price: 2_000, wallet: 500 } as const;
-
-/** Sizes have at most this many digits; a node takes 2^64. */
-const sizePattern = /^\d{1,20}$/;
-/** An address, with its optional checksum; a node says which it is. */
-const addressPattern = /^[A-Za-z0-9_-]{1,86}(:[A-Za-z0-9_-]{6})?$/;
 
 /** What never changes may be kept as long as content. */
 const finalCache = { "Cache-Control": "public, max-age=2592000, immutable" } as const;
@@ -72,45 +72,51 @@ function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
   return new Elysia({ strictPath: true })
     .get("/current_block", current)
     .get("/block/current", current)
-    .get("/block/height/:height", async ({ params, request }) =>
-      chainAnswer(await blocks.byHeight(params.height, request.signal)),
+    .get("/block/height/:height", async ({ params: { height }, request }) =>
+      chainAnswer(
+        pathParameters.height.is(height)
+          ? await blocks.byHeight(Number(height), request.signal)
+          : nodeTexts.invalidHeight,
+      ),
     )
-    .get("/block/hash/:hash", async ({ params, request }) =>
-      chainAnswer(await blocks.byHash(params.hash, request.signal)),
+    .get("/block/hash/:hash", async ({ params: { hash }, request }) =>
+      chainAnswer(
+        pathParameters.blockHash.is(hash)
+          ? await blocks.byHash(hash, request.signal)
+          : nodeTexts.blockNotFound,
+      ),
     );
 }
 
 function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
+  /** A question about one transaction, and what a node says where the id is none. */
+  const about =
+    (ask: (id: Id, signal: AbortSignal, field: string) => Promise<ChainAnswer>, noId: ChainAnswer) =>
+    async ({ params: { id, field = "" }, request }: Asked) =>
+      chainAnswer(pathParameters.transactionId.is(id) ? await ask(id, request.signal, field) : noId);
+
+  const field = async (id: Id, signal: AbortSignal, name: string) =>
+    pathParameters.field.is(name) ? await transactions.field(id, name, signal) : nodeTexts.invalidField;
   return new Elysia({ strictPath: true })
     .get("/tx/pending", async ({ request }) => chainAnswer(await transactions.pending(request.signal)))
-    .get("/tx/:id", async ({ params, request }) =>
-      chainAnswer(await transactions.record(params.id, request.signal)),
-    )
-    .get("/tx/:id/status", async ({ params, request }) =>
-      chainAnswer(await transactions.status(params.id, request.signal)),
-    )
-    .get("/tx/:id/offset", async ({ params, request }) =>
-      chainAnswer(await transactions.offset(params.id, request.signal)),
-    )
-    .get("/tx/:id/:field", async ({ params, request }) =>
-      chainAnswer(await transactions.field(params.id, params.field, request.signal)),
-    )
-    .get("/unconfirmed_tx/:id", async ({ params, request }) =>
-      chainAnswer(await transactions.unconfirmed(params.id, request.signal)),
-    );
+    .get("/tx/:id", about(transactions.record, nodeTexts.invalidHash))
+    .get("/tx/:id/status", about(transactions.status, nodeTexts.invalidAddress))
+    .get("/tx/:id/offset", about(transactions.offset, nodeTexts.invalidOffsetId))
+    .get("/tx/:id/:field", about(field, nodeTexts.invalidHash))
+    .get("/unconfirmed_tx/:id", about(transactions.unconfirmed, nodeTexts.invalidHash));
 }
 
 function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
   const wallet = async (address: string, question: string, signal: AbortSignal) => {
-    if (!addressPattern.test(address)) return chainAnswer(nodeTexts.invalidAddress);
+    if (!pathParameters.address.is(address)) return chainAnswer(nodeTexts.invalidAddress);
     return bareText(relayed(await relay.get(`/wallet/${address}/${question}`, keptMs.wallet, signal)));
   };
   const price = async (size: string, target: string, signal: AbortSignal) => {
-    if (!sizePattern.test(size)) return chainAnswer(nodeTexts.sizeNotInteger);
+    if (!pathParameters.size.is(size)) return chainAnswer(nodeTexts.sizeNotInteger);
     // The specification writes the parameter's name where the address stands; the word itself asks for no
     // address.
     const to = target === "target" ? "" : target;
-    if (to !== "" && !addressPattern.test(to)) return chainAnswer(nodeTexts.invalidAddress);
+    if (to !== "" && !pathParameters.target.is(to)) return chainAnswer(nodeTexts.invalidAddress);
     const path = `/price/${size}${to === "" ? "" : `/${to}`}`;
     return bareText(relayed(await relay.get(path, keptMs.price, signal)));
   };

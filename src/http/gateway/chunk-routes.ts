@@ -19,9 +19,7 @@ import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";
 import { hopsOf } from "./content-sender.ts";
 import type { Hits } from "./hits.ts";
-
-/** Source: contract.md §3. */
-const offsetPattern = /^(0|[1-9]\d{0,18})$/;
+import { pathParameters } from "./parameters.ts";
 
 /** How long sources may keep a reader waiting, in seconds. */
 const sourceSilenceSeconds = 60;
@@ -72,7 +70,8 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
   const route =
     (write: (found: FoundChunk, digest: Uint8Array, offset: bigint) => Writing) =>
     async ({ params, request }: Readonly<{ params: { offset: string }; request: Request }>) => {
-      if (!offsetPattern.test(params.offset)) throw new Failure("invalid_offset", { text: params.offset });
+      if (!pathParameters.offset.is(params.offset))
+        throw new Failure("invalid_offset", { text: params.offset });
       const { target, headOnly } = contextOf(request);
       const ready = memory.get(target.path) ?? (await make(BigInt(params.offset), request, write));
       if (namesTag(request.headers.get("if-none-match"), ready.headers.get("ETag") ?? ""))

@@ -6,6 +6,7 @@
 import { type Id, isId } from "../../arweave/id.ts";
 import type { HostMeaning } from "../hosts.ts";
 import { reservedSegments } from "../reserved.ts";
+import { idShape } from "./kinds.ts";
 
 /** What an address names. */
 export type ContentAddress =
@@ -41,7 +42,6 @@ export type NamedPath = Readonly<{
 /** What answers at the root of our own hosts, and where a path names nothing else: an id's content, or a name's. */
 export type Apex = Readonly<{ id: Id }> | Readonly<{ name: string }>;
 
-const idShape = /^[A-Za-z0-9_-]{43}$/;
 const none: ContentAddress = { kind: "none" };
 
 /**
@@ -55,9 +55,9 @@ export function readContentAddress(
   apex: Apex | undefined,
 ): ContentAddress {
   const [first = "", second = ""] = segments;
-  if (idShape.test(first)) return addressBelow(first, segments.slice(1));
+  if (idShape.is(first)) return addressBelow(first, segments.slice(1));
   // On a host of its own content's path space is all there is, but for the bytes of an id.
-  if (first === "raw" && (host.kind === "shared" || idShape.test(second))) return readRaw(segments);
+  if (first === "raw" && (host.kind === "shared" || idShape.is(second))) return readRaw(segments);
   if (host.kind === "sandbox") return pathIn(host.id, segments, false);
   if (host.kind === "name") return namedPath(host.label, segments, false);
   if (apex === undefined || reservedSegments.has(first)) return none;
@@ -77,7 +77,7 @@ function addressBelow(text: string, rest: readonly string[]): ContentAddress {
 function readRaw(segments: readonly string[]): ContentAddress {
   const [, text = "", slash = "", ...more] = segments;
   if (slash !== "" || more.length > 0) return none;
-  if (!idShape.test(text)) return { kind: "invalid id" };
+  if (!idShape.is(text)) return { kind: "invalid id" };
   if (!isId(text)) return { kind: "absent" };
   return { kind: "content", id: text, path: undefined, raw: true, changing: false };
 }

@@ -16,6 +16,7 @@ import { readFetchFacts } from "../fetch-facts.ts";
 import { bareMediaType } from "../header-values.ts";
 import { limits } from "../limits.ts";
 import type { ContentSender, Sending } from "./content-sender.ts";
+import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */
 export type FrameRoutesOptions = Readonly<{ frames: Frames; sender: ContentSender }>;
@@ -23,12 +24,10 @@ export type FrameRoutesOptions = Readonly<{ frames: Frames; sender: ContentSende
 /** Both spellings: the neutral word, and the one that deployed clients send. */
 const paths = ["/local/social/frame/:id", "/local/farcaster/frame/:id"] as const;
 
-const idShape = /^[A-Za-z0-9_-]{43}$/;
-
 /** Creates the routes. */
 export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyElysia {
   const answer = async (text: string, request: Request): Promise<Response> => {
-    if (!idShape.test(text)) throw new Failure("invalid_id", { id: text });
+    if (!pathParameters.framedId.is(text)) throw new Failure("invalid_id", { id: text });
     if (!isId(text)) throw new Failure("not_found", { id: text });
     if (wantsRecord(request.headers.get("accept")))
       return jsonTextAnswer(await frames.record(text, request.signal), 200, { Vary: "Accept" });

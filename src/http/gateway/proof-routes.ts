@@ -15,6 +15,7 @@ import { jsonTextAnswer } from "../answers.ts";
 import { namesTag } from "../conditional.ts";
 import { contextOf } from "../context.ts";
 import { servicePrefixes } from "../reserved.ts";
+import { pathParameters, queryParameters } from "./parameters.ts";
 
 /** How long sources may keep a reader waiting, in seconds. */
 const sourceSilenceSeconds = 120;
@@ -22,15 +23,10 @@ const sourceSilenceSeconds = 120;
 /** A block that may be forked away takes its proof with it; what is stable may still be refused one day. */
 const cacheControl = { stable: "public, max-age=7200", other: "public, max-age=10" } as const;
 
-const idShape = /^[A-Za-z0-9_-]{43}$/;
-
-/** One range, as in a header but without its unit, which may be there. */
-const rangeShape = /^(?:bytes=)?(\d{1,16}-\d{0,16}|-\d{1,16})$/;
-
 /** Creates the routes, under both spellings of the service prefix. */
 export function createProofRoutes(proofs: Proofs): AnyElysia {
   const answer = async (text: string, request: Request): Promise<Response> => {
-    if (!idShape.test(text)) throw new Failure("invalid_id", { text });
+    if (!pathParameters.provenId.is(text)) throw new Failure("invalid_id", { text });
     if (!isId(text)) throw new Failure("not_found", { text });
     const context = contextOf(request);
     context.allowSilence(sourceSilenceSeconds);
@@ -58,7 +54,6 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
 function rangeOf(request: Request, query: string): string | null {
   const asked = new URLSearchParams(query).get("range");
   if (asked === null) return request.headers.get("range");
-  const range = rangeShape.exec(asked)?.[1];
-  if (range === undefined) throw new Failure("malformed_input", { range: asked });
-  return `bytes=${range}`;
+  if (!queryParameters.provenRange.is(asked)) throw new Failure("malformed_input", { range: asked });
+  return asked.startsWith("bytes=") ? asked : `bytes=${asked}`;
 }

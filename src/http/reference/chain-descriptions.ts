@@ -3,6 +3,7 @@
  * Source: specification 4A; reference/chain.md §1 (a node's own words).
  * @module
  */
+import { pathParameters } from "../gateway/parameters.ts";
 import {
   type Answer,
   type Answers,
@@ -11,22 +12,18 @@ import {
   empty,
   idSchema,
   inHeader,
-  inPath,
   json,
   type Parameter,
   patterns,
   ref,
   refusals,
   type Schema,
-  sampleBlockHash,
-  sampleId,
   sourceTrouble,
   text,
   textSchema,
 } from "./words.ts";
 
 const digits: Schema = { type: "string", pattern: patterns.digits };
-const transactionId = inPath("id", idSchema, sampleId, "Id of the transaction.");
 
 /** What a node says to a wrong or unknown question: bare text, or an object. */
 function nodeSays(description: string): Answer {
@@ -68,23 +65,17 @@ const network: readonly Description[] = [
 const blocks: readonly Description[] = [
   question("Blocks", "/current_block", "The newest block", block),
   question("Blocks", "/block/current", "The newest block, under its other address", block),
-  question("Blocks", "/block/height/:height", "The block at a height", block, [
-    inPath("height", digits, "0", "Height, from 0."),
-  ]),
-  question("Blocks", "/block/hash/:hash", "The block with a hash", block, [
-    inPath("hash", { type: "string", pattern: patterns.blockHash }, sampleBlockHash, "Its `indep_hash`."),
-  ]),
+  question("Blocks", "/block/height/:height", "The block at a height", block, [pathParameters.height]),
+  question("Blocks", "/block/hash/:hash", "The block with a hash", block, [pathParameters.blockHash]),
 ];
 
 const pendingToo = { 202: text("`Pending`: not in a block yet.") };
 
 function ofTransaction(path: string, summary: string, found: Answer): Description {
-  const asksFor = question("Transactions", path, summary, found, [transactionId]);
+  const asksFor = question("Transactions", path, summary, found, [pathParameters.transactionId]);
   const refused = { 451: refusals("blocked")[451] ?? empty("Refused.") };
   return { ...asksFor, answers: { ...asksFor.answers, ...pendingToo, ...refused } };
 }
-
-const field = inPath("field", textSchema, "owner", "`data`, `data.*`, `tags`, or another field.");
 
 const transactions: readonly Description[] = [
   question(
@@ -109,7 +100,7 @@ const transactions: readonly Description[] = [
       description: "The field: bare text, tags as JSON, data in the type that its name says.",
       content: { "*/*": { schema: textSchema } },
     }),
-    parameters: [transactionId, field],
+    parameters: [pathParameters.transactionId, pathParameters.field],
   },
   ofTransaction("/unconfirmed_tx/:id", "A transaction, also while it waits for a block", {
     ...json("The transaction.", ref("Transaction")),
@@ -123,7 +114,7 @@ const chunkAnswers: Answers = {
   ...sourceTrouble,
 };
 const chunkParameters = [
-  inPath("offset", digits, "1", "Any byte of the chunk, counted through the weave; the first byte is 1."),
+  pathParameters.offset,
   inHeader("If-None-Match", textSchema, "Entity tag of a chunk that the client has."),
 ];
 
@@ -168,11 +159,10 @@ function posting(path: string, summary: string, schema: string): Description {
   };
 }
 
-const wallet = inPath("address", idSchema, sampleId, "Address of the wallet.");
-const size = inPath("size", digits, "1000", "Bytes.");
+const { address, size, target } = pathParameters;
 
 const money: readonly Description[] = [
-  question("Wallets", "/wallet/:address/balance", "What a wallet holds", text("Winston.", digits), [wallet]),
+  question("Wallets", "/wallet/:address/balance", "What a wallet holds", text("Winston.", digits), [address]),
   question(
     "Wallets",
     "/wallet/:address/last_tx",
@@ -180,12 +170,12 @@ const money: readonly Description[] = [
     {
       ...text("Its id; nothing for a wallet that has none."),
     },
-    [wallet],
+    [address],
   ),
   question("Prices", "/price/:size", "Price of storing", text("Winston.", digits), [size]),
   question("Prices", "/price/:size/:target", "Price of storing and of a transfer", text("Winston.", digits), [
     size,
-    inPath("target", textSchema, "target", "Address that is paid, or the word `target`."),
+    target,
   ]),
 ];
 

@@ -4,21 +4,19 @@
  * Source: specification 4A; contract.md §2–§4.
  * @module
  */
+import { pathParameters, queryParameters } from "../gateway/parameters.ts";
 import {
   type Answer,
   type Answers,
   bytes,
   type Description,
   empty,
-  idSchema,
   inHeader,
   inPath,
-  inQuery,
   json,
   patterns,
   ref,
   refusals,
-  sampleId,
   sourceTrouble,
   text,
   textSchema,
@@ -63,11 +61,13 @@ const range = inHeader(
   "One range of bytes, or several.",
 );
 const tagged = inHeader("If-None-Match", textSchema, "Entity tag of content that the client has.");
-const itemId = inPath("txId", idSchema, sampleId, "Id of a transaction or a data item.");
+const { contentId } = pathParameters;
 const pathBelow = inPath("path", textSchema, "index.html", "Path within the manifest; it may hold slashes.");
 
 function ofContent(method: "GET" | "HEAD", path: string, summary: string): Description {
-  const parameters = path.endsWith("/:path") ? [itemId, pathBelow, range, tagged] : [itemId, range, tagged];
+  const parameters = path.endsWith("/:path")
+    ? [contentId, pathBelow, range, tagged]
+    : [contentId, range, tagged];
   return { method, path, servedBy: "/*", tag: "Content", summary, parameters, answers: content };
 }
 
@@ -82,12 +82,7 @@ const contents: readonly Description[] = [
 const proof: Description = {
   ...{ method: "GET", path: "/svc/proof/:id", tag: "Content" },
   summary: "Everything by which content can be checked without trust",
-  parameters: [
-    inPath("id", idSchema, sampleId, "Id of a transaction or a data item."),
-    range,
-    inQuery("range", textSchema, "One range, as in `0-99`, for clients that cannot set the header."),
-    tagged,
-  ],
+  parameters: [pathParameters.provenId, range, queryParameters.provenRange, tagged],
   answers: {
     200: json("The proof.", ref("Proof")),
     304: empty("The client has it."),
@@ -148,7 +143,7 @@ function frame(method: "GET" | "POST", summary: string): Description {
     ...refusals("invalid_id", "not_found", "too_large", "blocked", "service_worker_refused"),
     ...sourceTrouble,
   };
-  const parameters = [inPath("id", idSchema, sampleId, "Id of the transaction.")];
+  const parameters = [pathParameters.framedId];
   const described = { method, path: "/local/social/frame/:id", tag: "Social frame", summary, parameters };
   if (method === "GET") return { ...described, answers };
   const sent = { type: "application/json", schema: { type: "object" }, example: {} };

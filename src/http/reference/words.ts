@@ -3,19 +3,10 @@
  * @module
  */
 import { type FailureCode, type FailureRow, failures } from "../../failures.ts";
+import type { Schema } from "../kind.ts";
+import type { Parameter } from "../parameter.ts";
 
-/** A JSON schema, as far as OpenAPI 3.0 goes. */
-export type Schema = Readonly<Record<string, unknown>>;
-
-/** One parameter of a route. */
-export type Parameter = Readonly<{
-  name: string;
-  in: "path" | "query" | "header";
-  required: boolean;
-  description: string;
-  schema: Schema;
-  example?: string | number;
-}>;
+export type { Parameter, Schema };
 
 /** One answer of a route. */
 export type Answer = Readonly<{

@@ -1,0 +1,47 @@
+/**
+ * The kinds of values that the gateway's requests carry.
+ * Source: specification part 2 "Identifier formats"; contract.md §1, §3.
+ * @module
+ */
+import { type BlockHash, type Id, isBlockHash, isId } from "../../arweave/id.ts";
+import { isContentHash } from "../../store/moderation.ts";
+import { type Kind, narrowed, textKind } from "../kind.ts";
+
+const canonical = "32 bytes in canonical base64url: two texts are equal exactly when their bytes are.";
+
+/** What looks like an id; where it is none, it is the name of nothing. */
+export const idShape = textKind({ pattern: "^[0-9a-zA-Z_-]{43}$" });
+
+/** Ids of transactions and data items. */
+export const idKind: Kind<Id> = narrowed(idShape, isId, canonical);
+
+/** SHA-256 of content. */
+export const hashKind: Kind<string> = narrowed(
+  textKind(),
+  (text): text is string => isContentHash(text),
+  canonical,
+);
+
+export const blockHashKind: Kind<BlockHash> = narrowed(
+  textKind({ pattern: "^[0-9a-zA-Z_-]{64}$" }),
+  isBlockHash,
+  "48 bytes in base64url.",
+);
+
+/** Heights have at most this many digits; 2^53 has 16. */
+export const heightKind = textKind({ pattern: "^[0-9]+$", maxLength: 15 });
+
+/** Sizes have at most this many digits; a node takes 2^64. */
+export const sizeKind = textKind({ pattern: "^[0-9]+$", maxLength: 20 });
+
+/** Offsets in the weave, from 0; what is longer is beyond any weave. */
+export const offsetKind = textKind({ pattern: "^(0|[1-9][0-9]{0,18})$" });
+
+/** Names of a transaction's fields. */
+export const fieldKind = textKind({ pattern: "^[a-z_]{1,32}$" });
+
+/** An address, with its optional checksum; a node says which it is. */
+export const addressKind = textKind({ pattern: "^[A-Za-z0-9_-]{1,86}(:[A-Za-z0-9_-]{6})?$" });
+
+/** One range, as in a header but without its unit, which may be there. */
+export const rangeKind = textKind({ pattern: "^(?:bytes=)?([0-9]{1,16}-[0-9]{0,16}|-[0-9]{1,16})$" });

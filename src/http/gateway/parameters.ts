@@ -1,0 +1,55 @@
+/**
+ * The parameters of the gateway's routes, as they are judged and as the API reference shows them.
+ * Source: specification 4A; contract.md §1, §3.
+ * @module
+ */
+import { digitsKind } from "../kind.ts";
+import { pathParameter, queryParameter } from "../parameter.ts";
+import { sampleBlockHash, sampleId } from "../reference/words.ts";
+import {
+  addressKind,
+  blockHashKind,
+  fieldKind,
+  heightKind,
+  idKind,
+  idShape,
+  offsetKind,
+  rangeKind,
+  sizeKind,
+} from "./kinds.ts";
+
+/** Refusals on one page of the list. */
+const pageMax = 10_000;
+
+const ofContent = "Id of a transaction or a data item.";
+
+/** Parameters of paths. */
+export const pathParameters = {
+  contentId: pathParameter("txId", idShape, sampleId, ofContent),
+  provenId: pathParameter("id", idShape, sampleId, ofContent),
+  framedId: pathParameter("id", idShape, sampleId, "Id of the transaction."),
+  transactionId: pathParameter("id", idKind, sampleId, "Id of the transaction."),
+  field: pathParameter("field", fieldKind, "owner", "`data`, `tags`, or another field of a transaction."),
+  bundleId: pathParameter("id", idKind, sampleId, "Id of the bundle."),
+  height: pathParameter("height", heightKind, "0", "Height, from 0."),
+  blockHash: pathParameter("hash", blockHashKind, sampleBlockHash, "Its `indep_hash`."),
+  offset: pathParameter(
+    "offset",
+    offsetKind,
+    "1",
+    "Any byte of the chunk, counted through the weave; the first byte is 1.",
+  ),
+  address: pathParameter("address", addressKind, sampleId, "Address of the wallet."),
+  size: pathParameter("size", sizeKind, "1000", "Bytes."),
+  target: pathParameter("target", addressKind, "target", "Address that is paid, or the word `target`."),
+} as const;
+
+/** Parameters of queries. */
+export const queryParameters = {
+  provenRange: queryParameter(
+    "range",
+    rangeKind,
+    "One range, as in `0-99`, for clients that cannot set the header.",
+  ),
+  pageLimit: queryParameter("limit", digitsKind(1, pageMax), "Entries of the page."),
+} as const;
