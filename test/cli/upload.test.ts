@@ -219,6 +219,23 @@ describe("a folder", () => {
     }
     const whole = JSON.parse((await upload(".", "--json")).out);
     expect(whole.leftOut).toContain("data");
+    symlinkSync(wallet, join(folder, "mixed", "linked.json"));
+    symlinkSync(join(folder, "data", "devnet"), join(folder, "mixed", "linked"));
+    const linked = JSON.parse((await upload("mixed", "--json", "--wallet", wallet)).out);
+    expect(linked.items.map(({ path }: { path: string }) => path)).toEqual(["page.txt"]);
+    expect(linked.leftOut).toEqual([".hidden", "key.json", "linked", "linked.json"]);
+    const { code } = await upload("mixed/linked/wallet-rsa.json", "--wallet", wallet);
+    expect(code).toBe(2);
+  });
+
+  test("with links takes along what they lead to, and leaves out those that lead back", async () => {
+    write("elsewhere/far.txt", "far");
+    write("links/sub/near.txt", "near");
+    symlinkSync("../elsewhere", join(folder, "links", "away"));
+    symlinkSync("..", join(folder, "links", "sub", "back"));
+    const { items, leftOut } = JSON.parse((await upload("links", "--json")).out);
+    expect(items.map(({ path }: { path: string }) => path)).toEqual(["away/far.txt", "sub/near.txt"]);
+    expect(leftOut).toEqual(["sub/back"]);
   });
 });
 
@@ -228,6 +245,7 @@ describe("used wrongly, it says so and sends nothing", () => {
   const nothing = write("keys/nothing.json", "{}");
   test.each([
     ["nothing there", ["absent"], "neither a file nor a folder"],
+    ["an empty name, as of a variable that is not set", [""], "the path is empty"],
     ["an empty folder", ["void"], "holds no files"],
     ["no wallet", ["file.txt", "--wallet", "absent.json"], "absent.json cannot be read"],
     ["a wallet that is none", ["file.txt", "--wallet", nothing], "is no wallet"],
