@@ -23,7 +23,7 @@ export type LocalFiles = Readonly<{
   kind: "file" | "folder";
   /** In the order of their paths; at least one. */
   files: readonly LocalFile[];
-  /** Paths that were left out: hidden names, keys, what is no file, links that lead back to a folder around them. */
+  /** Paths that were left out: hidden ones, keys, what is no file, links that lead back to a folder around them. */
   leftOut: readonly string[];
 }>;
 
@@ -40,7 +40,7 @@ const publicNames: readonly string[] = [".well-known"];
 export type LeaveOut = Readonly<{
   /** Names that begin with a dot: what is uploaded stays for ever, and keys lie in such. */
   hidden: boolean;
-  /** What was left out: hidden names, keys, what is no file, links that lead back to a folder around them. */
+  /** Files and folders, absolute: the data folder, the wallet itself; by whatever link they are reached. */
   paths: readonly string[];
 }>;
 
