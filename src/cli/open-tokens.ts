@@ -113,8 +113,27 @@ function readSources({ config, rules, base, wallet }: TokensParts): ReadSources 
     evm: evmChains.flatMap((names) => evmSource(config, names, complaints) ?? []),
     solana: solanaSource(config, complaints),
   };
+  complaints.push(...sharedChains(config));
   if (complaints.length > 0 || excluded === undefined) throw badSettings(complaints);
   return { sources, excluded };
+}
+
+/** One transfer must not be found as payments in two tokens. */
+function sharedChains(config: Config): readonly string[] {
+  const taken = evmChains.flatMap(({ prefix }) => {
+    const text = config[`PAYMENT_ADDRESS_${prefix}`];
+    const address = text === undefined ? undefined : readAddress(text, "ethereum")?.address;
+    return address === undefined ? [] : [{ prefix, chainId: BigInt(config[`${prefix}_CHAIN_ID`]), address }];
+  });
+  return taken.flatMap((one, index) =>
+    taken
+      .slice(0, index)
+      .filter(({ chainId, address }) => chainId === one.chainId && address === one.address)
+      .map(({ prefix }) => {
+        const names = `${one.prefix}_CHAIN_ID and PAYMENT_ADDRESS_${one.prefix}`;
+        return `${names} must not both be those of ${prefix}: its payments would be credited twice`;
+      }),
+  );
 }
 
 /** Names of one EVM chain's settings. */

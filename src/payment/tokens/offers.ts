@@ -71,6 +71,12 @@ export function strayRefusal(transactionId: string, { target, amount }: Outline)
   return new Failure("payment_refused", { reason });
 }
 
+/** Why a transaction is refused that was made before anything was sold for payments to the address. */
+export function earlyRefusal(transactionId: string): Failure {
+  const reason = `Payment transaction '${transactionId}' was made before payments were taken here`;
+  return new Failure("payment_refused", { reason });
+}
+
 /** Why a transaction is refused of which nobody can tell yet whom it pays. */
 export function unminedRefusal(transactionId: string): Failure {
   const reason = `Transaction with id '${transactionId}' has not been mined yet!`;

@@ -14,8 +14,8 @@ import { createSingleFlight } from "../../lib/single-flight.ts";
 import { readTransactionId, type Token, tokens } from "../addresses.ts";
 import type { Prices } from "../prices.ts";
 import { createFollowing, type Follow } from "./following.ts";
-import { knownTransactions, notFoundReason, paymentsOf, type TokenPayment } from "./kept-payments.ts";
-import { createOffering, strayRefusal, unminedRefusal } from "./offers.ts";
+import { knownTransactions, markOf, notFoundReason, paymentsOf, type TokenPayment } from "./kept-payments.ts";
+import { createOffering, earlyRefusal, strayRefusal, unminedRefusal } from "./offers.ts";
 import { createSettling, type SettlingOptions } from "./settling.ts";
 import type { Sight, TokenChain } from "./sight.ts";
 
@@ -82,7 +82,10 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
   const firstSight = options.firstSight ?? firstSightDefault;
 
   async function submit(chain: TokenChain, id: string, signal: AbortSignal): Promise<Submitted> {
-    const known = await ledger.read((tx) => paymentsOf(tx, chain.token, id));
+    const { known, mark } = await ledger.read(async (tx) => ({
+      known: await paymentsOf(tx, chain.token, id),
+      mark: await markOf(tx, chain.token, chain.address),
+    }));
     const [first] = known;
     if (first !== undefined && !known.some(isOpen)) return { payment: first, isKnown: true };
     const sight = await retry(
@@ -93,6 +96,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       ({ kind }) => kind !== "absent" || first !== undefined,
     );
     if (sight.kind === "trouble") throw new Failure("transaction_trouble", { ...sight, token: chain.token });
+    if (first === undefined && isEarly(chain, sight, mark)) throw earlyRefusal(id);
     const { payments, refusal } = await settle(chain, id, { sight, isReplaced: false }, signal);
     const [payment] = payments;
     if (payment === undefined) throw refusal ?? refusalOf(id, sight);
@@ -132,6 +136,15 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
 function isOpen({ state, failureReason }: TokenPayment): boolean {
   if (state === "failed") return failureReason === notFoundReason;
   return state === "pending" || state === "reversed";
+}
+
+/**
+ * Whether a transaction stands below where the watch over the address began: what the address was paid before is its
+ * owner's, for whatever it was. Blocks that may still be replaced count as later ones.
+ */
+function isEarly(chain: TokenChain, sight: Sight, mark: string | undefined): boolean {
+  const begin = mark === undefined ? undefined : chain.beginsAt(mark);
+  return sight.kind === "mined" && begin !== undefined && sight.block.height < begin - chain.confirmations;
 }
 
 function refusalOf(id: string, sight: Sight): Failure {

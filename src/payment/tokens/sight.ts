@@ -83,6 +83,8 @@ export type TokenChain = Readonly<{
    * @param cursor - Where the last step ended; `undefined` begins at the chain's tip. One that cannot be read too.
    */
   scan: (cursor: string | undefined, signal: AbortSignal) => Promise<Found | Trouble>;
+  /** The height from which on payments are ours, as a cursor has it: when it was begun, nothing below was sold. */
+  beginsAt: (cursor: string) => number | undefined;
 }>;
 
 /** Senders of one transaction that are credited; nobody gathers more in good faith. */

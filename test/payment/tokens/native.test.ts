@@ -228,6 +228,31 @@ describe("looking through the index", () => {
     });
     const found = await begun.scan("{}", never);
     expect(found.kind === "found" && JSON.parse(found.cursor)).toMatchObject({ from: 41, height: 40 });
+    expect(found.kind === "found" && begun.beginsAt(found.cursor)).toBe(41);
+  });
+
+  test("begins at the chain's tip where the index is still far below it, and waits for it to catch up", async () => {
+    const height = stack.devnet.height();
+    let tip = 1;
+    const reader = { ...blind, tip: () => ({ height: tip, hash: "" as never, timestamp: 0 }) };
+    const asked: unknown[] = [];
+    const page = (plan: PagePlan) => {
+      asked.push(plan.block);
+      return { rows: [], hasNextPage: false };
+    };
+    const { chain } = await open({ reader: { ...reader, page } });
+    const first = await chain.scan(undefined, never);
+    if (first.kind === "trouble") throw new Error(first.detail);
+    expect(chain.beginsAt(first.cursor)).toBe(height + 1);
+    tip = 2;
+    const second = await chain.scan(first.cursor, never);
+    if (second.kind === "trouble") throw new Error(second.detail);
+    expect(chain.beginsAt(second.cursor)).toBe(height + 1);
+    // Nothing below is asked for.
+    expect(asked).toEqual([
+      { min: height + 1, max: 1 },
+      { min: height + 1, max: 1 },
+    ]);
   });
 });
 

@@ -4,6 +4,7 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { keepMark } from "../../../src/payment/tokens/kept-payments.ts";
 import { provider, user } from "../../../src/store/ledger/accounts.ts";
 import { transfer } from "../../../src/store/ledger/transfers.ts";
 import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
@@ -340,6 +341,29 @@ describe("a payment that does not come to an end", () => {
     ]);
     expect(await balance(alice)).toBe(2n ** 62n - 2n);
     await payment.chargeBack(alice, 2n ** 62n - 2n);
+  });
+});
+
+describe("what an address was paid before payments were taken there", () => {
+  test.each([
+    ["long before", 4, "payment_refused"],
+    ["within the blocks that confirm a payment", 7, "credited"],
+    ["afterwards", 12, "credited"],
+  ])("is credited to nobody, but what may be a payment for us is: %s", async (_, height, came) => {
+    const { chain, submit, payment, stateOf } = await open({ begin: 10 });
+    await payment.database.write((tx) => keepMark(tx, chain.token, chain.address, "a mark", 0));
+    chain.mine(height - 1);
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    chain.mine(20);
+    if (came === "credited") {
+      await submit();
+      return expect(await stateOf()).toEqual(["credited"]);
+    }
+    expect(await refusalOf(submit())).toEqual([
+      came,
+      `Payment transaction '${hash}' was made before payments were taken here`,
+    ]);
+    expect(await stateOf()).toEqual([]);
   });
 });
 

@@ -50,6 +50,8 @@ export type ScriptedOptions = Readonly<{
   finalConfirmations?: number;
   /** Ids that a step of looking finds at most. */
   foundMax?: number;
+  /** Where the looking began, whatever the cursor. */
+  begin?: number;
 }>;
 
 type Block = { readonly hash: string; readonly ids: readonly string[] };
@@ -114,6 +116,7 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       const depth = height() - at + 1;
       return problem() ?? { kind: block.hash === hash ? "stands" : "replaced", confirmations: depth };
     },
+    beginsAt: () => options.begin,
     scan: async (cursor) => {
       calls.scans += 1;
       return problem() ?? scan(cursor);

@@ -12,6 +12,7 @@ import type { Token, UserAddress } from "../../addresses.ts";
 import type { EvmAccount, EvmChain, EvmTransaction } from "../../evm/chain.ts";
 import { destinationInBytes } from "../destinations.ts";
 import type { Found, MinedSight, Sight, TokenChain } from "../sight.ts";
+import { beginningOf } from "./beginning.ts";
 import { type Depths, foundUpTo, nextRange } from "./evm-range.ts";
 import { standingOf } from "./evm-standing.ts";
 
@@ -39,6 +40,7 @@ export function createEvmCoin({ token, address, evm, ...depths }: EvmCoinOptions
     look: (id, signal) => lookAt(evm, address, id, signal),
     standing: (block, signal) => standingOf(evm, block, signal),
     scan: (cursor, signal) => scan(evm, address, depths, cursor, signal),
+    beginsAt: beginningOf,
   };
 }
 

@@ -13,6 +13,7 @@ import type { EvmChain, EvmReceipt, EvmTransaction } from "../../evm/chain.ts";
 import { readTransferCall, readTransferLogs, type TransferLog } from "../../evm/erc20.ts";
 import { destinationInBytes } from "../destinations.ts";
 import { bySender, type MinedSight, type Outline, type Sight, type TokenChain } from "../sight.ts";
+import { beginningOf } from "./beginning.ts";
 import { type Depths, foundUpTo, nextRange } from "./evm-range.ts";
 import { standingOf } from "./evm-standing.ts";
 
@@ -43,6 +44,7 @@ export function createEvmToken({ token, address, contract, evm, ...depths }: Evm
     ...depths,
     look: (id, signal) => lookAt(evm, receiver, id, signal),
     standing: (block, signal) => standingOf(evm, block, signal),
+    beginsAt: beginningOf,
     scan: async (cursor, signal) => {
       const range = await nextRange(evm, depths, cursor, signal);
       if (range.kind !== "range") return range;

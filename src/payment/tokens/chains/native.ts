@@ -21,6 +21,7 @@ import type { IndexReader } from "../../../store/index-types.ts";
 import { readAddress } from "../../addresses.ts";
 import { destinationTag } from "../destinations.ts";
 import type { Found, MinedSight, Sight, Standing, TokenChain } from "../sight.ts";
+import { beginningOf } from "./beginning.ts";
 
 /** What native payments are read from. */
 export type NativeChainOptions = Readonly<{
@@ -80,8 +81,10 @@ export function createNativeChain(options: NativeChainOptions): TokenChain {
     },
     scan: async (cursor, signal) => {
       signal.throwIfAborted();
-      return scanIndex(options, readMark(cursor));
+      const height = await chainHeight(options, readMark(cursor), signal);
+      return typeof height === "object" ? height : scanIndex(options, height, readMark(cursor));
     },
+    beginsAt: beginningOf,
   };
 }
 
@@ -203,20 +206,38 @@ function readMark(cursor: string | undefined): Mark | undefined {
     : undefined;
 }
 
-function scanIndex(options: NativeChainOptions, mark: Mark | undefined): Found {
+/**
+ * How high the chain is, where the index may be far behind it: what was paid while it catches up is not ours, and a
+ * chain that is shorter than where we began is another one.
+ *
+ * @returns `undefined` without a tip.
+ */
+async function chainHeight(
+  { reader, nodes }: NativeChainOptions,
+  mark: Mark | undefined,
+  signal: AbortSignal,
+): Promise<number | Trouble | undefined> {
+  const tipHeight = reader.tip()?.height;
+  if (tipHeight === undefined || (mark !== undefined && tipHeight >= mark.from - 1)) return tipHeight;
+  const asked = await askOwn(nodes, (node, own) => node.height(own), signal);
+  if (asked.kind === "trouble") return asked;
+  return asked.kind === "ok" ? atLeast(asked.value, tipHeight) : tipHeight;
+}
+
+function scanIndex(options: NativeChainOptions, chainTip: number | undefined, mark: Mark | undefined): Found {
   const { reader, address, confirmations, clock } = options;
   const at = unixSeconds(clock);
   const tipHeight = reader.tip()?.height;
   // Without a tip there is nothing to begin at.
-  if (tipHeight === undefined)
+  if (tipHeight === undefined || chainTip === undefined)
     return { kind: "found", ids: [], cursor: writeJson(mark ?? {}), hasMore: false };
-  if (mark === undefined) return found([], { from: tipHeight + 1, height: tipHeight, at }, false);
+  if (mark === undefined) return found([], { from: chainTip + 1, height: tipHeight, at }, false);
 
   const recipients = [address];
   const plan = { recipients, bundledIn: null, order: "asc", limit: foundMax, columns: noColumns } as const;
   const confirmed = tipHeight - confirmations + 1;
   // Of a chain that has become shorter than where we began, everything is new.
-  const from = atMost(mark.from, tipHeight + 1);
+  const from = atMost(mark.from, chainTip + 1);
   const fresh = reader.page({ ...plan, block: { min: atLeast(mark.height + 1, from), max: confirmed } });
   const late = reader.page({
     ...plan,

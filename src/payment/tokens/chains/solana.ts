@@ -10,6 +10,7 @@ import type { Trouble } from "../../../chain/http.ts";
 import type { Token } from "../../addresses.ts";
 import type { Asked, JsonRpc } from "../../evm/json-rpc.ts";
 import type { Sight, TokenChain } from "../sight.ts";
+import { beginningOf } from "./beginning.ts";
 import { createSolanaServer, type SolanaServer } from "./solana-server.ts";
 import { sweepSignatures } from "./solana-sweep.ts";
 import { coinsPaid, type SolanaPayment, type SolanaTransaction, tokensPaid } from "./solana-transaction.ts";
@@ -42,6 +43,7 @@ export function createSolanaChain(options: SolanaChainOptions): TokenChain {
     finalConfirmations: 1,
     look: (id, signal) => lookAt(server, paid, id, signal),
     standing: () => Promise.resolve({ kind: "stands", confirmations: 1 }),
+    beginsAt: beginningOf,
     scan: async (cursor, signal) => {
       const accounts = await receivers(signal);
       if (accounts.kind === "trouble") return accounts;
