@@ -17,6 +17,7 @@ import { sandboxLabel } from "../../src/http/hosts.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
+import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { hashOf, makeWorld, type Piece, type World } from "./moderation-world.ts";
 
@@ -36,8 +37,10 @@ beforeAll(async () => {
   world = await makeWorld(stack);
   const pieces = [...world.pieces.values()].map((piece) => [nameOf(piece), piece.id]);
   writeFileSync(namesFile, JSON.stringify({ site: world.manifest.id, ...Object.fromEntries(pieces) }));
-  const isRead = async () => (await ask(get("/svc/resolver/site", 200))).status === 200;
-  for (let tries = 0; tries < 500 && !(await isRead()); tries++) await Bun.sleep(10);
+  await eventually(
+    () => ask(get("/svc/resolver/site", 200)),
+    ({ status }) => status === 200,
+  );
 }, 60_000);
 afterAll(async () => {
   await stack.close();

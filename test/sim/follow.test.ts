@@ -277,12 +277,14 @@ describe("following", () => {
     let tip = growBranch(script, undefined, 5);
     await withNode(tip, { times: { followMs: 2 ** 30 } }, async (simulation, node) => {
       await untilSettled(tip, simulation);
-      await Bun.sleep(20);
+      await Bun.sleep(100);
       const before = new Map(node.requests());
+      const asked = () =>
+        [...node.requests()].filter(([path, count]) => count > (before.get(path) ?? 0)).map(([path]) => path);
       simulation.wake();
+      await until("the node was asked", () => asked().length > 0, simulation);
       await Bun.sleep(30);
-      const asked = [...node.requests()].filter(([path, count]) => count > (before.get(path) ?? 0));
-      expect(asked.map(([path]) => path)).toEqual(["/info"]);
+      expect(asked()).toEqual(["/info"]);
       tip = script.block(tip, [script.transaction("bundle")]);
       simulation.putAll(tip);
       node.setTip(tip);

@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import type { Clock } from "../../src/lib/clock.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { openSegments } from "../../src/store/item-files.ts";
 import { openRemoval, type Removal } from "../../src/upload/removal.ts";
@@ -25,10 +26,10 @@ afterEach(async () => {
   await world.close();
 });
 
-async function removal(graceMs = 0): Promise<Removal> {
+async function removal(graceMs = 0, clock: Clock = Date.now): Promise<Removal> {
   const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => undefined });
   const { database: ledger, folder } = world;
-  const made = await openRemoval({ ledger, folder, graceMs, clock: Date.now, log });
+  const made = await openRemoval({ ledger, folder, graceMs, clock, log });
   opened.push(made);
   return made;
 }
@@ -59,11 +60,16 @@ test("the files of permanent items go, and the layout of their bundle, after a w
 });
 
 test("what is noted stays for those who found it just before", async () => {
-  const removing = await removal(400);
+  let now = Date.now();
+  const removing = await removal(400, () => now);
   const own = await permanent(world.sign([10]), true);
   removing.note(own);
+  now += 399;
+  removing.note([]); // it looks at its clock
   await Bun.sleep(100);
   expect(own.map(isThere)).toEqual([true]);
+  now += 1;
+  removing.note([]);
   await removing.idle();
   expect(own.map(isThere)).toEqual([false]);
 });
@@ -89,12 +95,17 @@ test("a segment stays while one item in it is needed, and goes with the last", a
 
 test("a segment that was written to a moment ago stays: what was written may be on its way to its row", async () => {
   const [segment = ""] = await permanent(world.sign([10]), false);
-  const removing = await removal(300);
-  removing.note([segment]);
-  const later = new Date(Date.now() + 300);
+  let now = Date.now();
+  const removing = await removal(300, () => now);
+  const later = new Date(now + 300);
   utimesSync(join(world.folder, segment), later, later);
-  await Bun.sleep(400);
+  removing.note([segment]);
+  now += 300;
+  removing.note([]); // it looks at its clock
+  await Bun.sleep(100);
   expect(isThere(segment)).toBe(true);
+  now += 300;
+  removing.note([]);
   await removing.idle();
   expect(isThere(segment)).toBe(false);
 });
