@@ -230,7 +230,7 @@ describe("verifyBlock", () => {
       accepted.push(`${at}: ${text.slice(Math.max(0, at - 20), at + 20)}`);
     }
     expect(accepted).toEqual([]);
-  }, 60_000);
+  }, 120_000);
 });
 
 describe("readBlock", () => {

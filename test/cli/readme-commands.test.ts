@@ -60,4 +60,4 @@ test("every line does what it says", async () => {
   expect(await (await fetch(url)).text()).toBe("<h1>Hello</h1>\n");
   expect(bought).toContain("credited  the balance is 101,094,285,714,286 winc now");
   expect(balance).toContain("101,094,285,714,286 winc");
-}, 60_000);
+}, 120_000);

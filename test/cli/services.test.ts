@@ -46,7 +46,7 @@ test("the wallets begin with credits, also after a kill with the same ones", asy
   expect(await balanceOf()).toBe(wincAtStart);
   const { out, code } = await cairn(["balance", "--to", program.line.payment]);
   expect([code, out]).toEqual([0, expect.stringContaining("100,000,000,000,000 winc  (about ")]);
-}, 90_000);
+}, 120_000);
 
 test("a folder opens at once at the address that upload prints, and is mined within seconds", async () => {
   const site = join(folder, "site");
@@ -67,7 +67,7 @@ test("a folder opens at once at the address that upload prints, and is mined wit
     30_000,
   );
   expect(status.bundleId).toMatch(/^[\w-]{43}$/);
-}, 60_000);
+}, 120_000);
 
 test("a large file is paid for to the winc, and its receipt is valid", async () => {
   const before = await balanceOf();
@@ -89,7 +89,7 @@ test("a large file is paid for to the winc, and its receipt is valid", async () 
   const again = await cairn(["upload", file, "--to", program.line.upload, "--json"]);
   expect(JSON.parse(again.out)).toMatchObject({ id, winc: "0", items: [{ state: "there" }] });
   expect(before - (await balanceOf())).toBe(BigInt(price));
-}, 90_000);
+}, 120_000);
 
 test("without credits an upload is refused in words", async () => {
   const file = join(folder, "unpaid.bin");
@@ -99,7 +99,7 @@ test("without credits an upload is refused in words", async () => {
   const { code, out, err } = await cairn(["upload", file, "--to", program.line.upload, "--wallet", wallet]);
   expect([code, out]).toEqual([1, ""]);
   expect(err).toContain("not enough credits");
-}, 60_000);
+}, 120_000);
 
 test("topup prints a page, waits until it is paid, and the balance has it", async () => {
   const bob = testAddress("Bob");
@@ -126,7 +126,7 @@ test("topup prints a page, waits until it is paid, and the balance has it", asyn
   });
   const late = await cairn(["topup", "10", "usd", bob, "--wait", "1", ...to]);
   expect([late.code, late.out]).toEqual([1, expect.stringContaining("no credits within 1 s")]);
-}, 60_000);
+}, 120_000);
 
 test.each([
   [["balance", "nobody"], 2, '"nobody" is no address'],

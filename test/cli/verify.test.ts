@@ -259,7 +259,7 @@ describe("as a process", () => {
       [1, "placed"],
       [0, "proven"],
     ]);
-  }, 30_000);
+  }, 120_000);
 
   test.each([
     [[], "ID"],

@@ -18,7 +18,7 @@ describeWith(browser, "/api-docs", () => {
   beforeAll(async () => {
     stack = await openStack();
     chromium = await openBrowser();
-  }, 60_000);
+  }, 120_000);
   afterAll(async () => {
     await chromium?.close();
     await stack?.close();
@@ -48,5 +48,5 @@ describeWith(browser, "/api-docs", () => {
       .waitFor({ timeout });
     expect({ elsewhere, complaints }).toEqual({ elsewhere: [], complaints: [] });
     await page.close();
-  }, 90_000);
+  }, 120_000);
 });

@@ -64,7 +64,7 @@ describeWith(clientLibraries, "arweave-js", () => {
         spans.map((_, index) => encodeBase64url(ours.path(index))),
       );
     }
-  }, 60_000);
+  }, 120_000);
 
   test("proves each of our chunks, and refuses what we refuse", async () => {
     const data = new Uint8Array(262_144 * 3 + 50_000).fill(7);

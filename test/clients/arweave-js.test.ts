@@ -211,7 +211,7 @@ function describeClient(open: () => Promise<World>) {
     expect(second.uploadedChunks).toBe(81);
     const read = await arweave.transactions.getData(transaction.id, { decode: true });
     expect(Buffer.compare(Buffer.from(read as Uint8Array), data)).toBe(0);
-  }, 60_000);
+  }, 120_000);
 
   test("gives data in each form that is asked for, of both formats", async () => {
     const text = "a stone on a heap, Stein auf Stein: 石";

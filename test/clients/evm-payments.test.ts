@@ -34,7 +34,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
   beforeAll(async () => {
     anvil = await openAnvil({ isManual: true });
     front = openFront(anvil.url);
-  }, 30_000);
+  }, 120_000);
 
   beforeEach(() => front.reset());
 

@@ -106,7 +106,7 @@ describeWith(browserNeed, "in a browser", () => {
       page.on("pageerror", (error) => faults.push(String(error)));
       await page.goto(`${world.gateway}/${site.keeper}`);
       await page.waitForFunction(() => document.title === "kept");
-    }, 60_000);
+    }, 120_000);
     afterAll(() => browser?.close());
 
     test("a page opens on an origin of its own, and finds there what it kept", async () => {

@@ -98,7 +98,7 @@ describeWith(needs, "a new user", () => {
     bought = BigInt(session.winc);
     expect(bought).toBe(BigInt(quote.winc));
     await eventually(balance, (winc) => winc === bought);
-  }, 60_000);
+  }, 120_000);
 
   test("uploads a folder, the program dies at once, and nothing is lost", async () => {
     const turbo = await openTurbo(program, me);
@@ -130,7 +130,7 @@ describeWith(needs, "a new user", () => {
     expect(await page.title()).toBe("Lost");
     const bytes = await (await fetch(`${program.line.gateway}/${siteId}/raw/picture.bin`)).bytes();
     expect(Buffer.compare(bytes, picture)).toBe(0);
-  }, 60_000);
+  }, 120_000);
 
   test("sees it mined, finds it by GraphQL, and proves each item", async () => {
     const query = `{ transactions(tags: [{ name: "App-Name", values: ["My-Site"] }], owners: ["${me.address}"], first: 100) {

@@ -46,7 +46,7 @@ for (const bits of [2_048, 4_096])
       });
       text = await (await upload.send(testItem("has a receipt").bytes)).text();
       receipt = JSON.parse(text);
-    }, 60_000);
+    }, 120_000);
     afterAll(async () => {
       await upload.close();
       rmSync(root, { recursive: true, force: true });

@@ -455,7 +455,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       env: { ...process.env, DATA_DIR: program.folder },
     });
     expect([check.exitCode, check.stdout.toString()]).toEqual([0, expect.any(String)]);
-  }, 90_000);
+  }, 120_000);
 
   /** A key that never paid. */
   function stranger(which = 1): TurboKey {

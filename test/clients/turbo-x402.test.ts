@@ -72,7 +72,7 @@ describeWith(anvilNeed, "turbo-sdk by x402", () => {
     expect(answer.headers.get("content-type")).toContain("text/plain");
     const { mUSDCPaid } = uploaded as unknown as { mUSDCPaid: string };
     expect((await dollarsOf(payee.address)) - before).toBe(BigInt(mUSDCPaid));
-  }, 60_000);
+  }, 120_000);
 
   test("uploadFile in parts pays when it begins, and the rest of the payment is credited", async () => {
     const { X402Funding } = await import("@ardrive/turbo-sdk");

@@ -68,7 +68,7 @@ testWith(
       await stack.close();
     }
   },
-  90_000,
+  120_000,
 );
 
 /** One bit of the last item is another one: a check that lets it pass shows nothing. */

@@ -47,7 +47,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
       data: callOf(selectors.mint, payer.address, 10n ** 12n),
     });
     rpc = openJsonRpc(anvil.url);
-  }, 60_000);
+  }, 120_000);
 
   beforeEach(async () => {
     await anvil.rpc("evm_setAutomine", true);

@@ -39,7 +39,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
       data: callOf(selectors.mint, payer.address, held),
     });
     facilitator = await openPublishedFacilitator(anvil, relayer.key);
-  }, 60_000);
+  }, 120_000);
 
   afterAll(async () => {
     await facilitator?.close();
@@ -190,6 +190,6 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
         30_000,
       );
       expect(statuses).toContain(200);
-    }, 60_000);
+    }, 120_000);
   });
 });

@@ -245,7 +245,7 @@ describe("C1: a source that lies", () => {
       const opened = await rig.content.open(data.root.id, none);
       expect(isSame(await opened.bytes({ start: 0, end: size }, none), data.bytes)).toBe(true);
     }
-  }, 30_000);
+  }, 120_000);
 
   test("a body whose data root is another is never taken for the transaction's, whichever byte is wrong", async () => {
     const gateway = await nodeWith();
@@ -292,7 +292,7 @@ describe("C3: a source that hangs", () => {
       while (node.openSockets() > 0) await Bun.sleep(1);
       expect(rig.extents.figures().bytes).toBe(0);
     },
-    60_000,
+    120_000,
   );
 });
 

@@ -85,7 +85,7 @@ describe("C6: without", () => {
       expect(report.trouble).toBeGreaterThan(0);
       expect(report.right).toBeGreaterThanOrEqual(18);
     },
-    60_000,
+    120_000,
   );
 
   testWith(

@@ -21,8 +21,8 @@ afterEach(() => {
 });
 
 async function until(holds: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 10_000; !holds(); await Bun.sleep(2)) {
-    if (Date.now() > deadline) throw new Error("it did not happen within 10 s");
+  for (const deadline = Date.now() + 20_000; !holds(); await Bun.sleep(2)) {
+    if (Date.now() > deadline) throw new Error("it did not happen within 20 s");
   }
 }
 

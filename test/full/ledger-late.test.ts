@@ -36,5 +36,5 @@ for (const kind of [...ledgerKinds(), postgres])
       const rows = await database.read((tx) => tx.all("SELECT event_id FROM events ORDER BY event_id"));
       expect(rows).toEqual([{ event_id: "last" }, { event_id: "next" }]);
       await ledger.remove();
-    }, 60_000);
+    }, 120_000);
   });

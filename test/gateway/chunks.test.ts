@@ -30,7 +30,7 @@ beforeAll(async () => {
   await stack.devnet.mine(1);
   await stack.settled();
   first = (stack.gateway.reader.weaveSpan(id)?.start ?? 0n) + 1n;
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   await stack.close();
   await node.stop();

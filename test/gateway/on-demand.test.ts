@@ -99,7 +99,7 @@ beforeAll(async () => {
     async () => full.gateway.reader.locate(nested.id),
     (located) => located !== undefined,
   );
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   for (const { close } of running.toReversed()) await close();
   await node.close();

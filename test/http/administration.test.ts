@@ -41,7 +41,7 @@ async function ask(stack: Stack, method: string, path: string, body?: unknown) {
 }
 
 async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + 15_000;
+  const end = Date.now() + 20_000;
   while (!(await isSo())) {
     if (Date.now() > end) throw new Error(`not in time: ${what}`);
     await Bun.sleep(20);
@@ -110,7 +110,7 @@ describe("a transaction that is queued", () => {
     const { body } = await ask(stack, "GET", "debug");
     expect(body.db).toMatchObject({ errors: [], warnings: [], counts: { stagedTxs: 0 } });
     expect(body.db.heights).toMatchObject({ minStable: -1, minNew: 30, maxNew: 45, minNewDataItem: -1 });
-  }, 30_000);
+  }, 120_000);
 
   test("is not forgotten by a restart, and is found once it is mined", async () => {
     const stack = await open({
@@ -133,7 +133,7 @@ describe("a transaction that is queued", () => {
     await stack.devnet.mine(1);
     await until("its item is indexed", () => stack.gateway.reader.locate(ids[0] as Id) !== undefined);
     expect((await ask(stack, "GET", "debug")).body.db.counts).toMatchObject({ stagedTxs: 0, dataItems: 1 });
-  }, 30_000);
+  }, 120_000);
 });
 
 describe("a bundle that is queued", () => {
@@ -180,7 +180,7 @@ describe("a bundle that is queued", () => {
     expect(again.importAttemptCount).toBe(within.importAttemptCount + 1);
     expect(again).toMatchObject({ dataItemCount: 1, matchedDataItemCount: 1, duplicatedDataItemCount: 0 });
     expect(reader.counts()).toMatchObject({ items: 3, nestedItems: 1, duplicates: 0 });
-  }, 30_000);
+  }, 120_000);
 });
 
 describe("an announced item", () => {
@@ -221,7 +221,7 @@ describe("an announced item", () => {
     await ask(stack, "POST", "queue-data-item", [{ ...announcementOf(item), data_size: 1 }]);
     expect(reader.row(id)).toEqual(row);
     expect(reader.locate(id)).toMatchObject({ pending: false, size: 9 });
-  }, 30_000);
+  }, 120_000);
 });
 
 describe("pruning", () => {
@@ -265,7 +265,7 @@ describe("pruning", () => {
     await ask(stack, "POST", "queue-bundle", { id: bundle.id });
     await until("all items are back", () => count() === 3);
     expect(items).toHaveLength(3);
-  }, 30_000);
+  }, 120_000);
 });
 
 describe("where administration is", () => {
@@ -303,7 +303,7 @@ describe("where administration is", () => {
     );
     expect(own.status).toBe(200);
     expect(header(own, "access-control-allow-origin")).toBeUndefined();
-  }, 30_000);
+  }, 120_000);
 
   test("on a listener of its own, when it has one, and nowhere else", async () => {
     const stack = await open({ ADMIN_LISTEN: "127.0.0.1:0" });
@@ -323,7 +323,7 @@ describe("where administration is", () => {
     expect((await ask(stack, "GET", "blocks")).body.blocks).toHaveLength(1);
     for (const path of ["/", "/info", "/svc/info", "/graphql", `/${hash}`])
       expect([path, (await fetch(`${adminUrl}${path}`)).status]).toEqual([path, 404]);
-  }, 30_000);
+  }, 120_000);
 
   test("behind the key that was set, or a random one that is shown once", () => {
     const configOf = (environment: Record<string, string>) => readConfig(environment, "dev").config;

@@ -55,7 +55,7 @@ describe("G1: a query made to hurt", () => {
       );
       expect(pool.load().threads).toBe(1);
     },
-    30_000,
+    120_000,
   );
 });
 

@@ -172,7 +172,7 @@ describe("walking all pages", () => {
       await server.close(0);
       chain.close();
     },
-    60_000,
+    120_000,
   );
 
   test("of 7 over a block of 1,000 transactions gives each once, both ways", async () => {
@@ -212,5 +212,5 @@ describe("walking all pages", () => {
     }
     await server.close(0);
     chain.close();
-  }, 60_000);
+  }, 120_000);
 });

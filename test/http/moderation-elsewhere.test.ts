@@ -45,7 +45,7 @@ beforeAll(async () => {
   if (read.kind !== "header") throw new Error("the test's item is an item");
   secret = read.header.id;
   expect(stack.gateway.reader.placeOf(chunked.id)).toBeUndefined();
-}, 60_000);
+}, 120_000);
 afterAll(() => stack.close());
 
 async function put(path: string, body: object): Promise<void> {
@@ -101,12 +101,12 @@ describe("what the index does not have is refused", () => {
   test("by id, in chunks", async () => {
     const asks = [...contentOf(chunked.id), ...chunkAt(chunked.id, 0), ...chunkAt(chunked.id, 599_000)];
     await expectRefusal({ id: chunked.id }, asks, [...contentOf(single.id), ...chunkAt(single.id, 0)]);
-  }, 30_000);
+  }, 120_000);
 
   test("by id, with the record that carries its data", async () => {
     const asks: Ask[] = [...contentOf(old.id), [`/tx/${old.id}`], [`/unconfirmed_tx/${old.id}`]];
     await expectRefusal({ id: old.id }, asks, contentOf(single.id));
-  }, 30_000);
+  }, 120_000);
 
   test("by hash, whole or as the one chunk that it is", async () => {
     const asks = [...contentOf(single.id), ...chunkAt(single.id, 0)];
@@ -114,7 +114,7 @@ describe("what the index does not have is refused", () => {
     const record: Ask[] = [...contentOf(old.id), [`/tx/${old.id}`], [`/unconfirmed_tx/${old.id}`]];
     await expectRefusal({ hash: hashOf(carried) }, record, contentOf(chunked.id));
     await expectRefusal({ hash: hashOf(large) }, contentOf(chunked.id), contentOf(single.id));
-  }, 60_000);
+  }, 120_000);
 
   test("by the id of an item that somebody found in a bundle: wherever its bytes are", async () => {
     const clue = { "x-ar-io-root-transaction-id": bundle.id };
@@ -132,5 +132,5 @@ describe("what the index does not have is refused", () => {
       ...chunkAt(bundle.id, bundleData.length - 10),
     ];
     await expectRefusal({ id: secret }, asks, spared);
-  }, 30_000);
+  }, 120_000);
 });

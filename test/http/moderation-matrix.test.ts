@@ -41,7 +41,7 @@ beforeAll(async () => {
     () => ask(get("/svc/resolver/site", 200)),
     ({ status }) => status === 200,
   );
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   await stack.close();
   rmSync(folder, { recursive: true, force: true });
@@ -321,7 +321,7 @@ describe("P1: the matrix", () => {
       await put("unblock-data", body);
       expect(await unexpected([...probes, ...spared], open)).toEqual([]);
     },
-    30_000,
+    120_000,
   );
 });
 
@@ -349,7 +349,7 @@ describe("P1: a name that is refused", () => {
     expect((await ask(get(`/${world.manifest.id}/secret`, 200))).status).toBe(200);
     await put("unblock-name", { name: "sitE" });
     expect(await statuses()).toEqual(open);
-  }, 30_000);
+  }, 120_000);
 });
 
 /** Whether a probe asks for what nobody has read: it stays so until it is refused. */

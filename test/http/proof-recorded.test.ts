@@ -75,7 +75,7 @@ describe("proofs of the real chain", () => {
       );
       expect(verifications.filter(({ size = 0 }) => size > 0).length).toBe(7);
     },
-    30_000,
+    120_000,
   );
 
   testWith(
@@ -86,6 +86,6 @@ describe("proofs of the real chain", () => {
       expect(verifications.map(({ outcome }) => outcome)).toEqual(Array(6).fill("signed"));
       for (const { open } of verifications) expect(open.join("\n")).toContain("is from before 2.0");
     },
-    30_000,
+    120_000,
   );
 });

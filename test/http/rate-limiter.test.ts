@@ -204,4 +204,4 @@ test("the program counts content by its size, also from memory, and is off unles
   await stack.close();
   open({}, { limiter: undefined }); // closed after each test
   expect(new Set(await statuses(50, "/a"))).toEqual(new Set([200]));
-}, 30_000);
+}, 120_000);

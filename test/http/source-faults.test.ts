@@ -45,7 +45,7 @@ beforeAll(async () => {
   world = await makeWorld(followed.stack);
   unfollowed = await openBehindFaults({ START_HEIGHT: "30" });
   await makeStrange(unfollowed.stack);
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   for (const { stack, node } of [followed, unfollowed]) {
     await stack.close();

@@ -125,7 +125,7 @@ describe("what many want at once", () => {
     const wrong = answers.filter(({ status, body }) => status !== 200 || !isSame(body, data.bytes));
     expect([answers.length, wrong.length]).toEqual([1_000, 0]);
     expect(world.node.requests).toHaveLength(1);
-  }, 60_000);
+  }, 120_000);
 
   test("1,000 misses of one path: one fetch of the manifest, one of what it leads to", async () => {
     const data = makeData(11, 20_000);
@@ -136,7 +136,7 @@ describe("what many want at once", () => {
     const wrong = answers.filter(({ status, body }) => status !== 200 || !isSame(body, data.bytes));
     expect([answers.length, wrong.length]).toEqual([1_000, 0]);
     expect(world.node.requests).toHaveLength(2);
-  }, 60_000);
+  }, 120_000);
 
   test("1,000 misses of one range in a large body: one fetch of the chunk that it touches", async () => {
     const data = makeData(13, 20 * mebibyte);
@@ -154,7 +154,7 @@ describe("what many want at once", () => {
     );
     expect([answers.length, wrong.length]).toEqual([1_000, 0]);
     expect(world.node.requests).toHaveLength(1);
-  }, 60_000);
+  }, 120_000);
 });
 
 /** An upstream whose answers leave in rounds: all that were asked for, when the test says so. */
@@ -259,7 +259,7 @@ describe("the first byte of a cold path, its manifest at hand", () => {
       expect(rounds).toBeLessThanOrEqual(2);
       void reader?.cancel();
     },
-    30_000,
+    120_000,
   );
 
   test("of what the index does not have: one question more for each who may know of it", async () => {

@@ -44,7 +44,7 @@ beforeAll(async () => {
   await devnet.mine(1);
   old = await post(devnet, rsa, { format: 1, data: oldData });
   await devnet.mine(41);
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   await verify.close();
   await node.close();
@@ -123,7 +123,7 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
   };
   const tryAgain = async (id: Id, attempts: number) => {
     search.wake();
-    const until = Date.now() + 10_000;
+    const until = Date.now() + 20_000;
     for (;;) {
       const row = staged.find(id);
       if (row === undefined || row.attempts > attempts) return;

@@ -188,7 +188,7 @@ describe("checkBlock", () => {
         expect(others).toEqual([]);
       }
     },
-    20_000,
+    120_000,
   );
 });
 

@@ -263,7 +263,7 @@ describe("the program", () => {
       expect.objectContaining({ parent_id: bundle.id as Id, data_size: 6, tags: tagged("wanted") }),
     ]);
     await stack.close();
-  }, 40_000);
+  }, 120_000);
 
   test("tells nobody anything unless it is told to", async () => {
     const stack = await openStack({ WEBHOOK_TARGET_SERVERS: target.url });
@@ -272,7 +272,7 @@ describe("the program", () => {
     await stack.settled();
     await stack.close();
     expect(target.attempts).toEqual([]);
-  }, 40_000);
+  }, 120_000);
 
   test.each(["WEBHOOK_INDEX_FILTER", "WEBHOOK_BLOCK_FILTER"])(
     "%s that is no filter is a complaint",

@@ -394,9 +394,9 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
   );
 }
 
-/** Waits until something is true, for at most ten seconds. */
+/** Waits until something is true, for twenty seconds at the least. */
 async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 1_000; round += 1) {
+  for (let round = 0; round < 2_000; round += 1) {
     if (await isTrue()) return;
     await Bun.sleep(10);
   }

@@ -33,4 +33,4 @@ test("Q: who has asked the payment service for too much has no more of it, of up
   expect(await Promise.all(places.map(status))).toEqual([429, 429, 429, 429]);
   const watched = [`${payment}/health`, `${upload}/health`, `${gateway}/ready`];
   expect(await Promise.all(watched.map(status))).toEqual([200, 200, 200]);
-}, 60_000);
+}, 120_000);

@@ -67,7 +67,7 @@ describe("R1: many ranges", () => {
     const after = held(program);
     expect(after.handles - before.handles).toBeLessThanOrEqual(1);
     expect(after.bytes - before.bytes).toBeLessThan(16 * 2 ** 20 + sound.length);
-  }, 60_000);
+  }, 120_000);
 });
 
 /** A download that stops reading for as long as it is told to. */
@@ -111,7 +111,7 @@ describe("N4: SIGTERM", () => {
     const bodies = await Promise.all(downloads.map(({ ended }) => ended));
     expect(bodies.filter((body) => body.equals(sound))).toHaveLength(30);
     expect(await stopped).toBe(0);
-  }, 60_000);
+  }, 120_000);
 
   test("a second time ends it at once, whoever still reads", async () => {
     program = await startDev({ folder: program.folder, environment });
@@ -130,5 +130,5 @@ describe("N4: SIGTERM", () => {
     process.kill(program.pid, "SIGTERM");
     expect(await stopped).toBe(143);
     stuck.destroy();
-  }, 60_000);
+  }, 120_000);
 });

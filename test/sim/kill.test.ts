@@ -68,6 +68,6 @@ describe("kill -9", () => {
     async (seed) => {
       await run(seed);
     },
-    60_000,
+    120_000,
   );
 });

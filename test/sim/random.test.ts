@@ -106,6 +106,6 @@ describe("whatever happens", () => {
     async (seed) => {
       await run(seed);
     },
-    60_000,
+    120_000,
   );
 });

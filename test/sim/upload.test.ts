@@ -175,7 +175,7 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
       );
       return left.length === 0 && states.every((each) => each?.state === "permanent");
     },
-    60_000,
+    120_000,
   );
   await pipeline.close();
   console.log(`${items.length} items in ${chain.mined().length} bundles; ${JSON.stringify(told)}`);

@@ -36,7 +36,7 @@ beforeAll(async () => {
   bundle = await post(stack.devnet, rsa, { data: writeBundle(items), tags: bundleTags });
   await stack.devnet.mine(1);
   await stack.settled();
-}, 60_000);
+}, 120_000);
 afterAll(() => stack.close());
 
 /** Sends one request: without a body as the bytes that it is, so that no library adds or hides anything. */

@@ -69,7 +69,7 @@ beforeAll(async () => {
   await stack.settled();
   cachedAtFirst = header(await get(`/raw/${chunked.id}`, "", "HEAD"), "x-cache");
   for (const { id } of [small, transfer]) nodeTexts.set(id, await (await stack.node.get(`/tx/${id}`)).text());
-}, 60_000);
+}, 120_000);
 afterAll(() => stack.close());
 
 /** What the index answers alone: path, status, media type, and what the body must be. */

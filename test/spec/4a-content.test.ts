@@ -64,7 +64,7 @@ beforeAll(async () => {
   for (const body of chunkPosts(bundle)) devnet.postChunk(body);
   await devnet.mine(1);
   await stack.settled();
-}, 60_000);
+}, 120_000);
 afterAll(() => stack.close());
 
 const get = (path: string, more = "", method = "GET") =>

@@ -62,7 +62,7 @@ beforeAll(async () => {
     many: { id: page.id, undernameLimit: 1, undernames: { a: other.id, b: page.id } },
   });
   named = await openWith({ NAMES_FILE: namesPath, APEX_ARNS_NAME: "docs" });
-}, 60_000);
+}, 120_000);
 afterAll(async () => {
   for (const stack of open) await stack.close();
   rmSync(folder, { recursive: true, force: true });
@@ -89,7 +89,7 @@ describe("GET /", () => {
     expect((await ask(stack, "/docs/b")).status).toBe(404);
     expect((await ask(stack, "/svc/info")).status).toBe(200);
     expect(shown(await ask(stack, `/${other.id}`))).toEqual([200, "<p>other"]);
-  }, 30_000);
+  }, 120_000);
 
   test("is the content of APEX_REGISTRY_NAME, which APEX_ARNS_NAME is as well", async () => {
     for (const host of ["127.0.0.1", "gw.localhost", "www.gw.localhost"]) {
@@ -105,7 +105,7 @@ describe("GET /", () => {
     const stack = await openWith({});
     expect(JSON.parse((await ask(stack, "/")).body.toString())).toHaveProperty("supportedManifestVersions");
     expect((await ask(stack, "/docs/a")).status).toBe(404);
-  }, 30_000);
+  }, 120_000);
 
   test("cannot be both", () => {
     const both = { APEX_TX_ID: site.id, APEX_ARNS_NAME: "docs" };
@@ -140,7 +140,7 @@ describe("names of a file", () => {
     await untilShown("later.gw.localhost", [200, "<p>page"]);
     expect((await health()).reasons).toEqual([]);
     expect((await ask(named, "/", "fresh.gw.localhost")).status).toBe(404);
-  }, 30_000);
+  }, 120_000);
 
   test("that cannot be read end the start, with a complaint", async () => {
     await expect(openStack({ NAMES_FILE: join(folder, "none.json") })).rejects.toThrow(
@@ -171,7 +171,7 @@ describe("names of another gateway", () => {
     const figures = (await ask(stack, "/metrics")).body.toString();
     expect(figures).toMatch(/^arns_cache_miss_total [1-9]/m);
     expect(figures).toMatch(/^arns_resolution_time_ms_count [1-9]/m);
-  }, 30_000);
+  }, 120_000);
 });
 
 describe("PUT /svc/admin/block-name", () => {
@@ -203,5 +203,5 @@ describe("PUT /svc/admin/block-name", () => {
     expect((await ask(named, `/${page.id}`)).status).toBe(200);
     await administer(named, "unblock-name", "docs");
     expect(await statuses()).not.toContain(451);
-  }, 30_000);
+  }, 120_000);
 });

@@ -85,7 +85,7 @@ beforeAll(async () => {
     ...{ id: small.id, txId: small.id, offset, height: "1", hash: stack.devnet.blockAt(1)?.hash ?? "" },
     ...{ address: rsa.address, size: "1000", target: rsa.address, field: "owner", path: "nothing-here" },
   };
-}, 60_000);
+}, 120_000);
 afterAll(() => stack.close());
 
 describe("the document", () => {
@@ -142,19 +142,19 @@ describe("a running gateway", () => {
   test("answers each example as the document says", async () => {
     for (const [name, operation] of operations)
       expect(await checkAnswer(name, operation, {}), name).not.toBe(401);
-  }, 60_000);
+  }, 120_000);
 
   test("answers what exists with success, as the document says", async () => {
     for (const [name, operation] of operations) {
       if (!/^(GET|HEAD)/.test(name) || /bundle-status|resolver|\{path\}/.test(name)) continue;
       expect(await checkAnswer(name, operation, real), name).toBe(200);
     }
-  }, 60_000);
+  }, 120_000);
 
   test("answers administration without its key as the document says", async () => {
     for (const [name, operation] of operations.filter(([each]) => each.includes("/svc/admin/")))
       expect(await checkAnswer(name, operation, {}, "wrong key"), name).toBe(401);
-  }, 60_000);
+  }, 120_000);
 
   test("refuses every parameter of a path or a query that is not of the kind that the document shows", async () => {
     let count = 0;
@@ -169,7 +169,7 @@ describe("a running gateway", () => {
       }
     }
     expect(count).toBeGreaterThan(60);
-  }, 60_000);
+  }, 120_000);
 
   test("refuses every field of a body of administration that is not of the kind that the document shows", async () => {
     let count = 0;
@@ -183,7 +183,7 @@ describe("a running gateway", () => {
       }
     }
     expect(count).toBeGreaterThan(60);
-  }, 60_000);
+  }, 120_000);
 
   test("serves the page and its files from here, with a policy that lets nothing else in", async () => {
     const page = await fetch(`${stack.gateway.url}/api-docs`);

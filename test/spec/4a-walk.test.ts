@@ -41,7 +41,7 @@ beforeAll(async () => {
   await stack.devnet.mine(1);
   await stack.settled();
   offset = String(stack.gateway.reader.weaveSpan(plain.id)?.end);
-}, 60_000);
+}, 120_000);
 afterAll(() => stack.close());
 
 /** One request: what stands for each parameter of its path, or another path; its status, and its body or a part of it. */

@@ -294,7 +294,7 @@ describe("part 4B", () => {
         expect(head.headers.get("content-type")).toBe("application/json; charset=utf-8");
       }
     }
-  }, 60_000);
+  }, 120_000);
 });
 
 describe("part 7", () => {

@@ -83,7 +83,7 @@ describe("staged ids", () => {
     if (row !== undefined) staged.remove(row);
     expect(staged.add(wish("one more"))).toBe(true);
     close();
-  }, 60_000);
+  }, 120_000);
 });
 
 describe("exports", () => {

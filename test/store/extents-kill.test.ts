@@ -55,7 +55,7 @@ test("after each of 12 kills the last roots written down are whole, nothing pres
     next = Math.max(next, written + 1) + 40;
   }
   expect(present).toBeGreaterThan(100);
-}, 60_000);
+}, 120_000);
 
 /** Runs the writer; kills it a while after it first wrote something down. @returns the last root it wrote down. */
 async function writeUntilKilled(first: number, waitMs: number): Promise<number> {

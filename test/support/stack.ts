@@ -29,7 +29,7 @@ export type Stack = Readonly<{
 }>;
 
 /** Longest wait for the gateway to catch up. Milliseconds. */
-const settleMsMax = 20_000;
+const settleMsMax = 60_000;
 
 /**
  * Opens a chain, a node and a gateway on free ports.

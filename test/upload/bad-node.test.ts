@@ -140,7 +140,7 @@ describe("the whole way of an item", () => {
     const answer = await fetch(`${stack.content}/raw/${item.id}`);
     expect(answer.status).toBe(200);
     expect(Buffer.compare(new Uint8Array(await answer.arrayBuffer()), data)).toBe(0);
-  }, 90_000);
+  }, 120_000);
 });
 
 describe("a chain that turns", () => {
@@ -202,5 +202,5 @@ describe("a chain that turns", () => {
     stop();
     expect(itemsOnChain(other)).toEqual([item.id]);
     expect((await statusOf(stack.uploads, item.id)).bundleId).toBe(bundleId);
-  }, 90_000);
+  }, 120_000);
 });

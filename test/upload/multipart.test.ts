@@ -94,7 +94,7 @@ describe("limits", () => {
     }
     for (let count = 4; count < unfinishedPerClientMax; count += 1) await create("a");
     expect((await failureOf(create("a"))).code).toBe("too_many_requests");
-  }, 60_000);
+  }, 120_000);
 
   test("an upload has so many parts; those that come again are none more", async () => {
     const id = await create();
@@ -115,7 +115,7 @@ describe("limits", () => {
     );
     expect((await world.multipart.list(id)).parts).toHaveLength(partsMax);
     expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_refused");
-  }, 60_000);
+  }, 120_000);
 
   test("a part has at most 500 MiB, by its announcement", async () => {
     await reopen({ rules: { itemBytesMax: 2 ** 40 } });

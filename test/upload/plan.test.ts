@@ -179,7 +179,7 @@ for (const kind of ledgerKinds())
       expect<string[]>(ids).toEqual(items.map(({ id }) => id).sort());
       const sum = items.reduce((total, { bytes }) => total + bytes.length, 0);
       expect(await world.database.read((tx) => keptBytes(tx, storeName))).toBe(sum);
-    }, 60_000);
+    }, 120_000);
 
     test("two planners at once put every item into one bundle, whole and in order", async () => {
       const other = await world.ledger.openAgain();
@@ -209,7 +209,7 @@ for (const kind of ledgerKinds())
       expect(bundles.map(({ itemCount }) => itemCount)).toEqual([700, 700, 600]);
       await expectPlaces(world, bundles);
       await other.close();
-    }, 60_000);
+    }, 120_000);
 
     test("what belongs to another folder of uploads is left alone", async () => {
       const [mine, theirs] = world.sign([10, 20]);
@@ -240,7 +240,7 @@ for (const kind of ledgerKinds())
       const bundles = await bundlesIn("planned");
       expect(bundles).toMatchObject([{ itemCount: 1_400 }]);
       await expectPlaces(world, bundles);
-    }, 30_000);
+    }, 120_000);
   });
 
 test("bundles are filled in order, and no further than they may be", async () => {
