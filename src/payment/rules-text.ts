@@ -9,6 +9,7 @@
 import { Failure } from "../failures.ts";
 import { readWrittenJson } from "../lib/json-numbers.ts";
 import { readToken, type Token } from "./addresses.ts";
+import { unitFault } from "./currency-units.ts";
 import { priorityDefault } from "./default-rules.ts";
 import type { CurrencyLimits } from "./prices.ts";
 import { compare, one, rational } from "./rational.ts";
@@ -75,7 +76,7 @@ function readCurrencies(field: Field | undefined, base: PriceRules["currencies"]
   const currencies = new Map(base);
   for (const [code, row] of field === undefined ? [] : readEntries(field)) {
     if (!/^[a-z]{3}$/.test(code)) throw fault(row, "must be named by three small letters");
-    if (row.value !== null) currencies.set(code, readLimits(row));
+    if (row.value !== null) currencies.set(code, readLimits(code, row));
     else if (code === "usd")
       throw fault(row, "cannot be taken away: limits are worked out from the dollar's");
     else currencies.delete(code);
@@ -83,7 +84,7 @@ function readCurrencies(field: Field | undefined, base: PriceRules["currencies"]
   return currencies;
 }
 
-function readLimits(row: Field): CurrencyLimits {
+function readLimits(code: string, row: Field): CurrencyLimits {
   const own = readFields(row, limitKeys);
   const zeroDecimal = own.find("zeroDecimalCurrency");
   const limits: CurrencyLimits = {
@@ -93,6 +94,8 @@ function readLimits(row: Field): CurrencyLimits {
     stripeMinimum: readWhole(own.get("stripeMinimumPaymentAmount")),
     isZeroDecimal: zeroDecimal !== undefined && readFlag(zeroDecimal),
   };
+  const wrongUnit = unitFault(code, limits.isZeroDecimal);
+  if (wrongUnit !== undefined) throw fault(row, wrongUnit);
   if (limits.minimum < 1n) throw fault(own.get("minimumPaymentAmount"), "must be 1 or more");
   if (limits.maximum < limits.minimum)
     throw fault(own.get("maximumPaymentAmount"), "must not be below the minimum");

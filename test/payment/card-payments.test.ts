@@ -325,6 +325,19 @@ describe("money that goes back", () => {
     }
   });
 
+  test("by a dispute that a refund of half has ended is half", async () => {
+    const world = await worldOf();
+    const top = await paidBy(world, intentPath(alice));
+    const dispute = { id: "dp_1", payment_intent: top.paymentSession.id, amount: 500, currency: "usd" };
+    const tell = (id: string, createdAt: number, status: string) =>
+      world.events.take({ id, type: "charge.dispute.updated", createdAt, object: { ...dispute, status } });
+    await tell("evt_opened", 1_000, "needs_response");
+    refundOf(world, top, 500);
+    await world.settle();
+    await tell("evt_ended", 3_000, "charge_refunded");
+    expect(await world.balance(alice)).toBe(tenDollars / 2n);
+  });
+
   test("is not taken by an inquiry, in which no money moves", async () => {
     const world = await worldOf();
     const top = await paidBy(world, intentPath(alice));

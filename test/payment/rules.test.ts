@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
+import { unitFault } from "../../src/payment/currency-units.ts";
 import { defaultRules } from "../../src/payment/default-rules.ts";
 import { compare, rational } from "../../src/payment/rational.ts";
 import { inForce } from "../../src/payment/rules.ts";
@@ -54,6 +55,11 @@ describe("rules of an operator", () => {
     });
     expect(rules.tokens.get("native")).toEqual({ feedId: "arweave", confirmations: 3n });
     expect(rules.tokens.get("base-eth")).toEqual({ feedId: "weth", confirmations: 5n });
+  });
+
+  test("know the smallest unit of every currency that is taken by default", () => {
+    for (const [code, { isZeroDecimal }] of defaultRules.currencies)
+      expect([code, unitFault(code, isZeroDecimal)]).toEqual([code, undefined]);
   });
 
   test("keep decimals exact, also those that are no floating-point number", () => {
@@ -172,6 +178,18 @@ describe("rules of an operator", () => {
     [
       { currencies: { usd: { ...limits, maximumPaymentAmount: 99 } } },
       "currencies.usd.maximumPaymentAmount must not be below the minimum",
+    ],
+    [
+      { currencies: { krw: limits } },
+      "currencies.krw must have zeroDecimalCurrency true: its smallest unit is the whole one",
+    ],
+    [
+      { currencies: { usd: { ...limits, zeroDecimalCurrency: true } } },
+      "currencies.usd must not have zeroDecimalCurrency: its smallest unit is a hundredth",
+    ],
+    [
+      { currencies: { kwd: limits } },
+      "currencies.kwd is divided by a thousand: payments in it cannot be counted",
     ],
     [
       { currencies: { usd: { ...limits, zeroDecimalCurrency: "no" } } },

@@ -154,9 +154,10 @@ function disputeStatus(text: string | undefined): DisputeStatus | undefined {
     case "under_review":
       return "open";
     case "won":
+    // The payer was given the money back by a refund, which is told by itself and counted there.
+    case "charge_refunded":
       return "won";
     case "lost":
-    case "charge_refunded":
       return "lost";
     default:
       return undefined;
