@@ -5,6 +5,7 @@
 import type { HealthCheck } from "../gateway/health.ts";
 import { createGiftRoutes } from "../http/payment/gift-routes.ts";
 import type { PromoGuard } from "../http/payment/promo-guard.ts";
+import { createQuoteRoutes } from "../http/payment/quote-routes.ts";
 import { createSessionGuard } from "../http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../http/payment/webhook-routes.ts";
@@ -19,6 +20,7 @@ import { createGifts } from "../payment/gifts.ts";
 import type { Prices } from "../payment/prices.ts";
 import type { CountPromo } from "../payment/promo.ts";
 import { openStripe } from "../payment/providers/stripe.ts";
+import { findQuote } from "../payment/quotes.ts";
 import { createTopUps } from "../payment/top-up.ts";
 import type { Config } from "../settings.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
@@ -88,6 +90,7 @@ export function openCards(parts: CardParts): OpenCards {
     check: () => blindNotes(watch?.blindMs() ?? 0),
     routes: [
       () => createTopUpRoutes({ topUps, ...guards, publicUrl, returnOrigins }),
+      () => createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)) }),
       () => createWebhookRoutes({ events, secrets, clock: systemClock }),
       () => createGiftRoutes({ gifts }),
     ],

@@ -2,7 +2,7 @@
  * `cairn topup`: credits by card. Prints the page to pay on, and waits until the credits are there.
  * @module
  */
-import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { sleep } from "../lib/stop.ts";
 import { type AccountOptions, accountMeant, amountIn, askBalance } from "./balance.ts";
 import { exitCodes, misuse } from "./complaints.ts";
@@ -24,7 +24,7 @@ export type TopUpOptions = AccountOptions &
 /** How long a payer is waited for unless told. Seconds: as long as a checkout page is open. */
 const waitSecondsUsual = 30 * 60;
 
-/** Between two looks at the balance. Milliseconds. */
+/** Between two looks. Milliseconds. */
 const lookMs = 1_000;
 
 /** Opens a checkout, prints it, waits for the credits. @returns The exit code: 0 credited, 1 not in time. */
@@ -44,13 +44,15 @@ export async function runTopUp(options: TopUpOptions): Promise<number> {
     const winc = amountIn(quote, "winstonCreditAmount").toString();
     print({ state: "open", address, url, winc, amount: options.amount, currency });
     if (waitSeconds === 0) return exitCodes.done;
-    const balance = await balanceAfter(client, address, before, waitSeconds * 1_000, signal);
-    print(
-      balance === undefined
-        ? { state: "late", waitSeconds }
-        : { state: "credited", winc: balance.toString() },
-    );
-    return balance === undefined ? exitCodes.failed : exitCodes.done;
+    const watched = { client, address, before, quoteId: String(quote["topUpQuoteId"]) };
+    const ended = await endOf(watched, waitSeconds * 1_000, signal);
+    if (ended.state !== "credited") {
+      print(ended.state === "open" ? { state: "late", waitSeconds } : { state: ended.state });
+      return exitCodes.failed;
+    }
+    const balance = amountIn(await askBalance(client, address, signal), "winc").toString();
+    print({ state: "credited", winc: ended.winc.toString(), balance });
+    return exitCodes.done;
   } finally {
     client.close();
   }
@@ -59,7 +61,8 @@ export async function runTopUp(options: TopUpOptions): Promise<number> {
 /** What is printed, in turn. */
 type Printed =
   | Readonly<{ state: "open"; address: string; url: string; winc: string; amount: string; currency: string }>
-  | Readonly<{ state: "credited"; winc: string }>
+  | Readonly<{ state: "credited"; winc: string; balance: string }>
+  | Readonly<{ state: "expired" | "failed" }>
   | Readonly<{ state: "late"; waitSeconds: number }>;
 
 function textOf(printed: Printed): string {
@@ -69,8 +72,14 @@ function textOf(printed: Printed): string {
       const buys = `${amount} ${currency} buy ${wincText(BigInt(winc))} for ${address}`;
       return `  ${buys}\n  pay here  ${url}\n`;
     }
-    case "credited":
-      return `  credited  the balance is ${wincText(BigInt(printed.winc))} now\n`;
+    case "credited": {
+      const { winc, balance } = printed;
+      return `  credited  ${wincText(BigInt(winc))}; the balance is ${wincText(BigInt(balance))} now\n`;
+    }
+    case "expired":
+      return "  expired   nobody paid in time; run it again for another page\n";
+    case "failed":
+      return "  failed    the payment was given up\n";
     case "late":
       return `  no credits within ${durationText(printed.waitSeconds * 1_000)}; cairn balance will show them\n`;
   }
@@ -96,7 +105,21 @@ async function smallestUnits(
     const shape = digits === 0 ? "a whole number" : `a number with at most ${digits} digits after the point`;
     throw misuse(`the amount of ${currency} must be ${shape}, got "${amount}"`);
   }
+  const [least, most] = ["minimumPaymentAmount", "maximumPaymentAmount"].map((name) => unitsIn(limit[name]));
+  if ((least !== undefined && units < least) || (most !== undefined && units > most)) {
+    const bounds = `${unitsText(least ?? 1n, digits)} to ${most === undefined ? "any" : unitsText(most, digits)}`;
+    throw misuse(`${client.url} takes ${bounds} ${currency} at once, got ${amount}`);
+  }
   return units;
+}
+
+function unitsIn(value: JsonValue | undefined): bigint | undefined {
+  return typeof value === "number" && Number.isSafeInteger(value) ? BigInt(value) : undefined;
+}
+
+function unitsText(units: bigint, digits: number): string {
+  const text = units.toString().padStart(digits + 1, "0");
+  return digits === 0 ? text : `${text.slice(0, -digits)}.${text.slice(-digits)}`;
 }
 
 /** An amount in its smallest units. @param digits - Digits after the point that it may have. */
@@ -117,21 +140,35 @@ function checkoutIn({
   return { quote: topUpQuote, url };
 }
 
-/** The balance when it is more than it was; `undefined` when it is not in time. */
-async function balanceAfter(
-  client: ServiceClient,
-  address: string,
-  before: bigint,
-  waitMs: number,
-  signal: AbortSignal,
-): Promise<bigint | undefined> {
+/** The quote that is waited for, and what the account had before. */
+type Watched = Readonly<{ client: ServiceClient; address: string; before: bigint; quoteId: string }>;
+
+/** How it stands: `open` is when there was not time enough. */
+type Standing =
+  | Readonly<{ state: "open" | "expired" | "failed" }>
+  | Readonly<{ state: "credited"; winc: bigint }>;
+
+/** Looks until the quote is paid, has ended without, or time is up. */
+async function endOf(watched: Watched, waitMs: number, signal: AbortSignal): Promise<Standing> {
   const until = performance.now() + waitMs;
   for (;;) {
-    const now = amountIn(await askBalance(client, address, signal), "winc");
-    if (now > before) return now;
-    if (performance.now() > until) return undefined;
+    const standing = await look(watched, signal);
+    if (standing.state !== "open" || performance.now() > until) return standing;
     await sleep(lookMs, signal);
   }
+}
+
+/** Asks how the quote stands; of a service that does not say, whether the balance has grown. */
+async function look({ client, address, before, quoteId }: Watched, signal: AbortSignal): Promise<Standing> {
+  const answer = await client.get(`/v1/top-up-quote/${quoteId}`, signal);
+  if (answer.status === 404) {
+    const grown = amountIn(await askBalance(client, address, signal), "winc") - before;
+    return grown > 0n ? { state: "credited", winc: grown } : { state: "open" };
+  }
+  const record = objectIn(answer, client.url);
+  const { status } = record;
+  if (status === "paid") return { state: "credited", winc: amountIn(record, "wincCredited") };
+  return { state: status === "expired" || status === "failed" ? status : "open" };
 }
 
 function readWait(text: string | undefined): number {

@@ -58,6 +58,6 @@ test("every line does what it says", async () => {
   const [, uploaded = "", bought = "", balance = ""] = printed;
   const url = /open\s+(\S+)/.exec(uploaded)?.[1] ?? "";
   expect(await (await fetch(url)).text()).toBe("<h1>Hello</h1>\n");
-  expect(bought).toContain("credited  the balance is 101,094,285,714,286 winc now");
+  expect(bought).toContain("credited  1,094,285,714,286 winc; the balance is 101,094,285,714,286 winc now");
   expect(balance).toContain("101,094,285,714,286 winc");
 }, 120_000);

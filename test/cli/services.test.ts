@@ -104,15 +104,7 @@ test("without credits an upload is refused in words", async () => {
 test("topup prints a page, waits until it is paid, and the balance has it", async () => {
   const bob = testAddress("Bob");
   const to = ["--to", program.line.payment];
-  const paid = Promise.withResolvers<void>();
-  const pay = (text: string) => {
-    const url = /pay here\s+(\S+)\n/.exec(text)?.[1];
-    if (url === undefined) return;
-    const body = new URLSearchParams({ cardNumber: "4242424242424242" });
-    fetch(url, { method: "POST", body, redirect: "manual" }).then(() => paid.resolve(), paid.reject);
-  };
-  const { code, out } = await cairn(["topup", "10.50", "USD", bob, ...to], pay);
-  await paid.promise;
+  const { code, out } = await cairn(["topup", "10.50", "USD", bob, ...to], (text) => payAt(pageIn(text)));
   const winc = BigInt((/buy ([\d,]+) winc/.exec(out)?.[1] ?? "0").replaceAll(",", ""));
   expect([code, out]).toEqual([0, expect.stringContaining("credited")]);
   expect(await balanceOf(bob)).toBe(winc);
@@ -128,6 +120,42 @@ test("topup prints a page, waits until it is paid, and the balance has it", asyn
   expect([late.code, late.out]).toEqual([1, expect.stringContaining("no credits within 1 s")]);
 }, 120_000);
 
+test("topup waits for what it sold, whatever else is credited meanwhile", async () => {
+  const eve = testAddress("Eve");
+  const words = (amount: string) => ["topup", amount, "usd", eve, "--to", program.line.payment];
+  const first = Promise.withResolvers<string>();
+  const waiting = cairn(words("10"), (text) => {
+    const url = pageIn(text);
+    if (url !== undefined) first.resolve(url);
+  });
+  const url = await first.promise;
+  const other = await cairn(words("20"), (text) => payAt(pageIn(text)));
+  expect([other.code, other.out]).toEqual([0, expect.stringContaining("credited  2,188,571,428,571 winc")]);
+  payAt(url);
+  const { code, out } = await waiting;
+  const balance = await balanceOf(eve);
+  expect([code, out]).toEqual([
+    0,
+    expect.stringContaining("credited  1,094,285,714,286 winc; the balance is"),
+  ]);
+  expect(balance).toBe(1_094_285_714_286n + 2_188_571_428_571n);
+}, 60_000);
+
+/** Of what topup has printed so far. */
+function pageIn(text: string): string | undefined {
+  return /pay here\s+(\S+)\n/.exec(text)?.[1];
+}
+
+const paidAt = new Set<string>();
+
+/** Pays once, with the card that pays. */
+function payAt(url: string | undefined): void {
+  if (url === undefined || paidAt.has(url)) return;
+  paidAt.add(url);
+  const body = new URLSearchParams({ cardNumber: "4242424242424242" });
+  void fetch(url, { method: "POST", body, redirect: "manual" });
+}
+
 test.each([
   [["balance", "nobody"], 2, '"nobody" is no address'],
   [["balance", testAddress("Bob"), "--wallet", "x"], 2, "give an address or --wallet, not both"],
@@ -136,7 +164,8 @@ test.each([
   [["topup", "10.5", "jpy"], 2, "must be a whole number"],
   [["topup", "-1", "usd"], 2, "-1 is no option"],
   [["topup", "10", "usd", "--wait", "x"], 2, "--wait must be a number of seconds"],
-  [["topup", "1", "usd"], 1, "Payment Amount is Invalid"],
+  [["topup", "1", "usd"], 2, "takes 5.00 to 10000.00 usd at once, got 1"],
+  [["topup", "9999999", "jpy"], 2, "takes "],
 ])("%p is refused in words", async (words, code, says) => {
   const ran = await cairn([...words, "--to", program.line.payment]);
   expect([ran.code, ran.err]).toEqual([code, expect.stringContaining(says)]);

@@ -7,6 +7,7 @@
 import { Failure } from "../../src/failures.ts";
 import { createGiftRoutes } from "../../src/http/payment/gift-routes.ts";
 import { createPromoGuard } from "../../src/http/payment/promo-guard.ts";
+import { createQuoteRoutes } from "../../src/http/payment/quote-routes.ts";
 import { createSessionGuard } from "../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../src/http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../../src/http/payment/webhook-routes.ts";
@@ -23,7 +24,7 @@ import { createPrices } from "../../src/payment/pricing.ts";
 import { createPromos } from "../../src/payment/promo.ts";
 import { openStripe } from "../../src/payment/providers/stripe.ts";
 import type { CardProvider } from "../../src/payment/providers/stripe-session.ts";
-import { hasPaid } from "../../src/payment/quotes.ts";
+import { findQuote, hasPaid } from "../../src/payment/quotes.ts";
 import { readDecimal } from "../../src/payment/rational.ts";
 import type { PriceRules } from "../../src/payment/rules.ts";
 import { createTopUps, type TopUps } from "../../src/payment/top-up.ts";
@@ -170,6 +171,7 @@ export async function openCardWorld(options: CardWorldOptions = {}): Promise<Car
   };
   const server: PaymentServer = openPaymentServer(() => [
     createTopUpRoutes({ topUps, ...guards, publicUrl, returnOrigins: options.returnOrigins ?? [] }),
+    createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)) }),
     createWebhookRoutes({ events, secrets: [webhookSecret], clock: clock.now }),
     createGiftRoutes({ gifts }),
   ]);

@@ -48,6 +48,13 @@ export const paymentTopUpRecords: Readonly<Record<string, Schema>> = {
     "giftId?": { type: "string", description: "What redeems the gift once it is paid for; told only here." },
     "giftUrl?": { type: "string", description: "The page on which a person takes it." },
   }),
+  QuoteStanding: record({
+    topUpQuoteId: textSchema,
+    status: { type: "string", enum: ["open", "paid", "expired", "failed"] },
+    wincCredited: winc,
+    wincTakenBack: { ...winc, description: "Of it, what a refund or a dispute took back." },
+    quoteExpirationDate: date,
+  }),
   Redemption: record({
     message: textSchema,
     userBalance: winc,
@@ -125,6 +132,17 @@ export const paymentTopUpDescriptions: readonly Description[] = [
         "fiat_off",
         "database_unavailable",
       ),
+    },
+  },
+  {
+    ...{ method: "GET", path: "/top-up-quote/:id", tag: topUps, summary: "How a quote stands" },
+    description: "For whoever knows its id. Quotes that ended unpaid are removed after a while.",
+    parameters: [
+      inPath("id", { type: "string", pattern: "^[0-9a-f]{32}$" }, "0".repeat(32), "`topUpQuoteId`."),
+    ],
+    answers: {
+      200: json("What became of it.", ref("QuoteStanding")),
+      ...refusals("not_found", "database_unavailable"),
     },
   },
   {

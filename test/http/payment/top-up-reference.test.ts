@@ -6,6 +6,7 @@ import { createHmac } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
 import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
+import { createQuoteRoutes } from "../../../src/http/payment/quote-routes.ts";
 import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
@@ -36,6 +37,7 @@ test("it has every route and nothing else", () => {
       ...{ sessionGuard: createSessionGuard(Date.now, 1) },
       ...{ publicUrl: () => "", returnOrigins: [] },
     }),
+    createQuoteRoutes({ quote: async () => undefined }),
     createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),
     createGiftRoutes({ gifts: world.gifts }),
   ];
@@ -54,6 +56,13 @@ test("top-ups of every kind are answered as it says", async () => {
     "/top-up/payment-intent/gift/eur/1000?destinationAddressType=gift&giftMessage=Hello",
   ])
     expect(faultsOf(await world.topUp(asked), schemaOf(path), paymentReference.records), asked).toEqual([]);
+});
+
+test("a quote is told as it says", async () => {
+  const { topUpQuote } = await world.topUp(`/top-up/checkout-session/${testAddress("Anyone")}/usd/1000`);
+  const { status, body } = await world.ask(`/v1/top-up-quote/${topUpQuote["topUpQuoteId"]}`);
+  expect(status).toBe(200);
+  expect(faultsOf(body, schemaOf("/top-up-quote/:id"), paymentReference.records)).toEqual([]);
 });
 
 test("a gift is taken as it says, and a report is answered without a body", async () => {

@@ -8,6 +8,7 @@ import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { type CardWorld, openCardWorld } from "../../payment/card-world.ts";
 import { testStart } from "../../support/payment.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
+import { eventually } from "../../support/program.ts";
 
 const native = "A".repeat(43);
 const ethereum = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
@@ -346,4 +347,22 @@ describe("X3: a checkout returns", () => {
       cancel_url: "https://app.example/no",
     });
   });
+});
+
+test("a quote's standing is told to whoever knows its id, and to nobody else", async () => {
+  const { topUpQuote, paymentSession } = await world.topUp(`${checkout}/usd/1000`);
+  const { topUpQuoteId: quoteId = "", quoteExpirationDate, winstonCreditAmount } = topUpQuote;
+  const path = `/v1/top-up-quote/${quoteId}`;
+  const open = { status: "open", wincCredited: "0", wincTakenBack: "0", quoteExpirationDate };
+  expect((await world.ask(path)).body).toEqual({ topUpQuoteId: quoteId, ...open });
+  const body = new URLSearchParams({ cardNumber: "4242424242424242" });
+  await fetch(paymentSession.url, { method: "POST", body, redirect: "manual" });
+  await world.watch.look(AbortSignal.timeout(20_000));
+  const paid = await eventually(
+    () => world.ask(path),
+    (answer) => answer.body.status !== "open",
+  );
+  expect(paid.body).toMatchObject({ status: "paid", wincCredited: winstonCreditAmount });
+  for (const id of ["0".repeat(32), quoteId.slice(1), "%00", `${quoteId}'`])
+    expect(await world.ask(`/v1/top-up-quote/${id}`)).toMatchObject({ status: 404, body: "Not Found" });
 });
