@@ -5,6 +5,7 @@
  * @module
  */
 import { type Winc, winc } from "../arweave/winston.ts";
+import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { readToken, type Token, type UserAddress } from "../payment/addresses.ts";
 import type { PaymentDirective } from "../payment/reservations.ts";
@@ -67,6 +68,15 @@ export type MultipartUpload = Readonly<{
 /** Whether its time is over. @param now - Unix milliseconds. */
 export function isOver({ state, expiresAt }: MultipartUpload, now: number): boolean {
   return (state === "open" || state === "failed") && expiresAt <= now;
+}
+
+/**
+ * Refuses an upload whose file another program of the same ledger has: whoever balances the load may send the next
+ * request there.
+ * @throws Failure `busy`.
+ */
+export function refuseElsewhere(storeName: string, { id, store }: MultipartUpload): void {
+  if (store !== storeName) throw new Failure("busy", { reason: "the upload lies elsewhere", id, store });
 }
 
 /** A part: its first byte in the item, and its size. */

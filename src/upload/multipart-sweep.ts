@@ -21,12 +21,16 @@ import {
   type MultipartUpload,
   overdueMultiparts,
   ownerOfFile,
+  refuseElsewhere,
 } from "./multipart-rows.ts";
 import type { PartWriters } from "./part-writers.ts";
 
 /** The sweep, at work. */
 export type MultipartSweep = Readonly<{
-  /** Ends an upload before its time, unless it is being finalized, or an item. */
+  /**
+   * Ends an upload before its time, unless it is being finalized, or an item.
+   * @throws Failure `busy` when another program has its file.
+   */
   drop: (id: string) => Promise<void>;
   /** Ends what is over, and goes on with what nobody works on. It does so by itself every minute. */
   sweep: () => Promise<void>;
@@ -113,7 +117,7 @@ async function sweep(parts: MultipartSweepParts, signal: AbortSignal): Promise<v
 
 /** Ends an upload, with its file, and gives back what it holds. @param isToEnd - Asked in the transaction that does. */
 async function dropUpload(
-  { ledger, writers, onEnded, clock, makeId }: MultipartSweepParts,
+  { storeName, ledger, writers, onEnded, clock, makeId }: MultipartSweepParts,
   id: string,
   isToEnd: (upload: MultipartUpload) => boolean,
 ): Promise<void> {
@@ -121,6 +125,7 @@ async function dropUpload(
   const isEnded = await ledger.write(async (tx) => {
     const upload = await findMultipart(tx, id);
     if (upload === undefined || upload.state === "finalized" || !isToEnd(upload)) return false;
+    refuseElsewhere(storeName, upload);
     if (!(await deleteMultipart(tx, id))) return false;
     if (upload.paid?.reservationId !== undefined) await voidReservation(tx, upload.paid.reservationId, step);
     return true;

@@ -34,6 +34,7 @@ import {
   type Part,
   type Payers,
   partsOf,
+  refuseElsewhere,
   reopenMultipart,
 } from "./multipart-rows.ts";
 import type { ArrivingPart, PartWriters } from "./part-writers.ts";
@@ -134,11 +135,11 @@ export function createMultipart(parts: MultipartParts): Multipart {
 
   /** Takes an upload for finalization, or finds that it is taken, or done. */
   async function claim(id: string, payers: Payers): Promise<Taken | MultipartUpload> {
-    if (finalizer.isFull()) throw new Failure("busy", { id });
     return await ledger.write(async (tx) => {
       const upload = await find(tx, id);
       if (upload.state === "finalized") return await takenOf(tx, upload);
-      refuseElsewhere(parts, upload);
+      if (finalizer.stage(id) === undefined && finalizer.isFull()) throw new Failure("busy", { id });
+      refuseElsewhere(parts.storeName, upload);
       if (upload.state === "finalizing") return upload;
       const size = wholeSize(await partsOf(tx, id));
       await beginFinalizing(tx, id, size, payers, parts.clock());
@@ -178,7 +179,7 @@ export function createMultipart(parts: MultipartParts): Multipart {
     put: async (id, part, signal) => {
       const upload = await ledger.read((tx) => find(tx, id));
       refusePart(upload, part, itemBytesMax);
-      refuseElsewhere(parts, upload);
+      refuseElsewhere(parts.storeName, upload);
       await writers.write(id, part, signal);
       await ledger.write((tx) => addPart(parts, tx, id, part));
     },
@@ -267,11 +268,6 @@ async function takenOf(tx: Tx, { itemId }: MultipartUpload): Promise<Taken> {
   const taken = await findTaken(tx, itemId ?? "");
   assert(taken !== undefined, "an upload that is finalized is an item");
   return taken;
-}
-
-/** Another program of the same ledger has the file: whoever balances the load may send the next request there. */
-function refuseElsewhere({ storeName }: MultipartParts, { id, store }: MultipartUpload): void {
-  if (store !== storeName) throw new Failure("busy", { reason: "the upload lies elsewhere", id, store });
 }
 
 /** Refuses a part by what is known before its bytes come. */

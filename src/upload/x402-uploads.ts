@@ -224,22 +224,41 @@ async function takeUnsigned(
   sent: X402Sent,
   signal: AbortSignal,
 ): Promise<X402Outcome<Taken>> {
-  const { x402, multipart, drop } = parts;
+  const { x402, multipart } = parts;
   const digest = encodeBase64url(sha256(utf8Bytes(JSON.stringify(upload.tags))));
   const settled = await settle(x402, size, uploadPurpose(`unsigned:${size}:${digest}`), sent, signal);
   const payment = nameOf(x402, sent.payment);
   try {
     const known = await multipart.findPaid(payment);
-    const status = known === undefined ? undefined : await multipart.status(known.id);
-    if (status?.kind === "finalized") return { kind: "done", answer: status.taken, settled };
-    // It broke off with its program. What has come of it cannot be told from what anybody else may send now.
-    if (known !== undefined) await drop(known.id);
-    if (known !== undefined || settled.isReplay) throw usedBefore();
+    if (known !== undefined)
+      return { kind: "done", answer: await takenBefore(parts, known, signal), settled };
+    if (settled.isReplay) throw usedBefore();
     const paid = { payer: settled.payer, size, winc: winc(settled.quotedWinc), payment };
     const { id } = await multipart.createPaid({ chunkSize: undefined, paid, from: settled.payer });
     return { kind: "done", answer: await bringOrDrop(parts, id, upload, signal), settled };
   } catch (error) {
     return { kind: "refused", error, settled };
+  }
+}
+
+/** What has come of bytes that were sent with a payment before. @throws Failure `settlement_failed` for nothing. */
+async function takenBefore(
+  { multipart, drop }: X402UploadsParts,
+  { id }: MultipartUpload,
+  signal: AbortSignal,
+): Promise<Taken> {
+  const status = await multipart.status(id);
+  switch (status.kind) {
+    case "finalized":
+      return status.taken;
+    case "finalizing":
+      // All of it had come, and its sender had gone, or the program with it.
+      return await multipart.finalize(id, { ...listOrSigner, token: undefined }, signal);
+    case "open":
+    case "failed":
+      // It broke off with its program. What has come of it cannot be told from what anybody else may send now.
+      await drop(id);
+      throw usedBefore();
   }
 }
 

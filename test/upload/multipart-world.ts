@@ -49,6 +49,8 @@ export type WorldOptions = Readonly<{
   diskBytesMax?: number;
   /** The price of a byte; throws while no price is known. */
   priceOfByte?: () => bigint;
+  /** The folder's name; `usualStoreName` unless told. */
+  store?: string;
   /** Told before and after whatever lasts: a test may end the process there. */
   step?: (name: string) => Promise<void> | void;
 }>;
@@ -69,11 +71,12 @@ export type MultipartWorld = Readonly<{
 }>;
 
 /** The folder's name in these tests. */
-export const storeName = "00000000-0000-4000-8000-000000000000";
+const usualStoreName = "00000000-0000-4000-8000-000000000000";
 
 /** Opens it. */
 export async function openMultipartWorld(options: WorldOptions): Promise<MultipartWorld> {
   const { folder, clock, makeId, priceOfByte = () => 1n, step = () => undefined } = options;
+  const { store: storeName = usualStoreName } = options;
   const lines: Record<string, unknown>[] = [];
   const log = createLog({
     level: "debug",
@@ -166,7 +169,8 @@ function openRoutes(multipart: Multipart, log: Log): HttpServer {
   });
 }
 
-function stepped(database: LedgerDatabase, step: NonNullable<WorldOptions["step"]>): LedgerDatabase {
+/** A database that tells before and after whatever it writes. */
+export function stepped(database: LedgerDatabase, step: NonNullable<WorldOptions["step"]>): LedgerDatabase {
   return {
     ...database,
     write: async (work) => {

@@ -6,24 +6,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Elysia } from "elysia";
 import { checkItem } from "../../../src/arweave/data-item.ts";
-import { arweave } from "../../../src/arweave/signers/arweave.ts";
-import { createRequestFigures } from "../../../src/http/request-figures.ts";
-import { type HttpServer, openServer } from "../../../src/http/server.ts";
-import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
-import { createReceiptWriter } from "../../../src/http/upload/receipt-record.ts";
-import { createPaidChunks } from "../../../src/http/upload/x402-chunks.ts";
-import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
-import { decodeBase64url } from "../../../src/lib/base64url.ts";
-import { createLog } from "../../../src/lib/log.ts";
-import { createMetrics } from "../../../src/lib/metrics.ts";
+import type { HttpServer } from "../../../src/http/server.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
-import { openPool, type Pool } from "../../../src/threads/pool.ts";
-import { createItemSigner } from "../../../src/upload/item-signing.ts";
 import { lifeMs } from "../../../src/upload/multipart.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
-import { createX402Uploads } from "../../../src/upload/x402-uploads.ts";
 import { type Payer, readHeader } from "../../payment/x402/payers.ts";
 import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
 import { eventually } from "../../support/program.ts";
@@ -36,12 +23,13 @@ import {
   partFilesIn,
   type TestItem,
 } from "../../upload/multipart-world.ts";
+import { openX402UploadServer, type X402UploadServer } from "../../upload/x402-upload-server.ts";
 
 const folder = makeFolder();
 let x402: X402World;
 let world: MultipartWorld;
 let server: HttpServer;
-let signing: Pool;
+let opened: X402UploadServer;
 let payers = 0;
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
@@ -55,46 +43,16 @@ describe("uploads by x402", () => {
     world = await openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path, rules });
     const keyFile = join(folder.path, "key.json");
     writeFileSync(keyFile, JSON.stringify(rsaKey));
-    signing = openPool({ entry: "sign", threads: 1, queueMax: 100, timeoutMs: 60_000, idleMs: 60_000 });
-    const log = createLog({ level: "error", format: "json", clock: clock.now, write: () => undefined });
-    const owner = decodeBase64url(rsaKey.n ?? "") ?? new Uint8Array(0);
-    const uploads = createX402Uploads({
-      ...{ x402: x402.x402, intake: world.intake, multipart: world.multipart, drop: world.sweep.drop },
-      ...{ nameOf: world.writers.nameOf, credits, rules, log, clock: clock.now, refuseAll: () => undefined },
-      signer: createItemSigner({
-        folder: folder.path,
-        pool: signing,
-        keyFile,
-        key: { scheme: arweave, owner },
-      }),
+    const key = { file: keyFile, modulus: rsaKey.n ?? "" };
+    opened = openX402UploadServer({
+      ...{ x402: x402.x402, world, folder: folder.path, key, credits, rules, clock: clock.now },
     });
-    const publicUrl = () => "http://localhost:3002";
-    const writeReceipt = createReceiptWriter({
-      publicKey: "key",
-      sign: async (terms) => `signature of ${JSON.stringify(terms)}`,
-      hosts: () => ["gateway.example"],
-    });
-    const place = (prefix: string) =>
-      new Elysia({ prefix, strictPath: true })
-        .use(createX402UploadRoutes({ uploads, intake: world.intake, writeReceipt, publicUrl }))
-        .use(
-          createChunkRoutes({
-            multipart: world.multipart,
-            createPaid: createPaidChunks(uploads, publicUrl),
-            writeReceipt,
-          }),
-        );
-    server = openServer({
-      ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 50_000_000, log },
-      app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
-      figures: createRequestFigures(createMetrics(), log, () => "/"),
-    });
+    server = opened.server;
   }, 30_000);
 
   afterAll(async () => {
-    await server.close(1_000);
+    await opened.close();
     await world.close();
-    await signing.close();
     expect(await checkLedger(x402.payment.database)).toEqual([]);
     await x402.close();
     folder.remove();
@@ -330,7 +288,7 @@ describe("uploads by x402", () => {
       const data = newBytes(6_000_000);
       const { required, headers } = await payFor(() => post(unsigned, data), payer);
       const files = partFilesIn(folder.path);
-      await breakOff(data, headers["x-payment"] ?? "");
+      (await beginSending(data, headers["x-payment"] ?? "")).socket.terminate();
       const credited = BigInt(required.maxAmountRequired) * x402.prices.wincEach;
       await eventually(
         () => x402.balance(payer),
@@ -345,6 +303,21 @@ describe("uploads by x402", () => {
         expect([answer.status, (await answer.json()).error]).toEqual([402, "Payment settlement failed"]);
       }
       expect([await x402.balance(payer), partFilesIn(folder.path)]).toEqual([credited, files]);
+    });
+
+    test("are not ended by who sends their payment to another program of the same ledger", async () => {
+      const elsewhere = await openElsewhere();
+      const payer = newPayer();
+      const data = newBytes(6_000_000);
+      const { headers } = await payFor(() => post(unsigned, data), payer);
+      const { socket, answered } = await beginSending(data, headers["x-payment"] ?? "");
+      const other = await fetch(`${elsewhere.url}${unsigned}`, {
+        ...{ method: "POST", headers, body: data as Uint8Array<ArrayBuffer> },
+      });
+      expect([other.status, await other.json()]).toEqual([503, "Service busy"]);
+      await sendSlowly(socket, data.subarray(data.length / 2));
+      expect(await answered).toStartWith("HTTP/1.1 200 OK");
+      await elsewhere.close();
     });
 
     test.each<[string, string]>([
@@ -426,12 +399,38 @@ describe("uploads by x402", () => {
     });
   });
 
-  /** Announces bytes with their payment, sends the first half of them, and goes when they are being written. */
-  async function breakOff(data: Uint8Array, payment: string): Promise<void> {
+  /** Another program with the same ledger, and a folder of its own. */
+  async function openElsewhere() {
+    const { database, clock, makeId, credits } = x402.payment;
+    const other = makeFolder();
+    const rules = { itemBytesMax: 20_000_000, freeBytesMax: 200, blocked: new Set<string>() };
+    const theirs = await openMultipartWorld({
+      ...{ database, makeId, clock: clock.now, folder: other.path, rules },
+      store: "11111111-1111-4111-8111-111111111111",
+    });
+    const key = { file: join(folder.path, "key.json"), modulus: rsaKey.n ?? "" };
+    const settling = x402.openAnother(database);
+    const server = openX402UploadServer({
+      ...{ x402: settling, world: theirs, folder: other.path, key, credits, rules, clock: clock.now },
+    });
+    return {
+      url: server.server.url,
+      close: async () => {
+        await server.close();
+        await settling.close();
+        await theirs.close();
+        other.remove();
+      },
+    };
+  }
+
+  /** Announces bytes with their payment, and sends the first half of them, until they are being written. */
+  async function beginSending(data: Uint8Array, payment: string) {
     const before = partFilesIn(folder.path).length;
+    const answered = Promise.withResolvers<string>();
     const socket = await Bun.connect({
       ...{ hostname: "127.0.0.1", port: server.port },
-      socket: { data: () => undefined },
+      socket: { data: (_, bytes) => answered.resolve(bytes.toString()) },
     });
     const head = [
       `POST ${unsigned} HTTP/1.1`,
@@ -440,12 +439,15 @@ describe("uploads by x402", () => {
       `Content-Length: ${data.length}`,
     ];
     socket.write(`${head.join("\r\n")}\r\n\r\n`);
-    const half = data.subarray(0, data.length / 2);
-    for (let at = 0; at < half.length; await Bun.sleep(1)) at += socket.write(half.subarray(at));
+    await sendSlowly(socket, data.subarray(0, data.length / 2));
     await eventually(
       async () => partFilesIn(folder.path).length,
       (files) => files > before,
     );
-    socket.terminate();
+    return { socket, answered: answered.promise };
+  }
+
+  async function sendSlowly(socket: Bun.Socket, bytes: Uint8Array): Promise<void> {
+    for (let at = 0; at < bytes.length; await Bun.sleep(1)) at += socket.write(bytes.subarray(at));
   }
 });
