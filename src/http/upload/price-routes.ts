@@ -24,8 +24,8 @@ export function createUploadPriceRoutes({ prices }: PriceRoutesOptions): AnyElys
   };
   return new Elysia({ strictPath: true })
     .get("/price/:token", ({ params, request }) => {
-      // Digits are bytes, a token's word is one GiB.
-      const size = /^\d/.test(params.token) ? sizeOf(params.token) : undefined;
+      // Digits are bytes, a token's word is one GiB; no token begins like a number.
+      const size = /^[-+.]?\d/.test(params.token) ? sizeOf(params.token) : undefined;
       if (size === undefined) refuseUnknown(params.token);
       return priceOf(size ?? gibibyte, request);
     })
