@@ -30,6 +30,8 @@ const random = createRandom(seed);
 const folder = makeFolder();
 const payers: Payers = { paidBy: [], directive: "list-or-signer", token: "ethereum" };
 const nobody = new AbortController().signal;
+/** Where the owner of an item of the usual signer stands: behind its type and its signature. Half-open, bytes. */
+const ownerSpan = [2 + 65, 2 + 65 + 65] as const;
 let payment: TestPayment;
 let world: MultipartWorld;
 
@@ -138,9 +140,12 @@ describe("uploads in parts, against a model", () => {
       : world.multipart.finalize(upload, payers, nobody)
     ).then(
       ({ upload: taken }) => taken.id,
-      (error: unknown) => (error instanceof Failure ? String(error.facts["reason"]) : error),
+      (error: unknown) => (error instanceof Failure ? String(error.facts["reason"] ?? error.message) : error),
     );
     if (expected === "item") expect(outcome).toBe(item.id);
+    // Who owns it by its header is asked for credits before all of it is walked over.
+    else if (expected === "invalid" && !isOwned(item, model) && outcome === "Insufficient balance")
+      return false;
     else if (expected === "invalid") expect(outcome).toStartWith("Invalid Data Item! ");
     else expect(outcome).toBe(expected);
     return expected === "item";
@@ -156,6 +161,11 @@ describe("uploads in parts, against a model", () => {
         throw new Failure("upload_refused", { reason: status.upload.failure?.reason });
       await Bun.sleep(1);
     }
+  }
+
+  function isOwned(item: TestItem, { bytes }: Model): boolean {
+    const [start, end] = ownerSpan;
+    return Buffer.compare(bytes.subarray(start, end), item.bytes.subarray(start, end)) === 0;
   }
 
   function expectedEnd(item: TestItem, model: Model): string {
