@@ -23,6 +23,7 @@ import { freeAllowance } from "../payment/free-allowance.ts";
 import { createWalletTokens } from "../payment/json-web-token.ts";
 import { readPayments } from "../payment/payment-history.ts";
 import type { Prices } from "../payment/prices.ts";
+import { pendingPaymentsOf } from "../payment/tokens/kept-payments.ts";
 import { createWalletAccess } from "../payment/wallet-access.ts";
 import type { X402 } from "../payment/x402/x402.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
@@ -116,6 +117,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
         createHistoryRoutes({
           access,
           payments: (address, page) => ledger.read((tx) => readPayments(tx, address, page)),
+          pending: (address, limit) => ledger.read((tx) => pendingPaymentsOf(tx, address, limit)),
         }),
     ],
   };

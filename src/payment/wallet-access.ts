@@ -9,13 +9,13 @@ import type { LedgerDatabase } from "../store/ledger/database.ts";
 import type { UserAddress } from "./addresses.ts";
 import { readBalance } from "./balances.ts";
 import type { WalletTokens } from "./json-web-token.ts";
-import { claimNonce } from "./nonces.ts";
+import { claimNonce, claimStrangersNonce } from "./nonces.ts";
 import { isSigned, readSigner, type SignedRequest } from "./signed-request.ts";
 
 /** A wallet that may see what is its own. */
 export type AdmittedWallet = Readonly<{
   address: UserAddress;
-  /** Whether credits were ever there; of a stranger nothing was kept, and there is nothing to see. */
+  /** Whether credits were ever there. */
   hasAccount: boolean;
   /** A token was shown, which is not answered with another one. */
   by: "signature" | "token";
@@ -50,11 +50,13 @@ export function createWalletAccess({ database, tokens, clock }: WalletAccessOpti
   async function bySignature(request: SignedRequest): Promise<AdmittedWallet> {
     const signer = readSigner(request);
     const { address } = signer;
-    // A stranger's nonce is not kept: there is no end of strangers, and nothing that a repetition would show.
-    if (!(await hasAccount(address))) return { address, hasAccount: false, by: "signature" };
     const now = clock();
-    await database.write((tx) => claimNonce(tx, signer, now));
-    return { address, hasAccount: true, by: "signature" };
+    const isKnown = await database.write(async (tx) => {
+      const balance = await readBalance(tx, address, now);
+      await (balance === undefined ? claimStrangersNonce(tx, signer) : claimNonce(tx, signer, now));
+      return balance !== undefined;
+    });
+    return { address, hasAccount: isKnown, by: "signature" };
   }
 
   async function byToken(authorization: string): Promise<AdmittedWallet> {

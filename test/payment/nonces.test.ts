@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
 import { readAddress } from "../../src/payment/addresses.ts";
-import { claimNonce, noncesPerDayMax } from "../../src/payment/nonces.ts";
+import { claimNonce, claimStrangersNonce, noncesPerDayMax } from "../../src/payment/nonces.ts";
 import type { RequestSigner } from "../../src/payment/signed-request.ts";
 import { describeWith } from "../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../support/ledger-databases.ts";
@@ -73,6 +73,27 @@ for (const kind of ledgerKinds()) {
       expect(await claim(signerOf(alice, "one too many"), now + dayMs - 1)).toBe("too_many_requests");
       expect(await claim(signerOf(alice, "one too many"), now + dayMs)).toBe("claimed");
       expect(await claim(signerOf(alice, "and one more"), now + dayMs)).toBe("claimed");
+    });
+
+    test("of a stranger is claimed once, and not again when the stranger has an account, or has none any more", async () => {
+      const claimStranger = (nonce: string): Promise<string> =>
+        ledger.database
+          .write((tx) => claimStrangersNonce(tx, signerOf(alice, nonce), 3))
+          .then(() => "claimed", codeOf);
+      expect(await claimStranger("s1")).toBe("claimed");
+      expect(await claimStranger("s1")).toBe("invalid_signature");
+      expect(await claim(signerOf(alice, "s1"))).toBe("invalid_signature");
+      expect(await claim(signerOf(bob, "s1"))).toBe("claimed");
+      expect(await claim(signerOf(alice, "as an account"))).toBe("claimed");
+      expect(await claimStranger("as an account")).toBe("invalid_signature");
+      // Three are kept here: the oldest makes room.
+      for (const nonce of ["s2", "s3", "s4"]) expect(await claimStranger(nonce)).toBe("claimed");
+      expect(await claimStranger("s2")).toBe("invalid_signature");
+      expect(await claimStranger("s1")).toBe("claimed");
+      const kept = await ledger.database.read((tx) =>
+        tx.all("SELECT turn FROM strangers_nonces ORDER BY turn"),
+      );
+      expect(kept).toEqual([{ turn: 3n }, { turn: 4n }, { turn: 5n }]);
     });
   });
 }

@@ -1,5 +1,5 @@
 /**
- * The payments that a wallet was credited for: for the wallet itself, page by page.
+ * The payments that a wallet was credited for, page by page, and those that are on their way: for the wallet itself.
  * Source: contract.md §5; the published SDK's `getPaymentHistory`.
  * @module
  */
@@ -14,6 +14,7 @@ import {
   type PaymentsPage,
   paymentsPageMax,
 } from "../../payment/payment-history.ts";
+import type { TokenPayment } from "../../payment/tokens/kept-payments.ts";
 import type { WalletAccess } from "../../payment/wallet-access.ts";
 import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
@@ -26,16 +27,21 @@ export type HistoryRoutesOptions = Readonly<{
   access: Pick<WalletAccess, "admit">;
   /** A page of an account's payments, `readPayments`. */
   payments: (address: UserAddress, page: PaymentsPage) => Promise<readonly PaymentMade[]>;
+  /** The newest payments in tokens that are not confirmed yet, `pendingPaymentsOf`. */
+  pending: (address: UserAddress, limit: number) => Promise<readonly TokenPayment[]>;
 }>;
 
 /** Payments of a page where the caller does not say. */
 const pageUsual = 50;
 
+/** Payments on their way that are told; nobody sends more at once in good faith. */
+const pendingMax = 100;
+
 /** Longer texts are no cursor of ours. */
 const cursorLengthMax = 1_024;
 
 /** Creates the routes. */
-export function createHistoryRoutes({ access, payments }: HistoryRoutesOptions): AnyElysia {
+export function createHistoryRoutes({ access, payments, pending }: HistoryRoutesOptions): AnyElysia {
   async function page(request: Request): Promise<Response> {
     const query = new URLSearchParams(contextOf(request).target.query);
     const limit = readLimit(query.get("limit"));
@@ -43,12 +49,15 @@ export function createHistoryRoutes({ access, payments }: HistoryRoutesOptions):
     // Only now: a request that is wrong in itself does not use its signature up.
     const wallet = await access.admit(signedRequestOf(request));
     if (wallet === undefined) throw new Failure("invalid_signature", { reason: "nobody signed" });
-    const found = wallet.hasAccount ? await payments(wallet.address, { before, limit: limit + 1 }) : [];
+    const { address } = wallet;
+    const found = wallet.hasAccount ? await payments(address, { before, limit: limit + 1 }) : [];
+    const waiting =
+      before === undefined ? { pending: (await pending(address, pendingMax)).map(pendingRecord) } : {};
     const shown = found.slice(0, limit);
     const last = shown.at(-1);
     const hasMore = found.length > limit;
     const cursor = hasMore && last !== undefined ? writeCursor(last.place) : null;
-    return jsonAnswer({ payments: shown.map(paymentRecord), hasMore, cursor }, 200, noStore);
+    return jsonAnswer({ payments: shown.map(paymentRecord), ...waiting, hasMore, cursor }, 200, noStore);
   }
 
   return new Elysia({ strictPath: true }).get("/account/payments", ({ request }) =>
@@ -78,6 +87,19 @@ function paymentRecord(payment: PaymentMade) {
     paymentProvider: "stripe",
     receiptId: payment.receiptId,
     giftMessage: payment.giftMessage ?? null,
+  };
+}
+
+/** What is paid and not credited yet stands apart: what clients list as payments has landed. */
+function pendingRecord(payment: TokenPayment) {
+  return {
+    type: "crypto",
+    date: isoDate(payment.seenAt),
+    wincPending: String(payment.winc),
+    tokenType: payment.token,
+    tokenQuantity: String(payment.quantity),
+    senderAddress: payment.sender,
+    transactionId: payment.transactionId,
   };
 }
 

@@ -89,6 +89,15 @@ export const paymentAccountRecords: Readonly<Record<string, Schema>> = {
     transactionId: textSchema,
     blockHeight: textSchema,
   }),
+  TokenPaymentPending: record({
+    type: { type: "string", enum: ["crypto"] },
+    date,
+    wincPending: winc,
+    tokenType: textSchema,
+    tokenQuantity: textSchema,
+    senderAddress: textSchema,
+    transactionId: textSchema,
+  }),
   CardPaymentMade: record({
     type: { type: "string", enum: ["fiat"] },
     date,
@@ -101,6 +110,12 @@ export const paymentAccountRecords: Readonly<Record<string, Schema>> = {
   }),
   PaymentsMade: record({
     payments: { type: "array", items: { oneOf: [ref("TokenPaymentMade"), ref("CardPaymentMade")] } },
+    "pending?": {
+      type: "array",
+      items: ref("TokenPaymentPending"),
+      description:
+        "On the first page: payments in tokens that wait for confirmations, the newest first; at most 100.",
+    },
     hasMore: { type: "boolean" },
     cursor: { ...maybeText, description: "What the next page is asked with; `null` on the last." },
   }),
@@ -159,7 +174,9 @@ const ofAccounts: readonly Description[] = [
       tag: accounts,
       summary: "Payments that an account was credited for",
     },
-    description: "Of the account that signed, or whose token is shown; newest first.",
+    description:
+      "Of the account that signed, or whose token is shown; newest first. What is paid and not confirmed yet stands " +
+      "beside the first page.",
     parameters: [
       inQuery("limit", { type: "integer", minimum: 1, maximum: 100, default: 50 }, "Payments of a page."),
       inQuery("cursor", textSchema, "Of the page before."),

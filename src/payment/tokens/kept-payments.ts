@@ -105,6 +105,20 @@ export async function paymentsOf(tx: Tx, token: Token, transactionId: string): P
   return rows.map(readPayment);
 }
 
+/** Payments to an account that wait for confirmations, the newest first. */
+export async function pendingPaymentsOf(
+  tx: Tx,
+  account: UserAddress,
+  limit: number,
+): Promise<TokenPayment[]> {
+  const rows = await tx.all<PaymentRow>(
+    "SELECT * FROM token_payments WHERE destination = ? AND state = 'pending' ORDER BY seen_at DESC, id DESC LIMIT ?",
+    account,
+    BigInt(limit),
+  );
+  return rows.map(readPayment);
+}
+
 /**
  * Which of these transactions have payments that another look would not bring further: those that were taken back, or
  * given up because the chain did not know them, are left out.

@@ -16,6 +16,7 @@ import { paymentTables } from "./schema/payments.ts";
 import { promoTables } from "./schema/promo.ts";
 import { quoteTables } from "./schema/quotes.ts";
 import { reservationTables } from "./schema/reservations.ts";
+import { strangersNonceTables } from "./schema/strangers-nonces.ts";
 import { uploadTables } from "./schema/uploads.ts";
 import { x402Tables } from "./schema/x402.ts";
 
@@ -32,6 +33,7 @@ export const ledgerSchema: readonly string[] = [
   bundleTables,
   multipartTables,
   x402Tables,
+  strangersNonceTables,
 ];
 
 /** The statements of a script, one by one. */

@@ -18,6 +18,7 @@ import { readAddress } from "../../../src/payment/addresses.ts";
 import { freeAllowance } from "../../../src/payment/free-allowance.ts";
 import { createWalletTokens } from "../../../src/payment/json-web-token.ts";
 import { readPayments } from "../../../src/payment/payment-history.ts";
+import { pendingPaymentsOf } from "../../../src/payment/tokens/kept-payments.ts";
 import { createWalletAccess } from "../../../src/payment/wallet-access.ts";
 import { keepCard, keepGift, keepToken } from "../../payment/payments-made.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
@@ -45,6 +46,7 @@ beforeAll(async () => {
     createHistoryRoutes({
       access,
       payments: (account, page) => database.read((tx) => readPayments(tx, account, page)),
+      pending: (account, limit) => database.read((tx) => pendingPaymentsOf(tx, account, limit)),
     }),
     createInformationRoutes({
       release: "1.2.3",
@@ -64,6 +66,7 @@ beforeAll(async () => {
     await keepCard(tx, { id: "card", address, at: 3, winc: 1n });
     await keepGift(tx, { id: "gift", address, at: 2, winc: 1n, message: "a joy" });
     await keepToken(tx, { id: "token", address, at: 1, winc: 1n });
+    await keepToken(tx, { id: "waiting", address, at: 4, winc: 1n, state: "pending" });
   });
 });
 

@@ -7,6 +7,7 @@ import { createHistoryRoutes } from "../../../src/http/payment/history-routes.ts
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createWalletTokens } from "../../../src/payment/json-web-token.ts";
 import { readPayments } from "../../../src/payment/payment-history.ts";
+import { pendingPaymentsOf } from "../../../src/payment/tokens/kept-payments.ts";
 import { createWalletAccess, type WalletAccess } from "../../../src/payment/wallet-access.ts";
 import { keepCard, keepGift, keepToken } from "../../payment/payments-made.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
@@ -20,7 +21,12 @@ const solana = solanaWallet(testKey(0x07));
 const forbidden = "Invalid signature or missing required headers";
 
 type Answer = Readonly<{ status: number; headers: Headers; body: Page }>;
-type Page = { payments: Record<string, unknown>[]; hasMore: boolean; cursor: string | null };
+type Page = {
+  payments: Record<string, unknown>[];
+  pending?: Record<string, unknown>[];
+  hasMore: boolean;
+  cursor: string | null;
+};
 
 let payment: TestPayment;
 let access: WalletAccess;
@@ -39,6 +45,7 @@ beforeAll(async () => {
     createHistoryRoutes({
       access,
       payments: (address, page) => database.read((tx) => readPayments(tx, address, page)),
+      pending: (address, limit) => database.read((tx) => pendingPaymentsOf(tx, address, limit)),
     }),
   ]);
   const address = known(ethereum.address);
@@ -114,7 +121,7 @@ describe("GET /account/payments", () => {
     expect(status).toBe(200);
     expect(headers.get("cache-control")).toBe("no-store");
     expect(headers.get("authorization")).toBeNull();
-    expect(body).toEqual({ payments, hasMore: false, cursor: null });
+    expect(body).toEqual({ payments, pending: [], hasMore: false, cursor: null });
     expect((await ask("", fresh(arweave))).body.payments).toHaveLength(1);
   });
 
@@ -130,15 +137,32 @@ describe("GET /account/payments", () => {
     const second = (await ask(`?limit=2&cursor=${first.cursor}`, fresh())).body;
     expect(second).toEqual({ payments: payments.slice(2), hasMore: false, cursor: null });
     const exact = (await ask("?limit=3", fresh())).body;
-    expect(exact).toEqual({ payments, hasMore: false, cursor: null });
+    expect(exact).toMatchObject({ payments, hasMore: false, cursor: null });
   });
 
-  test("answers a wallet that never had credits an empty page, and keeps nothing of it", async () => {
-    const headers = fresh(solana);
-    for (const _ of [1, 2]) {
-      const { status, body } = await ask("", headers);
-      expect([status, body]).toEqual([200, { payments: [], hasMore: false, cursor: null }]);
-    }
+  test("answers a wallet that never had credits an empty page", async () => {
+    const { status, body } = await ask("", fresh(solana));
+    expect([status, body]).toEqual([200, { payments: [], pending: [], hasMore: false, cursor: null }]);
+  });
+
+  test("tells on the first page what is paid and not confirmed yet, the newest first", async () => {
+    const address = known(solana.address);
+    const waiting = { address, winc: 5n, state: "pending", token: "base-usdc", quantity: 2_500_000n };
+    await payment.database.write(async (tx) => {
+      await keepToken(tx, { ...waiting, id: "older", at: 1_000 });
+      await keepToken(tx, { ...waiting, id: "newer", at: 2_000 });
+      await keepToken(tx, { ...waiting, id: "failed", at: 3_000, state: "failed" });
+      await keepToken(tx, { ...waiting, id: "another's", at: 3_000, address: known(ethereum.address) });
+    });
+    const { body } = await ask("?limit=1", fresh(solana));
+    expect(body).toMatchObject({ payments: [], hasMore: false, cursor: null });
+    expect(body.pending?.map((each) => each["transactionId"])).toEqual(["newer", "older"]);
+    expect(body.pending?.[0]).toEqual({
+      ...{ type: "crypto", tokenType: "base-usdc", tokenQuantity: "2500000", senderAddress: "sender" },
+      ...{ date: "1970-01-01T00:00:02.000Z", wincPending: "5", transactionId: "newer" },
+    });
+    const last = (await ask("?limit=2", fresh())).body;
+    expect((await ask(`?limit=2&cursor=${last.cursor}`, fresh())).body.pending).toBeUndefined();
   });
 
   test("refuses who has not signed, or has used the signature, whatever address is named", async () => {
