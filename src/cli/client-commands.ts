@@ -4,11 +4,10 @@
  * Beside a running `cairn dev` nothing need be named: its ports are asked, and its funded wallet signs.
  * @module
  */
-import { homedir } from "node:os";
-import { join } from "node:path";
 import { defineCommand } from "citty";
 import type { Config } from "../settings.ts";
 import type { Environment } from "./environment.ts";
+import { stateFolderOf } from "./kept-receipts.ts";
 
 /** Reads the settings and the environment when a command is run. */
 export type ReadSettings = Readonly<{ config: () => Config; environment: () => Environment }>;
@@ -108,14 +107,15 @@ export function topUpCommand({ config }: ReadSettings) {
 }
 
 /** `cairn receipt`. */
-export function receiptCommand() {
+export function receiptCommand({ environment }: Pick<ReadSettings, "environment">) {
   return defineCommand({
-    meta: { name: "receipt", description: "Check that a receipt of an upload is signed" },
+    meta: { name: "receipt", description: "Check that receipts of uploads are signed: cairn receipt verify" },
     args: {
       action: { type: "positional", description: "verify", required: true },
       file: {
         type: "positional",
-        description: "The receipt's JSON; - reads a pipe",
+        description:
+          "File with a receipt, or with what `cairn upload --json` printed; - reads a pipe; or an item's id",
         required: true,
       },
       signer: {
@@ -128,7 +128,8 @@ export function receiptCommand() {
     run: async ({ args }) => {
       const { runReceipt } = await import("./receipt.ts");
       const { action, file, signer } = args;
-      return runReceipt({ action, file, signer, json: args.json === true });
+      const stateFolder = stateFolderOf(environment());
+      return runReceipt({ action, file, signer, json: args.json === true, stateFolder });
     },
   });
 }
@@ -143,10 +144,4 @@ function toArgument(service: string, port: string) {
 
 function localUrl(port: number): string {
   return `http://localhost:${port}`;
-}
-
-/** Where programs keep what is worth keeping and not worth a backup. Source: XDG Base Directory Specification. */
-function stateFolderOf({ XDG_STATE_HOME: named }: Environment): string {
-  const home = named === undefined || named === "" ? join(homedir(), ".local", "state") : named;
-  return join(home, "cairn", "uploads");
 }

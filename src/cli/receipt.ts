@@ -1,57 +1,66 @@
 /**
- * `cairn receipt verify`: is this receipt signed by the key that it names, and is that the key that was expected?
+ * `cairn receipt verify`: are receipts signed by the keys that they name, and is that the key that was expected?
  * @module
  */
-import { readFileSync } from "node:fs";
-import { type Address, addressOf, readAddress, readId } from "../arweave/id.ts";
+import { existsSync, readFileSync } from "node:fs";
+import { type Address, addressOf, isId, readAddress, readId } from "../arweave/id.ts";
 import { type ReceiptTerms, receiptVersion, verifyReceipt } from "../arweave/receipt.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
-import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
+import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { exitCodes, misuse } from "./complaints.ts";
+import { receiptFile } from "./kept-receipts.ts";
+import { countText } from "./quantities.ts";
 
 /** The arguments as they were typed. */
 export type ReceiptOptions = Readonly<{
   /** What to do; `verify` is all there is. */
   action: string;
-  /** A file with the receipt's JSON; `-` is standard input. */
+  /** A file with a receipt, or with what an upload printed; `-` is standard input; or an item's id. */
   file: string;
   /** Address of the wallet that must have signed. */
   signer: string | undefined;
   json: boolean;
+  /** Where receipts are kept. */
+  stateFolder: string;
 }>;
 
 /** The file handle from which a pipe is read. */
 const standardInput = 0;
 
-/** Receipts have about two kilobytes. */
-const receiptBytesMax = 256 * 1_024;
+/** Receipts have about two kilobytes, and an upload may have printed thousands. */
+const receiptBytesMax = 256 * 2 ** 20;
 
-/** Verifies, prints, and answers the exit code: 0 signed, 1 not. */
+/** What came of one. */
+type Verified = Readonly<{ receipt: JsonObject; by: Address | undefined; fault: string | undefined }>;
+
+/** Verifies, prints, and answers the exit code: 0 signed, all of them; 1 not. */
 export function runReceipt(options: ReceiptOptions): number {
-  const { action, file, signer, json } = options;
+  const { action, signer, json } = options;
   if (action !== "verify") throw misuse(`${action} is no action of receipt; verify is`);
   const expected = readSigner(signer);
-  const receipt = readReceiptFile(file);
-  const fault = receiptFault(receipt) ?? signerFault(receipt, expected);
-  const { id, deadlineHeight, timestamp } = receipt;
-  const by = signerOf(receipt);
-  const record = {
-    valid: fault === undefined,
-    id,
-    signer: by,
-    timestamp,
-    deadlineHeight,
-    ...(fault === undefined ? {} : { fault }),
-  };
-  process.stdout.write(
-    json ? `${JSON.stringify(record)}\n` : page(receipt, by, fault, expected !== undefined),
-  );
-  return fault === undefined ? exitCodes.done : exitCodes.failed;
+  const verified = readReceipts(options).map((receipt): Verified => {
+    const fault = receiptFault(receipt) ?? signerFault(receipt, expected);
+    return { receipt, by: signerOf(receipt), fault };
+  });
+  process.stdout.write(json ? `${recordsText(verified)}\n` : page(verified, expected !== undefined));
+  return verified.every(({ fault }) => fault === undefined) ? exitCodes.done : exitCodes.failed;
+}
+
+function recordsText(verified: readonly Verified[]): string {
+  const [first, ...others] = verified.map(recordOf);
+  return JSON.stringify(others.length === 0 ? first : [first, ...others]);
+}
+
+function recordOf({ receipt, by, fault }: Verified) {
+  const { id, timestamp, deadlineHeight } = receipt;
+  const valid = fault === undefined;
+  return { valid, id, signer: by, timestamp, deadlineHeight, ...(valid ? {} : { fault }) };
 }
 
 /** Why a receipt is not good, or `undefined`: its fields, and the signature over them by the key that it names. */
 export function receiptFault(receipt: JsonObject): string | undefined {
   const { version, public: publicKey, signature } = receipt;
+  if (version === undefined) return "it is no receipt: it has no version";
   if (version !== receiptVersion) return `its version is not ${receiptVersion}`;
   const terms = termsOf(receipt);
   if (terms === undefined) return "its id, timestamp or deadlineHeight is missing";
@@ -90,12 +99,19 @@ function readSigner(text: string | undefined): Address | undefined {
   return signer;
 }
 
-function readReceiptFile(file: string): JsonObject {
-  const text = readText(file);
+/** The receipts of a file: one, or those of all items that an upload has told of. */
+function readReceipts({ file, stateFolder }: ReceiptOptions): readonly JsonObject[] {
+  const kept = isId(file) && !existsSync(file) ? receiptFile(stateFolder, file) : file;
+  const text = readText(kept);
   if (text.length > receiptBytesMax) throw misuse(`${file} is larger than any receipt`);
   const value = readJson(text);
   if (!isJsonObject(value)) throw misuse(`${file} is no receipt: that is a JSON object`);
-  return value;
+  const { items, manifest } = value;
+  if (!isJsonArray(items)) return [value];
+  const told = [...items, ...(manifest === undefined ? [] : [manifest])].filter(isJsonObject);
+  const receipts = told.map(({ receipt }) => receipt).filter((receipt) => receipt !== undefined);
+  if (receipts.length === 0) throw misuse(`${file} tells of items, but has no receipts of them`);
+  return receipts.filter(isJsonObject);
 }
 
 function readText(file: string): string {
@@ -106,19 +122,29 @@ function readText(file: string): string {
   }
 }
 
-function page(
-  receipt: JsonObject,
-  by: string | undefined,
-  fault: string | undefined,
-  isPinned: boolean,
-): string {
+function page(verified: readonly Verified[], isPinned: boolean): string {
+  const [first] = verified;
+  if (first !== undefined && verified.length === 1) return pageOfOne(first, isPinned);
+  const faults = verified.flatMap(({ receipt, fault }) =>
+    fault === undefined ? [] : [`  ${String(receipt["id"])}  ${fault}`],
+  );
+  const signers = new Set(verified.map(({ by }) => by));
+  const by = `signed by  ${[...signers].join(", ")}${isPinned ? "" : unpinned}`;
+  const count = `${verified.length - faults.length} of ${verified.length} receipts`;
+  if (faults.length === 0) return `valid, ${countText(verified.length, "receipt")}\n  ${by}\n`;
+  return `not valid: ${count} are good, and these are not\n${faults.join("\n")}\n`;
+}
+
+const unpinned = ", which the receipt itself names: give --signer to pin it";
+
+function pageOfOne({ receipt, by, fault }: Verified, isPinned: boolean): string {
   if (fault !== undefined) return `not valid: ${fault}\n`;
   const { id, timestamp, deadlineHeight } = receipt;
   const rows: (readonly [string, string])[] = [
     ["item", String(id)],
     ["taken", new Date(Number(timestamp)).toISOString()],
     ["promised", `on the chain by height ${String(deadlineHeight)}`],
-    ["signed by", `${by}${isPinned ? "" : ", which the receipt itself names: give --signer to pin it"}`],
+    ["signed by", `${by}${isPinned ? "" : unpinned}`],
   ];
   return `valid\n${rows.map(([name, text]) => `  ${name.padEnd(10)} ${text}`).join("\n")}\n`;
 }

@@ -88,7 +88,7 @@ function commands(environment: ReadEnvironment): CommandDef {
       upload: uploadCommand(settings),
       balance: balanceCommand(settings),
       topup: topUpCommand(settings),
-      receipt: receiptCommand(),
+      receipt: receiptCommand(settings),
       verify: verifyCommand(),
       doctor: doctorCommand(environment),
       ledger: ledgerCommand(environment),

@@ -7,10 +7,14 @@ import type { Id } from "../arweave/id.ts";
 import { readWinc } from "../arweave/winston.ts";
 import { Failure } from "../failures.ts";
 import { isJsonObject, type JsonObject } from "../lib/json.ts";
+import type { KeptReceipts } from "./kept-receipts.ts";
 import { receiptFault } from "./receipt.ts";
 import { objectIn, type ServiceAnswer } from "./service-client.ts";
 import type { LocalItem, WholeItem } from "./upload-item.ts";
 import { type PartsSender, sendInParts } from "./upload-parts.ts";
+
+/** What sends items, and keeps what was promised for them. */
+export type ItemSender = PartsSender & Readonly<{ receipts: KeptReceipts }>;
 
 /** What became of an item. */
 export type SentItem = Readonly<{
@@ -19,22 +23,24 @@ export type SentItem = Readonly<{
   wasThere: boolean;
   /** What was charged, now or then. */
   winc: bigint;
-  /** Absent for what was there. */
+  /** Of what was there, the one that an earlier run was given, if it was given here. */
   receipt: JsonObject | undefined;
 }>;
 
 /** Sends an item, unless the service has it. @throws Failure {reason} when the service refuses it. */
-export async function sendItem(sender: PartsSender, item: LocalItem, signal: AbortSignal): Promise<SentItem> {
+export async function sendItem(sender: ItemSender, item: LocalItem, signal: AbortSignal): Promise<SentItem> {
   const known = await findItem(sender, item.id, signal);
   if (known !== undefined) {
     sender.onThere(item.size);
-    return { id: item.id, wasThere: true, winc: wincIn(known), receipt: undefined };
+    const kept = sender.receipts.find(item.id, sender.client.url);
+    return { id: item.id, wasThere: true, winc: wincIn(known), receipt: kept };
   }
   const receipt =
     item.kind === "whole" ? await sendWhole(sender, item, signal) : await sendInParts(sender, item, signal);
   const fault = receipt["id"] === item.id ? receiptFault(receipt) : "it is for another item";
   if (fault !== undefined)
     throw new Failure("source_failed", { reason: `the receipt of ${item.id} is not good: ${fault}` });
+  sender.receipts.keep(receipt, sender.client.url);
   return { id: item.id, wasThere: false, winc: wincIn(receipt), receipt };
 }
 

@@ -27,6 +27,8 @@ export type UploadReport = Readonly<{
   manifest: SentItem | undefined;
   /** Paths that were left out. */
   leftOut: readonly string[];
+  /** The folder where receipts are kept. */
+  receipts: string;
 }>;
 
 /** As text for people, or as one line of JSON. */
@@ -75,7 +77,7 @@ function urlOf(report: UploadReport): string | undefined {
 }
 
 function page(report: UploadReport): string {
-  const { wallet, to, files, manifest, leftOut } = report;
+  const { wallet, to, files, manifest, leftOut, receipts } = report;
   const size = files.reduce((sum, file) => sum + file.size, 0);
   const there = files.filter(({ sent }) => sent.wasThere).length;
   const which = files.length === 1 ? "" : there === files.length ? "all " : `${there} `;
@@ -89,6 +91,7 @@ function page(report: UploadReport): string {
     ["cost", wincText(chargedFor(report))],
     ...(leftOut.length === 0 ? [] : [["left out", leftOutText(leftOut)] as const]),
     [manifest === undefined ? "id" : "manifest", String(mainIdOf(report))],
+    ["receipts", receipts],
     ...(url === undefined ? [] : [["open", url] as const]),
   ];
   return `${rows.map(([name, value]) => `  ${name.padEnd(9)} ${value}`).join("\n")}\n`;

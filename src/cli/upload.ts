@@ -5,7 +5,7 @@
  * again: what the service has is not sent, and nothing is charged twice.
  * @module
  */
-import { resolve } from "node:path";
+import { join, resolve } from "node:path";
 import { tagsFault } from "../arweave/avro.ts";
 import type { Id } from "../arweave/id.ts";
 import { manifestContentType } from "../arweave/manifest.ts";
@@ -15,14 +15,14 @@ import { systemClock } from "../lib/clock.ts";
 import { createTurns } from "../lib/queue.ts";
 import { exitCodes, misuse } from "./complaints.ts";
 import { dataFolderAt } from "./data-folder.ts";
+import { createKeptReceipts } from "./kept-receipts.ts";
 import { createProgress, errorScreen, type Progress } from "./progress.ts";
 import { bytesText, durationText } from "./quantities.ts";
 import { objectIn, openServiceClient, readServiceUrl, type ServiceClient } from "./service-client.ts";
 import { type LocalFile, type LocalFiles, listLocalFiles } from "./upload-files.ts";
 import { signBytes, signFile, wholePayloadBytesMax } from "./upload-item.ts";
 import { chooseFolderPages, type FolderPages, writeManifest } from "./upload-manifest.ts";
-import type { PartsSender } from "./upload-parts.ts";
-import { type SentItem, sendItem } from "./upload-send.ts";
+import { type ItemSender, type SentItem, sendItem } from "./upload-send.ts";
 import { printUpload, type UploadedFile } from "./upload-text.ts";
 import { readSigningWallet, type SigningWallet } from "./wallet-file.ts";
 
@@ -40,7 +40,7 @@ export type UploadOptions = Readonly<{
   json: boolean;
   /** Where a development chain may lie, whose wallet is used when none is named. */
   dataDir: string;
-  /** Where ids of uploads in parts are kept. */
+  /** Where ids of uploads in parts are kept, and receipts. */
   stateFolder: string;
 }>;
 
@@ -54,7 +54,7 @@ const filesAtOnce = 8;
 const requestsWaitingMax = 1_000;
 
 /** What one run works with. */
-type Run = Readonly<{ wallet: SigningWallet; tags: readonly Tag[]; progress: Progress; sender: PartsSender }>;
+type Run = Readonly<{ wallet: SigningWallet; tags: readonly Tag[]; progress: Progress; sender: ItemSender }>;
 
 /** Uploads, prints what came of it, and answers the exit code. */
 export async function runUpload(options: UploadOptions): Promise<number> {
@@ -81,7 +81,8 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     const sent = await sendFiles(run, files, stop);
     const manifest = pages === undefined ? undefined : await sendManifest(run, sent, pages, stop.signal);
     progress.end();
-    const report = { wallet, to: client.url, gateway, files: sent, manifest, leftOut };
+    const receipts = sender.receipts.folder;
+    const report = { wallet, to: client.url, gateway, files: sent, manifest, leftOut, receipts };
     process.stdout.write(printUpload(report, options.json));
     return exitCodes.done;
   } finally {
@@ -106,9 +107,11 @@ function createSender(
   { token }: SigningWallet,
   stateFolder: string,
   progress: Progress,
-): PartsSender {
+): ItemSender {
   const turns = createTurns(requestsAtOnce, requestsWaitingMax);
-  return { client, token, turns, stateFolder, onSent: progress.add, onThere: progress.pass };
+  const receipts = createKeptReceipts(stateFolder);
+  const told = { onSent: progress.add, onThere: progress.pass };
+  return { client, token, turns, stateFolder: join(stateFolder, "uploads"), receipts, ...told };
 }
 
 /** Asks the service who it is: nothing is signed for one that is none, or that takes no file of this size. */

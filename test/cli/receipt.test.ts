@@ -2,7 +2,7 @@
  * `cairn receipt verify`: what is signed and what is not, from files, with and without the signer known.
  * @module
  */
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -60,6 +60,7 @@ test.each([
   ["a later deadline", { ...good, deadlineHeight: 1_201 }, "its signature is not that of its key"],
   ["another time", { ...good, timestamp: 1_700_000_000_001 }, "its signature is not that of its key"],
   ["another version", { ...good, version: "0.1.0" }, "its version is not 0.2.0"],
+  ["nothing of a receipt", { hello: "world" }, "it is no receipt: it has no version"],
   ["no id", { ...good, id: "x" }, "its id, timestamp or deadlineHeight is missing"],
   [
     "a time beyond dates",
@@ -72,10 +73,38 @@ test.each([
   expect([code, out]).toEqual([1, `not valid: ${fault}\n`]);
 });
 
+describe("what an upload printed", () => {
+  const other = fakeReceipt(stranger);
+  const printed = (first: unknown) => ({
+    id: stranger,
+    items: [
+      { id, state: "uploaded", receipt: first },
+      { id, state: "copy" },
+    ],
+    manifest: { id: stranger, state: "uploaded", receipt: other },
+  });
+
+  test("is valid when every receipt in it is", async () => {
+    const { code, out } = await verify(printed(good), "--signer", signer);
+    expect([code, out]).toEqual([0, `valid, 2 receipts\n  signed by  ${signer}\n`]);
+    const records = JSON.parse((await verify(printed(good), "--json")).out);
+    expect(records).toMatchObject([
+      { valid: true, id },
+      { valid: true, id: stranger },
+    ]);
+  });
+
+  test("is not when one is not, and that one is named", async () => {
+    const { code, out } = await verify(printed({ ...good, deadlineHeight: 1 }));
+    expect([code, out]).toEqual([1, expect.stringContaining("1 of 2 receipts")]);
+    expect(out).toContain(`  ${id}  its signature is not that of its key`);
+  });
+});
+
 test.each([
   ["what is no JSON", "{", [], "is no receipt"],
   ["a list", "[]", [], "is no receipt"],
-  ["a megabyte", " ".repeat(2 ** 20), [], "larger than any receipt"],
+  ["what an upload printed without receipts", `{"items":[{"id":"${id}"}]}`, [], "has no receipts of them"],
   ["a signer that is no address", "{}", ["--signer", "x"], '"x" is no address'],
 ])("%s is used wrongly", async (_name, text, words, says) => {
   const { code, err } = await verify(text, ...words);

@@ -113,6 +113,22 @@ describe("a file", () => {
     expect(other.id).not.toBe(first.id);
   });
 
+  test("has its receipt kept: it is told again, and verified by the item's id", async () => {
+    const file = write("kept.txt", "kept");
+    const { id, items } = JSON.parse((await upload(file, "--json")).out);
+    const again = JSON.parse((await upload(file, "--json")).out);
+    expect(again.items).toEqual([{ ...items[0], state: "there" }]);
+    const verify = () => runCairn(["receipt", "verify", id], { environment: { XDG_STATE_HOME: state } });
+    expect(await verify()).toMatchObject({ code: 0, out: expect.stringContaining(`item       ${id}`) });
+    const kept = join(state, "cairn", "receipts");
+    expect((await upload(file)).out).toContain(`receipts  ${kept}`);
+    // Of another service it is no receipt.
+    writeFileSync(join(kept, `${id}.json`), JSON.stringify({ ...items[0].receipt, to: "http://elsewhere" }));
+    expect(JSON.parse((await upload(file, "--json")).out).items[0].receipt).toBeUndefined();
+    rmSync(kept, { recursive: true });
+    expect(await verify()).toMatchObject({ code: 2, err: expect.stringContaining("cannot be read") });
+  });
+
   const pair = ed25519KeyPair(testKey(4));
   const solana = Buffer.concat([testKey(4), pair.publicKey]);
   test.each([
@@ -263,6 +279,14 @@ describe("used wrongly, it says so and sends nothing", () => {
     expect([code, out]).toEqual([2, ""]);
     expect(err).toContain(says);
     expect(service.asked.filter(({ method }) => method === "POST")).toEqual([]);
+  });
+
+  test("a place where no receipt can be kept", async () => {
+    const words = ["upload", "file.txt", "--to", service.url];
+    const environment = { XDG_STATE_HOME: join(folder, "file.txt") };
+    const { code, err } = await runCairn(words, { cwd: folder, environment });
+    expect([code, err]).toEqual([2, expect.stringContaining("XDG_STATE_HOME can name another place")]);
+    expect(service.items.size).toBe(0);
   });
 
   test("a service that is none", async () => {
