@@ -166,6 +166,16 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     for (const ledger of opened) expect(await idsIn(ledger)).toEqual(["0", "1", "2", "3", "4"]);
   });
 
+  test("O: speaks in the open or under TLS as its URL says, and does not fall back", async () => {
+    const error: unknown = await openPostgresLedger(`${url}?sslmode=require`).catch(
+      (thrown: unknown) => thrown,
+    );
+    expect(Bun.inspect(error)).toMatch(/cannot open the ledger on PostgreSQL: .*(TLS|SSL)/i);
+    ledgers.push(await openPostgresLedger(`${url}?sslmode=disable`));
+    ledgers.push(await openPostgresLedger(`${url}?sslmode=prefer`));
+    expect(await idsIn(ledgers[1] ?? expect.unreachable())).toEqual([]);
+  });
+
   test("orders texts by their bytes in a database of any language", async () => {
     await admin.unsafe(
       "CREATE DATABASE english TEMPLATE template0 LOCALE_PROVIDER icu ICU_LOCALE 'en' ENCODING 'UTF8'",
