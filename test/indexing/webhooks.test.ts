@@ -43,9 +43,9 @@ afterEach(async () => {
 });
 
 /** Webhooks over blocks that hold nothing, with short waits. */
-function open(targets: readonly string[] = [target.url]): Webhooks {
+function open(targets: readonly string[] = [target.url], answerMs = 20_000): Webhooks {
   const outbox = openOutbox(join(folder, "webhooks.sqlite"), targets, Date.now);
-  const http = openHttp({ firstByteMs: 300, stallMs: 300, totalMs: 300 });
+  const http = openHttp({ firstByteMs: answerMs, stallMs: answerMs, totalMs: answerMs });
   const webhooks = openWebhooks({
     ...{ targets, secret, outbox, http, clock: Date.now, random: () => 0.5 },
     indexFilter: { kind: "never" },
@@ -126,7 +126,8 @@ describe("a target", () => {
     "that %s is told again, under the same id, before it is told anything else",
     async (_what, answers) => {
       target.answers.push(...answers);
-      const webhooks = open();
+      // Long enough for the letters that are answered, which are counted.
+      const webhooks = open([target.url], 2_000);
       tell(webhooks, 1, 2);
       await until(answers.length + 2);
       await idle(webhooks);
@@ -142,8 +143,10 @@ describe("a target", () => {
     await gone.close();
     const webhooks = open([gone.url, target.url]);
     tell(webhooks, 1, 2);
-    await until(2);
-    expect(webhooks.waiting()).toBe(2);
+    await eventually(
+      async () => webhooks.waiting(),
+      (count) => count === 2,
+    );
     const back = openWebhookTarget(gone.port);
     await until(2, back);
     expect([heights(), heights(back)]).toEqual([

@@ -33,6 +33,10 @@ export type Behaviour =
 export type FakeFacilitator = Readonly<{
   url: string;
   behave: (behaviour: Behaviour) => void;
+  /** Settles what waits to be settled after a while; so does another behaviour. */
+  letGo: () => void;
+  /** Whether it behaves so that its answer does not come in time. */
+  isLate: () => boolean;
   /** Is called with every order before anything is done with it, and after something was sent. */
   hook: (hook: ((moment: "asked" | "sent") => void) | undefined) => void;
   /** Bodies of `POST /settle` so far. */
@@ -56,6 +60,13 @@ export type Order = Readonly<{
 
 type Reply = Readonly<{ status?: number; body: string }>;
 
+const late: ReadonlySet<Behaviour> = new Set([
+  "settles after a while",
+  "is silent, and settles nothing",
+  "is silent after it has sent",
+  "answers without end",
+]);
+
 const otherHash = `0x${"ab".repeat(32)}`;
 
 /** Starts one. */
@@ -63,6 +74,7 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
   let behaviour: Behaviour = "settles";
   const orders: Order[] = [];
   let last = otherHash;
+  let held = Promise.withResolvers<void>();
   let onMoment: ((moment: "asked" | "sent") => void) | undefined;
 
   function carryOut({ paymentPayload }: Order): string {
@@ -90,7 +102,7 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
       case "settles twice, and answers both in one body":
         return { body: success(carryOut(order)) + success(carryOut(order)) };
       case "settles after a while":
-        await Bun.sleep(120);
+        await held.promise;
         return { body: success(carryOut(order)) };
       case "is silent, and settles nothing":
         return undefined;
@@ -150,8 +162,12 @@ export async function openFakeFacilitator(node: EvmNode): Promise<FakeFacilitato
   return {
     url: `http://127.0.0.1:${address.port}`,
     behave: (next) => {
+      held.resolve();
+      held = Promise.withResolvers<void>();
       behaviour = next;
     },
+    letGo: () => held.resolve(),
+    isLate: () => late.has(behaviour),
     hook: (hook) => {
       onMoment = hook;
     },

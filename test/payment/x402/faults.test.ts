@@ -80,6 +80,7 @@ describe.each(rows)("L4: a facilitator that $behaviour", ({ behaviour, first, st
     expect(repeat.status).toBe(first);
     expect(repeat.body).toEqual(answer.body);
     expect(world.facilitator.orders.length).toBe(asked);
+    world.facilitator.letGo();
     await world.pass(900);
     expect((await world.row(authorization))?.state).toBe(last);
     expect((await world.pay(authorization, somebody)).status).toBe(last === "settled" ? 200 : 402);
