@@ -5,7 +5,6 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { generateKeyPairSync } from "node:crypto";
 import {
   type Block,
   type BlockShape,
@@ -28,12 +27,10 @@ import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { concatBytes, readUnsigned, writeUnsignedFixed } from "../../src/lib/bytes.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { createChance, mutateText, mutationCount, mutationSeed } from "../support/mutate.ts";
+import { rsaKeys } from "../support/rsa-keys.ts";
 import { fill, makeSample } from "../support/sample-block.ts";
 
-const jwk: unknown = generateKeyPairSync("rsa", { modulusLength: 4_096 }).privateKey.export({
-  format: "jwk",
-});
-const rsa = readWallet(jwk as JsonObject);
+const rsa = readWallet(rsaKeys["4096"]);
 const ecdsa = ecdsaWallet(new Uint8Array(32).fill(7));
 const recent: BlockShape[] = ["2.6", "2.7", "2.8", "2.9"];
 
@@ -106,10 +103,8 @@ describe("verifyBlock", () => {
   });
 
   test("an RSA key of another size than 4,096 bits is no producer's", () => {
-    const small: unknown = generateKeyPairSync("rsa", { modulusLength: 2_048 }).privateKey.export({
-      format: "jwk",
-    });
-    expect(reasonOf(makeSample({ shape: "2.9", wallet: readWallet(small as JsonObject) }), undefined)).toBe(
+    const small = readWallet(rsaKeys["2048"]);
+    expect(reasonOf(makeSample({ shape: "2.9", wallet: small }), undefined)).toBe(
       "signature is not that of reward_key over the block",
     );
   });

@@ -2,22 +2,22 @@
  * Receipts: signed by a thread, the same to the byte whenever they are asked for, and of nobody else's making.
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { generateKeyPairSync } from "node:crypto";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { type ReceiptTerms, verifyReceipt } from "../../src/arweave/receipt.ts";
 import { signReceipts } from "../../workers/receipts.ts";
+import { rsaKeys } from "../support/rsa-keys.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-receipts-"));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 /** The size of the key changes nothing of the rules; a small one is made faster. */
-const jwk = generateKeyPairSync("rsa", { modulusLength: 2_048 }).privateKey.export({ format: "jwk" });
+const jwk = rsaKeys["2048"];
 const keyFile = join(folder, "key.json");
 writeFileSync(keyFile, JSON.stringify(jwk));
-const modulus = String(jwk.n);
+const modulus = jwk.n;
 
 const terms: ReceiptTerms = {
   id: idFromBytes(new Uint8Array(32).fill(7)),

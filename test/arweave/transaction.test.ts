@@ -21,9 +21,10 @@ import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { readUnsigned, utf8Bytes, writeUnsignedFixed } from "../../src/lib/bytes.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
 import { createChance, mutateText, mutationCount, mutationSeed } from "../support/mutate.ts";
+import { rsaKeys } from "../support/rsa-keys.ts";
 
 const groupOrder = 2n ** 256n - 0x14551231950b75fc4402da1732fc9bebfn;
-const rsa = rsaWallet(2_048);
+const rsa = readWallet(rsaKeys["2048"]);
 const ecdsa = ecdsaWallet(new Uint8Array(32).fill(7));
 const target = idFromBytes(new Uint8Array(32).fill(9));
 const anchor = encodeBase64url(new Uint8Array(48).fill(3));

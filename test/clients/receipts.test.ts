@@ -33,7 +33,7 @@ async function holds(receipt: Receipt): Promise<boolean> {
   return await Arweave.crypto.verify(receipt.public, message, signature);
 }
 
-for (const bits of [2_048, 4_096])
+for (const bits of [2_048, 4_096] as const)
   describeWith(clientLibraries, `receipts of a key of ${bits} bits`, () => {
     const root = mkdtempSync(join(tmpdir(), "cairn-receipts-"));
     let upload: TestUpload;

@@ -3,7 +3,6 @@
  * posts made by the formats' own writers.
  * @module
  */
-import { generateKeyPairSync } from "node:crypto";
 import { chunkSpans, dataTreeOf, type TailRule } from "../../src/arweave/data-root.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../src/arweave/transaction-sign.ts";
@@ -13,13 +12,10 @@ import { devnetFee } from "../../src/devnet/fees.ts";
 import { createDevnetRoutes } from "../../src/http/devnet/routes.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
+import { rsaKeys } from "../support/rsa-keys.ts";
 
 /** The key of the funded RSA wallet, as clients load it. */
-export const rsaJwk: JsonObject = Object.fromEntries(
-  Object.entries(
-    generateKeyPairSync("rsa", { modulusLength: 2_048 }).privateKey.export({ format: "jwk" }),
-  ).map(([name, part]) => [name, String(part)]),
-);
+export const rsaJwk: JsonObject = rsaKeys["2048"];
 
 /** The key of the funded ECDSA wallet. */
 export const ecdsaJwk: JsonObject = {

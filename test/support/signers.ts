@@ -2,7 +2,6 @@
  * One signer of every signature type, with throw-away keys.
  * @module
  */
-import { generateKeyPairSync } from "node:crypto";
 import { createInjectedAptosSigner, createMultiAptosSigner } from "../../src/arweave/signers/aptos.ts";
 import { createArweaveSigner } from "../../src/arweave/signers/arweave.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
@@ -11,19 +10,15 @@ import { createKyveSigner } from "../../src/arweave/signers/kyve.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
 import { createTypedEthereumSigner } from "../../src/arweave/signers/typed-ethereum.ts";
+import { rsaKeys } from "./rsa-keys.ts";
 
 /** 32 bytes of one value: a private key or seed for every scheme but RSA. */
 export function testKey(value: number): Uint8Array {
   return new Uint8Array(32).fill(value);
 }
 
-/** A fresh RSA key as a JWK; half a second. */
-export function makeRsaKey(): JsonWebKey {
-  return generateKeyPairSync("rsa", { modulusLength: 4_096 }).privateKey.export({ format: "jwk" });
-}
-
-/** One RSA key for all tests of a run. */
-export const rsaKey = makeRsaKey();
+/** The RSA key of all tests, 4,096 bits. */
+export const rsaKey: JsonWebKey = rsaKeys["4096"];
 
 /** A signer of each type, ascending by type. */
 export const signers: readonly Signer[] = [

@@ -2,7 +2,6 @@
  * The taking in of data items put together for tests: real threads, real files, real receipts, on any ledger.
  * @module
  */
-import { generateKeyPairSync } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { winc } from "../../src/arweave/winston.ts";
@@ -21,6 +20,7 @@ import { createItemStore } from "../../src/upload/item-store.ts";
 import { createReceiptSigner } from "../../src/upload/receipt-signer.ts";
 import { createUploadRoom, type RoomOptions } from "../../src/upload/room.ts";
 import { keptBytes } from "../../src/upload/uploads.ts";
+import { rsaKeys } from "./rsa-keys.ts";
 
 /** What it is opened with. */
 export type TestUploadOptions = Readonly<{
@@ -113,24 +113,12 @@ export function publicKeyOf(keyFile: string): string {
   return String(JSON.parse(readFileSync(keyFile, "utf8")).n);
 }
 
-/** Puts a key for receipts, of any size, into a folder. @returns Its file. */
-export function makeReceiptKey(folder: string, modulusLength = 2_048): string {
+/** Puts a key for receipts into a folder. @returns Its file. */
+export function makeReceiptKey(folder: string, modulusLength: 2_048 | 4_096 = 2_048): string {
   mkdirSync(folder, { recursive: true });
   const file = join(folder, `receipts-${modulusLength}.json`);
-  writeFileSync(file, keyOf(modulusLength));
+  writeFileSync(file, JSON.stringify(rsaKeys[`${modulusLength}`]));
   return file;
-}
-
-/** One key of a size for all tests of a run. */
-const keys = new Map<number, string>();
-
-function keyOf(modulusLength: number): string {
-  const known = keys.get(modulusLength);
-  if (known !== undefined) return known;
-  const { privateKey } = generateKeyPairSync("rsa", { modulusLength });
-  const made = JSON.stringify(privateKey.export({ format: "jwk" }));
-  keys.set(modulusLength, made);
-  return made;
 }
 
 /** Files below a folder of uploads, and their sizes. */
