@@ -142,6 +142,7 @@ function toArgument(service: string, port: string) {
   } as const;
 }
 
-function localUrl(port: number): string {
+/** A service of this machine. */
+export function localUrl(port: number): string {
   return `http://localhost:${port}`;
 }

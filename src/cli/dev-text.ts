@@ -2,12 +2,12 @@
  * What `cairn dev` says when everything runs: where it is, the key, what the wallets have, and what to try.
  * @module
  */
-import { relative } from "node:path";
 import { winstonPerAr } from "../arweave/winston.ts";
 import type { Config } from "../settings.ts";
 import type { FundedWallet } from "./dev-wallets.ts";
 import { wincText } from "./quantities.ts";
 import type { Sample } from "./sample/plant.ts";
+import { startedAs, typedProgram } from "./typed-program.ts";
 
 /** What there is to say. */
 export type DevRecord = Readonly<{
@@ -51,9 +51,9 @@ export function devPage(record: DevRecord, commands: DevCommands): string {
     ...wallets.flatMap(walletRows),
   ];
   const lines = rows.map(([name, value]) => `  ${name.padEnd(13)} ${value}`);
-  return `\n${lines.join("\n")}\n\n  Try:\n${triesOf(gateway, sample, commands)
-    .map((line) => `    ${line}\n`)
-    .join("")}\n`;
+  const open = sample === undefined ? "" : `\n  Open ${gateway}/${sample.manifest}/\n`;
+  const tries = triesOf(gateway, sample, commands).map((line) => `    ${line}\n`);
+  return `\n${lines.join("\n")}\n${open}\n  Try, in another terminal:\n${tries.join("")}\n`;
 }
 
 /**
@@ -66,9 +66,7 @@ export function commandsOf(
   { ephemeral }: Readonly<{ ephemeral: boolean }>,
   { upload = "", payment = "", wallets }: Pick<DevRecord, "upload" | "payment" | "wallets">,
 ): DevCommands {
-  const program = Bun.main.startsWith("/$bunfs/")
-    ? process.execPath
-    : `bun ${relative(process.cwd(), Bun.main)}`;
+  const program = typedProgram(startedAs());
   const file = wallets.find(({ type }) => type === "rsa")?.file;
   const wallet = ephemeral && file !== undefined ? ` --wallet ${file}` : "";
   const toUpload = config.UPLOAD_PORT === 0 ? ` --to ${upload}` : "";
@@ -102,16 +100,15 @@ function triesOf(gateway: string, sample: Sample | undefined, commands: DevComma
   return [
     ...(sample === undefined ? [] : sampleTries(gateway, sample)),
     "mkdir -p site && echo '<h1>Hello</h1>' > site/index.html",
-    `${commands.upload}   # then open what it prints`,
-    `${commands.topUp}   # card 4242 4242 4242 4242`,
+    `${commands.upload}  # then open what it prints`,
+    `${commands.topUp}  # card 4242 4242 4242 4242`,
     commands.balance,
   ];
 }
 
-function sampleTries(gateway: string, { manifest, sound }: Sample): readonly string[] {
+function sampleTries(gateway: string, { sound }: Sample): readonly string[] {
   const query = `{"query":"{ transactions(first: 3) { edges { node { id tags { name value } } } } }"}`;
   return [
-    `open ${gateway}/${manifest}/`,
     `curl -s -D - -o /dev/null -H 'Range: bytes=0-99' ${gateway}/raw/${sound}`,
     `curl -s -H 'Content-Type: application/json' -d '${query}' ${gateway}/graphql`,
   ];

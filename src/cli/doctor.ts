@@ -61,8 +61,10 @@ export async function runDoctor(config: Config, options: DoctorOptions): Promise
   try {
     await examineThreads(config, report, closers);
     const reader = examineIndex(folder, report, closers);
+    // Whether a program runs on the folder is seen by its lock, which is taken next.
+    const nodes = nodesOf(config, folder);
     await examineContent(config, folder, report, closers);
-    if (reader !== undefined && !options.offline) await examineChain(config, reader, report);
+    if (reader !== undefined && !options.offline) await examineChain(nodes, reader, report);
   } finally {
     await closers.closeAll();
   }
@@ -132,11 +134,16 @@ async function examineContent(
   if (damaged > 0) report.faults.push(`content: ${damaged} of ${compared} steps were damaged and dropped`);
 }
 
-async function examineChain(config: Config, reader: IndexReader, report: Report): Promise<void> {
+async function examineChain(
+  urls: readonly string[] | undefined,
+  reader: IndexReader,
+  report: Report,
+): Promise<void> {
   const tip = reader.tip();
-  if (tip === undefined) return;
+  if (urls === undefined) report.chain = "the development chain does not run: not asked";
+  if (tip === undefined || urls === undefined) return;
   const nodes = createNodes(
-    config.TRUSTED_NODE_URL.map((url) => openNode(url)),
+    urls.map((url) => openNode(url)),
     { clock: systemClock, random: systemRandom, log: silentLog },
   );
   try {
@@ -149,10 +156,19 @@ async function examineChain(config: Config, reader: IndexReader, report: Report)
   } catch (error) {
     // That no node answers is the finding.
     report.chain = "no node answers";
-    report.faults.push(`chain: ${error instanceof Error ? error.message : error}`);
+    const why = error instanceof Error ? error.message : String(error);
+    report.faults.push(`chain: no answer from ${urls.join(", ")}: ${why}`);
   } finally {
     nodes.close();
   }
+}
+
+/** Whom the folder's program follows: its own development chain, where it has one; `undefined` while that is down. */
+function nodesOf(config: Config, folder: DataFolder): readonly string[] | undefined {
+  if (!existsSync(folder.devnet)) return config.TRUSTED_NODE_URL;
+  const unlock = lockFolder(folder);
+  unlock?.();
+  return unlock === undefined ? [`http://127.0.0.1:${config.DEVNET_PORT}`] : undefined;
 }
 
 function page(report: Report): string {

@@ -4,6 +4,7 @@
  * A command is loaded when it is run, so that `cairn version` does not wait for what `cairn serve` needs.
  * @module
  */
+import { existsSync } from "node:fs";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
 import { type Mode, printConfig, readConfig, settingsHelp } from "../config.ts";
 import { Failure } from "../failures.ts";
@@ -11,6 +12,7 @@ import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
 import {
   balanceCommand,
+  localUrl,
   type ReadSettings,
   receiptCommand,
   topUpCommand,
@@ -45,20 +47,21 @@ export async function runCommandLine(
     const known = await knownWords(command);
     const rawArgs = shieldNames(rest, known.valued);
     const unknown = unknownWord(rawArgs, known);
-    if (unknown !== undefined) throw misuse(`${unknown} is no ${kindOf(unknown)} of ${name}`);
+    if (unknown !== undefined)
+      throw misuse(`${unknown} is no ${kindOf(unknown)} of ${name}${fileHint(unknown)}`);
     const { result } = await runCommand(command, { rawArgs });
     return typeof result === "number" ? result : exitCodes.done;
   } catch (error) {
-    return report(error);
+    return report(error, words);
   }
 }
 
 /** Says why a command ended badly, in one line where it is the user's doing. */
-function report(error: unknown): number {
+function report(error: unknown, [command = ""]: readonly string[]): number {
   // citty marks what was typed wrongly with a code.
   const typed = error instanceof Error && "code" in error && /^(E_|EARG$)/.test(String(error.code));
   if (isMisuse(error) || typed) {
-    process.stderr.write(`${error.message}\n`);
+    process.stderr.write(`${error.message}${typed ? `; cairn ${command} --help says more` : ""}\n`);
     return exitCodes.misused;
   }
   const expected = error instanceof Failure ? error.facts["reason"] : undefined;
@@ -89,7 +92,7 @@ function commands(environment: ReadEnvironment): CommandDef {
       balance: balanceCommand(settings),
       topup: topUpCommand(settings),
       receipt: receiptCommand(settings),
-      verify: verifyCommand(),
+      verify: verifyCommand(settings),
       doctor: doctorCommand(environment),
       ledger: ledgerCommand(environment),
       config: configCommand(environment),
@@ -133,7 +136,11 @@ function serveCommand(environment: ReadEnvironment) {
 
 const verifyArguments = {
   id: { type: "positional", description: "Id of a transaction or data item", required: true },
-  gateway: { type: "string", description: "Gateway that is asked for proof and bytes", valueHint: "url" },
+  gateway: {
+    type: "string",
+    description: "Gateway that is asked for proof and bytes; unset is this machine's, at GATEWAY_PORT",
+    valueHint: "url",
+  },
   range: { type: "string", description: "First and last byte, as in 0-99", valueHint: "a-b" },
   "block-hash": { type: "string", description: "Hash of the block, known from elsewhere", valueHint: "hash" },
   "tx-root": { type: "string", description: "tx_root of the block, known from elsewhere", valueHint: "root" },
@@ -148,12 +155,14 @@ const verifyArguments = {
   json: jsonArgument,
 } as const;
 
-function verifyCommand() {
+function verifyCommand({ config }: ReadSettings) {
   return defineCommand({
     meta: { name: "verify", description: "Check content by its proof, believing nothing but a block" },
     args: verifyArguments,
     run: async ({ args }) => {
-      const { id, gateway, range, block, owner, proof, data } = args;
+      const { id, range, block, owner, proof, data } = args;
+      const isOffline = proof !== undefined || data !== undefined;
+      const gateway = args.gateway ?? (isOffline ? undefined : localUrl(config().GATEWAY_PORT));
       const options = { id, gateway, range, block, owner, proof, data, json: args.json === true };
       const { runVerify } = await import("./verify.ts");
       return runVerify({ ...options, blockHash: args["block-hash"], txRoot: args["tx-root"] });
@@ -227,7 +236,8 @@ async function helpFor(root: CommandDef, words: readonly string[]): Promise<stri
   const first = words[0];
   const names = Object.keys((await resolved(root.subCommands)) ?? {});
   const asked = first === undefined || words.includes("--help") || words.includes("-h") || first === "help";
-  const named = first !== undefined && names.includes(first) ? first : undefined;
+  const word = first === "help" ? words[1] : first;
+  const named = word !== undefined && names.includes(word) ? word : undefined;
   if (asked) return named === undefined ? rootHelp(root) : commandHelp(root, named);
   if (first === "--version" || first === "-v") return version;
   if (named === undefined) throw misuse(`${first} is not a command; the commands are ${names.join(", ")}`);
@@ -262,6 +272,11 @@ async function knownWords({ args }: CommandDef<ArgsDef>): Promise<KnownWords> {
 
 function kindOf(word: string): string {
   return word.startsWith("-") ? "option" : "argument";
+}
+
+/** A file may have such a name, and then a path that an option cannot be. */
+function fileHint(word: string): string {
+  return word.startsWith("-") && existsSync(word) ? `; the file of that name is ./${word}` : "";
 }
 
 async function resolved<Value>(

@@ -120,7 +120,9 @@ async function askService(
   files: readonly LocalFile[],
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const { gateway, uploadLimitBytes } = objectIn(await client.get("/info", signal), client.url);
+  const { gateway, uploadLimitBytes, network } = objectIn(await client.get("/info", signal), client.url);
+  if (network !== undefined)
+    throw misuse(`${client.url} is a gateway; the upload service beside it may be ${client.url}/upload`);
   const limit = typeof uploadLimitBytes === "number" ? uploadLimitBytes : Number.POSITIVE_INFINITY;
   const tooLarge = files.find(({ size }) => size > limit);
   if (tooLarge !== undefined) {

@@ -67,6 +67,10 @@ test("a folder opens at once at the address that upload prints, and is mined wit
     30_000,
   );
   expect(status.bundleId).toMatch(/^[\w-]{43}$/);
+  // As who types it: the program of this machine is asked.
+  const environment = { GATEWAY_PORT: new URL(program.line.gateway).port };
+  const verified = await runCairn(["verify", id], { environment });
+  expect([verified.code, verified.out]).toEqual([0, expect.stringContaining(`proven: ${id}`)]);
 }, 120_000);
 
 test("a large file is paid for to the winc, and its receipt is valid", async () => {
@@ -170,6 +174,23 @@ test.each([
   const ran = await cairn([...words, "--to", program.line.payment]);
   expect([ran.code, ran.err]).toEqual([code, expect.stringContaining(says)]);
 });
+
+test("the doctor asks the development chain while it runs, and nobody when it does not", async () => {
+  const port = new URL(program.line.node).port;
+  const doctor = (environment: Record<string, string>) =>
+    runCairn(["doctor"], { environment: { DATA_DIR: program.folder, ...environment } });
+  const beside = await doctor({ DEVNET_PORT: port });
+  expect([beside.code, beside.out]).toEqual([0, expect.stringContaining("agrees at height")]);
+  const elsewhere = await doctor({ DEVNET_PORT: "1" });
+  expect([elsewhere.code, elsewhere.out]).toEqual([
+    1,
+    expect.stringContaining("FAULT chain: no answer from http://127.0.0.1:1"),
+  ]);
+  expect(await program.stop()).toBe(0);
+  const alone = await doctor({ DEVNET_PORT: port });
+  expect([alone.code, alone.out]).toEqual([0, expect.stringContaining("does not run: not asked")]);
+  program = await startDev({ folder: program.folder });
+}, 120_000);
 
 test("every winc is where it must be", async () => {
   const { code, out } = await cairn(["ledger", "check"]);

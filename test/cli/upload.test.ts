@@ -257,6 +257,7 @@ describe("a folder", () => {
 
 describe("used wrongly, it says so and sends nothing", () => {
   write("file.txt", "x");
+  write("-o.txt", "x");
   mkdirSync(join(folder, "void"));
   const nothing = write("keys/nothing.json", "{}");
   test.each([
@@ -274,6 +275,7 @@ describe("used wrongly, it says so and sends nothing", () => {
     ],
     ["an index of a file", ["file.txt", "--index", "file.txt"], "--index and --fallback are of folders"],
     ["an option that is none", ["file.txt", "--walet", "x"], "--walet is no option of upload"],
+    ["a file whose name looks like an option", ["-o.txt"], "; the file of that name is ./-o.txt"],
   ])("%s", async (_name, words, says) => {
     const { code, out, err } = await upload(words[0] ?? "", ...words.slice(1));
     expect([code, out]).toEqual([2, ""]);
@@ -357,6 +359,13 @@ describe("a service in trouble", () => {
     service.fail(({ path }) => (path === "/tx" ? Response.json(forged) : undefined));
     const { code, err } = await upload(join(folder, "forged.txt"));
     expect([code, err]).toEqual([1, expect.stringContaining("its signature is not that of its key")]);
+  });
+
+  test("that is no upload service but a gateway is sent nothing", async () => {
+    service.fail(({ path }) => (path === "/info" ? Response.json({ network: "x", height: 1 }) : undefined));
+    const { code, err } = await upload("file.txt");
+    expect([code, err]).toEqual([2, expect.stringContaining(`may be ${service.url}/upload`)]);
+    expect(service.asked.length).toBe(1);
   });
 
   test("that takes no file of this size is not sent any", async () => {

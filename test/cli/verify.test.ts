@@ -264,7 +264,6 @@ describe("as a process", () => {
   test.each([
     [[], "ID"],
     [["x"], "is no id"],
-    [[deep.id], "give --gateway"],
     [[deep.id, "--gateway", "ftp://a"], "--gateway must be"],
     [[deep.id, "--proof", "a"], "go together"],
     [[deep.id, "--proof", "a", "--data", "b"], "cannot be read"],

@@ -38,6 +38,7 @@ describe("a command line", () => {
     [["doctor", "--ofline"], "--ofline is no option of doctor"],
     [["config", "--dev=maybe"], "--dev=maybe is no option of config"],
     [["version", "please"], "please is no argument of version"],
+    [["upload"], "Missing required positional argument: PATH; cairn upload --help says more"],
     [["sevre"], "sevre is not a command; the commands are "],
   ])("%p is a misuse", async (words, reason) => {
     const child = Bun.spawn([process.execPath, join(repositoryRoot, "src/main.ts"), ...words], {
@@ -50,4 +51,12 @@ describe("a command line", () => {
     expect([await child.exited, out]).toEqual([2, ""]);
     expect(errors).toStartWith(reason);
   });
+
+  test.each([[["help", "upload"]], [["upload", "--help"]], [["upload", "-h"]]])(
+    "%p shows the command's help",
+    (words) => {
+      const child = Bun.spawnSync([process.execPath, join(repositoryRoot, "src/main.ts"), ...words]);
+      expect([child.exitCode, child.stdout.toString()]).toEqual([0, expect.stringContaining("--fallback")]);
+    },
+  );
 });
