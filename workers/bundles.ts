@@ -215,9 +215,9 @@ function readItem(
   }
   const { message, digest } = hash.finish();
   if (!verifyItem(read.header, message).valid) return undefined;
-  const { id, signatureType, owner, ownerAddress, target, anchor, tags } = read.header;
+  const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags } = read.header;
   const named = { kind: "item", id, signatureType, owner, ownerAddress, target, anchor, tags } as const;
-  return { ...named, headerSize, size: size - headerSize, digest, verified: true };
+  return { ...named, headerSize, size: size - headerSize, digest, verified: true, signature };
 }
 
 /** The bytes of a span of a bundle: of its header, then of its items. */

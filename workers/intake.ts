@@ -182,10 +182,11 @@ function invalid(reason: string): NotTaken {
 
 /** Views of a batch would cross with all of it. */
 function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
-  const { id, signatureType, owner, ownerAddress, target, anchor, tags, headerSize } = header;
+  const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
   return {
     ...{ kind: "item", id, signatureType, owner: owner.slice(), ownerAddress, target, anchor, tags },
     ...{ headerSize, size: itemSize - headerSize, digest: digest.slice(), verified: true },
+    signature: signature.slice(),
   };
 }
 

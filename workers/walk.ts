@@ -49,7 +49,7 @@ function stepOf({ folder, session, file, size, isFirst }: WalkItemJob): WalkItem
 }
 
 function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {
-  const { id, signatureType, owner, ownerAddress, target, anchor, tags, headerSize } = header;
+  const { id, signatureType, signature, owner, ownerAddress, target, anchor, tags, headerSize } = header;
   return {
     // A view would cross with all that was read with it.
     ...{
@@ -63,6 +63,6 @@ function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): Pendin
       tags,
       headerSize,
     },
-    ...{ size: itemSize - headerSize, digest, verified: true },
+    ...{ size: itemSize - headerSize, digest, verified: true, signature: signature.slice() },
   };
 }

@@ -164,7 +164,10 @@ export function itemIdBytes(bytes: Uint8Array, frame: ItemFrame): Uint8Array {
  *
  * @param message - The 48-byte deep hash of `createItemHash` or `hashItem`, over the whole payload.
  */
-export function verifyItem(header: ItemHeader, message: Uint8Array): Verdict {
+export function verifyItem(
+  header: Pick<ItemHeader, "signatureType" | "owner" | "signature">,
+  message: Uint8Array,
+): Verdict {
   const scheme = signatureLayout(header.signatureType);
   if (scheme === undefined) return invalid(`signature type ${header.signatureType} is unknown`);
   return scheme.verify(message, header.owner, header.signature);

@@ -12,8 +12,9 @@ import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { type Block, readBlock } from "./block.ts";
 import { verifyBlock } from "./block-check.ts";
-import { verifyItem } from "./data-item.ts";
-import { hashItem } from "./item-hash.ts";
+import { type ItemHeader, verifyItem } from "./data-item.ts";
+import { addressOf, idOfSignature } from "./id.ts";
+import { hashItem, type SignedFields } from "./item-hash.ts";
 import { rulesetAt, validatePath } from "./merkle.ts";
 import type { ProofPlace, ProofTransaction } from "./proof.ts";
 import {
@@ -83,7 +84,7 @@ function check(question: ProofQuestion, notes: ProofNotes): Halves {
   const { transaction } = proof;
   if (transaction === undefined) {
     notes.open.push("neither a block nor a transaction is shown");
-    return { isSigned: false, isPlaced: false };
+    return { isSigned: checkPendingItem(question, notes), isPlaced: false };
   }
   const signedRoot = checkTransaction(question, transaction, block, notes);
   notes.step = "place";
@@ -238,9 +239,22 @@ function checkData(
   return known;
 }
 
+/** An item that is in no block is shown by its signature alone. */
+function checkPendingItem(question: ProofQuestion, notes: ProofNotes): boolean {
+  const { kind, signature: shown } = question.proof;
+  if (kind !== "data_item" || shown === undefined) return false;
+  notes.step = "signature";
+  const { type, signature, owner, target, anchor, tags } = shown;
+  const id = idOfSignature(signature);
+  if (id !== question.id) throw malformed(`the signature is that of ${id}`);
+  const names = { id, ownerAddress: addressOf(owner), signatureType: type, signature, owner };
+  const header = { ...names, targetBytes: target, anchorBytes: anchor, rawTags: tags };
+  return checkItemSignature(question, header, notes);
+}
+
 function checkItemSignature(
   question: ProofQuestion,
-  header: Parameters<typeof verifyItem>[0],
+  header: SignedFields & Pick<ItemHeader, "id" | "ownerAddress" | "signature">,
   notes: ProofNotes,
 ): boolean {
   const whole = wholeOf(question);

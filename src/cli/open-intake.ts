@@ -116,6 +116,7 @@ async function findPayload(
     ...{ id, contentType, contentEncoding, digest },
     path: join(uploads.path, bytes.file),
     start: bytes.offset + headerSize,
+    headerSize,
     size: bytes.size - headerSize,
     // The folder is this process's alone.
     verifiedAt: upload.receivedAt >= startedAt ? upload.receivedAt : undefined,

@@ -49,6 +49,8 @@ export type OpenContent = Readonly<{
   inspect: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
   /** Gives a span of at most `contentBufferBytesMax` whole. Rejects as `read` throws. */
   bytes: (span: ByteSpan, signal: AbortSignal) => Promise<Uint8Array>;
+  /** Gives the item's header, of content that was uploaded and is in no block. Rejects as `read` throws. */
+  header?: () => Promise<Uint8Array>;
   /**
    * Gives a file and the byte in it at which a span begins, when the span lies wholly on this disk and every byte of
    * it was checked. The file is to be opened within 5 s. Undefined: use `read` or `bytes`.

@@ -24,6 +24,8 @@ export type UploadedPayload = Readonly<{
   path: string;
   /** Of the payload, in the file. */
   start: number;
+  /** Of the item's header, which ends where the payload begins. Bytes. */
+  headerSize: number;
   size: number;
   contentType: string | undefined;
   contentEncoding: string | undefined;
@@ -50,6 +52,9 @@ const pieceBytes = 256 * 2 ** 10;
 
 /** Files that were compared, about 15 MiB. */
 const comparedMax = 100_000;
+
+/** A file, and the byte in it from which spans count. */
+type FilePlace = Pick<UploadedPayload, "path" | "start">;
 
 /** Creates the source. */
 export function createUploadedContent(find: FindUploaded, gate: Gate): UploadedContent {
@@ -93,7 +98,7 @@ async function compare(payload: UploadedPayload): Promise<void> {
 }
 
 function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenContent {
-  const { id, size, digest, contentType, contentEncoding, path, start } = payload;
+  const { id, size, digest, contentType, contentEncoding, path, start, headerSize } = payload;
   const check = async () => gate.checkId(id, id, digest);
 
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
@@ -115,15 +120,12 @@ function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenCo
     read,
     inspect: (span) => piecesOf(payload, span),
     bytes: async (span) => {
-      assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
       await check();
-      const bytes = new Uint8Array(span.end - span.start);
-      let at = 0;
-      for await (const piece of piecesOf(payload, span)) {
-        bytes.set(piece, at);
-        at += piece.length;
-      }
-      return bytes;
+      return await bytesOf(payload, span);
+    },
+    header: async () => {
+      await check();
+      return await bytesOf({ path, start: start - headerSize }, { start: 0, end: headerSize });
     },
     file: async (span) => {
       await check();
@@ -132,8 +134,19 @@ function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenCo
   };
 }
 
-/** The bytes of a span of a payload. @throws Failure `busy`, `source_failed`. */
-async function* piecesOf({ path, start }: UploadedPayload, span: ByteSpan): AsyncGenerator<Uint8Array> {
+async function bytesOf(place: FilePlace, span: ByteSpan): Promise<Uint8Array> {
+  assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
+  const bytes = new Uint8Array(span.end - span.start);
+  let at = 0;
+  for await (const piece of piecesOf(place, span)) {
+    bytes.set(piece, at);
+    at += piece.length;
+  }
+  return bytes;
+}
+
+/** The bytes of a span of a file from a place on. @throws Failure `busy`, `source_failed`. */
+async function* piecesOf({ path, start }: FilePlace, span: ByteSpan): AsyncGenerator<Uint8Array> {
   const file: FileHandle = await missingIsBusy(path, open(path, "r"));
   try {
     for (let at = span.start; at < span.end; ) {

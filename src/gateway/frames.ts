@@ -6,6 +6,7 @@
 import { type ItemHeader, readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Content } from "../content/content.ts";
+import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
@@ -34,10 +35,16 @@ export type Frames = Readonly<{
 
 /** Creates the reader of records. */
 export function createFrames({ reader, content, transactions }: FramesOptions): Frames {
-  const ofItem = async (item: Located, signal: AbortSignal): Promise<string> => {
+  const headerOf = async (item: Located, opened: OpenContent, signal: AbortSignal): Promise<Uint8Array> => {
+    // What is in no block lies in no transaction's data.
+    if (opened.header !== undefined) return await opened.header();
     const root = await content.open(item.rootId, signal);
     const start = item.itemOffset;
-    const bytes = await root.bytes({ start, end: start + item.headerSize }, signal);
+    return await root.bytes({ start, end: start + item.headerSize }, signal);
+  };
+
+  const ofItem = async (item: Located, opened: OpenContent, signal: AbortSignal): Promise<string> => {
+    const bytes = await headerOf(item, opened, signal);
     const read = readItemHeader(bytes, "lenient");
     if (read.kind !== "header" || read.header.id !== item.id)
       throw new Failure("source_failed", {
@@ -52,10 +59,10 @@ export function createFrames({ reader, content, transactions }: FramesOptions): 
       const located = reader.locate(id);
       // A record tells of its content: what refuses one refuses the other.
       if (located !== undefined) {
-        const { size, check } = await content.open(id, signal);
-        await check({ start: 0, end: size }, signal);
+        const opened = await content.open(id, signal);
+        await opened.check({ start: 0, end: opened.size }, signal);
+        if (located.kind === "item") return await ofItem(located, opened, signal);
       }
-      if (located?.kind === "item") return await ofItem(located, signal);
       const { status, body } = await transactions.record(id, signal);
       if (status !== 200) throw new Failure("not_found", { id, status });
       return body;

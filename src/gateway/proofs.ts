@@ -102,13 +102,17 @@ export function createProofs(options: ProofsOptions): Proofs {
     };
   };
 
-  /** What is in no block yet is shown by its header alone, and an item, whose header is not here, not at all. */
-  const pending = (located: Located, span: ByteSpan): Proof => ({
+  /** What is in no block yet is shown by its header alone; an item that was only announced, not at all. */
+  const pending = async (
+    located: Located,
+    opened: OpenContent | undefined,
+    span: ByteSpan,
+  ): Promise<Proof> => ({
     ...subject(located, span),
     block: undefined,
     transaction: located.kind === "item" ? undefined : transactionOf(reader, located, undefined, undefined),
     items: [],
-    signature: undefined,
+    signature: await pendingSignatureOf(located, opened),
     chunks: [],
   });
 
@@ -128,7 +132,7 @@ export function createProofs(options: ProofsOptions): Proofs {
       const span = spanOf(range, located.size);
       if (span.end - span.start > proofRangeSizeMax) throw new Failure("proof_too_large", { id, span });
       return opened === undefined || located.pending
-        ? pending(located, span)
+        ? await pending(located, opened, span)
         : await mined(located, opened, span, signal);
     },
   };
@@ -266,6 +270,15 @@ async function readHeader(root: OpenContent, { id, start, end }: ItemSpan, signa
     if (read.kind === "need") size = read.bytes;
     else return { header: read.header, bytes: bytes.subarray(0, read.header.headerSize) };
   }
+}
+
+async function pendingSignatureOf({ id }: Located, opened: OpenContent | undefined) {
+  const bytes = await opened?.header?.();
+  if (bytes === undefined) return undefined;
+  const read = readItemHeader(bytes, "lenient");
+  if (read.kind !== "header" || read.header.id !== id)
+    throw new Failure("source_failed", { id, reason: "the header of an upload was damaged" });
+  return signatureOf(read.header);
 }
 
 function signatureOf(header: ItemHeader): ProofSignature {

@@ -14,6 +14,7 @@ import type { IndexReader } from "./index-types.ts";
 import { createItemsWithin } from "./items-within.ts";
 import { createLocating } from "./locate.ts";
 import { createPages } from "./page.ts";
+import { placeHigh, placeLow } from "./place.ts";
 import { type WindowSizes, windowSizesDefault } from "./place-windows.ts";
 import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "./sqlite.ts";
 
@@ -40,6 +41,10 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
   const locating = createLocating(db, keys);
   const pages = createPages(db, keys, options.windows ?? windowSizesDefault);
   const itemsWithin = createItemsWithin(db);
+  const pendingSignature = prepareQuery<{ signature: Uint8Array }>(
+    db,
+    "SELECT signature FROM pending_signatures WHERE n = (? << 31) | ?",
+  );
   const { bundleRowAt, ...bundleReads } = createBundleReads(db);
 
   return {
@@ -61,6 +66,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
       const place = locating.placeOf(id);
       return place === undefined ? undefined : chain.textAt(place);
     },
+    pendingSignature: (place) => pendingSignature.get(placeHigh(place), placeLow(place))?.signature,
     locate: (id) => inSnapshot(db, () => locating.locate(id)),
     placeOf: locating.placeOf,
     placesOf: (id) => inSnapshot(db, () => locating.placesOf(id)),

@@ -123,6 +123,8 @@ export type IndexReader = Readonly<{
     id: Id,
   ) => Readonly<{ height: number; hash: BlockHash; confirmations: number }> | undefined;
   transactionText: (id: Id) => TransactionText | undefined;
+  /** The signature of the item at a place in no block; undefined where it is not known. */
+  pendingSignature: (place: Place) => Uint8Array | undefined;
   /** Undefined for an id that the index does not have. */
   locate: (id: Id) => Located | undefined;
   placeOf: (id: Id) => Place | undefined;

@@ -11,7 +11,14 @@ import type { Database } from "bun:sqlite";
 import { type Id, idBytes } from "../arweave/id.ts";
 import type { ChainTables } from "./chain-tables.ts";
 import type { Counts } from "./counts.ts";
-import { packHeight, pendingHeight, pendingPlace, transactionsPerBlockMax } from "./place.ts";
+import {
+  packHeight,
+  pendingHeight,
+  pendingPlace,
+  placeHigh,
+  placeLow,
+  transactionsPerBlockMax,
+} from "./place.ts";
 import type { RowTable } from "./row-table.ts";
 import type { PendingRow } from "./rows.ts";
 import { prepare, prepareQuery } from "./sqlite.ts";
@@ -40,7 +47,7 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
     "SELECT value FROM meta WHERE name = 'pending_sequence'",
   );
   const writeSequence = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
-  const dropParts = ["transactions", "transaction_texts"].map((table) =>
+  const dropParts = ["transactions", "transaction_texts", "pending_signatures"].map((table) =>
     prepare(db, `DELETE FROM ${table} WHERE n = (? << 31) | ?`),
   );
   const isAnnounced = createAnnouncedTest(db);
@@ -51,6 +58,12 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
   const dropDuplicates = prepare(db, "DELETE FROM duplicates WHERE id = ? AND n >= ?");
   const expired = "n >= ? AND ingested < ? AND (trusted = 1 OR sig < 0)";
   const announced = "n >= ? AND ingested < ? AND trusted = 1 AND sig > 0";
+  const addSignature = prepare(db, "INSERT INTO pending_signatures VALUES ((? << 31) | ?, ?)");
+  const dropAnnouncedSignatures = prepare(
+    db,
+    `DELETE FROM pending_signatures WHERE n IN
+       (SELECT n FROM items WHERE ${announced} UNION ALL SELECT n FROM duplicates WHERE ${announced})`,
+  );
   const expiredPlaces = prepareQuery<{ high: number; low: number }>(
     db,
     `SELECT n >> 31 AS high, n & 0x7fffffff AS low FROM items WHERE ${expired} AND sig < 0 UNION ALL
@@ -100,17 +113,23 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
         placed.map(({ place, row }) => storedPending(place, row)),
         ingested,
       );
-      for (const { place, row } of placed)
+      for (const { place, row } of placed) {
         if (row.transaction !== undefined) chain.addPendingTransaction(place, row.transaction);
+        if (row.signature !== undefined) addSignature.run(placeHigh(place), placeLow(place), row.signature);
+      }
       return fresh.length;
     },
     remove: (ids) => ids.reduce((sum, id) => sum + removeOne(id), 0),
     expire: (beforeSeconds) => {
+      dropAnnouncedSignatures.run(firstPending, beforeSeconds, firstPending, beforeSeconds);
       for (const place of expiredPlaces.all(firstPending, beforeSeconds, firstPending, beforeSeconds))
         dropPartsAt(place);
       return removeAll(expired, beforeSeconds);
     },
-    expireAnnounced: (beforeSeconds) => removeAll(announced, beforeSeconds),
+    expireAnnounced: (beforeSeconds) => {
+      dropAnnouncedSignatures.run(firstPending, beforeSeconds, firstPending, beforeSeconds);
+      return removeAll(announced, beforeSeconds);
+    },
   };
 }
 

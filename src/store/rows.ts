@@ -179,6 +179,8 @@ export type PendingRow = Readonly<{
   digest: Uint8Array | null;
   /** Whether this process checked its signature over the whole payload (announced rows: false). */
   verified: boolean;
+  /** Of an item, where it is known; a transaction has it in its text. */
+  signature?: Uint8Array;
   /** Present for a transaction only. */
   transaction?: Readonly<{
     format: 1 | 2;

@@ -202,5 +202,10 @@ ALTER TABLE bundles DROP COLUMN duplicated_data_item_count;
 ALTER TABLE bundles DROP COLUMN next_duplicated;
 `;
 
+/** What an item in no block is signed with: its bytes are in no data that the index could read it from. */
+const pendingSignatures = `
+CREATE TABLE pending_signatures (n INTEGER PRIMARY KEY, signature BLOB NOT NULL) STRICT;
+`;
+
 /** Scripts that bring an index file from nothing to the newest version. */
-export const indexMigrations: readonly string[] = [tables, parts, duplicatesOfBundles];
+export const indexMigrations: readonly string[] = [tables, parts, duplicatesOfBundles, pendingSignatures];

@@ -19,7 +19,7 @@ import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
-import { hashOf, makeWorld, type Piece, type World } from "./moderation-world.ts";
+import { hashOf, makeWorld, type Piece, payloadRoutes, type World } from "./moderation-world.ts";
 
 const key = "matrix-key";
 const root = "gateway.test";
@@ -293,6 +293,7 @@ describe("the table of routes", () => {
     // Say above how such a route gives a byte of a piece, or that it gives none.
     expect(unknown).toEqual([]);
     expect(Object.keys(routes).filter((path) => !registered.includes(path))).toEqual([]);
+    expect(Object.keys(routes).toSorted()).toEqual(payloadRoutes.toSorted());
   });
 });
 

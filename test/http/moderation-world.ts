@@ -150,6 +150,13 @@ function pieceOf(name: string, id: Id, payload: Uint8Array, hasPath: boolean, re
   };
 }
 
+/** The routes that give bytes of payloads, as they are registered. */
+export const payloadRoutes: readonly string[] = [
+  ...["/*", "/tx/:id", "/unconfirmed_tx/:id", "/tx/:id/:field", "/chunk/:offset", "/chunk/:offset/data"],
+  ...["/svc", "/ar-io"].map((prefix) => `${prefix}/proof/:id`),
+  ...["social", "farcaster"].flatMap((word) => [`/local/${word}/frame/:id`, `/local/${word}/frame/:id/`]),
+];
+
 /** The hash under which a payload is refused. */
 export function hashOf(piece: Piece): string {
   return encodeBase64url(sha256(piece.payload));

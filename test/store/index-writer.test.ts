@@ -12,6 +12,7 @@ import type { IndexReader } from "../../src/store/index-types.ts";
 import { openIndexWriter } from "../../src/store/index-writer.ts";
 import { inspectIndex } from "../../src/store/inspect.ts";
 import { partSizesDefault } from "../../src/store/part-table.ts";
+import { pendingPlace } from "../../src/store/place.ts";
 import type { BlockRows, ItemRow, PagePlan } from "../../src/store/rows.ts";
 import { temporaryFolder } from "./folder.ts";
 import { growingChain } from "./growing-chain.ts";
@@ -337,6 +338,34 @@ describe("pending rows", () => {
     expect(file.reader.counts()).toMatchObject({ pendingItems: 1, pendingTransactions: 0 });
     expect(file.faults()).toEqual([]);
   });
+
+  test("keep their signatures as long as they stand, and no longer", () => {
+    using file = indexFile();
+    growingChain(file.writer, random, owner).add({ transactions: [{}] });
+    const signature = new Uint8Array(512).fill(9);
+    const [announced, uploaded, unsigned] = [
+      pendingOf(random, owner, { verified: false, signature }),
+      pendingOf(random, owner, { verified: true, signature }),
+      pendingOf(random, owner, { verified: true }),
+    ];
+    file.writer.addPending([announced, uploaded, unsigned]);
+    const place = (id: Id) => file.reader.placeOf(id) ?? pendingPlace(1);
+    const [first, second] = [place(announced.id), place(uploaded.id)];
+    expect([first, second].map((each) => file.reader.pendingSignature(each))).toEqual([signature, signature]);
+    expect(file.reader.pendingSignature(place(unsigned.id))).toBeUndefined();
+    file.writer.addPending([{ ...announced, verified: true }]);
+    expect(file.reader.pendingSignature(first)).toBeUndefined();
+    file.writer.addPending([pendingOf(random, owner, { verified: false, signature, id: announced.id })]);
+    file.writer.removePending([uploaded.id]);
+    expect(file.reader.pendingSignature(second)).toBeUndefined();
+    const late = pendingOf(random, owner, { verified: false, signature });
+    file.writer.addPending([late]);
+    const third = place(late.id);
+    file.nowMs += 2_000;
+    expect(file.writer.expireAnnounced(1_700_000_001)).toBe(1);
+    expect(file.reader.pendingSignature(third)).toBeUndefined();
+    expect(file.faults()).toEqual([]);
+  });
 });
 
 describe("rollback", () => {
@@ -438,8 +467,8 @@ describe("restart", () => {
       chain.add({ transactions: [{ tags: [tagOf("n", "x")] }, {}] });
     first.close();
     const db = new Database(path);
-    for (const table of ["unsealed", "parts", "part_places", "part_rare", "part_lists", "part_keys"])
-      db.run(`DROP TABLE ${table}`);
+    const later = ["unsealed", "parts", "part_places", "part_rare", "part_lists", "part_keys"];
+    for (const table of [...later, "pending_signatures"]) db.run(`DROP TABLE ${table}`);
     db.run("DROP INDEX duplicates_of_bundle");
     for (const column of ["next_duplicated INTEGER NOT NULL DEFAULT 0", "duplicated_data_item_count INTEGER"])
       db.run(`ALTER TABLE bundles ADD COLUMN ${column}`);

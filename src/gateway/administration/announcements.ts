@@ -80,7 +80,7 @@ function readHeader(header: unknown): PendingRow | string {
   return { kind: "item", ...names, target, anchor, tags, headerSize: 0, size, digest: null, verified: false };
 }
 
-type Names = Pick<PendingRow, "id" | "signatureType" | "owner" | "ownerAddress">;
+type Names = Pick<PendingRow, "id" | "signatureType" | "signature" | "owner" | "ownerAddress">;
 
 function readNames(fields: Fields): Names | string {
   const signature = readBytes(fields["signature"], signatureSizeMax);
@@ -93,7 +93,8 @@ function readNames(fields: Fields): Names | string {
   const stated = fields["owner_address"];
   if (typeof stated !== "string" || !isAddress(stated) || stated !== ownerAddress)
     return "owner_address is not the hash of the owner";
-  return { id, signatureType: typeOf(signature, owner, fields["signature_type"]), owner, ownerAddress };
+  const signatureType = typeOf(signature, owner, fields["signature_type"]);
+  return { id, signatureType, signature, owner, ownerAddress };
 }
 
 /** The type that is stated, or the first whose sizes these are: a header need not say it. */

@@ -1,5 +1,6 @@
 /**
- * The signatures of rows: a transaction's from its header in the index, a data item's from its bytes on this disk.
+ * The signatures of rows: a transaction's from its header in the index, a data item's from its bytes on this disk,
+ * or from its row while it is in no block.
  *
  * What is read is a signature only if it hashes to the id, so that neither a hole in a sparse file nor a file that was
  * damaged or replaced can give a wrong one. Nothing is fetched: what is not here is null.
@@ -21,7 +22,7 @@ import type { Signatures } from "./shapes.ts";
 export type SignatureSource = (rows: readonly PageRow[]) => Signatures;
 
 /** What the source asks of the index. */
-export type SignatureIndex = Pick<IndexReader, "transactionText" | "locate">;
+export type SignatureIndex = Pick<IndexReader, "transactionText" | "locate" | "pendingSignature">;
 
 /** Where a signature stands in a root's file. */
 type Spot = Readonly<{ id: Id; start: number; size: number }>;
@@ -41,6 +42,7 @@ export function createSignatureSource(index: SignatureIndex, contentFolder: stri
     const spots = new Map<string, Spot[]>();
     for (const row of rows) {
       if (row.kind === "transaction") readHeader(row.id, index, found);
+      else if (row.place.height === pendingHeight) readPending(row, index, found);
       else noteSpot(row, spots);
     }
     for (const ofRoot of spots.values()) {
@@ -57,10 +59,15 @@ function readHeader(id: Id, index: SignatureIndex, found: Map<Id, string>): void
   if (typeof signature === "string") found.set(id, signature);
 }
 
+function readPending({ id, place }: PageRow, index: SignatureIndex, found: Map<Id, string>): void {
+  const signature = index.pendingSignature(place);
+  if (signature !== undefined && idOfSignature(signature) === id) found.set(id, encodeBase64url(signature));
+}
+
 /** Items of one root are read together: finding where a root lies costs more than reading from it. */
 function noteSpot({ id, place, signatureType }: PageRow, spots: Map<string, Spot[]>): void {
   const size = signatureLayout(signatureType)?.signatureSize;
-  if (size === undefined || place.height === pendingHeight) return;
+  if (size === undefined) return;
   const root = `${place.height}/${place.txIndex}`;
   const spot = { id, start: place.offset + signatureOffset, size };
   const ofRoot = spots.get(root);

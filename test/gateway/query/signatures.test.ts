@@ -33,6 +33,8 @@ const hole = itemAt(20_000, signatureOf(3));
 const damaged = itemAt(30_000, signatureOf(4));
 const beyond = itemAt(99_990, signatureOf(5));
 const pending = itemAt(64, signatureOf(6), pendingHeight);
+const uploaded = itemAt(65, signatureOf(8), pendingHeight);
+const replaced = itemAt(66, signatureOf(9), pendingHeight);
 const strange = { ...itemAt(4_096, signatureOf(1)), signatureType: 99 };
 const transaction = rowAt({ height: 5, txIndex: 1, offset: -1 });
 const headerless = rowAt({ height: 5, txIndex: 2, offset: -1 });
@@ -59,6 +61,12 @@ const indexOf = (from: typeof root): SignatureIndex => ({
     const row = [right, second, hole, damaged, beyond, pending].find((candidate) => candidate.id === id);
     return row === undefined ? undefined : located(row, from);
   },
+  pendingSignature: ({ offset }) =>
+    offset === uploaded.place.offset
+      ? signatureOf(8)
+      : offset === replaced.place.offset
+        ? signatureOf(1)
+        : undefined,
   transactionText: (id) =>
     id === transaction.id
       ? { text: '{"format":2,"signature":"c2lnbmVk","tags":[]}', dataAt: null }
@@ -91,11 +99,16 @@ describe("signatures", () => {
     ]);
   });
 
+  test("of an item that is in no block come from its row", () => {
+    expect([...find([uploaded])]).toEqual([[uploaded.id, text(signatureOf(8))]]);
+  });
+
   const absent: [string, PageRow][] = [
     ["a hole in the file", hole],
     ["bytes that hash to another id", damaged],
     ["the end of the file", beyond],
-    ["no block yet", pending],
+    ["no block yet, and no signature in its row", pending],
+    ["another signature in its row", replaced],
     ["a signature type that nobody knows", strange],
     ["a header that the index does not have", headerless],
   ];
