@@ -44,7 +44,7 @@ const stepsEach = 36;
 /** Whoever held a payment in hand holds it no longer. Milliseconds. */
 const roundMs = 61_000;
 
-const kinds = ["signed", "unsigned", "parts"] as const;
+const kinds = ["signed", "unsigned", "unsigned, large", "parts"] as const;
 
 /** One payer's log: what was sent, and what came back. */
 type Story = {
@@ -87,7 +87,7 @@ test(`after ${kills} kills each settled payment is one upload, or credits, and e
   function newStory(kind: Story["kind"]): Story {
     const somebody = payer(stories.length);
     node.mint(somebody.address, funds);
-    const data = random.bytes(2_000 + random.below(3_000));
+    const data = random.bytes((kind === "unsigned, large" ? 70_000 : 2_000) + random.below(3_000));
     new DataView(data.buffer).setUint32(0, stories.length);
     const story: Story = {
       ...{ kind, payer: somebody, item: makeItem(data, [], signers[4]), paid: 0n },
@@ -219,6 +219,7 @@ async function send(story: Story, url: string): Promise<Response> {
     case "signed":
       return await fetch(`${url}/v1/x402/upload/signed`, { method: "POST", headers, body: blobOf(bytes) });
     case "unsigned":
+    case "unsigned, large":
       return await fetch(`${url}/v1/x402/upload/unsigned`, { method: "POST", headers, body: blobOf(data) });
     case "parts":
       return await fetch(`${url}/v1/chunks/base-usdc/-1/-1?${asked}`, { headers });
@@ -262,12 +263,12 @@ async function judge(
   expect(balance + (taken?.winc ?? 0n)).toBe(moved);
   expect([0n, paid]).toContain(moved);
   if (receipt !== undefined) expect(taken?.id).toBe(receipt);
-  // An item says by itself what it is: whoever sends it with its payment, it is the payer's, and goes on.
-  if (kind === "signed") expect(taken === undefined).toBe(moved === 0n);
+  // The payment is bound to what it is for: whoever sends that again, it is the payer's, and goes on.
+  if (kind === "signed" || kind === "unsigned") expect(taken === undefined).toBe(moved === 0n);
   if (taken === undefined) return `${kind}: ${moved === 0n ? "not paid" : "credits"}`;
   const file = readFileSync(join(folder, taken.file));
   const bytes = file.subarray(Number(taken.file_offset), Number(taken.file_offset + taken.size));
-  if (kind === "unsigned") expect(bytes.subarray(-item.data.length).equals(item.data)).toBe(true);
+  if (kind.startsWith("unsigned")) expect(bytes.subarray(-item.data.length).equals(item.data)).toBe(true);
   else expect(bytes.equals(item.bytes)).toBe(true);
   return `${kind}: an upload${receipt === undefined ? ", of which its payer has not heard" : ""}`;
 }

@@ -89,7 +89,7 @@ const tag = "Paid by x402";
 const settledFirst =
   "The payment is settled before anything is stored. What is refused afterwards leaves the payer the credits, and " +
   "the answer has the header of the settled payment all the same. The same payment for the same upload is answered " +
-  "the same.";
+  "the same; where the first request broke off, it goes on.";
 const network = inPath(
   "network",
   textSchema,
@@ -124,7 +124,8 @@ const unsigned: Kind = {
   summary: "Upload bytes with their payment; the service signs the item",
   description:
     "The item has the tags Content-Type, those of the header, Data-Item-Authority and X402-Payer-Address, and is " +
-    `signed by a key that the service keeps for this alone. ${settledFirst}`,
+    `signed by a key that the service keeps for this alone. ${settledFirst} With more than 64 KiB it does not go on: ` +
+    "nobody can tell then whether the same bytes come, and the payer has the credits.",
   parameters: [tagsHeader, ...paymentHeaders],
   body: { type: "*/*", schema: { type: "string", format: "binary" }, example: "any bytes" },
 };

@@ -10,7 +10,7 @@ import type { MultipartUpload } from "../../upload/multipart-rows.ts";
 import type { X402Uploads } from "../../upload/x402-uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf } from "../x402-answers.ts";
-import { answerPaid, askForPayment, type UploadBill } from "./x402-payments.ts";
+import { answerPaid, askForPayment, billFor } from "./x402-payments.ts";
 
 /** What is asked for when an upload is to be paid for at once. */
 export type PaidChunks = Readonly<{ size: number; refundTo: UserAddress }>;
@@ -50,14 +50,7 @@ export function readPaidChunks(query: Readonly<Record<string, string | undefined
 export function createPaidChunks(uploads: X402Uploads, publicUrl: PublicUrl): CreatePaidChunks {
   const { x402, isFree } = uploads;
   const create: CreatePaidChunks["create"] = async (request, asked, write) => {
-    const bill: UploadBill = {
-      size: asked.size,
-      resource: {
-        url: `${publicUrl(request)}/v1/chunks`,
-        description: `Turbo cost to upload ${asked.size} bytes`,
-        mimeType: "application/json",
-      },
-    };
+    const bill = billFor(`${publicUrl(request)}/v1/chunks`, asked.size, "application/json");
     const payment = x402PaymentOf(request);
     if (payment === undefined) return await askForPayment(x402, bill, request.signal);
     return await answerPaid(

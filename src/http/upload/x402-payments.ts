@@ -7,13 +7,18 @@ import { Failure, failures } from "../../failures.ts";
 import type { X402Payment } from "../../payment/x402/payload.ts";
 import type { X402Resource } from "../../payment/x402/requirement.ts";
 import type { X402, X402Settled } from "../../payment/x402/x402.ts";
-import type { X402Outcome } from "../../upload/x402-uploads.ts";
+import type { X402Outcome } from "../../upload/x402-sent.ts";
 import { failureAnswer } from "../answers.ts";
 import { x402RequiredAnswer, x402SettledHeaders } from "../x402-answers.ts";
 import { fromUpload } from "./refusals.ts";
 
 /** What is asked for. */
 export type UploadBill = Readonly<{ size: number; resource: X402Resource }>;
+
+/** Writes what is asked for. @param url - Of what is paid for, absolute. @param size - Of the whole item. Bytes. */
+export function billFor(url: string, size: number, mimeType: string): UploadBill {
+  return { size, resource: { url, description: `Turbo cost to upload ${size} bytes`, mimeType } };
+}
 
 /** An upload with its payment. */
 export type PaidUpload = Readonly<{

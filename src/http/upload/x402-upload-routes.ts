@@ -21,7 +21,7 @@ import { x402PaymentOf } from "../x402-answers.ts";
 import { dataTagsOf } from "./data-tags.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
-import { answerPaid, askForPayment, type UploadBill } from "./x402-payments.ts";
+import { answerPaid, askForPayment, billFor, type UploadBill } from "./x402-payments.ts";
 
 /** What the routes ask. */
 export type X402UploadRoutesOptions = Readonly<{
@@ -68,7 +68,7 @@ async function takeSigned(
   const uploads = readyFor(options, request, network);
   if (intake === undefined) throw new Failure("uploads_off", {});
   const size = lengthOf(request);
-  const bill = billOf(options, request, "signed", size, "application/json");
+  const bill = billFor(`${options.publicUrl(request)}/v1/x402/upload/signed`, size, "application/json");
   const payment = x402PaymentOf(request);
   if (payment === undefined) {
     if (!uploads.isFree(size)) return await askForPayment(uploads.x402, bill, request.signal);
@@ -96,22 +96,26 @@ async function takeUnsigned(
   const size = lengthOf(request);
   const tags = dataTagsOf(request);
   const payment = x402PaymentOf(request);
-  const itemSize = uploads.unsignedSize({ tags, size }, true);
-  const isFree = payment === undefined && uploads.isFree(uploads.unsignedSize({ tags, size }, false));
-  const bill = billOf(options, request, "unsigned", itemSize, request.headers.get("content-type") ?? "");
+  const itemSize = uploads.paidSize({ tags, size });
+  const isFree = payment === undefined && uploads.isFree(uploads.freeSize({ tags, size }));
+  const bill = billFor(
+    `${options.publicUrl(request)}/v1/x402/upload/unsigned`,
+    itemSize,
+    request.headers.get("content-type") ?? "",
+  );
   if (payment === undefined && !isFree) return await askForPayment(x402, bill, request.signal);
   const pieces = piecesOf(request);
   const upload = { pieces, size, tags, client: addressBlock(contextOf(request).clientAddress()) };
   try {
-    if (payment === undefined) {
-      const outcome = await uploads.takeUnsigned(upload, undefined, request.signal);
-      if (outcome.kind === "refused") throw outcome.error;
-      return await unsignedAnswer(options, request, x402, payment, outcome.answer, undefined);
-    }
+    if (payment === undefined)
+      return await freeAnswer(options, request, await uploads.takeFree(upload, request.signal));
     return await answerPaid(
       { x402, bill, payment, signal: request.signal },
       () => uploads.takeUnsigned(upload, sentOf(bill, payment), request.signal),
-      (taken, settled) => unsignedAnswer(options, request, x402, payment, taken, settled),
+      (taken, settled) =>
+        settled === undefined
+          ? freeAnswer(options, request, taken)
+          : paidAnswer(options, request, taken, { x402, payment, settled }),
     );
   } finally {
     // A wait for more of it ends by itself; the answer does not wait for that.
@@ -120,18 +124,26 @@ async function takeUnsigned(
 }
 
 /** The receipt as clients of one service read it, and as those of the other do. */
-async function unsignedAnswer(
+async function freeAnswer(
   { writeReceipt }: X402UploadRoutesOptions,
   request: Request,
-  { terms }: X402,
-  payment: X402Payment | undefined,
   taken: Taken,
-  settled: X402Settled | undefined,
 ): Promise<Response> {
   const receipt = await writeReceipt(taken, request);
-  if (settled === undefined || payment === undefined)
-    return jsonAnswer({ ...receipt, receipt }, 200, noStore);
-  const { network } = terms;
+  return jsonAnswer({ ...receipt, receipt }, 200, noStore);
+}
+
+type Paid = Readonly<{ x402: X402; payment: X402Payment; settled: X402Settled }>;
+
+/** The same, and what was paid. */
+async function paidAnswer(
+  { writeReceipt }: X402UploadRoutesOptions,
+  request: Request,
+  taken: Taken,
+  { x402, payment, settled }: Paid,
+): Promise<Response> {
+  const receipt = await writeReceipt(taken, request);
+  const { network } = x402.terms;
   const record = {
     ...receipt,
     ...paidFields(settled),
@@ -173,17 +185,6 @@ function lengthOf(request: Request): number {
       reason: "Missing Content Length. Content Length is required for raw data post.",
     });
   return Number(length);
-}
-
-function billOf(
-  { publicUrl }: X402UploadRoutesOptions,
-  request: Request,
-  kind: "signed" | "unsigned",
-  size: number,
-  mimeType: string,
-): UploadBill {
-  const url = `${publicUrl(request)}/v1/x402/upload/${kind}`;
-  return { size, resource: { url, description: `Turbo cost to upload ${size} bytes`, mimeType } };
 }
 
 function sentOf({ resource }: UploadBill, payment: X402Payment) {

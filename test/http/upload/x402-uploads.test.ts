@@ -7,10 +7,12 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkItem } from "../../../src/arweave/data-item.ts";
+import { Failure } from "../../../src/failures.ts";
 import type { HttpServer } from "../../../src/http/server.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { lifeMs } from "../../../src/upload/multipart.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
+import { boundBytesMax } from "../../../src/upload/x402-unsigned.ts";
 import { type Payer, readHeader } from "../../payment/x402/payers.ts";
 import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
 import { eventually } from "../../support/program.ts";
@@ -31,6 +33,8 @@ let world: MultipartWorld;
 let server: HttpServer;
 let opened: X402UploadServer;
 let payers = 0;
+/** Whether the disk takes nothing. */
+let isBroken = false;
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
 describe("uploads by x402", () => {
@@ -40,7 +44,17 @@ describe("uploads by x402", () => {
     const { database, clock, makeId, credits } = payment;
     const blocked = new Set([String(makeItem(new Uint8Array(1), [], signers[3]).account)]);
     const rules = { itemBytesMax: 20_000_000, freeBytesMax: 200, blocked };
-    world = await openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path, rules });
+    const step = (name: string) => {
+      if (isBroken && name === "before a synchronisation") throw new Failure("no_room", { reason: "broken" });
+    };
+    world = await openMultipartWorld({
+      database,
+      makeId,
+      clock: clock.now,
+      folder: folder.path,
+      rules,
+      step,
+    });
     const keyFile = join(folder.path, "key.json");
     writeFileSync(keyFile, JSON.stringify(rsaKey));
     const key = { file: keyFile, modulus: rsaKey.n ?? "" };
@@ -270,17 +284,38 @@ describe("uploads by x402", () => {
       );
     });
 
-    test("sent again with their payment are answered the same; with other bytes, too, and nothing is taken", async () => {
-      const data = newBytes(9_000);
+    test.each([9_000, 70_000])("(%p) sent again with their payment are answered the same", async (size) => {
+      const data = newBytes(size);
       const payer = newPayer();
       const { headers } = await payFor(() => post(unsigned, data), payer);
       const first = await (await post(unsigned, data, headers)).json();
       const before = await x402.balance(payer);
       const files = partFilesIn(folder.path);
-      for (const bytes of [data, newBytes(9_000)])
-        expect(await (await post(unsigned, bytes, headers)).json()).toMatchObject({ id: first.id });
-      expect((await post(unsigned, newBytes(9_001), headers)).status).toBe(402);
+      expect(await (await post(unsigned, data, headers)).json()).toMatchObject({ id: first.id });
+      const other = await post(unsigned, newBytes(size), headers);
+      // A payment for few bytes is for these; of many it is known when the item is there.
+      if (size > boundBytesMax) expect(await other.json()).toMatchObject({ id: first.id });
+      else expect(other.status).toBe(402);
+      expect((await post(unsigned, newBytes(size + 1), headers)).status).toBe(402);
       expect([await x402.balance(payer), partFilesIn(folder.path)]).toEqual([before, files]);
+    });
+
+    test("that are few go on with a payment that has settled, and bought nothing yet", async () => {
+      const payer = newPayer();
+      const data = newBytes(5_000);
+      const { required, headers } = await payFor(() => post(unsigned, data), payer);
+      const before = partFilesIn(folder.path).length;
+      isBroken = true;
+      const first = await post(unsigned, data, headers);
+      isBroken = false;
+      expect([first.status, first.headers.has("x-payment-response")]).toEqual([503, true]);
+      expect(partFilesIn(folder.path)).toHaveLength(before);
+      expect((await post(unsigned, newBytes(5_000), headers)).status).toBe(402);
+      const again = await post(unsigned, data, headers);
+      const { winc } = await again.json();
+      expect(again.status).toBe(200);
+      const credited = BigInt(required.maxAmountRequired) * x402.prices.wincEach;
+      expect(await x402.balance(payer)).toBe(credited - BigInt(winc));
     });
 
     test("that broke off leave their payer the credits, which nobody gets at with the payment", async () => {
