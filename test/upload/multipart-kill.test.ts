@@ -25,6 +25,8 @@ import {
   type TestItem,
 } from "./multipart-world.ts";
 
+/** A process that starts may wait for a busy machine. Milliseconds. */
+const patienceMs = 120_000;
 const kills = Number(process.env["KILLS"] ?? 10);
 const seed = newSeed();
 const random = createRandom(seed);
@@ -69,6 +71,7 @@ describe("uploads in parts, killed", () => {
       await eventually(
         async () => lines.slice(from).find((line) => line.startsWith(start)) ?? (isAlive() ? "" : "gone"),
         (line) => line !== "",
+        patienceMs,
       );
     void readLines(process_.stdout, lines);
     const opened = await seen("open", 0);
@@ -152,6 +155,7 @@ describe("uploads in parts, killed", () => {
     const last = await eventually(
       () => client.status(id),
       (now) => now["status"] === "FINALIZED",
+      patienceMs,
     );
     const receipt = JSON.stringify(last["receipt"]);
     if (story.receipt !== undefined) expect(receipt).toBe(story.receipt);
