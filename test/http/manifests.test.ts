@@ -207,7 +207,7 @@ describe("a manifest", () => {
       [vast, wide].flatMap((id) =>
         // Here a thread's work is done between requests, so that the last ones wait for it.
         [`/${id}/p/1`, `/${id}/`, `/${site}/docs`].map((path) =>
-          wire(plainServer.server.port, `GET ${path} HTTP/1.1`, 30_000),
+          wire(plainServer.server.port, `GET ${path} HTTP/1.1`, 100_000),
         ),
       ),
     );

@@ -118,7 +118,7 @@ export async function untilWhole(
   what: string,
   isSo: () => boolean,
   whole: Whole,
-  ms = 20_000,
+  ms = 60_000,
 ): Promise<void> {
   const end = Date.now() + ms;
   while (!isSo()) {

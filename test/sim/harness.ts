@@ -153,7 +153,7 @@ export async function until(
   what: string,
   isSo: () => boolean,
   simulation: Simulation,
-  ms = 20_000,
+  ms = 60_000,
 ): Promise<void> {
   const end = Date.now() + ms;
   while (!isSo()) {

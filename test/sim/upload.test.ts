@@ -113,8 +113,9 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
         const mined = chain.mined();
         if (mined.length === 0) return;
         const transaction = random.pick(mined.slice(-3));
-        // What is permanent was read back: from then on it is the chain's to keep.
-        if ((chain.status(transaction.id)?.confirmations ?? 0) >= rules.confirmations) return;
+        // What may be permanent was read back: from then on it is the chain's to keep, also where a turn has made it
+        // less deep, or our index is behind.
+        if (chain.deepest(transaction.id) >= rules.confirmations) return;
         chain.forgetChunks(transaction.dataRoot, () => random.chance(0.5));
         note("chunks forgotten");
       },
@@ -156,7 +157,7 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
   chain.world.areNodesSilent = false;
   chain.world.indexLag = 0;
   chain.world.faults = { chunk: () => (random.chance(0.3) ? "taken and dropped" : undefined) };
-  const endsAt = Date.now() + 40_000;
+  const endsAt = Date.now() + 90_000;
   await until(
     "every item is permanent",
     async () => {

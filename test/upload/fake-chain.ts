@@ -56,6 +56,8 @@ export type FakeChain = BundleChain &
     waiting: () => readonly string[];
     /** Mined transactions in order. */
     mined: () => readonly Transaction[];
+    /** How deep a transaction has ever been, whatever was turned back since; 1 is in the newest block, at most 10. */
+    deepest: (id: string) => number;
     /** The data of a transaction; `undefined` while chunks of it are missing. */
     dataOf: (transaction: Transaction) => Uint8Array | undefined;
     /** Every transaction that was ever taken, by id. */
@@ -68,6 +70,7 @@ export type FakeChain = BundleChain &
   }>;
 
 const anchorDepth = 6;
+const deepestMax = 10;
 
 /** Creates a chain of some blocks. */
 export function createFakeChain(height = 10): FakeChain {
@@ -75,6 +78,7 @@ export function createFakeChain(height = 10): FakeChain {
   let made = 0;
   const mempool = new Map<string, Transaction>();
   const seen = new Map<string, Transaction>();
+  const deepest = new Map<string, number>();
   /** By data root; the chunks by where they begin. */
   const data = new Map<string, Map<number, Uint8Array>>();
   const world: FakeChain["world"] = {
@@ -95,6 +99,8 @@ export function createFakeChain(height = 10): FakeChain {
     hash.writeUInt32BE(made, 0);
     hash.writeUInt32BE(blocks.length, 4);
     blocks.push({ hash: encodeBase64url(hash), txs });
+    for (let depth = 1; depth <= deepestMax; depth += 1)
+      for (const id of blocks.at(-depth)?.txs ?? []) deepest.set(id, Math.max(depth, deepest.get(id) ?? 0));
   };
   for (let at = 0; at <= height; at += 1) grow([]);
 
@@ -235,6 +241,7 @@ export function createFakeChain(height = 10): FakeChain {
     },
     waiting: () => [...mempool.keys()],
     mined: () => blocks.flatMap(({ txs }) => txs).flatMap((id) => seen.get(id) ?? []),
+    deepest: (id) => deepest.get(id) ?? 0,
   };
 }
 
