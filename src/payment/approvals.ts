@@ -188,8 +188,8 @@ export async function expireApprovals(tx: Tx, step: Step, limit: number): Promis
   return rows.length;
 }
 
-/** Ends what an address gave and has expired, so that its balance is whole before it is spent from. */
-export async function expireGivenApprovals(tx: Tx, payer: UserAddress, step: Step): Promise<void> {
+/** Ends what an address gave and has expired: its balance is whole before it is spent from. @returns How many ended. */
+export async function expireGivenApprovals(tx: Tx, payer: UserAddress, step: Step): Promise<number> {
   const rows = await tx.all<ApprovalRow>(
     `SELECT ${approvalColumns} FROM approvals WHERE paying_address = ? AND state = 'active' AND expires_at <= ? ` +
       "ORDER BY expires_at, id LIMIT ?",
@@ -198,6 +198,7 @@ export async function expireGivenApprovals(tx: Tx, payer: UserAddress, step: Ste
     BigInt(endingsMax),
   );
   for (const row of rows) await endApproval(tx, row, { state: "expired" }, step);
+  return rows.length;
 }
 
 /** How an approval ends before it is used up. */
@@ -260,12 +261,19 @@ export async function drawApproval(tx: Tx, { approvalId, winc }: Drawable): Prom
 
 /** Spends for good what a reservation drew; an approval of which nothing is left has ended. */
 export async function spendDrawn(tx: Tx, { approvalId, winc }: Drawable, now: number): Promise<void> {
-  await tx.run(
-    "UPDATE approvals SET pending = pending - ?, posted = posted + ? WHERE id = ?",
-    winc,
-    winc,
-    approvalId,
-  );
+  const spent = "UPDATE approvals SET pending = pending - ?, posted = posted + ? WHERE id = ?";
+  await tx.run(spent, winc, winc, approvalId);
+  await endWhenUsed(tx, approvalId, now);
+}
+
+/** Spends winc of an approval for good that no reservation drew before. @returns The leg out of its escrow. */
+export async function spendApproval(tx: Tx, { approvalId, winc }: Drawable, now: number): Promise<Leg> {
+  await tx.run("UPDATE approvals SET posted = posted + ? WHERE id = ?", winc, approvalId);
+  await endWhenUsed(tx, approvalId, now);
+  return { account: escrow(approvalId), amount: -winc };
+}
+
+async function endWhenUsed(tx: Tx, approvalId: string, now: number): Promise<void> {
   await tx.run(
     "UPDATE approvals SET state = CASE WHEN expires_at <= ? THEN 'expired' ELSE 'used' END, ended_at = ? " +
       "WHERE id = ? AND state = 'active' AND posted = winc",

@@ -1,5 +1,6 @@
 /**
- * Reservations: credits that are held for a data item while it is uploaded, then spent or given back, once.
+ * Reservations: credits that are held for a data item while it is uploaded, then spent or given back, once. An item
+ * that is there already when it is paid for has one that was never pending.
  *
  * Asked again for the same item, the same reservation answers: an item is paid for once however often it is sent.
  * After an attempt that failed the next one is a reservation of its own, so that a late word about the old one cannot
@@ -17,11 +18,13 @@ import { balanceOf, type Leg, type TransferKind, transfer } from "../store/ledge
 import { readTime } from "../store/ledger/values.ts";
 import type { UserAddress } from "./addresses.ts";
 import {
+  type Drawable,
   drawApproval,
   drawableApprovals,
   expireGivenApprovals,
   returnDrawn,
   type Step,
+  spendApproval,
   spendDrawn,
 } from "./approvals.ts";
 
@@ -33,8 +36,8 @@ export type ReservationState = (typeof states)[number];
 /** Who may be drawn on: those who are listed, or after them the signer too. A listed signer pays in its place. */
 export type PaymentDirective = "list-only" | "list-or-signer";
 
-/** What is asked when credits are reserved. */
-export type ReservationRequest = Readonly<{
+/** What is to be paid, and by whom. */
+export type ItemPayment = Readonly<{
   /** Id of the data item. */
   itemId: string;
   /** Who signed the item. */
@@ -44,9 +47,14 @@ export type ReservationRequest = Readonly<{
   directive: PaymentDirective;
   /** 0 or more. */
   winc: bigint;
-  /** Unix milliseconds from which the reservation may be expired. */
-  expiresAt: number;
 }>;
+
+/** What is asked when credits are reserved. */
+export type ReservationRequest = ItemPayment &
+  Readonly<{
+    /** Unix milliseconds from which the reservation may be expired. */
+    expiresAt: number;
+  }>;
 
 /** A part of a reservation: from an approval, or from the payer's own balance. */
 export type ReservationPart = Readonly<{ payer: UserAddress; approvalId: string | undefined; winc: bigint }>;
@@ -87,17 +95,71 @@ export async function reserve(tx: Tx, request: ReservationRequest, step: Step): 
   if (last?.state === "pending" || last?.state === "posted") return await again(tx, last, request);
 
   const parts = await chooseParts(tx, request, step);
+  const made = { itemId, signer, winc, state: "pending", parts, createdAt: step.now, expiresAt } as const;
+  const id = await insertReservation(tx, made, last, null);
+  const drawn = await takeParts(tx, id, parts, (one) => drawApproval(tx, one));
+  const legs: Leg[] = [{ account: held(id), amount: winc }, ...drawn];
+  await move(tx, { id: step.makeId(), kind: "reservation", itemId, legs }, step);
+  return { id, ...made };
+}
+
+/**
+ * Pays for an item that is there: what `reserve` would hold and `post` would spend is spent in one movement. Credits
+ * that are held for the item pay for it, at their price; one that is paid for costs nothing more.
+ *
+ * @returns Posted.
+ * @throws Failure as `reserve` does.
+ */
+export async function payAtOnce(tx: Tx, payment: ItemPayment, step: Step): Promise<Reservation> {
+  const { itemId, signer, winc } = payment;
+  assert(winc >= 0n, "an item costs 0 winc or more");
+  const last = await lastAttempt(tx, itemId);
+  if (last?.state === "pending" || last?.state === "posted") return await postHeld(tx, last, payment, step);
+
+  const { now } = step;
+  const parts = await chooseParts(tx, payment, step);
+  const made = { itemId, signer, winc, state: "posted", parts, createdAt: now, expiresAt: now } as const;
+  const transferId = step.makeId();
+  // What costs nothing moves nothing.
+  const id = await insertReservation(tx, made, last, winc === 0n ? null : transferId);
+  const spent = await takeParts(tx, id, parts, (one) => spendApproval(tx, one, now));
+  const legs: Leg[] = [{ account: revenue, amount: winc }, ...spent];
+  await move(tx, { id: transferId, kind: "upload", itemId, legs }, step);
+  return { id, ...made };
+}
+
+async function postHeld(
+  tx: Tx,
+  row: ReservationRow,
+  { signer }: ItemPayment,
+  step: Step,
+): Promise<Reservation> {
+  assert(row.payer === signer, "a data item has one signer");
+  if (row.state === "pending") await post(tx, row.id, step);
+  return await readReservation(tx, { ...row, state: "posted" });
+}
+
+/**
+ * Writes the row of the next attempt at an item.
+ *
+ * @param transferId - What pays for the item at once; null where its winc are held first.
+ * @returns Its id.
+ */
+async function insertReservation(
+  tx: Tx,
+  { itemId, signer, winc, state, createdAt, expiresAt }: Omit<Reservation, "id">,
+  last: ReservationRow | undefined,
+  transferId: string | null,
+): Promise<string> {
   const attempt = (last?.attempt ?? 0n) + 1n;
   const id = `${itemId}.${attempt}`;
+  const endedAt = state === "pending" ? null : BigInt(createdAt);
   await tx.run(
-    "INSERT INTO reservations (id, item_id, attempt, payer, winc, state, created_at, expires_at) " +
-      "VALUES (?, ?, ?, ?, ?, 'pending', ?, ?)",
-    ...[id, itemId, attempt, signer, winc, BigInt(step.now), BigInt(expiresAt)],
+    `INSERT INTO reservations (${reservationColumns}, ended_at, transfer_id) ` +
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    ...[id, itemId, attempt, signer, winc, state, BigInt(createdAt), BigInt(expiresAt), endedAt, transferId],
   );
-  const legs: Leg[] = [{ account: held(id), amount: winc }];
-  for (const [position, part] of parts.entries()) legs.push(await draw(tx, id, position, part));
-  await move(tx, { kind: "reservation", itemId, legs }, step);
-  return { id, itemId, signer, winc, state: "pending", parts, createdAt: step.now, expiresAt };
+  return id;
 }
 
 async function again(
@@ -112,7 +174,7 @@ async function again(
   return await readReservation(tx, { ...row, expires_at: later });
 }
 
-async function chooseParts(tx: Tx, request: ReservationRequest, step: Step): Promise<ReservationPart[]> {
+async function chooseParts(tx: Tx, request: ItemPayment, step: Step): Promise<ReservationPart[]> {
   const { signer, winc } = request;
   const parts: ReservationPart[] = [];
   let missing = winc;
@@ -135,7 +197,7 @@ function atMost(winc: bigint, limit: bigint): bigint {
   return winc;
 }
 
-function payersOf({ paidBy, signer, directive }: ReservationRequest): ReadonlySet<UserAddress> {
+function payersOf({ paidBy, signer, directive }: ItemPayment): ReadonlySet<UserAddress> {
   if (paidBy.length > paidByMax)
     throw new Failure("payment_refused", {
       reason: `No more than ${paidByMax} addresses can pay for one upload`,
@@ -156,23 +218,31 @@ async function sourcesOf(
   const isSigner = payer === signer;
   let balance = await balanceOf(tx, user(payer));
   if (isSigner || balance < 0n) {
-    await expireGivenApprovals(tx, payer, step);
-    balance = await balanceOf(tx, user(payer));
+    const ended = await expireGivenApprovals(tx, payer, step);
+    if (ended > 0) balance = await balanceOf(tx, user(payer));
   }
   if (isSigner) return balance > 0n ? [{ payer, approvalId: undefined, winc: balance }] : [];
   const approvals = balance < 0n ? [] : await drawableApprovals(tx, payer, signer, step.now);
   return approvals.map(({ approvalId, winc }) => ({ payer, approvalId, winc }));
 }
 
-async function draw(tx: Tx, id: string, position: number, part: ReservationPart): Promise<Leg> {
-  const { payer, approvalId, winc } = part;
-  await tx.run(
-    "INSERT INTO reservation_parts (reservation_id, position, payer, approval_id, winc) VALUES (?, ?, ?, ?, ?)",
-    ...[id, BigInt(position), payer, approvalId ?? null, winc],
-  );
-  return approvalId === undefined
-    ? { account: user(payer), amount: -winc }
-    : await drawApproval(tx, { approvalId, winc });
+/** Writes where a reservation's winc come from. @param take - Takes some of an approval. @returns The legs. */
+async function takeParts(
+  tx: Tx,
+  id: string,
+  parts: readonly ReservationPart[],
+  take: (drawn: Drawable) => Promise<Leg>,
+): Promise<Leg[]> {
+  const legs: Leg[] = [];
+  for (const [position, { payer, approvalId, winc }] of parts.entries()) {
+    await tx.run(
+      "INSERT INTO reservation_parts (reservation_id, position, payer, approval_id, winc) VALUES (?, ?, ?, ?, ?)",
+      ...[id, BigInt(position), payer, approvalId ?? null, winc],
+    );
+    const own: Leg = { account: user(payer), amount: -winc };
+    legs.push(approvalId === undefined ? own : await take({ approvalId, winc }));
+  }
+  return legs;
 }
 
 /**
@@ -259,15 +329,16 @@ async function release(
   to: readonly Leg[],
   step: Step,
 ) {
-  await move(tx, { kind, itemId, legs: [{ account: held(id), amount: -winc }, ...to] }, step);
+  const legs = [{ account: held(id), amount: -winc }, ...to];
+  await move(tx, { id: step.makeId(), kind, itemId, legs }, step);
 }
 
-type Movement = Readonly<{ kind: TransferKind; itemId: string; legs: readonly Leg[] }>;
+type Movement = Readonly<{ id: string; kind: TransferKind; itemId: string; legs: readonly Leg[] }>;
 
 /** An item that costs nothing moves nothing. */
-async function move(tx: Tx, { kind, itemId, legs }: Movement, { now, makeId }: Step): Promise<void> {
+async function move(tx: Tx, { id, kind, itemId, legs }: Movement, { now }: Step): Promise<void> {
   if (legs.every(({ amount }) => amount === 0n)) return;
-  await transfer(tx, { id: makeId(), kind, at: now, changeId: itemId, legs });
+  await transfer(tx, { id, kind, at: now, changeId: itemId, legs });
 }
 
 /** The newest reservation of an item. */

@@ -19,7 +19,7 @@ import {
   type Step,
 } from "../payment/approvals.ts";
 import type { Prices } from "../payment/prices.ts";
-import { type PaymentDirective, post, reserve } from "../payment/reservations.ts";
+import { type PaymentDirective, payAtOnce } from "../payment/reservations.ts";
 import type { WrittenItem } from "../store/intake-jobs.ts";
 import { user } from "../store/ledger/accounts.ts";
 import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
@@ -88,9 +88,6 @@ export type ChargeParts = Readonly<{
 
 /** Blocks within which an item is promised to be on the chain. */
 const deadlineBlocks = 200;
-
-/** Between the row and the end of its transaction; nothing waits for it longer. */
-const reservationMs = 60_000;
 
 /** What an item costs its signer. Free items are free also while no price is known. @param names - Of the signer. */
 export async function priceOf(
@@ -220,11 +217,7 @@ async function pay(tx: Tx, { itemId, signer, price, terms, step }: Bill): Promis
     prepaid === undefined
       ? { signer, paidBy, directive }
       : { signer: prepaid.payer, paidBy: [], directive: "list-or-signer" as const };
-  const expiresAt = step.now + reservationMs;
-  const { id } = await reserve(tx, { itemId, ...payers, winc: price, expiresAt }, step);
-  const state = await post(tx, id, step);
-  assert(state === "posted", "what was reserved in a transaction is posted in it");
-  return id;
+  return (await payAtOnce(tx, { itemId, ...payers, winc: price }, step)).id;
 }
 
 const noApprovals = { createdApproval: undefined, revokedApprovals: undefined } as const;

@@ -11,7 +11,7 @@ import { Failure } from "../../src/failures.ts";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import type { Approval } from "../../src/payment/approvals.ts";
 import type { Credits } from "../../src/payment/credits.ts";
-import type { Reservation } from "../../src/payment/reservations.ts";
+import { type ItemPayment, payAtOnce, type Reservation } from "../../src/payment/reservations.ts";
 import { provider, revenue } from "../../src/store/ledger/accounts.ts";
 import { checkLedger, ledgerChecks } from "../../src/store/ledger/check.ts";
 import type { LedgerCheck } from "../../src/store/ledger/checks/check-row.ts";
@@ -45,7 +45,7 @@ const tickMs = 10;
 
 /** An operation as it is drawn: people and things by number, expiries from now. */
 type Drawn = Readonly<{
-  what: "credit" | "chargeBack" | "approve" | "revoke" | "reserve" | "post" | "void" | "expire";
+  what: "credit" | "chargeBack" | "approve" | "revoke" | "reserve" | "pay" | "post" | "void" | "expire";
   who: number;
   whom: number;
   winc: number;
@@ -66,6 +66,7 @@ const drawnOperation: fc.Arbitrary<Drawn> = fc.record({
     { weight: 6, arbitrary: fc.constant("approve" as const) },
     { weight: 2, arbitrary: fc.constant("revoke" as const) },
     { weight: 6, arbitrary: fc.constant("reserve" as const) },
+    { weight: 3, arbitrary: fc.constant("pay" as const) },
     { weight: 4, arbitrary: fc.constant("post" as const) },
     { weight: 4, arbitrary: fc.constant("void" as const) },
     { weight: 1, arbitrary: fc.constant("expire" as const) },
@@ -192,13 +193,15 @@ function concrete(drawn: Drawn, model: Model, now: number): Operation[] {
         known.length === 0 || drawn.listOnly ? { payer: who, approved: whom } : numbered(known, drawn.winc);
       return [{ kind: "revoke", id, payer: pair.payer, approved: pair.approved }];
     }
-    case "reserve": {
+    case "reserve":
+    case "pay": {
       const item = numbered(items, drawn.number);
       // An item has one signer.
       const signer = numbered(people, drawn.number % items.length);
       const paidBy = drawn.paidBy.map((number) => numbered(people, number));
-      const soon = now + (drawn.ticks % 4) * tickMs;
-      return [{ kind: "reserve", item, signer, paidBy, listOnly: drawn.listOnly, winc, expiresAt: soon }];
+      const asked = { item, signer, paidBy, listOnly: drawn.listOnly, winc };
+      if (drawn.what === "pay") return [{ kind: "pay", ...asked }];
+      return [{ kind: "reserve", ...asked, expiresAt: now + (drawn.ticks % 4) * tickMs }];
     }
     case "post":
     case "void": {
@@ -243,17 +246,14 @@ async function askOnce(subject: Subject, credits: Credits, operation: Operation)
       return revoked.map(approvalText).sort().join(", ");
     }
     case "reserve": {
-      const { item: itemId, signer, paidBy, listOnly, winc, expiresAt } = operation;
-      const directive = listOnly ? "list-only" : "list-or-signer";
-      const asked = {
-        itemId,
-        signer: named(signer),
-        paidBy: paidBy.map(named),
-        directive,
-        winc,
-        expiresAt,
-      } as const;
-      return reservationText(await credits.reserve(asked));
+      const { expiresAt } = operation;
+      return reservationText(await credits.reserve({ ...paymentOf(operation), expiresAt }));
+    }
+    case "pay": {
+      // As uploads do: within a transaction of theirs.
+      const step = { now: subject.clock.now(), makeId: subject.makeId };
+      const payment = paymentOf(operation);
+      return reservationText(await subject.database.write((tx) => payAtOnce(tx, payment, step)));
     }
     case "post":
       return await credits.post(operation.reservation);
@@ -263,6 +263,12 @@ async function askOnce(subject: Subject, credits: Credits, operation: Operation)
       await credits.expire(new AbortController().signal);
       return "done";
   }
+}
+
+function paymentOf(operation: Operation & { kind: "reserve" | "pay" }): ItemPayment {
+  const { item: itemId, signer, paidBy, listOnly, winc } = operation;
+  const directive = listOnly ? "list-only" : "list-or-signer";
+  return { itemId, signer: named(signer), paidBy: paidBy.map(named), directive, winc };
 }
 
 /** All that can be seen from outside, as the model's `view` has it. */
@@ -358,7 +364,8 @@ function count(tally: Tally, asked: readonly Operation[], answers: readonly stri
     const answer = answers[turn] ?? "";
     const outcome = /^(done|refused|short|posted|voided|expired)/.exec(answer)?.[0] ?? "ok";
     add(tally, `${kind}: ${outcome}`);
-    if (kind === "reserve" && answer.includes("of approval-")) add(tally, "reserve: from approvals");
+    if ((kind === "reserve" || kind === "pay") && answer.includes("of approval-"))
+      add(tally, `${kind}: from approvals`);
   }
   if (tries > asked.length) add(tally, "batches in another order than asked");
   add(tally, "batches");

@@ -28,6 +28,14 @@ export type Operation =
       winc: bigint;
       expiresAt: number;
     }>
+  | Readonly<{
+      kind: "pay";
+      item: string;
+      signer: string;
+      paidBy: readonly string[];
+      listOnly: boolean;
+      winc: bigint;
+    }>
   | Readonly<{ kind: "post"; reservation: string }>
   | Readonly<{ kind: "void"; reservation: string }>
   | Readonly<{ kind: "expire" }>;
@@ -105,6 +113,8 @@ export function perform(model: Model, operation: Operation, now: number): string
       return revoke(model, operation);
     case "reserve":
       return reserve(model, operation);
+    case "pay":
+      return payAtOnce(model, operation, now);
     case "post":
       return post(model, operation.reservation, now);
     case "void":
@@ -151,7 +161,7 @@ function revoke(model: Model, { id, payer, approved }: Operation & { kind: "revo
 function reserve(model: Model, operation: Operation & { kind: "reserve" }): string {
   const { item, signer, winc, expiresAt } = operation;
   const attempts = model.attempts.get(item) ?? [];
-  const last = model.reservations.get(attempts.at(-1) ?? "");
+  const last = lastOf(model, item);
   if (last?.state === "posted") return reservationText(last);
   if (last?.state === "pending") {
     last.expiresAt = Math.max(last.expiresAt, expiresAt);
@@ -176,6 +186,23 @@ function reserve(model: Model, operation: Operation & { kind: "reserve" }): stri
   model.reservations.set(id, made);
   model.attempts.set(item, [...attempts, id]);
   return reservationText(made);
+}
+
+/** As reserving and posting, between which nothing else happens; what was held before keeps its time. */
+function payAtOnce(model: Model, operation: Operation & { kind: "pay" }, now: number): string {
+  const held = lastOf(model, operation.item);
+  if (held?.state !== "pending") {
+    const told = reserve(model, { ...operation, kind: "reserve", expiresAt: now });
+    if (told.startsWith("short")) return told;
+  }
+  const last = lastOf(model, operation.item);
+  if (last === undefined) throw new Error("what was reserved is there");
+  post(model, last.id, now);
+  return reservationText(last);
+}
+
+function lastOf(model: Model, item: string): Reservation | undefined {
+  return model.reservations.get(model.attempts.get(item)?.at(-1) ?? "");
 }
 
 function sources(model: Model, { signer, paidBy, listOnly }: Operation & { kind: "reserve" }): Part[] {

@@ -4,6 +4,7 @@
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { refundReservation } from "../../src/payment/refunds.ts";
+import { payAtOnce } from "../../src/payment/reservations.ts";
 import { revenue, user } from "../../src/store/ledger/accounts.ts";
 import { checkLedger } from "../../src/store/ledger/check.ts";
 import { describeWith } from "../support/helpers.ts";
@@ -48,6 +49,16 @@ for (const kind of ledgerKinds())
       await refund(id);
       expect(await balances()).toEqual([100n, 10n, 0n]);
       expect(await payment.credits.reservation("item")).toMatchObject({ state: "refunded" });
+      expect(await checkLedger(payment.database)).toEqual([]);
+    });
+
+    test("gives back what was paid at once as well", async () => {
+      const step = { now: payment.clock.now(), makeId: payment.makeId };
+      const asked = { itemId: "item", signer: bela, paidBy: [anna], directive: "list-or-signer" } as const;
+      const { id } = await payment.database.write((tx) => payAtOnce(tx, { ...asked, winc: 12n }, step));
+      expect(await balances()).toEqual([93n, 5n, 12n]);
+      await Promise.all([refund(id), refund(id)]);
+      expect(await balances()).toEqual([100n, 10n, 0n]);
       expect(await checkLedger(payment.database)).toEqual([]);
     });
 

@@ -8,8 +8,10 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import { createCredits } from "../../src/payment/credits.ts";
 import {
+  type ItemPayment,
   paidByMax,
   partsMax,
+  payAtOnce,
   type Reservation,
   type ReservationRequest,
 } from "../../src/payment/reservations.ts";
@@ -191,6 +193,68 @@ for (const kind of ledgerKinds())
       expect(await payment.credits.post(id)).toBe("posted");
       expect(await reserve("free", 0n, { signer: dee })).toMatchObject({ state: "posted" });
       expect(await payment.credits.balance(dee)).toBeUndefined();
+    });
+
+    const pay = (itemId: string, winc: bigint, more: Partial<ItemPayment> = {}) => {
+      const step = { now: payment.clock.now(), makeId: payment.makeId };
+      const asked = { itemId, signer: ada, paidBy: [], directive: "list-or-signer", winc, ...more } as const;
+      return payment.database.write((tx) => payAtOnce(tx, asked, step));
+    };
+
+    test("an item that is there is paid for in one movement, from approvals by their expiry and then by its signer", async () => {
+      await payment.credit(bob, 100n);
+      await approve("late", bob, 40n);
+      await approve("soon", bob, 10n, testStart + hour);
+      const paid = await pay("item", 60n, { paidBy: [bob] });
+      expect(paid).toEqual({
+        id: "item.1",
+        itemId: "item",
+        signer: ada,
+        winc: 60n,
+        state: "posted",
+        parts: [
+          { payer: bob, approvalId: "soon", winc: 10n },
+          { payer: bob, approvalId: "late", winc: 40n },
+          { payer: ada, approvalId: undefined, winc: 10n },
+        ],
+        createdAt: testStart,
+        expiresAt: testStart,
+      });
+      expect(await payment.credits.reservation("item")).toEqual(paid);
+      expect(await payment.held(held("item.1"))).toBe(0n);
+      expect(await payment.held(revenue)).toBe(60n);
+      const [last] = await payment.credits.history(ada, { limit: 10 });
+      expect(last).toMatchObject({ kind: "upload", amount: -10n, changeId: "item" });
+      for (const id of ["soon", "late"])
+        expect(await payment.credits.approval(id)).toMatchObject({ state: "used" });
+      expect(await payment.credits.post(paid.id)).toBe("posted");
+      expect(await payment.credits.void(paid.id)).toBe("posted");
+      expect(await payment.held(revenue)).toBe(60n);
+    });
+
+    test("an item is paid for once, with what is held for it where something is, at the price of that", async () => {
+      const paid = await Promise.all(Array.from({ length: 20 }, () => pay("often", 5n)));
+      expect(new Set(paid.map(({ id }) => id))).toEqual(new Set(["often.1"]));
+      await reserve("held", 30n);
+      expect(await pay("held", 70n)).toMatchObject({ id: "held.1", winc: 30n, state: "posted" });
+      await payment.credits.void((await reserve("again", 40n)).id);
+      expect(await pay("again", 50n)).toMatchObject({ id: "again.2", winc: 50n, state: "posted" });
+      expect(await pay("nothing", 0n, { signer: dee })).toMatchObject({ state: "posted", parts: [] });
+      expect(await payment.held(revenue)).toBe(85n);
+      expect(await wincOf(ada)).toBe(915n);
+    });
+
+    test("who cannot pay at once pays nothing", async () => {
+      await payment.credit(bob, 10n);
+      await approve("some", bob, 10n);
+      const told = pay("item", 1_011n, { paidBy: [bob] });
+      expect(told).rejects.toMatchObject({
+        code: "insufficient_balance",
+        facts: { needed: 1_011n, available: 1_010n },
+      });
+      await told.catch(() => undefined);
+      expect(await payment.credits.reservation("item")).toBeUndefined();
+      expect(await wincOf(ada)).toBe(1_000n);
     });
 
     test("L2: of 1,000 uploads at once on credits for 500, exactly 500 are paid for", async () => {

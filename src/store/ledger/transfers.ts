@@ -43,6 +43,7 @@ export const transferKinds = [
   "reservation_posted",
   "reservation_voided",
   "reservation_expired",
+  "upload",
   "prepayment",
   "refund",
   "chargeback",

@@ -4,6 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
+import { payAtOnce } from "../../../src/payment/reservations.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { creditChecks } from "../../../src/store/ledger/checks/credits.ts";
 import { entryChecks } from "../../../src/store/ledger/checks/entries.ts";
@@ -20,19 +21,19 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
   [
     {
       rule: "the sum over all accounts is zero",
-      sql: ["UPDATE entries SET amount = amount + 1 WHERE account = 'revenue'"],
+      sql: ["UPDATE entries SET amount = amount + 1 WHERE account = 'revenue' AND amount = 15"],
       subject: "all entries",
       found: "1",
     },
     {
       rule: "the sum over all accounts is zero",
-      sql: ["UPDATE entries SET amount = amount - 3 * 4294967296 WHERE account = 'revenue'"],
+      sql: ["UPDATE entries SET amount = amount - 3 * 4294967296 WHERE account = 'revenue' AND amount = 15"],
       subject: "all entries",
       found: `${-3n * 2n ** 32n}`,
     },
     {
       rule: "the legs of a transfer sum to zero",
-      sql: ["UPDATE entries SET amount = amount - 2 WHERE account = 'revenue'"],
+      sql: ["UPDATE entries SET amount = amount - 2 WHERE account = 'revenue' AND amount = 15"],
       subject: "{posting}",
       found: "-2",
     },
@@ -197,6 +198,24 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
       found: "posted after 2 of reservation_posted",
     },
     {
+      rule: "a reservation that costs something is filled once, and emptied once in the way in which it ended",
+      sql: ["UPDATE reservations SET transfer_id = NULL WHERE item_id = 'once'"],
+      subject: "once.1",
+      found: "posted after 0 of none",
+    },
+    {
+      rule: "what paid for an item at once is one movement, of all that the item cost",
+      sql: ["UPDATE transfers SET change_id = 'another' WHERE kind = 'upload'"],
+      subject: "{upload} for once",
+      found: "off by -3",
+    },
+    {
+      rule: "what paid for an item at once is one movement, of all that the item cost",
+      sql: ["UPDATE reservations SET winc = 4 WHERE item_id = 'once'"],
+      subject: "{upload} for once",
+      found: "off by -1",
+    },
+    {
       rule: "what was paid for an item is paid back as often as its reservations were refunded, and no more",
       sql: ["UPDATE reservations SET state = 'refunded' WHERE item_id = 'posted'"],
       subject: "posted",
@@ -218,6 +237,12 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
       rule: "a part of a reservation was taken from where it says",
       sql: ["UPDATE reservation_parts SET winc = winc - 1 WHERE reservation_id = 'own.1'"],
       subject: "own.1",
+      found: `${bela}`,
+    },
+    {
+      rule: "a part of a reservation was taken from where it says",
+      sql: ["UPDATE reservation_parts SET winc = winc - 1 WHERE reservation_id = 'once.1'"],
+      subject: "once.1",
       found: `${bela}`,
     },
   ];
@@ -252,6 +277,9 @@ for (const kind of ledgerKinds())
         winc: 5n,
       } as const;
       await credits.reserve({ ...byItself, expiresAt: clock.now() + 1_000 });
+      const step = { now: clock.now(), makeId: payment.makeId };
+      const atOnce = { ...byItself, itemId: "once", winc: 3n };
+      await payment.database.write((tx) => payAtOnce(tx, atOnce, step));
       const carl = testAddress("Carl");
       await credits.approve({ approvalId: "revoked", payer: anna, approved: carl, winc: 2n });
       await credits.revoke({ payer: anna, approved: carl, revokeId: "revocation" });
@@ -283,11 +311,18 @@ for (const kind of ledgerKinds())
     test.each(faults)("finds that it is not so that $rule: $found", async ({ rule, sql, subject, found }) => {
       const { database } = payment;
       const posting = await database.read((tx) =>
-        tx.get<{ transfer_id: string }>("SELECT transfer_id FROM entries WHERE account = 'revenue'"),
+        tx.get<{ transfer_id: string }>(
+          "SELECT transfer_id FROM entries WHERE account = 'revenue' AND amount = 15",
+        ),
+      );
+      const upload = await database.read((tx) =>
+        tx.get<{ id: string }>("SELECT id FROM transfers WHERE kind = 'upload'"),
       );
       await breakRows(payment, sql);
       const findings = await checkLedger(database);
-      const named = subject.replace("{posting}", posting?.transfer_id ?? "");
+      const named = subject
+        .replace("{posting}", posting?.transfer_id ?? "")
+        .replace("{upload}", upload?.id ?? "");
       expect(findings).toContainEqual({ rule, subject: named, found });
     });
 

@@ -113,10 +113,21 @@ export const creditChecks: readonly LedgerCheck[] = [
       "SELECT r.id AS subject, " +
       "r.state || ' after ' || COUNT(t.id) || ' of ' || COALESCE(MAX(t.kind), 'none') AS found " +
       "FROM reservations r LEFT JOIN entries e ON e.account = 'held:' || r.id " +
-      "LEFT JOIN transfers t ON t.id = e.transfer_id GROUP BY r.id, r.state, r.winc " +
-      "HAVING COUNT(t.id) <> CASE WHEN r.winc = 0 THEN 0 WHEN r.state = 'pending' THEN 1 ELSE 2 END " +
+      "LEFT JOIN transfers t ON t.id = e.transfer_id GROUP BY r.id, r.state, r.winc, r.transfer_id " +
+      "HAVING COUNT(t.id) <> CASE WHEN r.winc = 0 OR r.transfer_id IS NOT NULL THEN 0 " +
+      "WHEN r.state = 'pending' THEN 1 ELSE 2 END " +
       "OR MIN(t.kind) <> 'reservation' OR (COUNT(t.id) = 2 AND MAX(t.kind) <> " +
       "CASE r.state WHEN 'refunded' THEN 'reservation_posted' ELSE 'reservation_' || r.state END)",
+  },
+  {
+    rule: "what paid for an item at once is one movement, of all that the item cost",
+    violations:
+      `SELECT subject, 'off by ' || ${sumText("winc")} AS found FROM ` +
+      "(SELECT t.id || ' for ' || t.change_id AS subject, e.amount AS winc FROM transfers t " +
+      "JOIN entries e ON e.transfer_id = t.id AND (e.account = 'revenue' OR e.account LIKE 'revenue#%') " +
+      "WHERE t.kind = 'upload' UNION ALL " +
+      "SELECT transfer_id || ' for ' || item_id, -winc FROM reservations WHERE transfer_id IS NOT NULL) " +
+      `AS both_sides GROUP BY subject HAVING ${sumIsNotZero("winc")}`,
   },
   {
     rule: "what was paid for an item is paid back as often as its reservations were refunded, and no more",
@@ -131,11 +142,13 @@ export const creditChecks: readonly LedgerCheck[] = [
     rule: "a part of a reservation was taken from where it says",
     violations:
       "SELECT rp.reservation_id AS subject, COALESCE(rp.approval_id, rp.payer) AS found FROM reservation_parts rp " +
+      "JOIN reservations r ON r.id = rp.reservation_id " +
       // The transfer first, then its one entry: an account of many entries is not searched for each of its parts.
       "WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.amount = -rp.winc " +
       "AND e.account = " +
       "CASE WHEN rp.approval_id IS NULL THEN 'user:' || rp.payer ELSE 'escrow:' || rp.approval_id END " +
-      "AND e.transfer_id = (SELECT MIN(t.id) FROM entries h JOIN transfers t ON t.id = h.transfer_id " +
-      "WHERE h.account = 'held:' || rp.reservation_id AND t.kind = 'reservation'))",
+      "AND e.transfer_id = COALESCE(r.transfer_id, " +
+      "(SELECT MIN(t.id) FROM entries h JOIN transfers t ON t.id = h.transfer_id " +
+      "WHERE h.account = 'held:' || rp.reservation_id AND t.kind = 'reservation')))",
   },
 ];

@@ -3,7 +3,8 @@
  *
  * reservations       one row an attempt at an item; id is item_id.attempt; held:{id} holds winc while it is pending;
  *                    state: pending, then once one of posted, voided, expired; posted may become refunded; only the
- *                    newest attempt of an item can be pending or posted
+ *                    newest attempt of an item can be pending or posted; transfer_id: what paid for an item that was
+ *                    there already, so that nothing was ever held; NULL where winc were held first
  * reservation_parts  where the winc came from, in order; approval_id NULL: the balance of `payer` itself
  * @module
  */
@@ -18,8 +19,10 @@ CREATE TABLE reservations (
   created_at BIGINT NOT NULL,
   expires_at BIGINT NOT NULL,
   ended_at BIGINT,
+  transfer_id TEXT,
   UNIQUE (item_id, attempt),
-  CHECK ((state = 'pending') = (ended_at IS NULL))
+  CHECK ((state = 'pending') = (ended_at IS NULL)),
+  CHECK (transfer_id IS NULL OR state IN ('posted', 'refunded'))
 );
 CREATE UNIQUE INDEX reservations_live ON reservations (item_id) WHERE state IN ('pending', 'posted');
 CREATE INDEX reservations_expiring ON reservations (expires_at) WHERE state = 'pending';
