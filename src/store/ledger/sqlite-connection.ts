@@ -40,6 +40,9 @@ export function connectForWriting(path: string): Connection {
     `journal_size_limit = ${walBytesKept}`,
     "foreign_keys = ON",
     "cell_size_check = ON",
+    // Of each page what it was at the last mark is kept until the commit: in memory, not in a file for each group
+    // (measured: 40 of 66 writes to files an upload, and a sixth of its CPU here).
+    "temp_store = MEMORY",
     `cache_size = -${cacheKibibytes}`,
     "busy_timeout = 0",
   ]);
