@@ -4,6 +4,7 @@
  */
 
 import { attacksBench } from "./attacks.ts";
+import { bundlesBench } from "./bundles.ts";
 import { debugBench } from "./debug.ts";
 import { graphqlBench } from "./graphql.ts";
 import type { Bench } from "./harness.ts";
@@ -30,5 +31,6 @@ export const benches: readonly Bench[] = [
   ledgerBench,
   paymentPricesBench,
   uploadsBench,
+  bundlesBench,
   startBench,
 ];

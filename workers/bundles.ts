@@ -11,21 +11,18 @@ import { readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import { type ChunkSpan, chunkSpans, createDataRoot, type DataRootHash } from "../src/arweave/data-root.ts";
 import type { Id } from "../src/arweave/id.ts";
 import { createItemHash } from "../src/arweave/item-hash.ts";
-import { buildTree, type MerkleTree } from "../src/arweave/merkle.ts";
+import { buildTree, chunkSize, type MerkleTree } from "../src/arweave/merkle.ts";
 import { signTransaction } from "../src/arweave/transaction-sign.ts";
 import { readWallet } from "../src/arweave/wallet.ts";
 import { Failure } from "../src/failures.ts";
 import { assert } from "../src/lib/assert.ts";
-import { decodeBase64url, encodeBase64url } from "../src/lib/base64url.ts";
-import { equalBytes } from "../src/lib/bytes.ts";
+import { decodeBase64url, encodeBase64url, encodedSize } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import type {
   BundleChunksAnswer,
   BundleChunksJob,
   BundleItem,
   FilesTrouble,
-  FindLaidJob,
-  LaidBundle,
   LayBundleAnswer,
   LayBundleJob,
   ReadItemsAnswer,
@@ -43,6 +40,7 @@ import {
 } from "../src/store/bundle-layout.ts";
 import { type ItemReader, openItemReader, pieceBytesMax } from "../src/store/item-reader.ts";
 import type { PendingRow } from "../src/store/rows.ts";
+import { sendParcel } from "../src/threads/parcel.ts";
 
 const hashSize = 32;
 
@@ -83,13 +81,6 @@ export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleA
   }
 }
 
-/** Tells of a bundle that was laid out before; `undefined` where it was not. */
-export function findLaid({ folder, bundleId }: FindLaidJob): LaidBundle | undefined {
-  const found = laidBundle(folder, bundleId);
-  if (found === undefined) return undefined;
-  return { kind: "laid", dataRoot: found.dataRoot, dataSize: found.layout.dataSize };
-}
-
 /** Signs the transaction of a bundle. */
 export function signBundle(job: SignBundleJob): SignBundleAnswer {
   const { walletFile, anchor, reward, tags, dataSize } = job;
@@ -104,7 +95,7 @@ export function signBundle(job: SignBundleJob): SignBundleAnswer {
 
 /** Makes the bodies of `POST /chunk` for a run of chunks. */
 export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
-  const { folder, bundleId, dataRoot, first, count } = job;
+  const { folder, bundleId, dataRoot, first, count, port } = job;
   const found = laidBundle(folder, bundleId);
   if (found === undefined || found.dataRoot !== dataRoot) return { kind: "unlaid" };
   const reader = openItemReader(folder, chunksWindowBytes);
@@ -114,7 +105,8 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
       const chunk = bytesOf(reader, found.layout, span);
       return bodyOf(found, span, encodeBase64url(found.tree.path(first + index)), chunk);
     });
-    return { kind: "chunks", bodies };
+    sendParcel(port, bodies);
+    return { kind: "chunks" };
   } catch (error) {
     return troubleOf(error);
   } finally {
@@ -183,9 +175,7 @@ function walkItem(
     if (at + piece.length > headerSize) hasher.update(piece.subarray(Math.max(0, headerSize - at)));
     at += piece.length;
   }
-  const found = new Uint8Array(hashSize);
-  hasher.digest(found);
-  return equalBytes(found, digest) ? undefined : "its bytes have changed on the disk";
+  return hasher.digest("base64url") === digest ? undefined : "its bytes have changed on the disk";
 }
 
 /** @returns `undefined` when the file is not there. */
@@ -220,34 +210,54 @@ function readItem(
   return { ...named, headerSize, size: size - headerSize, digest, verified: true, signature };
 }
 
-/** The bytes of a span of a bundle: of its header, then of its items. */
+/** The chunk in the making: one after another is made in it. */
+const chunkScratch = new Uint8Array(chunkSize);
+
+/** The bytes of a span of a bundle, until the next call: of its header, then of its items. */
 function bytesOf(reader: ItemReader, layout: BundleLayout, { start, end }: ChunkSpan): Uint8Array {
-  const bytes = new Uint8Array(end - start);
+  const bytes = chunkScratch.subarray(0, end - start);
   bytes.set(layout.header.subarray(start, end));
   for (const run of runsWithin(layout, start, end)) {
-    const wanted = run.end - run.start;
-    const piece = readPiece(reader, run.file, run.offset, wanted);
-    if (piece?.length !== wanted)
+    const wanted = bytes.subarray(run.start - start, run.end - start);
+    if (fillFrom(reader, run.file, run.offset, wanted) !== wanted.length)
       throw new Failure("source_failed", { reason: `the file ${run.file} is not there, or cut short` });
-    bytes.set(piece, run.start - start);
   }
   return bytes;
 }
 
-/** One text of Latin letters, turned into bytes as it is: nothing of it is looked at twice. */
+/** @returns How many bytes there were: none when the file is not there. */
+function fillFrom(reader: ItemReader, file: string, offset: number, bytes: Uint8Array): number {
+  try {
+    return reader.fill(file, offset, bytes);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return 0;
+    throw error;
+  }
+}
+
+/** A multiple of three bytes, so that pieces of base64url join; their texts are small enough to be cheap garbage. */
+const encodedAtOnce = 48 * 2 ** 10;
+
+/** JSON as nodes take it: letters of Latin only, so that nothing of it is looked at twice. */
 function bodyOf(
   { dataRoot, layout }: Laid,
   { start }: ChunkSpan,
   dataPath: string,
   chunk: Uint8Array,
 ): Uint8Array<ArrayBuffer> {
-  const text =
+  const head =
     `{"data_root":"${dataRoot}","data_size":"${layout.dataSize}","data_path":"${dataPath}",` +
-    `"offset":"${start}","chunk":"${encodeBase64url(chunk)}"}`;
-  const body = new Uint8Array(text.length);
-  Buffer.from(body.buffer).write(text, "latin1");
+    `"offset":"${start}","chunk":"`;
+  const body = Buffer.allocUnsafeSlow(head.length + encodedSize(chunk.length) + bodyEnd.length);
+  let at = body.write(head, 0, "latin1");
+  for (let from = 0; from < chunk.length; from += encodedAtOnce)
+    at += body.write(encodeBase64url(chunk.subarray(from, from + encodedAtOnce)), at, "latin1");
+  at += body.write(bodyEnd, at, "latin1");
+  assert(at === body.length, "a body is as long as it was reckoned");
   return body;
 }
+
+const bodyEnd = '"}';
 
 /** A path ends with its leaf's hash and where it ends, so the tree itself tells the hashes. */
 function hashesOf(tree: MerkleTree): Uint8Array {

@@ -29,3 +29,8 @@ export function decodeBase64url(text: string): Uint8Array | undefined {
 export function decodedSize(text: string): number {
   return Math.floor((text.length * 3) / 4);
 }
+
+/** How long the base64url text of so many bytes is, without padding. */
+export function encodedSize(bytes: number): number {
+  return Math.ceil((bytes * 4) / 3);
+}

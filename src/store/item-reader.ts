@@ -17,6 +17,12 @@ export type ItemReader = Readonly<{
    * Throws what the system says.
    */
   read: (file: string, offset: number, size: number) => Uint8Array;
+  /**
+   * Reads bytes of a file into bytes of the caller's, as many as these have.
+   *
+   * @returns How many there were: fewer where the file ends. Throws what the system says.
+   */
+  fill: (file: string, offset: number, bytes: Uint8Array) => number;
   close: () => void;
 }>;
 
@@ -26,7 +32,7 @@ export const pieceBytesMax = 2 ** 20;
 /** Files that are open at once: more than there are threads that take items in, each with a segment. */
 const filesMax = 8;
 
-type OpenFile = { readonly handle: number; readonly window: Uint8Array; start: number; size: number };
+type OpenFile = { readonly handle: number; window: Uint8Array | undefined; start: number; size: number };
 
 /**
  * Opens the reader.
@@ -36,7 +42,8 @@ type OpenFile = { readonly handle: number; readonly window: Uint8Array; start: n
  */
 export function openItemReader(folder: string, windowBytes: number): ItemReader {
   const files = new Map<string, OpenFile>();
-  const piece = new Uint8Array(pieceBytesMax);
+  // Made when they are needed: what is read into the caller's bytes needs neither this nor a window.
+  let piece: Uint8Array | undefined;
   const smallMax = windowBytes / 4;
 
   function fileOf(name: string): OpenFile {
@@ -50,8 +57,7 @@ export function openItemReader(folder: string, windowBytes: number): ItemReader 
     const handle = openSync(join(folder, name), "r");
     const [oldest] = files.size < filesMax ? [] : files;
     if (oldest !== undefined) drop(...oldest);
-    const window = oldest?.[1].window ?? new Uint8Array(windowBytes);
-    const opened = { handle, window, start: 0, size: 0 };
+    const opened = { handle, window: oldest?.[1].window, start: 0, size: 0 };
     files.set(name, opened);
     return opened;
   }
@@ -61,17 +67,30 @@ export function openItemReader(folder: string, windowBytes: number): ItemReader 
     closeSync(handle);
   }
 
+  /** What a window of the file shows of some bytes; few enough to be in it. */
+  function seen(name: string, offset: number, size: number): Uint8Array {
+    const file = fileOf(name);
+    file.window ??= new Uint8Array(windowBytes);
+    if (offset < file.start || offset + size > file.start + file.size) {
+      file.start = offset - (offset % smallMax);
+      file.size = readFully(file.handle, file.window, file.start);
+    }
+    const at = Math.min(offset - file.start, file.size);
+    return file.window.subarray(at, Math.min(at + size, file.size));
+  }
+
   return {
     read: (name, offset, size) => {
       assert(size > 0 && size <= pieceBytesMax, "what is read at once is bounded");
-      const file = fileOf(name);
-      if (size > smallMax) return piece.subarray(0, readFully(file.handle, piece, offset, size));
-      if (offset < file.start || offset + size > file.start + file.size) {
-        file.start = offset - (offset % smallMax);
-        file.size = readFully(file.handle, file.window, file.start, windowBytes);
-      }
-      const at = Math.min(offset - file.start, file.size);
-      return file.window.subarray(at, Math.min(at + size, file.size));
+      if (size <= smallMax) return seen(name, offset, size);
+      piece ??= new Uint8Array(pieceBytesMax);
+      return piece.subarray(0, readFully(fileOf(name).handle, piece.subarray(0, size), offset));
+    },
+    fill: (name, offset, bytes) => {
+      if (bytes.length > smallMax) return readFully(fileOf(name).handle, bytes, offset);
+      const found = seen(name, offset, bytes.length);
+      bytes.set(found);
+      return found.length;
     },
     close: () => {
       for (const [name, file] of files) drop(name, file);
@@ -80,10 +99,10 @@ export function openItemReader(folder: string, windowBytes: number): ItemReader 
 }
 
 /** @returns How many bytes there were. */
-function readFully(handle: number, bytes: Uint8Array, offset: number, size: number): number {
+function readFully(handle: number, bytes: Uint8Array, offset: number): number {
   let done = 0;
-  while (done < size) {
-    const read = readSync(handle, bytes, done, size - done, offset + done);
+  while (done < bytes.length) {
+    const read = readSync(handle, bytes, done, bytes.length - done, offset + done);
     if (read === 0) break;
     done += read;
   }

@@ -6,7 +6,7 @@
  * @module
  */
 import { pathToFileURL } from "node:url";
-import type { StructuredSerializeOptions } from "node:worker_threads";
+import type { MessagePort, StructuredSerializeOptions } from "node:worker_threads";
 import { Piscina } from "piscina";
 import { Failure } from "../failures.ts";
 import { createTurns } from "../lib/queue.ts";
@@ -31,6 +31,7 @@ export const workerEntries = [
   "bundles",
   "index",
   "intake",
+  "ledger",
   "query",
   "receipts",
   "sign",
@@ -51,8 +52,8 @@ export type JobOptions = Readonly<{
   signal?: AbortSignal;
   /** Taken for hung after so long at work, where the pool's own limit is another. Milliseconds. */
   timeoutMs?: number;
-  /** Buffers that move to the thread instead of being copied; they are empty here afterwards. */
-  transfer?: readonly ArrayBuffer[];
+  /** Buffers that move to the thread instead of being copied, and are empty here afterwards; ports. */
+  transfer?: readonly (ArrayBuffer | MessagePort)[];
 }>;
 
 /** Threads of one entry. */
@@ -126,7 +127,7 @@ export function openPool(options: PoolOptions): Pool {
 const nobody = new AbortController().signal;
 
 /** piscina takes the list itself; its type follows bun-types, where `postMessage` also takes options. */
-function transferList(buffers: readonly ArrayBuffer[]): StructuredSerializeOptions {
+function transferList(buffers: readonly (ArrayBuffer | MessagePort)[]): StructuredSerializeOptions {
   return [...buffers] as StructuredSerializeOptions;
 }
 

@@ -12,7 +12,6 @@ import { readTransactionHeader } from "../arweave/transaction.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type {
-  FindLaidJob,
   LaidBundle,
   LayBundleAnswer,
   LayBundleJob,
@@ -34,12 +33,18 @@ const tags: readonly Tag[] = [
   { name: "App-Version", value: version },
 ];
 
-/** Signs a transaction for a planned bundle, or fails the items that cannot be in it. */
+/**
+ * Signs a transaction for a planned bundle, or fails the items that cannot be in it.
+ *
+ * What is signed was read and compared just before, also where it is signed anew: from the first post on, damage would
+ * leave a transaction on the chain whose data nobody has.
+ */
 export async function prepare(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
-  const { threads, folder } = parts;
-  const job: FindLaidJob = { folder, bundleId: bundle.id };
-  const found = await threads.run<LaidBundle | undefined>("findLaid", job, { signal });
-  const laid = found ?? (await layOut(parts, bundle, signal));
+  const { chain } = parts;
+  // While it could not be signed anyway, nothing is read.
+  await chain.anchor(signal);
+  await checkBalance(parts, await chain.price(bundle.dataSize, signal), signal);
+  const laid = await layOut(parts, bundle, signal);
   if (laid === undefined) return;
   assert(laid.dataSize === bundle.dataSize, "a bundle is laid out as it was planned");
   await parts.inTurn(() => sign(parts, bundle, laid, signal));

@@ -10,6 +10,7 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { linkedController, sleep } from "../lib/stop.ts";
 import type { BundleChunksAnswer, BundleChunksJob } from "../store/bundle-jobs.ts";
+import { openParcel } from "../threads/parcel.ts";
 import { type Bundle, noteSeeded, returnBundle, stepBundle } from "./bundles.ts";
 import type { StepParts } from "./pipeline-parts.ts";
 import { layOut } from "./prepare.ts";
@@ -130,16 +131,39 @@ type ChunkRun = Readonly<{ first: number; count: number; dataRoot: string }>;
 async function sendRun(
   parts: StepParts,
   bundle: Bundle,
-  { first, count, dataRoot }: ChunkRun,
+  run: ChunkRun,
   signal: AbortSignal,
 ): Promise<Exclude<SeedEnd, Readonly<{ kind: "seeded" }>> | undefined> {
-  const { threads, folder } = parts;
-  const job: BundleChunksJob = { folder, bundleId: bundle.id, dataRoot, first, count };
-  const answer = await threads.run<BundleChunksAnswer>("bundleChunks", job, { signal });
-  if (answer.kind === "unlaid") return { kind: "unlaid", reason: "its layout is not there" };
-  if (answer.kind === "trouble") return { kind: "unlaid", reason: answer.reason };
-  const ends = await Promise.all(answer.bodies.map((body) => sendChunk(parts, body, signal)));
+  const made = await makeRun(parts, bundle, run, signal);
+  if (made.kind === "unlaid") return made;
+  const ends = await Promise.all(made.bodies.map((body) => sendChunk(parts, body, signal)));
   return ends.find((each) => each !== undefined);
+}
+
+/** A run of chunks as nodes take them. */
+type MadeRun =
+  | Readonly<{ kind: "made"; bodies: readonly Uint8Array<ArrayBuffer>[] }>
+  | Readonly<{ kind: "unlaid"; reason: string }>;
+
+async function makeRun(
+  { threads, folder }: StepParts,
+  bundle: Bundle,
+  run: ChunkRun,
+  signal: AbortSignal,
+): Promise<MadeRun> {
+  const parcel = openParcel();
+  const { port } = parcel;
+  try {
+    const job: BundleChunksJob = { folder, bundleId: bundle.id, ...run, port };
+    const answer = await threads.run<BundleChunksAnswer>("bundleChunks", job, { signal, transfer: [port] });
+    if (answer.kind === "unlaid") return { kind: "unlaid", reason: "its layout is not there" };
+    if (answer.kind === "trouble") return { kind: "unlaid", reason: answer.reason };
+    const bodies = parcel.take();
+    assert(bodies?.length === run.count, "as many chunks are made as were asked for");
+    return { kind: "made", bodies };
+  } finally {
+    parcel.close();
+  }
 }
 
 async function sendChunk(

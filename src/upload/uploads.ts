@@ -243,7 +243,7 @@ function readItem({ id, file, file_offset, size, header_size, digest }: ItemRow)
   return {
     ...{ id, file, offset: readCount(file_offset), size: readCount(size) },
     headerSize: readCount(header_size),
-    digest: readDigest(digest),
+    digest,
   };
 }
 

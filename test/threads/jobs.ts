@@ -2,7 +2,8 @@
  * Jobs for the pool's test: ones that answer, die, hang, throw, or work until they are told to end.
  * @module
  */
-import { threadId } from "node:worker_threads";
+import { type MessagePort, threadId } from "node:worker_threads";
+import { sendParcel } from "../../src/threads/parcel.ts";
 
 export function add(job: { a: number; b: number }): number {
   return job.a + job.b;
@@ -41,4 +42,11 @@ export function threadNumber(): number {
 export function workUntilTold({ began }: { began: Int32Array }): void {
   Atomics.store(began, 0, 1);
   while (Atomics.load(began, 1) === 0) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+}
+
+/** Sends pieces beside its answer, each filled with its number. */
+export function parcels(job: { sizes: readonly number[]; port: MessagePort }): string {
+  const pieces = job.sizes.map((bytes, index) => new Uint8Array(bytes).fill(index));
+  sendParcel(job.port, pieces);
+  return pieces.map(({ length }) => length).join(" ");
 }

@@ -91,9 +91,12 @@ describe("a bundle that is prepared", () => {
     expect(verifyTransaction(transaction)).toEqual({ valid: true });
   });
 
-  test("was read once, and is not read again when it is signed anew", async () => {
+  const signedAnewSql =
+    "UPDATE bundles SET state = 'planned', transaction_id = NULL, signed = NULL, anchor_height = NULL";
+
+  test("was read once, just before, whenever it is signed", async () => {
     const items = world.sign(Array.from({ length: 40 }, () => 500_000));
-    await world.take(items);
+    const places = await world.take(items, { apart: true });
     const [bundle] = await planned();
     const size = bundle?.dataSize ?? 0;
     const parts = world.partsWith(chain);
@@ -103,15 +106,28 @@ describe("a bundle that is prepared", () => {
     const read = bytesRead() - before;
     expect(read).toBeGreaterThan(size * 0.99);
     expect(read).toBeLessThan(size * 1.2);
-    await world.database.write((tx) =>
-      tx.run(
-        "UPDATE bundles SET state = 'planned', transaction_id = NULL, signed = NULL, anchor_height = NULL",
-      ),
-    );
+    await world.database.write((tx) => tx.run(signedAnewSql));
+    rmSync(join(world.folder, places[7]?.file ?? ""));
     const [again] = await bundlesIn("planned");
     await prepare(parts, again as Bundle, never);
-    expect(bytesRead() - before - read).toBeLessThan(size * 0.1);
-    expect(await bundlesIn("prepared")).toHaveLength(1);
+    expect(await bundlesIn("prepared")).toEqual([]);
+    expect(await stateOf(items[7]?.id ?? "")).toBe("failed");
+    const [rest] = await planned();
+    expect(rest?.itemCount).toBe(39);
+  });
+
+  test.each([
+    ["cannot be paid for", { balance: 0n }],
+    ["has an index that is behind the nodes", { indexLag: 20 }],
+    ["has silent nodes", { areNodesSilent: true }],
+  ] as const)("is not read while it %s", async (_, trouble) => {
+    await world.take(world.sign(Array.from({ length: 10 }, () => 500_000)));
+    const [bundle] = await planned();
+    await world.threads.run("ping", undefined);
+    Object.assign(chain.world, trouble);
+    const before = bytesRead();
+    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toThrow();
+    expect(bytesRead() - before).toBeLessThan((bundle?.dataSize ?? 0) * 0.1);
   });
 
   test("waits for an index that is behind its nodes, and for nodes that are silent", async () => {

@@ -1,0 +1,114 @@
+/**
+ * The way of uploads to the chain, under measurement: one bundle, from its items on the disk until nodes have taken
+ * every chunk.
+ *
+ * Run as `bun bench/bundles-served.ts <folder> <node URL>`, on a folder that bench/bundles.ts has made; it prints what
+ * each step took of this process's CPU, and ends.
+ * @module
+ */
+import { writeSync } from "node:fs";
+import { join } from "node:path";
+import type { BlockHash, Id } from "../src/arweave/id.ts";
+import { openNode } from "../src/chain/node.ts";
+import { createNodes } from "../src/chain/nodes.ts";
+import { openBundleChain } from "../src/cli/open-bundle-chain.ts";
+import { readUploadWallet } from "../src/cli/upload-wallet.ts";
+import { createLog } from "../src/lib/log.ts";
+import { openLedger } from "../src/store/ledger/open.ts";
+import { createTransferIds } from "../src/store/ledger/transfer-ids.ts";
+import { openPool, type Pool } from "../src/threads/pool.ts";
+import { openPipeline } from "../src/upload/pipeline.ts";
+import type { BundleChain } from "../src/upload/pipeline-parts.ts";
+import { bundleBytesMax, bundleItemsMax } from "../src/upload/plan.ts";
+import { type BundleSteps, files, storeName } from "./bundles.ts";
+
+const [folder = "", nodeUrl = ""] = process.argv.slice(2);
+const log = createLog({
+  level: "warn",
+  format: "json",
+  clock: Date.now,
+  write: (line) => process.stderr.write(`${line}\n`),
+});
+
+/** By the machine's own chance, as outside. */
+function random(): number {
+  return (crypto.getRandomValues(new Uint32Array(1))[0] ?? 0) / 2 ** 32;
+}
+
+/** CPU of this process so far, its threads included. Milliseconds. */
+function cpuMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+}
+
+const walletFile = join(folder, files.wallet);
+const ledger = await openLedger({ url: undefined, path: join(folder, files.ledger) });
+const threads = openPool({ entry: "bundles", threads: 1, queueMax: 64, timeoutMs: 600_000, idleMs: 600_000 });
+const nodes = createNodes([openNode(nodeUrl)], { clock: Date.now, random, log });
+const tip: { height: number; indep_hash: string; timestamp: number } = await (
+  await fetch(`${nodeUrl}/block/current`)
+).json();
+const head = { height: tip.height, hash: tip.indep_hash as BlockHash, timestamp: tip.timestamp };
+
+const ended = Promise.withResolvers<void>();
+const marks: number[] = [];
+const mark = (index: number) => {
+  marks[index] ??= cpuMs();
+};
+
+const chain = openBundleChain({
+  nodes,
+  reader: {
+    tip: () => head,
+    block: () => undefined,
+    transactionStatus: () => undefined,
+    bundleStatus: () => undefined,
+    dueMissing: () => [],
+  },
+  index: { removePending: async () => 0 },
+  address: readUploadWallet("WALLET_FILE", walletFile).wallet.address,
+  wantBundle: async (_: Id) => {
+    mark(4);
+    ended.resolve();
+  },
+});
+const marking: BundleChain = {
+  ...chain,
+  post: async (path, body, signal) => {
+    if (path === "/chunk") mark(3);
+    return await chain.post(path, body, signal);
+  },
+};
+const markingThreads: Pool = {
+  ...threads,
+  run: async (name, job, options) => {
+    if (name === "layBundle") mark(1);
+    if (name === "signBundle") mark(2);
+    return await threads.run(name, job, options);
+  },
+};
+
+// The threads start, which is not counted.
+await threads.run("ping", undefined);
+mark(0);
+const startedAt = performance.now();
+const pipeline = openPipeline({
+  ...{ ledger, threads: markingThreads, chain: marking, storeName, clock: Date.now, log },
+  makeId: createTransferIds(Date.now, random),
+  ...{ folder, walletFile },
+  refund: async () => undefined,
+  onLeft: () => undefined,
+  onEnded: () => undefined,
+  onLeftBlock: () => undefined,
+  rules: {
+    plan: { itemsMax: bundleItemsMax, bytesMax: bundleBytesMax, waitMs: 1 },
+    ...{ confirmations: 1, lookMs: 60_000, againMs: 600_000 },
+  },
+});
+await ended.promise;
+const seconds = (performance.now() - startedAt) / 1_000;
+const took = (index: number) => (marks[index] ?? Number.NaN) - (marks[index - 1] ?? Number.NaN);
+const steps: BundleSteps = { planMs: took(1), layMs: took(2), postMs: took(3), seedMs: took(4), seconds };
+writeSync(1, `${JSON.stringify(steps)}\n`);
+await pipeline.close();
+process.exit(0);
