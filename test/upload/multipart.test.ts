@@ -320,6 +320,36 @@ describe("what was paid when the upload was made", () => {
     expect((await failureOf(world.multipart.status(id))).code).toBe("multipart_not_found");
   });
 
+  test("goes back when its time is over while it is being finalized and cannot be, once", async () => {
+    let isKnown = false;
+    await reopen({
+      priceOfByte: () => {
+        if (isKnown) return 1n;
+        throw new Failure("pricing_oracle_unavailable");
+      },
+    });
+    const item = makeItem(new Uint8Array(1_000));
+    const { id } = await makePaid(payedFor(5_000, "one"));
+    await put(id, 0, item.bytes);
+    expect(await world.multipart.finalizeLater(id, payers)).toBeUndefined();
+    payment.clock.advance(lifeMs);
+    // Until the next try it is neither over nor an item.
+    await world.sweep.sweep();
+    expect(await balanceOf()).toBe(1_000n);
+    await eventually(
+      () =>
+        world.multipart.status(id).then(
+          () => "there",
+          (error: unknown) => (error instanceof Failure ? error.code : error),
+        ),
+      (seen) => seen === "multipart_not_found",
+    );
+    isKnown = true;
+    await Promise.all([world.sweep.sweep(), world.sweep.sweep()]);
+    await payment.credits.expire(nobody);
+    expect([await balanceOf(), await rowsOf("uploads"), partFilesIn(folder.path)]).toEqual([6_000n, 0n, []]);
+  });
+
   test("goes back when the item was there already", async () => {
     const item = makeItem(new Uint8Array(1_000));
     await payment.credit(item.account, 10_000n);
