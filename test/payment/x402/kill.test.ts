@@ -108,7 +108,7 @@ test(`after ${kills} kills whoever paid is credited once, and nobody else`, asyn
     await node.close();
     await ledger.remove();
   }
-}, 600_000);
+}, 600_000 + kills * 20_000);
 
 async function startChild(place: string, nodeUrl: string, facilitatorUrl: string, ahead: number) {
   const child = resolve(import.meta.dir, "kill-child.ts");
