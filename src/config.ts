@@ -37,7 +37,7 @@ export function readConfig(environment: Environment, mode: Mode): ReadConfig {
   return {
     config: read,
     warnings: unknownNames(environment),
-    complaints: [...complaints, ...mismatches(read)],
+    complaints: [...complaints, ...mismatches(read), ...sharedPorts(read, mode)],
   };
 }
 
@@ -51,6 +51,17 @@ function mismatches({ APEX_TX_ID, APEX_REGISTRY_NAME, TLS_CERT_FILE, TLS_KEY_FIL
       "TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other",
     );
   return faults;
+}
+
+/** Listeners that would stand at one port. A setting that could not be read has a complaint already. */
+function sharedPorts(config: Config, mode: Mode): string[] {
+  const names = ["GATEWAY_PORT", "PAYMENT_PORT", "UPLOAD_PORT"] as const;
+  const taken = mode === "dev" ? ([...names, "DEVNET_PORT", "SANDBOX_PORT"] as const) : names;
+  return taken.flatMap((name, index) => {
+    const before = taken.slice(0, index).find((each) => config[each] === config[name]);
+    const isShared = before !== undefined && config[name] !== undefined && config[name] !== 0;
+    return isShared ? [`${name} must be another port than ${before}, got ${config[name]} for both`] : [];
+  });
 }
 
 /** The names of settings that hold secrets, for which `NAME_FILE` is read. */

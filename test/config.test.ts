@@ -16,6 +16,21 @@ describe("readConfig", () => {
     expect(readConfig({}, "dev").config.ADMIN_API_KEY).toBeUndefined();
   });
 
+  test("no two listeners have one port, but where each takes a free one", () => {
+    const of = (environment: Record<string, string>, mode: "dev" | "serve") =>
+      readConfig(environment, mode).complaints;
+    expect(of({ UPLOAD_PORT: "3001", GATEWAY_PORT: "3001" }, "serve")).toEqual([
+      "PAYMENT_PORT must be another port than GATEWAY_PORT, got 3001 for both",
+      "UPLOAD_PORT must be another port than GATEWAY_PORT, got 3001 for both",
+    ]);
+    expect(of({ GATEWAY_PORT: "1984" }, "serve")).toEqual([]);
+    expect(of({ GATEWAY_PORT: "1984" }, "dev")).toEqual([
+      "DEVNET_PORT must be another port than GATEWAY_PORT, got 1984 for both",
+    ]);
+    expect(of({ GATEWAY_PORT: "0", PAYMENT_PORT: "0", UPLOAD_PORT: "0" }, "serve")).toEqual([]);
+    expect(of({ GATEWAY_PORT: "x", PAYMENT_PORT: "y" }, "serve").length).toBe(2);
+  });
+
   test("an empty text is as good as unset, so that an empty key never opens a door", () => {
     expect(readConfig({ ADMIN_API_KEY: "" }, "serve").config.ADMIN_API_KEY).toBeUndefined();
   });

@@ -10,10 +10,12 @@ import { openNode } from "../chain/node.ts";
 import { type Devnet, openDevnet } from "../devnet/devnet.ts";
 import type { MiningMode } from "../devnet/miner.ts";
 import { createDevnetRoutes } from "../http/devnet/routes.ts";
+import { refuseTakenPort } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Config } from "../settings.ts";
+import { claimPort } from "./claim-port.ts";
 import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { commandsOf, devLine, devPage } from "./dev-text.ts";
@@ -100,6 +102,8 @@ async function openChain(
   const mining = readMining(config.DEVNET_MINING);
   const devnet = await openDevnet({ dir, seed: config.DEVNET_SEED, clock: systemClock, mining, log });
   closers.add("development chain", devnet.close);
+  const { HOST, DEVNET_PORT } = config;
+  claimPort("DEVNET_PORT", DEVNET_PORT, () => refuseTakenPort(HOST, DEVNET_PORT));
   const server = Bun.serve({
     hostname: config.HOST,
     port: config.DEVNET_PORT,

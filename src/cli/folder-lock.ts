@@ -33,13 +33,23 @@ export function lockFolder(folder: DataFolder): Unlock | undefined {
 /**
  * Makes the folder of the settings where it is absent, and takes it until `closers` close.
  *
- * @throws Misuse when another program has it; Error when it cannot be made.
+ * @throws Misuse when another program has it, or when it cannot be made or written.
  */
 export function takeFolder(config: Config, closers: Closers): DataFolder {
   const folder = dataFolderAt(config.DATA_DIR);
-  makeDataFolder(folder);
-  const unlock = lockFolder(folder);
+  const unlock = tryLock(folder);
   if (unlock === undefined) throw misuse(`Another program runs on the folder ${folder.root}.`);
   closers.add("folder's lock", unlock);
   return folder;
+}
+
+function tryLock(folder: DataFolder): Unlock | undefined {
+  try {
+    makeDataFolder(folder);
+    return lockFolder(folder);
+  } catch (error) {
+    // What the system says is for the operator: a folder of another user, a disk that is full or read-only.
+    const why = error instanceof Error ? error.message : String(error);
+    throw misuse(`DATA_DIR ${folder.root} cannot be used: ${why}`);
+  }
 }

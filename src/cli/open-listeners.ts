@@ -17,6 +17,7 @@ import type { Log } from "../lib/log.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { hostAndPort } from "../setting-readers.ts";
 import type { Config } from "../settings.ts";
+import { claimPort } from "./claim-port.ts";
 import { systemRandom } from "./random.ts";
 import { addressTest, proxyTest } from "./trusted-proxies.ts";
 
@@ -31,7 +32,7 @@ export type ServicePlace = Readonly<{
 }>;
 
 /** Longest wait for answers under way when the program stops. Milliseconds. */
-const drainMsMax = 10_000;
+export const drainMsMax = 10_000;
 
 /** Largest body of the gateway's own routes; each has a smaller limit of its own. */
 const bodyBytesMax = 16 * 2 ** 20;
@@ -54,7 +55,7 @@ export function listenForGateway(
   services: readonly ServicePlace[],
 ): HttpServer {
   const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
-  const server = openServer({
+  const options = {
     hostname: config.HOST,
     port: config.GATEWAY_PORT,
     certificate,
@@ -65,7 +66,8 @@ export function listenForGateway(
     limiter,
     log,
     figures,
-  });
+  };
+  const server = claimPort("GATEWAY_PORT", options.port, () => openServer(options));
   closers.add("listener", () => server.close(drainMsMax));
   return server;
 }
@@ -99,7 +101,7 @@ export function listenForAdmin(
   const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
   const options = { hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, log, figures };
-  const server = openServer(options);
+  const server = claimPort("ADMIN_LISTEN", `${host}:${port}`, () => openServer(options));
   closers.add("administration's listener", () => server.close(drainMsMax));
   return server;
 }
@@ -109,7 +111,7 @@ export function listenForService(
   { config, certificate, figures, limiter, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
 ): HttpServer {
-  const server = openServer({
+  const options = {
     hostname: config.HOST,
     port,
     certificate,
@@ -119,7 +121,8 @@ export function listenForService(
     limiter,
     log,
     figures,
-  });
+  };
+  const server = claimPort(`${name.toUpperCase()}_PORT`, port, () => openServer(options));
   closers.add(`${name}'s listener`, () => {
     server.drain();
     return server.close(drainMsMax);

@@ -5,6 +5,7 @@
  * payment service's listener over another.
  * @module
  */
+import { refuseTakenPort } from "../http/listener.ts";
 import { createSandboxRoutes } from "../http/sandbox/sandbox-routes.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -12,6 +13,7 @@ import type { Log } from "../lib/log.ts";
 import { createSandboxPriceFeed } from "../sandbox/price-feed.ts";
 import { openStripeSandbox } from "../sandbox/stripe.ts";
 import type { Config } from "../settings.ts";
+import { claimPort } from "./claim-port.ts";
 import type { DataFolder } from "./data-folder.ts";
 import { keptKey } from "./kept-key.ts";
 import { systemRandom } from "./random.ts";
@@ -47,6 +49,8 @@ export function openSandbox({ config, folder, log, closers }: SandboxParts): Ope
   const secretKey = `sk_test_${key.slice(0, 32)}`;
   const webhookSecret = `whsec_${key.slice(32)}`;
   let url = "";
+  const { SANDBOX_PORT } = config;
+  claimPort("SANDBOX_PORT", SANDBOX_PORT, () => refuseTakenPort("127.0.0.1", SANDBOX_PORT));
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: config.SANDBOX_PORT,

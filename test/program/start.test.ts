@@ -1,0 +1,50 @@
+/**
+ * What an operator is told when the program cannot start: one line, which setting, and why; never a stack.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCairn } from "../cli/command.ts";
+import { freePorts } from "../support/program.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "cairn-start-"));
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+describe("a port that another program has", () => {
+  test.each(["GATEWAY_PORT", "PAYMENT_PORT", "UPLOAD_PORT", "DEVNET_PORT", "SANDBOX_PORT"])(
+    "%s is not shared with it",
+    async (name) => {
+      const ports = await freePorts();
+      // A server of the same user: the system would let both have the port, and give each half of the connections.
+      const other = Bun.serve({
+        hostname: "127.0.0.1",
+        port: Number(ports[name]),
+        fetch: () => new Response(),
+      });
+      try {
+        const environment = { ...ports, DATA_DIR: join(folder, name) };
+        const { code, out, err } = await runCairn(["dev", "--json"], { environment });
+        expect([code, out]).toEqual([2, ""]);
+        const says = `${name} ${ports[name]} cannot be used: another program listens there\n`;
+        expect(err).toEndWith(says);
+      } finally {
+        await other.stop(true);
+      }
+    },
+    60_000,
+  );
+});
+
+test.each([
+  ["a file", "file", "EEXIST"],
+  ["below a file", join("file", "data"), "ENOTDIR"],
+])("a data folder that is %s is told in a line", async (_what, path, says) => {
+  writeFileSync(join(folder, "file"), "");
+  const environment = { DATA_DIR: join(folder, path) };
+  const { code, out, err } = await runCairn(["serve", "--port", "0"], { environment });
+  expect([code, out]).toEqual([2, ""]);
+  expect(err).toStartWith(`DATA_DIR ${environment.DATA_DIR} cannot be used: ${says}`);
+  expect(err.trim().split("\n").length).toBe(1);
+});
