@@ -26,6 +26,7 @@ import {
   type Taken,
   type Terms,
 } from "./charge.ts";
+import { refuseTooLarge } from "./item-size.ts";
 import { type ItemSession, type ItemStore, smallItemBytesMax } from "./item-store.ts";
 import type { RoomHeld, UploadRoom } from "./room.ts";
 import { accountOf, namesOf } from "./signer-account.ts";
@@ -183,10 +184,7 @@ type ItemSigner = Readonly<{ account: UserAddress; names: readonly string[] }>;
 type ItemPayer = ItemSigner & Readonly<{ ownWinc: bigint }>;
 
 function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
-  if (size !== undefined && size > itemBytesMax) {
-    const reason = `Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!`;
-    throw new Failure("item_too_large", { reason, size });
-  }
+  if (size !== undefined) refuseTooLarge(size, itemBytesMax);
 }
 
 /**

@@ -20,6 +20,7 @@ import type { MakeId } from "../store/ledger/transfer-ids.ts";
 import { transfer } from "../store/ledger/transfers.ts";
 import { findTaken, type Taken } from "./charge.ts";
 import { createClientShares } from "./client-shares.ts";
+import { refuseTooLarge } from "./item-size.ts";
 import type { Finalizer, FinalizeStage } from "./multipart-finalize.ts";
 import {
   beginFinalizing,
@@ -279,10 +280,7 @@ function refusePart(upload: MultipartUpload, { start, size }: Part, itemBytesMax
     throw new Failure("item_too_large", { reason: `Chunks have at most ${chunkSizeMax} bytes!`, size });
   if (upload.paid !== undefined && end > upload.paid.size)
     throw invalidPart(`It ends at byte ${end}, and ${upload.paid.size} bytes are paid for.`);
-  if (end > itemBytesMax) {
-    const reason = `Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!`;
-    throw new Failure("item_too_large", { reason, end });
-  }
+  refuseTooLarge(end, itemBytesMax);
 }
 
 /** The size of the whole. @param parts - In the order of their places. */

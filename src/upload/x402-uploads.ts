@@ -15,6 +15,7 @@ import { voidReservation } from "../payment/reservations.ts";
 import type { X402Settled } from "../payment/x402/x402.ts";
 import type { Taken } from "./charge.ts";
 import type { Arrival, Intake } from "./intake.ts";
+import { refuseTooLarge } from "./item-size.ts";
 import type { MultipartUpload } from "./multipart-rows.ts";
 import {
   listOrSigner,
@@ -104,11 +105,7 @@ export function createX402Uploads(parts: X402UploadsParts): X402Uploads {
   }
 
   function refuse(size: number, ...addresses: readonly string[]): void {
-    if (size > rules.itemBytesMax) {
-      const { itemBytesMax } = rules;
-      const reason = `Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!`;
-      throw new Failure("item_too_large", { reason, size });
-    }
+    refuseTooLarge(size, rules.itemBytesMax);
     const address = addresses.find((one) => rules.blocked.has(one));
     if (address !== undefined) throw new Failure("upload_forbidden", { address });
     parts.refuseAll(size);

@@ -497,7 +497,9 @@ describe("a disk that fails", () => {
   });
 });
 
-async function rowsOf(table: "multipart_parts" | "multipart_uploads"): Promise<bigint | undefined> {
+async function rowsOf(
+  table: "multipart_parts" | "multipart_uploads" | "uploads",
+): Promise<bigint | undefined> {
   const row = await payment.database.read((tx) =>
     tx.get<{ n: bigint }>(`SELECT COUNT(*) AS n FROM ${table}`),
   );

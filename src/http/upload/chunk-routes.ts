@@ -14,6 +14,7 @@ import { codeAnswer, jsonAnswer, textAnswer } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
+import { readCount } from "./byte-counts.ts";
 import { payersOf } from "./payers.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
@@ -37,9 +38,6 @@ const none = "-1";
 /** A part may wait for the disk, the whole for being walked over: as long as a connection may be silent. */
 const partSilenceSeconds = 120;
 const wholeSilenceSeconds = 255;
-
-const offsetPattern = /^\d{1,15}$/;
-const sizePattern = /^[1-9]\d{0,14}$/;
 
 /** Creates the routes. */
 export function createChunkRoutes({ multipart, createPaid, writeReceipt }: ChunkRoutesOptions): AnyElysia {
@@ -108,19 +106,19 @@ async function create(
 
 /** Null: no size that parts may have. */
 function chunkSizeOf(text: string): number | null {
-  const size = sizePattern.test(text) ? Number(text) : 0;
+  const size = readCount(text) ?? 0;
   return size >= chunkSizeMin && size <= chunkSizeMax ? size : null;
 }
 
 async function put(uploads: Multipart, request: Request, uploadId: string, part: string): Promise<Response> {
-  if (!offsetPattern.test(part)) throw refused("Invalid chunk. Its offset is not a whole number.");
-  const length = request.headers.get("content-length") ?? "";
-  if (!sizePattern.test(length))
-    throw refused("Content-Length header is required a must be a positive integer.");
+  const start = readCount(part);
+  if (start === undefined) throw refused("Invalid chunk. Its offset is not a whole number.");
+  const size = readCount(request.headers.get("content-length")) ?? 0;
+  if (size === 0) throw refused("Content-Length header is required a must be a positive integer.");
   contextOf(request).allowSilence(partSilenceSeconds);
   const pieces = piecesOf(request);
   try {
-    await uploads.put(uploadId, { start: Number(part), size: Number(length), pieces }, request.signal);
+    await uploads.put(uploadId, { start, size, pieces }, request.signal);
   } finally {
     // A wait for more of it ends by itself; the answer does not wait for that.
     unheard(pieces.return(undefined));

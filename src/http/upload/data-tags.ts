@@ -30,7 +30,7 @@ const typeUsual = "application/octet-stream";
  */
 export function dataTagsOf(request: Request): readonly Tag[] {
   const named = namedTags(request.headers.get("x-data-item-tags"));
-  const type = request.headers.get("content-type") ?? typeUsual;
+  const type = request.headers.get("content-type") || typeUsual;
   const typed = named.some(({ name }) => name === "Content-Type")
     ? named
     : [{ name: "Content-Type", value: type }, ...named];

@@ -10,6 +10,7 @@ import type { MultipartUpload } from "../../upload/multipart-rows.ts";
 import type { X402Uploads } from "../../upload/x402-uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf } from "../x402-answers.ts";
+import { readCount } from "./byte-counts.ts";
 import { answerPaid, askForPayment, billFor } from "./x402-payments.ts";
 
 /** What is asked for when an upload is to be paid for at once. */
@@ -26,7 +27,6 @@ export type CreatePaidChunks = Readonly<{
   ) => Promise<Response>;
 }>;
 
-const sizePattern = /^[1-9]\d{0,14}$/;
 const typePattern = /^\d{1,5}$/;
 
 /**
@@ -38,12 +38,13 @@ const typePattern = /^\d{1,5}$/;
 export function readPaidChunks(query: Readonly<Record<string, string | undefined>>): PaidChunks | undefined {
   const { totalBytes, address, signatureType } = query;
   if (totalBytes === undefined && address === undefined && signatureType === undefined) return undefined;
-  if (totalBytes === undefined || !sizePattern.test(totalBytes)) throw refused("totalBytes is no size");
+  const size = readCount(totalBytes) ?? 0;
+  if (size === 0) throw refused("totalBytes is no size");
   if (signatureType === undefined || !typePattern.test(signatureType)) throw refused("signatureType is none");
   if (signatureLayout(Number(signatureType)) === undefined) throw refused("signatureType is not known");
   const refundTo = readAddress(address ?? "")?.address;
   if (refundTo === undefined) throw refused("address is none");
-  return { size: Number(totalBytes), refundTo };
+  return { size, refundTo };
 }
 
 /** Creates the maker. */

@@ -11,6 +11,7 @@ import type { X402Payment } from "../../payment/x402/payload.ts";
 import type { X402, X402Settled } from "../../payment/x402/x402.ts";
 import type { Taken } from "../../upload/charge.ts";
 import type { Intake } from "../../upload/intake.ts";
+import { listOrSigner } from "../../upload/x402-sent.ts";
 import type { X402Uploads } from "../../upload/x402-uploads.ts";
 import { jsonAnswer } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
@@ -18,6 +19,7 @@ import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf } from "../x402-answers.ts";
+import { readCount } from "./byte-counts.ts";
 import { dataTagsOf } from "./data-tags.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
@@ -36,8 +38,6 @@ const noStore = { "Cache-Control": "no-store" } as const;
 
 /** A payment, the disk, and signatures: as long as a connection may be silent. */
 const silenceSeconds = 255;
-
-const lengthPattern = /^\d{1,15}$/;
 
 /** Creates the routes. */
 export function createX402UploadRoutes(options: X402UploadRoutesOptions): AnyElysia {
@@ -72,7 +72,7 @@ async function takeSigned(
   const payment = x402PaymentOf(request);
   if (payment === undefined) {
     if (!uploads.isFree(size)) return await askForPayment(uploads.x402, bill, request.signal);
-    const arrival = { pieces: piecesOf(request), size, paidBy: [], directive: "list-or-signer" as const };
+    const arrival = { pieces: piecesOf(request), size, ...listOrSigner };
     return jsonAnswer(await writeReceipt(await intake.take(arrival, request.signal), request), 200, noStore);
   }
   const { x402 } = uploads;
@@ -179,12 +179,10 @@ function readyFor(
 }
 
 function lengthOf(request: Request): number {
-  const length = request.headers.get("content-length") ?? "";
-  if (!lengthPattern.test(length))
-    throw new Failure("length_required", {
-      reason: "Missing Content Length. Content Length is required for raw data post.",
-    });
-  return Number(length);
+  const length = readCount(request.headers.get("content-length"));
+  if (length !== undefined) return length;
+  const reason = "Missing Content Length. Content Length is required for raw data post.";
+  throw new Failure("length_required", { reason });
 }
 
 function sentOf({ resource }: UploadBill, payment: X402Payment) {

@@ -300,6 +300,15 @@ describe("uploads by x402", () => {
       expect([await x402.balance(payer), partFilesIn(folder.path)]).toEqual([before, files]);
     });
 
+    test("of no type are bytes of any kind", async () => {
+      const data = newBytes(3_000);
+      const typeless = { "content-type": "" };
+      const { headers } = await payFor(() => post(unsigned, data, typeless), newPayer());
+      const { id } = await (await post(unsigned, data, { ...headers, ...typeless })).json();
+      const upload = await x402.payment.database.read((tx) => findUpload(tx, id));
+      expect(upload?.contentType).toBe("application/octet-stream");
+    });
+
     test("that are few go on with a payment that has settled, and bought nothing yet", async () => {
       const payer = newPayer();
       const data = newBytes(5_000);
