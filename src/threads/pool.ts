@@ -31,7 +31,6 @@ export const workerEntries = [
   "bundles",
   "index",
   "intake",
-  "ledger",
   "query",
   "receipts",
   "sign",
