@@ -57,6 +57,12 @@ export const settings = {
     effect:
       "How long requests are still taken once the program was told to stop; /ready answers 503 meanwhile.",
   }),
+  STOP_GRACE_MS: setting({
+    read: count,
+    fallback: 10_000,
+    unit: "milliseconds",
+    effect: "How long answers and uploads under way may take after that, before they are cut off.",
+  }),
   DEVNET_PORT: setting({
     read: port,
     fallback: 1984,

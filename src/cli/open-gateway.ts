@@ -124,6 +124,10 @@ export function openGateway(
   const indexing = startIndexing({ ...parts, ...base }, gateway, webhooks);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
+  // All at once: answers under way have one time to end in, however many listeners there are.
+  closers.add("listeners", async () => {
+    await Promise.all(servers.map((each) => each.close(config.STOP_GRACE_MS)));
+  });
   // Before anything else ends, so that who sends requests here can see it and send them elsewhere.
   closers.add("readiness", async () => {
     health.stop();

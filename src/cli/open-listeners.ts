@@ -31,9 +31,6 @@ export type ServicePlace = Readonly<{
   bodyBytesMax: number;
 }>;
 
-/** Longest wait for answers under way when the program stops. Milliseconds. */
-export const drainMsMax = 10_000;
-
 /** Largest body of the gateway's own routes; each has a smaller limit of its own. */
 const bodyBytesMax = 16 * 2 ** 20;
 
@@ -68,7 +65,7 @@ export function listenForGateway(
     figures,
   };
   const server = claimPort("GATEWAY_PORT", options.port, () => openServer(options));
-  closers.add("listener", () => server.close(drainMsMax));
+  closers.add("listener", () => server.close(config.STOP_GRACE_MS));
   return server;
 }
 
@@ -102,7 +99,7 @@ export function listenForAdmin(
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
   const options = { hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, log, figures };
   const server = claimPort("ADMIN_LISTEN", `${host}:${port}`, () => openServer(options));
-  closers.add("administration's listener", () => server.close(drainMsMax));
+  closers.add("administration's listener", () => server.close(config.STOP_GRACE_MS));
   return server;
 }
 
@@ -123,10 +120,7 @@ export function listenForService(
     figures,
   };
   const server = claimPort(`${name.toUpperCase()}_PORT`, port, () => openServer(options));
-  closers.add(`${name}'s listener`, () => {
-    server.drain();
-    return server.close(drainMsMax);
-  });
+  closers.add(`${name}'s listener`, () => server.close(config.STOP_GRACE_MS));
   return server;
 }
 

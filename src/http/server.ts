@@ -54,7 +54,7 @@ export type HttpServer = Readonly<{
   renew: (certificate: Certificate) => void;
   /** From now on every answer ends its connection, so that keep-alive clients go elsewhere. */
   drain: () => void;
-  /** Takes no new connections, waits for answers under way at most `graceMs`, then cuts them. */
+  /** Takes no new connections, waits for answers under way at most `graceMs`, then cuts them. Once, however often. */
   close: (graceMs: number) => Promise<void>;
 }>;
 
@@ -72,6 +72,7 @@ export function openServer(options: ServerOptions): HttpServer {
   const table = createRouteTable(options.app.routes);
   const root = surface(options.app, table, log);
   let draining = false;
+  let closing: Promise<void> | undefined;
 
   const connectionOf = (arrived: Request, server: BunServer): Connection => ({
     peerAddress: () => server.requestIP(arrived)?.address ?? "",
@@ -128,7 +129,8 @@ export function openServer(options: ServerOptions): HttpServer {
     },
     close: (graceMs) => {
       draining = true;
-      return listener.close(graceMs);
+      closing ??= listener.close(graceMs);
+      return closing;
     },
   };
 }

@@ -1,16 +1,25 @@
 /**
- * The program as a process under its readers: what many ranges cost it, and how it ends while they read.
- * Source: reference/trust.md A3, rows R1 and N4.
+ * The program as a process under its readers and writers: what many ranges cost it, and how it ends while they are at it.
+ * Source: reference/trust.md A3, rows R1 and N4. DOWNLOADS and UPLOADS set how many of each are under way.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import net from "node:net";
 import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { connectRaw } from "../support/raw-request.ts";
+import { testItem } from "../support/upload.ts";
+
+const downloadCount = Number(process.env["DOWNLOADS"] ?? 30);
+const uploadCount = Number(process.env["UPLOADS"] ?? 10);
+
+/** What all downloads together take, so that the time there is for them is enough: 2 GiB. */
+const downloadedBytes = 2 ** 31;
 
 let program: RunningProgram;
 let sound: Buffer;
-const environment = { HOST: "127.0.0.1", STOP_DELAY_MS: "1500" };
+/** Grace enough for a busy machine: who is cut off was not ended in order. */
+const environment = { HOST: "127.0.0.1", STOP_DELAY_MS: "1500", STOP_GRACE_MS: "200000" };
 const soundUrl = ({ line }: RunningProgram) => `${line.gateway}/raw/${line.sample.sound}`;
 
 /** Starts a program whose large sample is on its disk. */
@@ -70,32 +79,83 @@ describe("R1: many ranges", () => {
   }, 120_000);
 });
 
-/** A download that stops reading for as long as it is told to. */
-function download(url: string) {
+/** What came of a download. */
+type Downloaded = Readonly<{ size: number; isRight: boolean }>;
+
+/** A download that stops reading for as long as it is told to; what comes is compared as it comes. */
+function download(url: string, bytes: number) {
   const { hostname, port, pathname } = new URL(url);
   const socket = net.connect(Number(port), hostname);
-  const pieces: Buffer[] = [];
+  let head: Buffer | undefined = Buffer.alloc(0);
+  let size = 0;
+  let isRight = true;
   const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
-  const { promise: ended, resolve: end } = Promise.withResolvers<Buffer>();
-  socket.on("connect", () => socket.write(`GET ${pathname} HTTP/1.1\r\nHost: ${hostname}:${port}\r\n\r\n`));
+  const { promise: ended, resolve: end } = Promise.withResolvers<Downloaded>();
+  const take = (piece: Buffer) => {
+    isRight &&= piece.equals(sound.subarray(size, size + piece.length));
+    size += piece.length;
+  };
+  const lines = [`GET ${pathname} HTTP/1.1`, `Host: ${hostname}:${port}`, `Range: bytes=0-${bytes - 1}`];
+  socket.on("connect", () => socket.write(`${lines.join("\r\n")}\r\n\r\n`));
   socket.on("data", (piece: Buffer) => {
-    pieces.push(piece);
-    if (pieces.length === 1) socket.pause();
-    begin();
+    if (head === undefined) return take(piece);
+    head = Buffer.concat([head, piece]);
+    const bodyAt = head.indexOf("\r\n\r\n") + 4;
+    if (bodyAt < 4) return undefined;
+    take(head.subarray(bodyAt));
+    head = undefined;
+    socket.pause();
+    return begin();
   });
   socket.on("error", () => undefined); // what arrived tells whether it was broken off
-  socket.on("close", () => {
-    const bytes = Buffer.concat(pieces);
-    end(bytes.subarray(bytes.indexOf("\r\n\r\n") + 4));
-  });
+  socket.on("close", () => end({ size, isRight }));
   return { begun, ended, resume: () => socket.resume(), destroy: () => socket.destroy() };
 }
 
+/** An upload of which half was sent. */
+async function beginUpload(url: string, index: number) {
+  const item = testItem(new Uint8Array(100_000).fill(index % 251), {
+    tags: [{ name: "N", value: String(index) }],
+  });
+  const half = item.bytes.length >> 1;
+  const { host } = new URL(url);
+  const lines = ["POST /v1/tx HTTP/1.1", `Host: ${host}`, "Content-Type: application/octet-stream"];
+  const connection = await connectRaw(url);
+  await connection.write(`${lines.join("\r\n")}\r\nContent-Length: ${item.bytes.length}\r\n\r\n`);
+  await connection.write(item.bytes.subarray(0, half));
+  return {
+    id: item.id,
+    /** Sends the other half. @returns Whether a receipt came. */
+    finish: async () => {
+      await connection.write(item.bytes.subarray(half));
+      const text = await connection.ended;
+      return (
+        text.startsWith("HTTP/1.1 200") && text.includes(`"id":"${item.id}"`) && text.includes('"signature"')
+      );
+    },
+  };
+}
+
+/** Connections that come faster than they are accepted are lost; so they come in waves. */
+async function many<Value>(count: number, make: (index: number) => Promise<Value>): Promise<Value[]> {
+  const made: Value[] = [];
+  for (let first = 0; first < count; first += 50)
+    made.push(
+      ...(await Promise.all(Array.from({ length: Math.min(50, count - first) }, (_, n) => make(first + n)))),
+    );
+  return made;
+}
+
 describe("N4: SIGTERM", () => {
-  test("during 30 downloads: not ready at once, nothing new is begun, every download arrives whole, exit 0", async () => {
+  test("during downloads and uploads: not ready at once, nothing new is begun, every one of them is whole, exit 0", async () => {
     const url = soundUrl(program);
-    const downloads = Array.from({ length: 30 }, () => download(url));
-    await Promise.all(downloads.map(({ begun }) => begun));
+    const bytes = Math.min(sound.length, Math.floor(downloadedBytes / downloadCount));
+    const downloads = await many(downloadCount, async () => {
+      const begun = download(url, bytes);
+      await begun.begun;
+      return begun;
+    });
+    const uploads = await many(uploadCount, (index) => beginUpload(program.line.upload, index));
     const origin = program.line.gateway;
     const readiness = () =>
       fetch(`${origin}/ready`).then(
@@ -107,20 +167,29 @@ describe("N4: SIGTERM", () => {
     await eventually(readiness, (said) => said === "503 close");
     expect((await fetch(url, { method: "HEAD" })).status).toBe(200); // who has not seen it yet is served
     await eventually(readiness, (said) => said === "refused");
+    const receipts = Promise.all(uploads.map(({ finish }) => finish()));
     for (const { resume } of downloads) resume();
     const bodies = await Promise.all(downloads.map(({ ended }) => ended));
-    expect(bodies.filter((body) => body.equals(sound))).toHaveLength(30);
+    const broken = bodies.filter(({ size, isRight }) => size !== bytes || !isRight);
+    expect([broken.length, (await receipts).filter((came) => !came).length]).toEqual([0, 0]);
     expect(await stopped).toBe(0);
-  }, 120_000);
+    console.log(`${downloads.length} downloads and ${uploads.length} uploads, all whole`);
+
+    program = await startDev({ folder: program.folder, environment });
+    const statuses = await many(uploadCount, async (index) => {
+      const { status } = await fetch(`${program.line.gateway}/raw/${uploads[index]?.id}`);
+      return status;
+    });
+    expect(new Set(statuses)).toEqual(new Set(uploadCount > 0 ? [200] : []));
+  }, 240_000);
 
   test("a second time ends it at once, whoever still reads", async () => {
-    program = await startDev({ folder: program.folder, environment });
     const url = soundUrl(program);
     await eventually(
       () => fetch(url, { method: "HEAD" }),
       ({ status }) => status === 200,
     );
-    const stuck = download(url);
+    const stuck = download(url, sound.length);
     await stuck.begun;
     const stopped = program.stop();
     await eventually(
