@@ -74,7 +74,7 @@ async function goBack(
 /** The bundle is permanent: nothing of it is kept here for the chain any more. */
 async function finish(parts: StepParts, bundle: Bundle): Promise<void> {
   const { ledger, chain, clock } = parts;
-  const items = await ledger.read((tx) => itemsOfBundle(tx, bundle.id));
+  const items = await itemsOfBundle(ledger, bundle.id);
   // Their rows of the block stand for them; those from before it would stay for ever. Done again after a crash.
   await chain.forgetPending(items.map(({ id }) => id as Id));
   const now = clock();

@@ -81,7 +81,7 @@ export async function layOut(
   signal: AbortSignal,
 ): Promise<LaidBundle | undefined> {
   const { ledger, threads, folder, log } = parts;
-  const items = await ledger.read((tx) => itemsOfBundle(tx, bundle.id));
+  const items = await itemsOfBundle(ledger, bundle.id);
   if (items.length < bundle.itemCount) {
     // The program ended while it failed the others.
     await drop(parts, bundle);

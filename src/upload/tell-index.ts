@@ -57,7 +57,7 @@ export async function tellAll(parts: TellParts, signal: AbortSignal): Promise<vo
 
 /** Tells of the items of one bundle: it has left the block that it was in. */
 export async function tellBundle(parts: TellParts, bundleId: string, signal: AbortSignal): Promise<void> {
-  await tellItems(parts, await parts.ledger.read((tx) => itemsOfBundle(tx, bundleId)), signal);
+  await tellItems(parts, await itemsOfBundle(parts.ledger, bundleId), signal);
 }
 
 async function tellItems(parts: TellParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {

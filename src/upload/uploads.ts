@@ -13,7 +13,7 @@ import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import type { UserAddress } from "../payment/addresses.ts";
 import type { BundleItem } from "../store/bundle-jobs.ts";
-import type { Row, Tx, Value } from "../store/ledger/database.ts";
+import type { LedgerDatabase, Row, Tx, Value } from "../store/ledger/database.ts";
 import { readCount, readTime } from "../store/ledger/values.ts";
 
 /** How far an item is on its way: it waits, is bundled, its bundle was posted, is permanent; or it failed. */
@@ -161,13 +161,29 @@ export async function findUpload(tx: Tx, id: string): Promise<Upload | undefined
   return row === undefined ? undefined : readUpload(row);
 }
 
-/** The bytes of the items of a bundle, in the order of their places. */
-export async function itemsOfBundle(tx: Tx, bundleId: string): Promise<BundleItem[]> {
-  const rows = await tx.all<ItemRow>(
-    "SELECT id, file, file_offset, size, header_size, digest FROM uploads WHERE bundle_id = ? ORDER BY position",
-    bundleId,
-  );
-  return rows.map(readItem);
+/** Rows of items that are read at once: 4 ms, for which nobody else is served (measured). */
+const itemsAtOnce = 1_000;
+
+/** Items of a bundle in their order, read in pages; those of a bundle that still takes items may be half of them. */
+export async function itemsOfBundle(
+  ledger: Pick<LedgerDatabase, "read">,
+  bundleId: string,
+): Promise<BundleItem[]> {
+  const items: BundleItem[] = [];
+  for (let from = 0n; ; ) {
+    const rows = await ledger.read((tx) =>
+      tx.all<ItemRow & { position: bigint }>(
+        "SELECT id, file, file_offset, size, header_size, digest, position FROM uploads " +
+          "WHERE bundle_id = ? AND position >= ? ORDER BY position LIMIT ?",
+        ...[bundleId, from, BigInt(itemsAtOnce)],
+      ),
+    );
+    for (const row of rows) items.push(readItem(row));
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < itemsAtOnce) return items;
+    from = last.position + 1n;
+    await new Promise<void>((resolve) => setImmediate(resolve));
+  }
 }
 
 /** Items of a store that wait for a bundle, at most `limit`. @param after - The last one of the page before. */

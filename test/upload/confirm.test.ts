@@ -406,5 +406,5 @@ test("what fails again and again is tried later and later", async () => {
   expect(third - second).toBeGreaterThanOrEqual(990);
   const [bundle] = await unfinished();
   expect(bundle).toMatchObject({ state: "prepared", attempts: expect.any(Number) });
-  expect(await world.database.read((tx) => itemsOfBundle(tx, bundle?.id ?? ""))).toHaveLength(1);
+  expect(await itemsOfBundle(world.database, bundle?.id ?? "")).toHaveLength(1);
 });
