@@ -5,7 +5,8 @@
 import { ed25519KeyPair } from "../../src/arweave/signers/ed25519.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { encodeBase58 } from "../../src/lib/base58.ts";
-import { rsaKey, signers, testKey } from "../support/signers.ts";
+import { rsaKeys } from "../support/rsa-keys.ts";
+import { signers, testKey } from "../support/signers.ts";
 
 /** The library. */
 export type Library = typeof import("@dha-team/arbundles");
@@ -19,7 +20,7 @@ export function librarySigners(
   const base58 = encodeBase58(Buffer.concat([testKey(5), pair.publicKey]));
   const publicHex = `0x${pair.publicKey.toHex()}`;
   return {
-    ArweaveSigner: () => [1, new library.ArweaveSigner(rsaKey)],
+    ArweaveSigner: () => [1, new library.ArweaveSigner(rsaKeys["4096"])],
     SolanaSigner: () => [2, new library.SolanaSigner(base58)],
     NearSigner: () => [2, new library.NearSigner(`ed25519:${base58}`)],
     AptosSigner: () => [2, new library.AptosSigner(`0x${hex(5)}`, publicHex)],

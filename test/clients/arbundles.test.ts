@@ -97,6 +97,8 @@ describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => 
   test("in a bundle", async () => {
     const { bundleAndSignData, createData } = need();
     const made = Object.values(librarySigners(need())).map((make) => make()[1]);
+    const [first] = made;
+    if (first === undefined) throw new Error("the library has no signers");
     const items = await Promise.all(
       made.map(async (signer, index) => {
         const item = createData(`item ${index}`, signer, { tags: fields.tags });
@@ -104,7 +106,7 @@ describeWith(clientLibraries, "we verify what @dha-team/arbundles signs", () => 
         return item;
       }),
     );
-    const bytes = (await bundleAndSignData(items, made[0])).getRaw();
+    const bytes = (await bundleAndSignData(items, first)).getRaw();
     const head = readBundleCount(bytes, bytes.length);
     if (head.kind === "invalid") throw new Error(head.reason);
     const step = readBundleEntries(bytes.subarray(32), firstEntry(head.count), head.count, bytes.length);

@@ -58,12 +58,15 @@ describeWith(arkb, "arkb", () => {
     const child = Bun.spawn([Bun.which("node") ?? "node", script, ...words, ...options], {
       cwd: folder,
       // Its settings and its manifests stay in the folder.
-      env: { PATH: process.env.PATH, HOME: folder, XDG_CONFIG_HOME: folder, TMPDIR: folder },
+      env: { PATH: process.env["PATH"] ?? "", HOME: folder, XDG_CONFIG_HOME: folder, TMPDIR: folder },
       stdin: "ignore",
       stdout: "pipe",
       stderr: "pipe",
     });
-    const [printed, complaint] = await Promise.all([child.stdout.text(), child.stderr.text()]);
+    const [printed, complaint] = await Promise.all([
+      new Response(child.stdout).text(),
+      new Response(child.stderr).text(),
+    ]);
     expect({ code: await child.exited, complaint }).toEqual({ code: 0, complaint: "" });
     return printed;
   }

@@ -59,7 +59,8 @@ describeWith(clientLibraries, "stripe (npm)", () => {
     test("with a payment that is made, confirmed, and expanded with its charge", async () => {
       const made = await stripe.paymentIntents.create({
         ...money,
-        payment_method_types: ["card"],
+        // Not in the types of this version any more, but sent by clients.
+        ...{ payment_method_types: ["card"] },
         metadata: { "with space": "ü & = [x]", topUpQuoteId: "q" },
       });
       expect(made).toMatchObject({ object: "payment_intent", status: "requires_payment_method", ...money });
@@ -149,7 +150,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
         metadata: { of: "session" },
         payment_intent_data: { metadata: { of: "payment" } },
       });
-      expect((await world.payPage(made.url)).status).toBe(303);
+      expect((await world.payPage(made.url ?? "")).status).toBe(303);
       const after = await stripe.checkout.sessions.retrieve(made.id, { expand: ["payment_intent"] });
       expect(after).toMatchObject({
         status: "complete",
@@ -174,7 +175,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       expect(await failureOf(stripe.refunds.create({ payment_intent: made.id }))).toMatchObject({
         code: "charge_already_refunded",
       });
-      const charge = await stripe.charges.retrieve(part.charge);
+      const charge = await stripe.charges.retrieve(String(part.charge));
       expect(charge).toMatchObject({ amount_refunded: 1234, refunded: true });
       expect((await stripe.refunds.retrieve(part.id)).id).toBe(part.id);
     });
@@ -187,7 +188,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       const made = await stripe.paymentIntents.create(money);
       await stripe.paymentIntents.confirm(made.id, { payment_method: "pm_card_createDispute" });
       const [event] = (await stripe.events.list({ type: "charge.dispute.created", limit: 1 })).data;
-      const { id } = event.data.object;
+      const { id } = (event?.data.object ?? {}) as { id: string };
       expect(await stripe.disputes.retrieve(id)).toMatchObject({
         status: "needs_response",
         payment_intent: made.id,
@@ -213,7 +214,8 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       expect((await stripe.events.list({ created: { gte: now, lt: now + 1 }, limit: 1 })).has_more).toBe(
         true,
       );
-      expect((await stripe.events.retrieve(ids[0])).id).toBe(ids[0]);
+      const [newest = ""] = ids;
+      expect((await stripe.events.retrieve(newest)).id).toBe(newest);
     });
 
     test("once for one key, and with its error for another request by the same key", async () => {
@@ -230,7 +232,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
         [() => stripe.paymentIntents.retrieve("pi_none"), { code: "resource_missing", statusCode: 404 }],
         [() => stripe.checkout.sessions.retrieve("cs_none"), { code: "resource_missing", statusCode: 404 }],
         [
-          () => stripe.paymentIntents.create({ currency: "usd" }),
+          () => stripe.paymentIntents.create({ currency: "usd" } as typeof money),
           { code: "parameter_missing", param: "amount" },
         ],
         [() => stripe.paymentIntents.create({ ...money, amount: 0 }), { param: "amount" }],
@@ -240,7 +242,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
         ],
         [() => stripe.paymentIntents.create({ ...money, amount: 100_000_000 }), { code: "amount_too_large" }],
         [
-          () => stripe.paymentIntents.create({ ...money, colour: "red" }),
+          () => stripe.paymentIntents.create(Object.assign({ colour: "red" }, money)),
           { code: "parameter_unknown", param: "colour" },
         ],
         [

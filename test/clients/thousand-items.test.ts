@@ -12,6 +12,8 @@ import { signers } from "../support/signers.ts";
 
 const itemCount = 1_000;
 
+type Wallet = import("arweave/node/lib/wallet").JWKInterface;
+
 describeWith(clientLibraries, "a bundle of a thousand items, posted with arweave-js", () => {
   let program: RunningProgram;
 
@@ -27,7 +29,7 @@ describeWith(clientLibraries, "a bundle of a thousand items, posted with arweave
     const { hostname, port } = new URL(gateway);
     const arweave = Arweave.init({ host: hostname, port, protocol: "http" });
     const items = Array.from({ length: itemCount }, (_, index) => makeItem(index));
-    const wallet = wallets.find(({ name }) => name === "rsa")?.jwk;
+    const wallet = wallets.find(({ name }) => name === "rsa")?.jwk as Wallet;
     const transaction = await arweave.createTransaction(
       { data: writeBundle(items.map(({ bytes }) => bytes)) },
       wallet,
@@ -49,9 +51,9 @@ describeWith(clientLibraries, "a bundle of a thousand items, posted with arweave
     console.log(`queryable ${seconds.toFixed(2)} s after the block was mined`);
 
     for (const index of [0, 1, 500, 998, 999]) {
-      const item = items[index];
-      expect(await found(gateway, String(index))).toEqual([item?.id]);
-      const answer = await fetch(`${gateway}/raw/${item?.id}`);
+      const id = items[index]?.id ?? "";
+      expect(await found(gateway, String(index))).toEqual([id]);
+      const answer = await fetch(`${gateway}/raw/${id}`);
       expect(await answer.text()).toBe(`item ${index}`);
       expect(answer.headers.get("x-ar-io-verified")).toBe("true");
     }

@@ -164,8 +164,10 @@ describeWith(clientLibraries, "turbo-sdk", () => {
             fileSizeFactory: () => data.length,
           };
           const tags = [{ name: "Content-Type", value: "application/x-test" }];
-          const source = isStreamed ? streams : { file };
-          const taken = await turbo.uploadFile({ ...source, dataItemOpts: { tags } });
+          const dataItemOpts = { tags };
+          const taken = isStreamed
+            ? await turbo.uploadFile({ ...streams, dataItemOpts })
+            : await turbo.uploadFile({ file, dataItemOpts });
           await checkTaken(taken, data, { before, key });
           expect((await onGraphql(taken.id)).data.type).toBe("application/x-test");
         }

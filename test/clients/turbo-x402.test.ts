@@ -5,6 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Readable } from "node:stream";
+import { BigNumber } from "bignumber.js";
 import { describeWith } from "../support/helpers.ts";
 import { eventually, type RunningProgram, startDev } from "../support/program.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors, wordOf } from "./anvil.ts";
@@ -47,7 +48,7 @@ describeWith(anvilNeed, "turbo-sdk by x402", () => {
   });
 
   const turbo = () =>
-    openTurbo(program, { token: "base-usdc", privateKey: payer.key, address: payer.address });
+    openTurbo(program, { token: "base-usdc", privateKey: payer.key, address: payer.address, winc: 0n });
 
   async function dollarsOf(address: string): Promise<bigint> {
     const call = { to: dollar, data: `0x70a08231${wordOf(address)}` };
@@ -64,7 +65,7 @@ describeWith(anvilNeed, "turbo-sdk by x402", () => {
     const uploaded = await (await turbo()).uploadRawX402Data({
       data,
       tags: [{ name: "Content-Type", value: "text/plain" }],
-      maxMUSDCAmount: 1_000_000,
+      maxMUSDCAmount: BigNumber(1_000_000),
     });
     expect(isSigned(uploaded as unknown as WireReceipt)).toBe(true);
     const answer = await fetch(`${program.line.gateway}/raw/${uploaded.id}`);
