@@ -40,6 +40,12 @@ export type ChunkedUpload = Readonly<{
 /** Uploads by x402. Every call may reject with the failures of `X402.settle`, before anything is stored. */
 export type X402Uploads = Readonly<{
   x402: UnsignedParts["x402"];
+  /**
+   * Refuses what would not be taken whoever pays for it: before anybody is asked to.
+   * @param size - Of the whole item. Bytes.
+   * @throws Failure `item_too_large` {reason}, `no_room`, `not_synced`.
+   */
+  refuse: (size: number) => void;
   /** Whether a whole item costs nothing, whoever sends it. */
   isFree: (size: number) => boolean;
   /**
@@ -117,6 +123,7 @@ export function createX402Uploads(parts: X402UploadsParts): X402Uploads {
 
   return {
     x402,
+    refuse: (size) => refuse(size),
     isFree: (size) => size <= rules.freeBytesMax,
     freeSize,
     paidSize,

@@ -67,6 +67,7 @@ describe("the upload service", () => {
   const noUpload = "Multi-part upload with ID";
   const tooLarge = "Data item is too large, this service only accepts data items up to";
   const noPayer = "x-paid-by names no address";
+  const noBill = "Invalid payment for an upload:";
   const noPrice = "Pricing Oracle Unavailable";
   const noLength = "Missing Content Length. Content Length is required for raw data post.";
   const x402Off = "This payment method is switched off";
@@ -165,6 +166,7 @@ describe("the upload service", () => {
       tooLarge,
       "paid",
     ),
+    bad(() => ({ path, body: new Uint8Array(1_000_001) }), 413, tooLarge, "paid"),
     bad(() => ({ path, body: body() }), 503, x402Off, "off"),
     missing(() => ({ path, body: streamOf(junk) }), 411, noLength, "paid"),
   ];
@@ -276,11 +278,13 @@ describe("the upload service", () => {
         bad(`/chunks/arweave/-1/-1?chunkSize=${size}`, 400, "Invalid chunk size"),
       ),
       bad("/chunks/gold/-1/-1", 400, noToken),
-      bad(chunked(0), 400, "Invalid payment for an upload:"),
+      bad(chunked(0), 400, noBill),
       bad(badlyPaid(chunked(30_000)), 402, "Payment settlement failed", "paid"),
+      bad(chunked(1_000_001), 413, tooLarge, "paid"),
+      bad("/chunks/base-usdc/-1/-1?totalBytes=1000001&address=x&signatureType=1", 400, noBill, "paid"),
       bad("/chunks/arweave/-1/-1", 503, isOff, "off"),
       missing("/chunks/arweave/-1", 404, notFound),
-      missing("/chunks/base-usdc/-1/-1?totalBytes=5", 400, "Invalid payment for an upload:"),
+      missing("/chunks/base-usdc/-1/-1?totalBytes=5", 400, noBill),
     ],
     "POST /chunks/{token}/{uploadId}/{offset}": [
       good(begun("0", undefined, { body: junk })),

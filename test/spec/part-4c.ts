@@ -93,7 +93,7 @@ export const messages: Readonly<Record<Endpoint, Readonly<Record<string, readonl
   "GET /chunks/{token}/-1/-1": {
     ...{ "Invalid chunk size": [400], "Invalid payment for an upload:": [400] },
     ...{ ...noToken, ...notFound, ...isOff },
-    ...{ "X-PAYMENT header is required": [402], "Payment settlement failed": [402] },
+    ...{ "X-PAYMENT header is required": [402], "Payment settlement failed": [402], ...tooLarge },
   },
   "POST /chunks/{token}/{uploadId}/{offset}": {
     ...{ "Invalid chunk.": [400], "Content-Length header is required a must be a positive integer.": [400] },

@@ -53,7 +53,7 @@ export function createPaidChunks(uploads: X402Uploads, publicUrl: PublicUrl): Cr
   const create: CreatePaidChunks["create"] = async (request, asked, write) => {
     const bill = billFor(`${publicUrl(request)}/v1/chunks`, asked.size, "application/json");
     const payment = x402PaymentOf(request);
-    if (payment === undefined) return await askForPayment(x402, bill, request.signal);
+    if (payment === undefined) return await askForPayment(uploads, bill, request.signal);
     return await answerPaid(
       { x402, bill, payment, signal: request.signal },
       () => uploads.createChunked(asked, { payment, resource: bill.resource.url }, request.signal),

@@ -8,6 +8,7 @@ import type { X402Payment } from "../../payment/x402/payload.ts";
 import type { X402Resource } from "../../payment/x402/requirement.ts";
 import type { X402, X402Settled } from "../../payment/x402/x402.ts";
 import type { X402Outcome } from "../../upload/x402-sent.ts";
+import type { X402Uploads } from "../../upload/x402-uploads.ts";
 import { failureAnswer } from "../answers.ts";
 import { x402RequiredAnswer, x402SettledHeaders } from "../x402-answers.ts";
 import { fromUpload } from "./refusals.ts";
@@ -31,12 +32,13 @@ export type PaidUpload = Readonly<{
 /** What a first request is told. */
 const noPaymentText = "X-PAYMENT header is required";
 
-/** Asks for the payment of an upload. */
+/** Asks for the payment of an upload that can be taken. @throws Failure as `X402Uploads.refuse` does. */
 export async function askForPayment(
-  x402: X402,
+  { x402, refuse }: Pick<X402Uploads, "x402" | "refuse">,
   { size, resource }: UploadBill,
   signal: AbortSignal,
 ): Promise<Response> {
+  refuse(size);
   const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
   return x402RequiredAnswer({ terms: x402.terms, quote, resource, error: noPaymentText });
 }

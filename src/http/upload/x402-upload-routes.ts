@@ -71,7 +71,7 @@ async function takeSigned(
   const bill = billFor(`${options.publicUrl(request)}/v1/x402/upload/signed`, size, "application/json");
   const payment = x402PaymentOf(request);
   if (payment === undefined) {
-    if (!uploads.isFree(size)) return await askForPayment(uploads.x402, bill, request.signal);
+    if (!uploads.isFree(size)) return await askForPayment(uploads, bill, request.signal);
     const arrival = { pieces: piecesOf(request), size, ...listOrSigner };
     return jsonAnswer(await writeReceipt(await intake.take(arrival, request.signal), request), 200, noStore);
   }
@@ -103,7 +103,7 @@ async function takeUnsigned(
     itemSize,
     request.headers.get("content-type") ?? "",
   );
-  if (payment === undefined && !isFree) return await askForPayment(x402, bill, request.signal);
+  if (payment === undefined && !isFree) return await askForPayment(uploads, bill, request.signal);
   const pieces = piecesOf(request);
   const upload = { pieces, size, tags, client: addressBlock(contextOf(request).clientAddress()) };
   try {
