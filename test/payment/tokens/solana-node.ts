@@ -9,6 +9,7 @@
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { encodeBase58 } from "../../../src/lib/base58.ts";
 import { createRandom } from "../../store/random.ts";
+import { readSignedSolana } from "./solana-wire.ts";
 
 /** A transfer within a transaction. */
 export type SolanaMove = Readonly<{
@@ -107,20 +108,29 @@ export function openSolanaNode(seed = 1): SolanaNode {
     return account;
   };
 
-  const server = Bun.serve({
-    hostname: "127.0.0.1",
-    port: 0,
-    fetch: async (request) => {
-      const { id, method, params = [] } = await request.json();
-      calls.set(method, (calls.get(method) ?? 0) + 1);
-      const answer = refused.has(method)
-        ? { error: { code: -32_005, message: "Node is behind by 150 slots", data: { numSlotsBehind: 150 } } }
+  /** A client sends a signed transaction. */
+  const take = (params: Params): object => {
+    const signed = readSignedSolana(Uint8Array.fromBase64(String(params[0])));
+    if (typeof signed === "string") return { error: { code: -32_003, message: signed } };
+    if (signed.blockhash !== genesisHash) return { error: { code: -32_002, message: "Blockhash not found" } };
+    const { payer, moves, memo } = signed;
+    const plan = memo === undefined ? { payer, moves } : { payer, moves, memo };
+    world.sent.push(carryOut(plan, signed.signature, world, tokenAccount));
+    return { result: signed.signature };
+  };
+  const fetch = async (request: Request): Promise<Response> => {
+    const { id, method, params = [] } = await request.json();
+    calls.set(method, (calls.get(method) ?? 0) + 1);
+    const answer = refused.has(method)
+      ? { error: { code: -32_005, message: "Node is behind by 150 slots", data: { numSlotsBehind: 150 } } }
+      : method === "sendTransaction"
+        ? take(params)
         : answerTo(method, params, world, genesisHash);
-      // Integers beyond 2^53 are bare in the answer, as the server writes them.
-      const text = JSON.stringify({ jsonrpc: "2.0", id, ...answer }).replace(/"u64:(\d+)"/g, "$1");
-      return new Response(text, { headers: { "content-type": "application/json" } });
-    },
-  });
+    // Integers beyond 2^53 are bare in the answer, as the server writes them.
+    const text = JSON.stringify({ jsonrpc: "2.0", id, ...answer }).replace(/"u64:(\d+)"/g, "$1");
+    return new Response(text, { headers: { "content-type": "application/json" } });
+  };
+  const { watchers, server } = openBoth(world, fetch);
   return {
     url: `http://127.0.0.1:${server.port}`,
     genesisHash,
@@ -131,12 +141,16 @@ export function openSolanaNode(seed = 1): SolanaNode {
     },
     advance: (slots) => {
       world.slot += slots;
+      watchers.tell();
     },
     slot: () => world.slot,
     tokenAccount,
     calls,
     refused,
-    close: () => server.stop(true),
+    close: async () => {
+      await watchers.close();
+      await server.stop(true);
+    },
   };
 }
 
@@ -160,6 +174,22 @@ function answerTo(method: string, params: Params, world: World, genesisHash: str
     }
     case "getSignaturesForAddress":
       return signaturesOf(String(first), options, world, upTo(options["commitment"]));
+    case "getLatestBlockhash":
+      return {
+        result: {
+          context: { apiVersion: "2.1.0", slot: world.slot },
+          value: { blockhash: genesisHash, lastValidBlockHeight: world.slot + 150 },
+        },
+      };
+    case "getBlockHeight":
+      return { result: world.slot };
+    case "getSignatureStatuses":
+      return {
+        result: {
+          context: { apiVersion: "2.1.0", slot: world.slot },
+          value: (first as unknown as readonly string[]).map((each) => statusOf(each, world)),
+        },
+      };
     case "getTokenAccountsByOwner": {
       const accounts = [...world.tokens].filter(
         ([, token]) => token.owner === first && token.mint === options["mint"],
@@ -173,6 +203,66 @@ function answerTo(method: string, params: Params, world: World, genesisHash: str
     }
     default:
       return { error: { code: -32_601, message: "Method not found" } };
+  }
+}
+
+function statusOf(signature: string, world: World): object | null {
+  const found = world.sent.find((each) => each.signature === signature);
+  if (found === undefined) return null;
+  const isFinal = found.slot <= world.slot - slotsToFinality;
+  return {
+    ...{ slot: found.slot, confirmations: isFinal ? null : world.slot - found.slot, err: found.err },
+    ...{ status: { Ok: null }, confirmationStatus: isFinal ? "finalized" : "confirmed" },
+  };
+}
+
+type Watch = Readonly<{ id: number; signature: string; send: (text: string) => void }>;
+
+/** Clients that wait for a signature to be final, over a socket of their own: they look for it one port above. */
+function openSignatureWatchers(world: World) {
+  let watches: readonly Watch[] = [];
+  let last = 0;
+  const tell = () => {
+    const isFinal = ({ signature }: Watch) =>
+      world.sent.some((each) => each.signature === signature && each.slot <= world.slot - slotsToFinality);
+    for (const { id: subscription, send } of watches.filter(isFinal)) {
+      const result = { context: { slot: world.slot }, value: { err: null } };
+      send(
+        JSON.stringify({ jsonrpc: "2.0", method: "signatureNotification", params: { subscription, result } }),
+      );
+    }
+    watches = watches.filter((watch) => !isFinal(watch));
+  };
+  const server = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: (request, own) =>
+      own.upgrade(request) ? undefined : new Response("a socket is wanted", { status: 400 }),
+    websocket: {
+      message: (socket, text) => {
+        const { id, method, params = [] } = JSON.parse(String(text));
+        last += 1;
+        const result = method === "signatureSubscribe" ? last : true;
+        socket.send(JSON.stringify({ jsonrpc: "2.0", id, result }));
+        if (method !== "signatureSubscribe") return;
+        watches = [...watches, { id: last, signature: params[0], send: (said) => socket.send(said) }];
+        tell();
+      },
+    },
+  });
+  return { port: server.port ?? 0, tell, close: () => server.stop(true) };
+}
+
+/** Serves both where published clients suppose them to be: the socket one port above. */
+function openBoth(world: World, fetch: (request: Request) => Promise<Response>) {
+  for (;;) {
+    const watchers = openSignatureWatchers(world);
+    try {
+      return { watchers, server: Bun.serve({ hostname: "127.0.0.1", port: watchers.port - 1, fetch }) };
+    } catch {
+      // The port below is somebody else's: another pair.
+      watchers.close();
+    }
   }
 }
 
