@@ -91,6 +91,8 @@ export type ContentParts = Readonly<{
   checks: ContentChecks;
   /** Longest that an id which the index does not have is looked for elsewhere. Milliseconds; 10 s unless told. */
   findMsMax?: number;
+  /** Longest that a fetch takes, its wait for a turn included. Milliseconds; a minute unless told. */
+  fetchMsMax?: number;
 }>;
 
 /** Hashes of what gateways gave, which is not kept, are remembered for as long as its description is. Milliseconds. */
@@ -103,7 +105,7 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   const chunks = createChunks(parts.chunkNodes, nodes);
   const bodies = createBodies(nodes, gateways, parts.checks.transaction);
   const life = new AbortController();
-  const fill = createFill({ extents, chunks, bodies, life: life.signal });
+  const fill = createFill({ extents, chunks, bodies, life: life.signal, fetchMsMax: parts.fetchMsMax });
   const elsewhere = openElsewhere(parts, bodies, fill);
   const gate = createGate(reader, parts.refusals);
   const uploaded = createUploadedContent(parts.findUploaded ?? (async () => undefined), gate);

@@ -6,7 +6,7 @@
 import { chunkSize } from "../arweave/merkle.ts";
 import type { Chunks } from "../chain/chunks.ts";
 import { Failure } from "../failures.ts";
-import { createTurns } from "../lib/queue.ts";
+import { createTurns, type EndTurn } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, withDeadline } from "../lib/stop.ts";
@@ -54,8 +54,8 @@ const fetchesWaitingMax = 4_096;
 /** Fetches at once for one `ensure`, so that bulk work leaves turns to readers. */
 const fetchesPerEnsureMax = 8;
 
-/** Longest fetch, over all sources and attempts. Milliseconds. */
-const fetchMsMax = 60_000;
+/** Longest that a fetch takes, its wait for a turn and all sources and attempts together. Milliseconds. */
+const fetchMsDefault = 60_000;
 
 /** A last chunk under this takes half of its predecessor where a client library cut the data. */
 const lastChunkSizeMin = 32_768;
@@ -67,6 +67,8 @@ export type FillParts = Readonly<{
   bodies: Bodies;
   /** Ends every fetch when it is aborted. */
   life: AbortSignal;
+  /** Longest that a fetch takes, its wait for a turn included. Milliseconds; a minute unless told. */
+  fetchMsMax?: number | undefined;
 }>;
 
 /** Makes the filling of a cache. */
@@ -123,7 +125,7 @@ export function createFill(parts: FillParts): Fill {
 }
 
 /** Fetches, each in its turn, and stores what came. */
-function createFetches({ extents, chunks, bodies, life }: FillParts) {
+function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefault }: FillParts) {
   const bodyFlights = createSingleFlight<FilledPiece>();
   const turns = createTurns(fetchesAtOnceMax, fetchesWaitingMax);
   let fetched = 0;
@@ -134,19 +136,23 @@ function createFetches({ extents, chunks, bodies, life }: FillParts) {
     signal: AbortSignal,
     work: (signal: AbortSignal) => Promise<Value>,
   ): Promise<Value> {
-    const turn = turns.take(signal);
-    if (turn === undefined) throw new Failure("busy", { waiting: fetchesWaitingMax });
-    const endTurn = await turn;
     const own = linkedController(signal, life);
+    let endTurn: EndTurn | undefined;
     try {
-      return await withDeadline(own.controller.signal, fetchMsMax, work);
+      return await withDeadline(own.controller.signal, fetchMsMax, async (bounded) => {
+        const turn = turns.take(bounded);
+        if (turn === undefined) throw new Failure("busy", { waiting: fetchesWaitingMax });
+        endTurn = await turn;
+        return await work(bounded);
+      });
     } catch (error) {
       if (!signal.aborted) failed += 1;
-      if (isTimeout(error)) throw new Failure("source_timeout", { withinMs: fetchMsMax }, error);
-      throw error;
+      if (!isTimeout(error)) throw error;
+      // Who never had a turn learnt nothing of the sources.
+      throw new Failure(endTurn === undefined ? "busy" : "source_timeout", { withinMs: fetchMsMax }, error);
     } finally {
       own.unlink();
-      endTurn();
+      endTurn?.();
     }
   }
 

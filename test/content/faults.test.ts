@@ -271,21 +271,29 @@ describe("C3: a source that hangs", () => {
   ];
   test.each(hangs)(
     "%s, 1,000 times: each reader is told in time, and no socket stays open",
-    async (_name, fault) => {
+    async (name, fault) => {
       const all = Array.from({ length: 1_000 }, (_, index) => makeData(20_000 + index, 9_000));
       const node = await nodeWith(...all);
       node.setFault(() => fault);
       const timeouts = { firstByteMs: deadlineMs, stallMs: deadlineMs, totalMs: 4 * deadlineMs };
-      const rig = openRig({ nodeUrls: [node.url], timeouts });
+      const rig = openRig({ nodeUrls: [node.url], timeouts, fetchMsMax: timeouts.totalMs });
       closers.push(rig.close);
       for (const { root } of all) rig.index.set(root.id, locatedOf(root.id, root));
       const outcomes = new Set<unknown>();
+      const waits: number[] = [];
       await Promise.all(
         all.map(async ({ root }) => {
+          const startedAt = performance.now();
           const opened = await rig.content.open(root.id, none);
           const outcome = await outcomeOf(opened.bytes({ start: 0, end: 9_000 }, none));
           outcomes.add(typeof outcome === "string" ? outcome : "bytes");
+          waits.push(performance.now() - startedAt);
         }),
+      );
+      // Told, not judged: how long it takes is the machine's affair (docs/evidence.md).
+      const p99 = waits.toSorted((a, b) => a - b)[Math.floor(waits.length * 0.99)] ?? 0;
+      console.log(
+        `${name}: p99 ${p99.toFixed(0)} ms, with a deadline of ${timeouts.totalMs} ms`,
       );
       expect([...outcomes].filter((code) => code !== "source_timeout" && code !== "busy")).toEqual([]);
       expect(outcomes.has("source_timeout")).toBe(true);

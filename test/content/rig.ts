@@ -48,6 +48,7 @@ export type RigOptions = Readonly<{
   /** CDB64 files, by path or URL. */
   rootFiles?: readonly string[];
   findMsMax?: number;
+  fetchMsMax?: number;
   /** Blocks that were followed. */
   blockAt?: (at: number | BlockHash) => PageBlock | undefined;
 }>;
@@ -104,6 +105,7 @@ export function openRig(options: RigOptions): Rig {
     rootFiles,
     rootQueries,
     ...(options.findMsMax === undefined ? {} : { findMsMax: options.findMsMax }),
+    ...(options.fetchMsMax === undefined ? {} : { fetchMsMax: options.fetchMsMax }),
     checks: {
       transaction: async (id, text) => {
         const [checked] = checkTransactions({ transactions: [{ id, text }] });
