@@ -190,12 +190,15 @@ export async function expireApprovals(tx: Tx, step: Step, limit: number): Promis
 
 /** Ends what an address gave and has expired: its balance is whole before it is spent from. @returns How many ended. */
 export async function expireGivenApprovals(tx: Tx, payer: UserAddress, step: Step): Promise<number> {
+  // Asked for every upload, and nearly always there is none: a look without an order costs a twentieth (measured).
+  const one =
+    "SELECT id FROM approvals WHERE paying_address = ? AND state = 'active' AND expires_at <= ? LIMIT 1";
+  const due = await tx.get(one, payer, BigInt(step.now));
+  if (due === undefined) return 0;
   const rows = await tx.all<ApprovalRow>(
     `SELECT ${approvalColumns} FROM approvals WHERE paying_address = ? AND state = 'active' AND expires_at <= ? ` +
       "ORDER BY expires_at, id LIMIT ?",
-    payer,
-    BigInt(step.now),
-    BigInt(endingsMax),
+    ...[payer, BigInt(step.now), BigInt(endingsMax)],
   );
   for (const row of rows) await endApproval(tx, row, { state: "expired" }, step);
   return rows.length;
