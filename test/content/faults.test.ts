@@ -292,9 +292,7 @@ describe("C3: a source that hangs", () => {
       );
       // Told, not judged: how long it takes is the machine's affair (docs/evidence.md).
       const p99 = waits.toSorted((a, b) => a - b)[Math.floor(waits.length * 0.99)] ?? 0;
-      console.log(
-        `${name}: p99 ${p99.toFixed(0)} ms, with a deadline of ${timeouts.totalMs} ms`,
-      );
+      console.log(`${name}: p99 ${p99.toFixed(0)} ms, with a deadline of ${timeouts.totalMs} ms`);
       expect([...outcomes].filter((code) => code !== "source_timeout" && code !== "busy")).toEqual([]);
       expect(outcomes.has("source_timeout")).toBe(true);
       while (node.openSockets() > 0) await Bun.sleep(1);
