@@ -6,6 +6,6 @@ USER cairn
 WORKDIR /var/lib/cairn
 ENV DATA_DIR=/var/lib/cairn HOST=0.0.0.0 LOG_FORMAT=json
 VOLUME /var/lib/cairn
-EXPOSE 3000
+EXPOSE 3000 3001 3002
 ENTRYPOINT ["cairn"]
 CMD ["serve"]

@@ -4,8 +4,8 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { resolve } from "node:path";
+import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join, resolve } from "node:path";
 import { settingsTable } from "../src/config.ts";
 
 const file = resolve(import.meta.dir, "../README.md");
@@ -20,10 +20,31 @@ test("README's table of settings is the program's own", () => {
   expect(readFileSync(file, "utf8")).toBe(wanted);
 });
 
+/** What a page links in the repository, by the places of the files. */
+function linksOf(page: string): string[] {
+  const links = readFileSync(page, "utf8").matchAll(/\]\((?!https?:)([^)#]+)\)/g);
+  return [...links].map(([, path = ""]) => resolve(page, "..", path));
+}
+
 test("every file that README links is there", () => {
-  const links = [...readFileSync(file, "utf8").matchAll(/\]\((?!https?:)([^)#]+)\)/g)].map(
-    ([, path]) => path ?? "",
-  );
-  const missing = links.filter((path) => !existsSync(resolve(file, "..", path)));
+  const links = linksOf(file);
+  const missing = links.filter((path) => !existsSync(path));
   expect({ missing, some: links.length > 20 }).toEqual({ missing: [], some: true });
+});
+
+test("every file that the guides link is there, and every guide is linked", () => {
+  const docs = resolve(import.meta.dir, "../docs");
+  const guides = readdirSync(docs).filter((name) => name.endsWith(".md"));
+  const pages = [...guides, ...readdirSync(join(docs, "decisions")).map((name) => join("decisions", name))];
+  const missing = pages.flatMap((page) => linksOf(join(docs, page))).filter((path) => !existsSync(path));
+  const linked = new Set([file, ...guides.map((name) => join(docs, name))].flatMap(linksOf));
+  const lonely = guides.filter((name) => !linked.has(join(docs, name)));
+  expect({ missing, lonely }).toEqual({ missing: [], lonely: [] });
+});
+
+test("every row of what it does links a test", () => {
+  const table = readFileSync(file, "utf8").split("| shown by |")[1]?.split("\n\n")[0] ?? "";
+  const rows = table.split("\n").filter((line) => /^\| \w/.test(line));
+  const unshown = rows.filter((row) => !/\]\(test\/[^)]+\.test\.ts\)/.test(row));
+  expect({ unshown, some: rows.length > 20 }).toEqual({ unshown: [], some: true });
 });

@@ -64,9 +64,20 @@ function report(error: unknown, [command = ""]: readonly string[]): number {
     process.stderr.write(`${error.message}${typed ? `; cairn ${command} --help says more` : ""}\n`);
     return exitCodes.misused;
   }
-  const expected = error instanceof Failure ? error.facts["reason"] : undefined;
+  const expected = error instanceof Failure ? error.facts["reason"] : troubleOf(error);
   process.stderr.write(`${typeof expected === "string" ? expected : Bun.inspect(error)}\n`);
   return exitCodes.failed;
+}
+
+/** What is the machine's doing, not a defect's: disks, handles, a database server that cannot be reached. */
+const machineCodes =
+  /^(ENOSPC|EDQUOT|EROFS|EMFILE|ENFILE|SQLITE_(FULL|READONLY|IOERR|CANTOPEN|NOTADB)(_\w+)?|ERR_POSTGRES_\w+)$/;
+
+/** The message of an error that the machine caused, itself or as the cause of what was thrown. */
+function troubleOf(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const isTrouble = "code" in error && machineCodes.test(String(error.code));
+  return isTrouble || troubleOf(error.cause) !== undefined ? error.message : undefined;
 }
 
 const portArgument = {

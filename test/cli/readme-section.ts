@@ -15,10 +15,9 @@ export function readmeBlocks(heading: string): string[] {
 }
 
 /** A folder that looks like the repository to who types commands in it, with the data folder of a running program. */
-export function readerFolder(dataFolder: string, modules?: string): string {
+export function readerFolder(dataFolder: string): string {
   const folder = mkdtempSync(join(tmpdir(), "cairn-reader-"));
   symlinkSync(join(repositoryRoot, "src"), join(folder, "src"));
   symlinkSync(dataFolder, join(folder, "data"));
-  if (modules !== undefined) symlinkSync(modules, join(folder, "node_modules"));
   return folder;
 }

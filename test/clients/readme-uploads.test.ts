@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { readerFolder, readmeBlocks } from "../cli/readme-section.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
@@ -12,7 +12,7 @@ import { startDev } from "../support/program.ts";
 describeWith(clientLibraries, "README's lines for the published SDK", () => {
   test("upload a folder that opens at once", async () => {
     const program = await startDev();
-    const folder = readerFolder(program.folder, resolve(import.meta.dir, "node_modules"));
+    const folder = readerFolder(program.folder);
     try {
       mkdirSync(join(folder, "site"));
       writeFileSync(join(folder, "site", "index.html"), "<h1>Hello</h1>");
@@ -20,12 +20,15 @@ describeWith(clientLibraries, "README's lines for the published SDK", () => {
       const ports = { "3000": gateway, "3001": payment, "3002": upload };
       const code = Object.entries(ports).reduce(
         (text, [port, url]) => text.replaceAll(`http://localhost:${port}`, url),
-        readmeBlocks("Upload and pay")[1] ?? "",
+        readmeBlocks("Upload and pay")[2] ?? "",
       );
       expect(code).toContain("uploadFolder");
-      writeFileSync(join(folder, "upload.mjs"), code);
+      const app = join(folder, "app");
+      mkdirSync(app);
+      symlinkSync(resolve(import.meta.dir, "node_modules"), join(app, "node_modules"));
+      writeFileSync(join(app, "upload.mjs"), code);
       const child = Bun.spawn([process.execPath, "upload.mjs"], {
-        cwd: folder,
+        cwd: app,
         stdout: "pipe",
         stderr: "pipe",
       });

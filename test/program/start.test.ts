@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { runCairn } from "../cli/command.ts";
@@ -48,3 +48,30 @@ test.each([
   expect(err).toStartWith(`DATA_DIR ${environment.DATA_DIR} cannot be used: ${says}`);
   expect(err.trim().split("\n").length).toBe(1);
 });
+
+test.each([
+  [
+    "a database server that is not there",
+    { LEDGER_URL: "postgres://u:secret-word@127.0.0.1:1/x" },
+    "PostgreSQL",
+  ],
+  ["a database that cannot be opened", {}, "unable to open database file"],
+])(
+  "%s is told in a line",
+  async (what, more, says) => {
+    const DATA_DIR = join(folder, Bun.hash(what).toString());
+    if (says.startsWith("unable")) mkdirSync(join(DATA_DIR, "index.sqlite"), { recursive: true });
+    const environment = { DATA_DIR, LOG_LEVEL: "error", TRUSTED_NODE_URL: "http://127.0.0.1:1", ...more };
+    const { code, out, err } = await runCairn(["serve", "--port", "0"], { environment });
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toContain(says);
+    expect(err).not.toContain("secret-word");
+    expect(
+      err
+        .trim()
+        .split("\n")
+        .filter((line) => !line.startsWith("{")).length,
+    ).toBe(1);
+  },
+  60_000,
+);
