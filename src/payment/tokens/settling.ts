@@ -63,12 +63,12 @@ export function createSettling(options: SettlingOptions, offersOf: Offering): Se
   const { ledger, clock, makeId, lookAgainMs } = options;
   return async (chain, transactionId, seen, signal) => {
     const before = await ledger.read((tx) => paymentsOf(tx, chain.token, transactionId));
-    const wanted = newTransfers(seen.sight, before);
+    const wanted = newTransfers(seen.sight, before, clock());
     const { offers, refusal } = await offersOf(chain, transactionId, wanted, signal);
     const now = clock();
     const payments = await ledger.write(async (tx) => {
       // Another process may have kept some meanwhile; what it priced first stays.
-      const fresh = newTransfers(seen.sight, await paymentsOf(tx, chain.token, transactionId));
+      const fresh = newTransfers(seen.sight, await paymentsOf(tx, chain.token, transactionId), now);
       for (const offer of offers)
         if (fresh.some(({ part }) => part === offer.part))
           await keepOffer(tx, offer, { now, dueAt: now + lookAgainMs, makeId });

@@ -50,12 +50,22 @@ export function stepOf(payment: TokenPayment, look: Look): Step {
 }
 
 /**
- * The transfers of a sight that have no payment yet, or another one than was seen before, with their parts. What was
- * credited once is never replaced.
+ * How long the price of a payment holds that is in no block. Longer, and whoever has sent one for a fee that nobody
+ * takes could wait for a better price, and then either pay or send another. Milliseconds.
+ */
+export const priceHeldMs = 60 * 60_000;
+
+/**
+ * The transfers of a sight that have to be priced, with their parts: those that have no payment yet, or another one
+ * than was seen before, and those that come into a block when their price holds no longer. What was credited once is
+ * never replaced.
+ *
+ * @param now - Unix milliseconds.
  */
 export function newTransfers(
   sight: Sight,
   payments: readonly TokenPayment[],
+  now: number,
 ): readonly Readonly<{ part: number; transfer: TokenTransfer }>[] {
   const transfers = sight.kind === "absent" ? [] : (sight.transfers ?? []);
   return transfers
@@ -65,7 +75,8 @@ export function newTransfers(
       if (kept === undefined) return true;
       if (kept.credits > 0) return false;
       if (kept.state === "failed") return kept.failureReason === notFoundReason;
-      return !isSame(kept, transfer);
+      const isLate = sight.kind === "mined" && kept.block === undefined && now - kept.seenAt > priceHeldMs;
+      return isLate || !isSame(kept, transfer);
     });
 }
 

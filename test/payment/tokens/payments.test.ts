@@ -308,6 +308,25 @@ describe("a payment that does not come to an end", () => {
     expect(await balance(alice)).toBe(15n);
   });
 
+  test.each([
+    ["an hour", 60 * 60_000, 10n],
+    ["no longer", 60 * 60_000 + 1, 15n],
+  ])("holds its price for %s while it is in no block", async (_, ms, credited) => {
+    const { chain, submit, follow, payment, price, balance } = await open();
+    chain.send(hash, { transfers: [transferOf(alice, 5n)] });
+    await submit();
+    price.perUnit = 3n;
+    payment.clock.advance(ms - lookAgainMs);
+    chain.mine(2);
+    await follow();
+    // In a block, and not confirmed yet: from now on nothing changes its price.
+    price.perUnit = 4n;
+    chain.mine(1);
+    payment.clock.advance(24 * 60 * 60_000);
+    await follow();
+    expect(await balance(alice)).toBe(credited);
+  });
+
   test("fails when its block shows that it pays nothing of what it seemed to", async () => {
     const { chain, submit, follow, stateOf } = await open();
     chain.send(hash, { transfers: [], shown: [transferOf(alice, 5n)] });
