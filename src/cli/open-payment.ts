@@ -10,6 +10,7 @@ import { createHistoryRoutes } from "../http/payment/history-routes.ts";
 import { createInformationRoutes } from "../http/payment/information-routes.ts";
 import { createPriceRoutes } from "../http/payment/price-routes.ts";
 import { createPromoGuard } from "../http/payment/promo-guard.ts";
+import { createReportGuard } from "../http/payment/report-guard.ts";
 import { createTokenRoutes } from "../http/payment/token-routes.ts";
 import { createX402Routes } from "../http/payment/x402-routes.ts";
 import type { PublicUrl } from "../http/public-url.ts";
@@ -86,6 +87,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
   });
   const { prices } = priced;
   const promoGuard = createPromoGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
+  const reportGuard = createReportGuard(systemClock, Math.floor(systemRandom() * 2 ** 32));
   const cards = openCards({
     ...{ ...parts, ledger, makeId, prices, promoGuard },
     countPromo: priced.promos.count,
@@ -109,7 +111,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
         }),
       () => createPriceRoutes({ prices, promoGuard }),
       ...cards.routes,
-      () => createTokenRoutes(tokenPayments),
+      () => createTokenRoutes({ ...tokenPayments, reportGuard }),
       () => createX402Routes({ x402: x402Payments.x402, publicUrl: parts.publicUrl }),
       () => createBalanceRoutes({ credits, access, free: () => freeAllowance(config.FREE_UPLOAD_BYTES) }),
       () => createApprovalRoutes({ credits }),

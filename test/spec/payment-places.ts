@@ -9,6 +9,7 @@ import { createApprovalRoutes } from "../../src/http/payment/approval-routes.ts"
 import { createBalanceRoutes } from "../../src/http/payment/balance-routes.ts";
 import { createPriceRoutes } from "../../src/http/payment/price-routes.ts";
 import { createPromoGuard } from "../../src/http/payment/promo-guard.ts";
+import { createReportGuard } from "../../src/http/payment/report-guard.ts";
 import { createTokenRoutes } from "../../src/http/payment/token-routes.ts";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
 import { freeAllowance } from "../../src/payment/free-allowance.ts";
@@ -81,14 +82,15 @@ export async function openPlaces(): Promise<Places> {
   const unheard = await openTokenWorld([silent]);
   const x402 = await openX402World();
   const blind = await openCardWorld({ feed: {} });
+  const reportGuard = createReportGuard(Date.now, 1);
   const served: readonly PaymentServer[] = [
     openPaymentServer(() => accountRoutes(accounts)),
-    openPaymentServer(() => [createTokenRoutes(tokens)]),
+    openPaymentServer(() => [createTokenRoutes({ ...tokens, reportGuard })]),
     openPaymentServer(() => accountRoutes(gone)),
     openPaymentServer(() => [
       createPriceRoutes({ prices: brokenPrices, promoGuard: createPromoGuard(Date.now, 1) }),
     ]),
-    openPaymentServer(() => [createTokenRoutes(unheard)]),
+    openPaymentServer(() => [createTokenRoutes({ ...unheard, reportGuard })]),
   ];
   const [own, reports, broken, priceless, unanswered] = served.map(({ url }) => url);
   const { payment, gateway } = program.line;

@@ -12,21 +12,25 @@ import type { TokenPayments } from "../../payment/tokens/payments.ts";
 import { jsonAnswer } from "../answers.ts";
 import { readJsonBody } from "../body.ts";
 import { limits } from "../limits.ts";
+import type { ReportGuard } from "./report-guard.ts";
 import { noStore } from "./signer.ts";
 import { submittedAnswer } from "./token-records.ts";
 
 /** What the route asks. */
-export type TokenRoutesOptions = Readonly<{ payments: Pick<TokenPayments, "submit"> }>;
+export type TokenRoutesOptions = Readonly<{
+  payments: Pick<TokenPayments, "submit">;
+  reportGuard: ReportGuard;
+}>;
 
 /** Creates the route. */
-export function createTokenRoutes({ payments }: TokenRoutesOptions): AnyElysia {
+export function createTokenRoutes({ payments, reportGuard }: TokenRoutesOptions): AnyElysia {
   return new Elysia({ strictPath: true }).post(
     "/account/balance/:token",
     async ({ params, request }) => {
       const id = readReport(await readJsonBody(request, limits.paymentBytesMax));
       const token = readToken(params.token);
       if (token === undefined) throw new Failure("token_not_supported", { token: params.token });
-      const submitted = await payments.submit(token, id, request.signal);
+      const submitted = await reportGuard.guarded(request, () => payments.submit(token, id, request.signal));
       const { status, body } = submittedAnswer(submitted, params.token);
       return jsonAnswer(body, status, noStore);
     },

@@ -49,6 +49,7 @@ const refused = refusals(
   "token_not_supported",
   "transaction_not_found",
   "too_large",
+  "too_many_requests",
   "transaction_trouble",
 );
 
@@ -58,7 +59,7 @@ export const paymentTokenDescriptions: readonly Description[] = [
     ...{ method: "POST", path: "/account/balance/:token", tag: "Token payments" },
     summary: "Report a payment",
     description:
-      "A transfer to one of the addresses of `/info`. The price is fixed when the payment is first seen; the credits " +
+      "A transfer to one of the addresses of `/info`. The price is fixed when the payment is first seen, for an hour if no block has it by then; the credits " +
       "come when it is confirmed, reported or not. They go to the account that the transfer names (a tag " +
       "`Turbo-Credit-Destination-Address`; calldata or a memo `turboCreditDestinationAddress=…`), or to its sender.",
     parameters: [inPath("token", textSchema, "native", "The token that was sent.")],

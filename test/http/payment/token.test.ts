@@ -4,6 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { createReportGuard } from "../../../src/http/payment/report-guard.ts";
 import { createTokenRoutes } from "../../../src/http/payment/token-routes.ts";
 import { paymentTokenDescriptions } from "../../../src/http/reference/payment-token-descriptions.ts";
 import {
@@ -30,6 +31,7 @@ let ethereum: ScriptedChain;
 let native: ScriptedChain;
 let polygon: ScriptedChain;
 let number = 0;
+let now = 1_800_000_000_000;
 let hash = "";
 
 beforeAll(async () => {
@@ -38,11 +40,14 @@ beforeAll(async () => {
   polygon = createScriptedChain({ token: "matic", address: "ours" });
   const excluded = [ethereumAddressOf(0xbad)];
   world = await openTokenWorld([ethereum, { ...native, addressType: "native" }, polygon], { excluded });
-  server = openPaymentServer(() => [createTokenRoutes(world)]);
+  server = openPaymentServer(() => [
+    createTokenRoutes({ ...world, reportGuard: createReportGuard(() => now, 1) }),
+  ]);
 });
 
 beforeEach(() => {
   number += 1;
+  now += 60 * 60_000;
   hash = testHash(number);
   ethereum.fail(undefined);
   world.price.isKnown = true;
@@ -109,6 +114,20 @@ describe("POST /account/balance/{token}", () => {
       { message: "Transaction already credited", creditedTransaction: credited },
     ]);
     expect(typeof fourth.body.creditedTransaction.blockHeight).toBe("number");
+  });
+
+  test("lets nobody ask the chain in vain for long; payments that there are cost nothing, however often they come", async () => {
+    ethereum.send(hash, { transfers: [transferOf(alice, 100n)] });
+    for (let round = 0; round < 150; round += 1) expect((await report("ethereum", hash)).status).toBe(202);
+    const statuses: number[] = [];
+    for (let round = 0; round < 103; round += 1)
+      statuses.push((await report("ethereum", testHash(1_000_000 + round))).status);
+    expect(statuses).toEqual([...Array(100).fill(404), 429, 429, 429]);
+    const looks = ethereum.looks();
+    expect((await report("ethereum", hash)).status).toBe(429);
+    expect(ethereum.looks()).toBe(looks);
+    now += 1_000;
+    expect((await report("ethereum", hash)).status).toBe(202);
   });
 
   test("L: answers 400 with the failed record for what the chain did not carry out", async () => {
@@ -262,6 +281,8 @@ describe("POST /account/balance/{token}", () => {
 
   test("is described with every status that it answers", () => {
     const [description] = paymentTokenDescriptions;
-    expect(Object.keys(description?.answers ?? {}).map(Number)).toEqual([200, 202, 400, 403, 404, 413, 503]);
+    expect(Object.keys(description?.answers ?? {}).map(Number)).toEqual([
+      200, 202, 400, 403, 404, 413, 429, 503,
+    ]);
   });
 });
