@@ -1,6 +1,20 @@
 /**
- * The way of items to the chain: planned, prepared, posted, seeded, permanent. Each step reads one state and writes the
- * next; a crash repeats the step, and what fails is tried again, later and later.
+ * The way of items to the chain: each step reads one state of a bundle's row and writes the next; a crash repeats the
+ * step, and what fails is tried again, later and later.
+ *
+ * state      what holds                      moved on by                    goes back to
+ * (none)     an item waits for a bundle      plan: puts it into one
+ * filling    takes items                     plan: full, or waited enough
+ * planned    its items are chosen            prepare: read, and signed      dropped: an item is damaged
+ * prepared   signed; it may have left        post: a node took it           planned: refused by all at once,
+ *            this machine (sent_at)                                         or can never be mined
+ * posted     nodes have the transaction      seed: nodes took all chunks    prepared: nodes do not know it;
+ *                                                                           dropped: an item is damaged
+ * seeded     nodes have its bytes; it may    confirm: deep enough, and      posted: cannot be read back;
+ *            be in a block (block_height)    read back whole                prepared: nobody knows it;
+ *                                                                           planned: can never be mined
+ * permanent  it is on the chain for good, and its files may go
+ * dropped    its items wait again; those that are damaged have failed, and are paid back
  *
  * Several bundles are worked on at once. Steps that read or send all of a bundle have lanes of their own, so that those
  * that only look never wait behind them.
