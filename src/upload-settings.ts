@@ -38,7 +38,9 @@ export const uploadSettings = {
     read: positive,
     fallback: 100 * 2 ** 30,
     unit: "bytes",
-    effect: "Disk that items may take which are not permanent yet; beyond it uploads are answered 503.",
+    effect:
+      "Disk that items may take which are not permanent yet; beyond it uploads are answered 503. Parts that nobody " +
+      "has paid for may take half of it, or as much as the largest item.",
   }),
   UPLOAD_FREE_BYTES_MIN: setting({
     read: count,

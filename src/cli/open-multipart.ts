@@ -38,6 +38,17 @@ export type OpenMultipart = Readonly<{
 }>;
 
 /**
+ * Half of what uploads may take: whoever fills it with what nobody pays for leaves the other half to those who do. The
+ * largest item has room in any case.
+ */
+function unpaidBytesOf({
+  UPLOAD_DISK_BYTES_MAX: all,
+  UPLOAD_BYTES_MAX: item,
+}: UploadParts["config"]): number {
+  return Math.max(Math.floor(all / 2), Math.min(item, all));
+}
+
+/**
  * Opens them; everything is closed by `closers`. What they take of the disk is still to be told to the room.
  *
  * Rejects when the ledger or the folder cannot be read.
@@ -56,6 +67,7 @@ export async function openMultipart(parts: MultipartSetup): Promise<OpenMultipar
   const multipart = createMultipart({
     ...{ storeName, ledger, writers, finalizer, makeId, clock: systemClock },
     itemBytesMax: config.UPLOAD_BYTES_MAX,
+    unpaidBytesMax: unpaidBytesOf(config),
     makeUploadId: () => crypto.randomUUID(),
   });
   const sweep = await openMultipartSweep({

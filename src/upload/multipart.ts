@@ -122,6 +122,8 @@ export type MultipartParts = Readonly<{
   finalizer: Finalizer;
   /** Largest item that is taken. Bytes. */
   itemBytesMax: number;
+  /** Disk that parts may take while nobody has paid for them, so that they never take all of it. Bytes. */
+  unpaidBytesMax: number;
   /** Answers names that nobody else has, and that nobody guesses: who knows one may write. */
   makeUploadId: () => string;
   makeId: MakeId;
@@ -132,6 +134,7 @@ export type MultipartParts = Readonly<{
 export function createMultipart(parts: MultipartParts): Multipart {
   const { ledger, writers, finalizer, itemBytesMax, makeUploadId } = parts;
   const shares = createClientShares(unfinishedPerClientMax);
+  const holdUnpaid = createUnpaidRoom(parts);
   const find = (tx: Tx, id: string) => findNow(parts, tx, id);
 
   /** Takes an upload for finalization, or finds that it is taken, or done. */
@@ -181,7 +184,12 @@ export function createMultipart(parts: MultipartParts): Multipart {
       const upload = await ledger.read((tx) => find(tx, id));
       refusePart(upload, part, itemBytesMax);
       refuseElsewhere(parts.storeName, upload);
-      await writers.write(id, part, signal);
+      const endHold = upload.paid === undefined ? holdUnpaid(part.size) : undefined;
+      try {
+        await writers.write(id, part, signal);
+      } finally {
+        endHold?.();
+      }
       await ledger.write((tx) => addPart(parts, tx, id, part));
     },
     list: (id) =>
@@ -209,6 +217,22 @@ export function createMultipart(parts: MultipartParts): Multipart {
       return undefined;
     },
     forget: shares.release,
+  };
+}
+
+/** Holds disk for parts that nobody has paid for while they arrive. @returns Ends the hold. */
+function createUnpaidRoom({ writers, unpaidBytesMax }: MultipartParts): (size: number) => () => void {
+  let arriving = 0;
+  return (size) => {
+    const taken = writers.diskBytes() + arriving;
+    if (taken + size > unpaidBytesMax) {
+      const reason = `Parts take ${taken} of the ${unpaidBytesMax} bytes that they may before they are paid for.`;
+      throw new Failure("no_room", { reason, size });
+    }
+    arriving += size;
+    return () => {
+      arriving -= size;
+    };
   };
 }
 

@@ -47,6 +47,8 @@ export type WorldOptions = Readonly<{
   rules?: Partial<IntakeRules>;
   /** Disk that uploads may take. Bytes. */
   diskBytesMax?: number;
+  /** … and parts that nobody has paid for. Bytes. */
+  unpaidBytesMax?: number;
   /** The price of a byte; throws while no price is known. */
   priceOfByte?: () => bigint;
   /** The folder's name; `usualStoreName` unless told. */
@@ -131,6 +133,7 @@ export async function openMultipartWorld(options: WorldOptions): Promise<Multipa
   const multipart = createMultipart({
     ...{ storeName, ledger, writers, finalizer, makeId, clock },
     itemBytesMax: options.rules?.itemBytesMax ?? 2 ** 30,
+    unpaidBytesMax: options.unpaidBytesMax ?? 2 ** 40,
     makeUploadId: () => crypto.randomUUID(),
   });
   const sweep = await openMultipartSweep({

@@ -169,6 +169,40 @@ describe("limits", () => {
   });
 });
 
+describe("parts that nobody has paid for", () => {
+  test("take no more than their share of the disk, those that arrive included; what is paid for goes on", async () => {
+    await reopen({ unpaidBytesMax: 1_000_000 });
+    const id = await create();
+    await put(id, 0, new Uint8Array(500_000));
+    const held = Promise.withResolvers<void>();
+    const arriving = world.multipart.put(
+      await create(),
+      {
+        ...{ start: 0, size: 400_000 },
+        pieces: (async function* () {
+          yield new Uint8Array(1);
+          await held.promise;
+          yield new Uint8Array(399_999);
+        })(),
+      },
+      nobody,
+    );
+    const more = put(id, 500_000, new Uint8Array(200_000));
+    expect((await failureOf(more)).facts["reason"]).toStartWith("Parts take ");
+    const payer = testAddress("payer");
+    await payment.credit(payer, 10n);
+    const paid = { payer, winc: winc(5n), size: 900_000, payment: "one" };
+    const paidFor = await world.multipart.createPaid({ chunkSize: undefined, paid, from: payer });
+    await put(paidFor.id, 0, new Uint8Array(900_000));
+    held.resolve();
+    await arriving;
+    expect((await failureOf(put(id, 500_000, new Uint8Array(1)))).code).toBe("no_room");
+    payment.clock.advance(lifeMs);
+    await world.sweep.sweep();
+    await put(await create(), 0, new Uint8Array(900_000));
+  });
+});
+
 describe("time", () => {
   test("an upload is over after 24 hours: not found, its file gone, whoever still writes to it stopped", async () => {
     const id = await create();
@@ -489,7 +523,7 @@ describe("a disk that fails", () => {
       (isOpen) => isOpen,
     );
     const quick = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
-    expect((await failureOf(writers.write("upload", quick, nobody))).code).toBe("no_room");
+    expect((await failureOf(writers.write("upload", quick, nobody))).code).toBe("disk_failed");
     isFaulty = false;
     gate.resolve();
     expect((await failureOf(slow)).facts["reason"]).toBe("a part that was written beside this one was lost");
