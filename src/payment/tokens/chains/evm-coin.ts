@@ -11,8 +11,9 @@ import { atLeast, atMost } from "../../../lib/bounds.ts";
 import type { Token, UserAddress } from "../../addresses.ts";
 import type { EvmAccount, EvmChain, EvmTransaction } from "../../evm/chain.ts";
 import { destinationInBytes } from "../destinations.ts";
-import type { Found, MinedSight, Sight, TokenChain } from "../sight.ts";
+import type { Found, TokenChain } from "../sight.ts";
 import { beginningOf } from "./beginning.ts";
+import { lookAtEvm, type Paid } from "./evm-look.ts";
 import { type Depths, foundUpTo, nextRange } from "./evm-range.ts";
 import { standingOf } from "./evm-standing.ts";
 
@@ -32,42 +33,21 @@ const blocksPassedMax = 4_096;
 
 /** Creates the chain of a coin. */
 export function createEvmCoin({ token, address, evm, ...depths }: EvmCoinOptions): TokenChain {
+  // What it pays stands in the transaction itself, in a block or not.
+  const paid = (transaction: EvmTransaction) => paidBy(transaction, address);
   return {
     token,
     addressType: "ethereum",
     address,
     ...depths,
-    look: (id, signal) => lookAt(evm, address, id, signal),
+    look: (id, signal) => lookAtEvm(evm, { waiting: paid, mined: paid }, id, signal),
     standing: (block, signal) => standingOf(evm, block, signal),
     scan: (cursor, signal) => scan(evm, address, depths, cursor, signal),
     beginsAt: beginningOf,
   };
 }
 
-async function lookAt(
-  evm: EvmChain,
-  address: UserAddress,
-  id: string,
-  signal: AbortSignal,
-): Promise<Sight | Trouble> {
-  const [transaction, receipt] = await Promise.all([evm.transaction(id, signal), evm.receipt(id, signal)]);
-  if (transaction.kind === "trouble") return transaction;
-  if (receipt.kind === "trouble") return receipt;
-  if (transaction.value === undefined) return { kind: "absent" };
-  const payment = paidBy(transaction.value, address);
-  if (receipt.value === undefined) return { kind: "waiting", ...payment };
-  const latest = await evm.latest(signal);
-  if (latest.kind === "trouble") return latest;
-  const { height, blockHash: hash, succeeded } = receipt.value;
-  // Of several servers behind one address the next one may be behind; the block is there all the same.
-  const confirmations = atLeast(latest.value - height + 1, 1);
-  return { kind: "mined", block: { height, hash }, confirmations, succeeded, ...payment };
-}
-
-function paidBy(
-  { from, to, value, input }: EvmTransaction,
-  address: UserAddress,
-): Pick<MinedSight, "transfers" | "outline"> {
+function paidBy({ from, to, value, input }: EvmTransaction, address: UserAddress): Paid {
   const outline = { target: to ?? "", amount: value };
   if (to !== address) return { transfers: [], outline };
   return { transfers: [{ sender: from, amount: value, destination: destinationInBytes(input) }], outline };

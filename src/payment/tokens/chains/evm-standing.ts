@@ -3,9 +3,9 @@
  * @module
  */
 import type { Trouble } from "../../../chain/http.ts";
-import { atLeast } from "../../../lib/bounds.ts";
 import type { EvmChain } from "../../evm/chain.ts";
 import type { BlockRef, Standing } from "../sight.ts";
+import { confirmationsOf } from "./evm-look.ts";
 
 /** Asks what stands at a block's height. */
 export async function standingOf(
@@ -18,6 +18,6 @@ export async function standingOf(
   if (kept.value === undefined) return { kind: "unknown" };
   const latest = await evm.latest(signal);
   if (latest.kind === "trouble") return latest;
-  const confirmations = atLeast(latest.value - height + 1, 1);
+  const confirmations = confirmationsOf(height, latest.value);
   return { kind: kept.value === hash ? "stands" : "replaced", confirmations };
 }

@@ -6,14 +6,15 @@
  * Source: EIP-20; reference/payment.md §3 "Sources", §8 L and Q.
  * @module
  */
-import { type Trouble, trouble } from "../../../chain/http.ts";
+import type { Trouble } from "../../../chain/http.ts";
 import { atLeast, atMost } from "../../../lib/bounds.ts";
 import type { Token, UserAddress } from "../../addresses.ts";
 import type { EvmChain, EvmReceipt, EvmTransaction } from "../../evm/chain.ts";
 import { readTransferCall, readTransferLogs, type TransferLog } from "../../evm/erc20.ts";
 import { destinationInBytes } from "../destinations.ts";
-import { bySender, type MinedSight, type Outline, type Sight, type TokenChain } from "../sight.ts";
+import { bySender, type Outline, type TokenChain } from "../sight.ts";
 import { beginningOf } from "./beginning.ts";
+import { type EvmPaidReader, lookAtEvm, type Paid } from "./evm-look.ts";
 import { type Depths, foundUpTo, nextRange } from "./evm-range.ts";
 import { standingOf } from "./evm-standing.ts";
 
@@ -37,12 +38,16 @@ const blocksRepeated = 32;
 export function createEvmToken({ token, address, contract, evm, ...depths }: EvmTokenOptions): TokenChain {
   const receiver = { address, contract };
   const ask = createLogQuestions(evm, receiver);
+  const reader: EvmPaidReader = {
+    waiting: (transaction) => waiting(transaction, receiver),
+    mined: (transaction, receipt) => moved(transaction, receipt, receiver),
+  };
   return {
     token,
     addressType: "ethereum",
     address,
     ...depths,
-    look: (id, signal) => lookAt(evm, receiver, id, signal),
+    look: (id, signal) => lookAtEvm(evm, reader, id, signal),
     standing: (block, signal) => standingOf(evm, block, signal),
     beginsAt: beginningOf,
     scan: async (cursor, signal) => {
@@ -60,26 +65,6 @@ export function createEvmToken({ token, address, contract, evm, ...depths }: Evm
 
 type Receiver = Readonly<{ address: UserAddress; contract: UserAddress }>;
 
-async function lookAt(
-  evm: EvmChain,
-  receiver: Receiver,
-  id: string,
-  signal: AbortSignal,
-): Promise<Sight | Trouble> {
-  const [transaction, receipt] = await Promise.all([evm.transaction(id, signal), evm.receipt(id, signal)]);
-  if (transaction.kind === "trouble") return transaction;
-  if (receipt.kind === "trouble") return receipt;
-  if (transaction.value === undefined) return { kind: "absent" };
-  if (receipt.value === undefined) return waiting(transaction.value, receiver);
-  const payment = moved(transaction.value, receipt.value, receiver);
-  if (payment === undefined) return trouble("malformed", "the logs of a receipt cannot be read");
-  const latest = await evm.latest(signal);
-  if (latest.kind === "trouble") return latest;
-  const { height, blockHash: hash, succeeded } = receipt.value;
-  const confirmations = atLeast(latest.value - height + 1, 1);
-  return { kind: "mined", block: { height, hash }, confirmations, succeeded, ...payment };
-}
-
 /** A call of `transfer`, as it presents itself. */
 function called({ from, to, input }: EvmTransaction, { address, contract }: Receiver) {
   const call = to === contract ? readTransferCall(input) : undefined;
@@ -90,17 +75,13 @@ function called({ from, to, input }: EvmTransaction, { address, contract }: Rece
   return { outline, destination, transfers: call.to === address ? [transfer] : [] };
 }
 
-function waiting(transaction: EvmTransaction, receiver: Receiver): Sight {
+function waiting(transaction: EvmTransaction, receiver: Receiver): ReturnType<EvmPaidReader["waiting"]> {
   const call = called(transaction, receiver);
   const outline = call?.outline ?? { target: transaction.to ?? "", amount: 0n };
-  return { kind: "waiting", transfers: call?.transfers, outline };
+  return { transfers: call?.transfers, outline };
 }
 
-function moved(
-  transaction: EvmTransaction,
-  receipt: EvmReceipt,
-  receiver: Receiver,
-): Pick<MinedSight, "transfers" | "outline"> | undefined {
+function moved(transaction: EvmTransaction, receipt: EvmReceipt, receiver: Receiver): Paid | undefined {
   const call = called(transaction, receiver);
   const logs = readTransferLogs(receipt.logs, receiver.contract);
   if (logs === undefined) return undefined;
