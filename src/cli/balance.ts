@@ -13,6 +13,7 @@ import {
   readServiceUrl,
   refusal,
   type ServiceClient,
+  sayRetry,
 } from "./service-client.ts";
 import { readSigningWallet } from "./wallet-file.ts";
 
@@ -32,7 +33,7 @@ const gibibyte = 2n ** 30n;
 /** Asks, prints, and answers the exit code. */
 export async function runBalance(options: BalanceOptions): Promise<number> {
   const { address } = accountMeant(options);
-  const client = openServiceClient({ url: readServiceUrl(options.to) });
+  const client = openServiceClient({ url: readServiceUrl(options.to), onRetry: sayRetry });
   try {
     const signal = new AbortController().signal;
     const balance = await askBalance(client, address, signal);

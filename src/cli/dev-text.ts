@@ -3,7 +3,7 @@
  * @module
  */
 import { winstonPerAr } from "../arweave/winston.ts";
-import type { Config } from "../settings.ts";
+import { type Config, settings } from "../settings.ts";
 import type { FundedWallet } from "./dev-wallets.ts";
 import { wincText } from "./quantities.ts";
 import type { Sample } from "./sample/plant.ts";
@@ -57,20 +57,22 @@ export function devPage(record: DevRecord, commands: DevCommands): string {
 }
 
 /**
- * The commands as they are typed where this program was started: what they would not find by themselves is named.
+ * The commands as they are typed in another terminal where this program was started: what they would not find there
+ * by themselves is named.
  *
- * @param config - As the program has it; a port of 0 means one that nobody knows beforehand.
+ * @param config - As the program has it.
  */
 export function commandsOf(
-  config: Pick<Config, "UPLOAD_PORT" | "PAYMENT_PORT">,
+  config: Pick<Config, "UPLOAD_PORT" | "PAYMENT_PORT" | "DATA_DIR">,
   { ephemeral }: Readonly<{ ephemeral: boolean }>,
   { upload = "", payment = "", wallets }: Pick<DevRecord, "upload" | "payment" | "wallets">,
 ): DevCommands {
   const program = typedProgram(startedAs());
   const file = wallets.find(({ type }) => type === "rsa")?.file;
-  const wallet = ephemeral && file !== undefined ? ` --wallet ${file}` : "";
-  const toUpload = config.UPLOAD_PORT === 0 ? ` --to ${upload}` : "";
-  const toPayment = config.PAYMENT_PORT === 0 ? ` --to ${payment}` : "";
+  const isElsewhere = ephemeral || config.DATA_DIR !== settings.DATA_DIR.fallback;
+  const wallet = isElsewhere && file !== undefined ? ` --wallet ${file}` : "";
+  const toUpload = config.UPLOAD_PORT === settings.UPLOAD_PORT.fallback ? "" : ` --to ${upload}`;
+  const toPayment = config.PAYMENT_PORT === settings.PAYMENT_PORT.fallback ? "" : ` --to ${payment}`;
   return {
     upload: `${program} upload site${wallet}${toUpload}`,
     topUp: `${program} topup 10 usd${wallet}${toPayment}`,

@@ -19,6 +19,8 @@ export type Progress = Readonly<{
   add: (bytes: number) => void;
   /** So many bytes need not be done: they count as done, and say nothing of the rate. */
   pass: (bytes: number) => void;
+  /** One more file is done. */
+  count: () => void;
   /** Says something in between, on a line of its own. */
   say: (text: string) => void;
   /** Takes the bar away, or says where it ended. */
@@ -32,6 +34,7 @@ export type ProgressOptions = Readonly<{
   /** What is done: "uploading". */
   verb: string;
   bytesTotal: number;
+  filesTotal: number;
 }>;
 
 /** A terminal is painted no more often. Milliseconds. */
@@ -55,21 +58,23 @@ export function errorScreen(): ProgressScreen {
 }
 
 /** Begins to show progress. */
-export function createProgress({ screen, clock, verb, bytesTotal }: ProgressOptions): Progress {
+export function createProgress({ screen, clock, verb, bytesTotal, filesTotal }: ProgressOptions): Progress {
   const startedAt = clock();
   let done = 0;
   let passed = 0;
+  let files = 0;
   let shownAt = screen.isTerminal ? 0 : startedAt;
 
   function stateText(): string {
-    // Headers of items go along and are not counted in the total.
+    // How large the items' headers are is known only roughly before they are signed.
     const handled = Math.min(bytesTotal, done + passed);
     const share = bytesTotal === 0 ? 1 : handled / bytesTotal;
     const elapsedMs = Math.max(1, clock() - startedAt);
     const rate = (done * 1_000) / elapsedMs;
     const left = bytesTotal - handled;
     const percent = `${Math.floor(share * 100)} %`;
-    const size = `${bytesText(handled)} of ${bytesText(bytesTotal)}`;
+    const count = filesTotal > 1 ? `${files} of ${filesTotal} files, ` : "";
+    const size = `${count}${bytesText(handled)} of ${bytesText(bytesTotal)}`;
     const pace =
       done === 0 ? "" : `, ${bytesText(Math.round(rate))}/s, ${durationText((left / rate) * 1_000)} left`;
     const text = `${verb} ${percent}, ${size}${pace}`;
@@ -90,6 +95,10 @@ export function createProgress({ screen, clock, verb, bytesTotal }: ProgressOpti
     },
     pass: (bytes) => {
       passed += bytes;
+      show();
+    },
+    count: () => {
+      files += 1;
       show();
     },
     say: (text) => {

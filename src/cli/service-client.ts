@@ -9,6 +9,7 @@ import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { sleep } from "../lib/stop.ts";
 import { misuse } from "./complaints.ts";
+import { durationText } from "./quantities.ts";
 import { systemRandom } from "./random.ts";
 
 /** An answer, whatever its status. */
@@ -68,6 +69,11 @@ export function readServiceUrl(text: string): string {
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
+/** Tells whoever waits at a terminal why. */
+export function sayRetry(why: string, waitMs: number): void {
+  process.stderr.write(`again in ${durationText(waitMs)}: ${why}\n`);
+}
+
 /** Opens a client; its `close` ends every call. */
 export function openServiceClient(options: ServiceClientOptions): ServiceClient {
   const { url, plan = usualPlan, onRetry = () => undefined } = options;
@@ -119,13 +125,16 @@ export function objectIn(answer: ServiceAnswer, url: string): JsonObject {
   throw refusal(answer, url);
 }
 
+/** What helps against want of credits. */
+export const creditsHint = "buy some (cairn topup), then run this again";
+
 /** Why a service did not do what it was asked. */
 export function refusal({ status, value, text }: ServiceAnswer, url: string): Failure {
   if (status === 402 && isJsonObject(value) && value["needed"] !== undefined) {
     const { needed, available } = value;
     const amounts = `${String(needed)} winc are needed, ${String(available)} are there`;
     return new Failure("insufficient_balance", {
-      reason: `not enough credits: ${amounts}`,
+      reason: `not enough credits: ${amounts}; ${creditsHint}`,
       needed,
       available,
     });
@@ -150,7 +159,9 @@ type Tried =
 
 function wordsOf({ reason, detail }: Trouble): string {
   if (reason !== "connect") return `${reason}: ${detail}`;
-  return detail.includes("ECONNREFUSED") ? "nobody answers there" : `it cannot be reached (${detail})`;
+  if (detail.includes("ECONNREFUSED")) return "nobody answers there";
+  // The runtime adds advice for programmers.
+  return `it cannot be reached (${detail.replace(/\. For more information, pass .*$/, "")})`;
 }
 
 /** The message of an answer: a JSON string, or the `message` or `error` of an object, or whatever it says. */

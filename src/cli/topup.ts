@@ -7,7 +7,13 @@ import { sleep } from "../lib/stop.ts";
 import { type AccountOptions, accountMeant, amountIn, askBalance } from "./balance.ts";
 import { exitCodes, misuse } from "./complaints.ts";
 import { durationText, wincText } from "./quantities.ts";
-import { objectIn, openServiceClient, readServiceUrl, type ServiceClient } from "./service-client.ts";
+import {
+  objectIn,
+  openServiceClient,
+  readServiceUrl,
+  type ServiceClient,
+  sayRetry,
+} from "./service-client.ts";
 
 /** The arguments as they were typed, and what stands where none was. */
 export type TopUpOptions = AccountOptions &
@@ -31,7 +37,7 @@ const lookMs = 1_000;
 export async function runTopUp(options: TopUpOptions): Promise<number> {
   const { address, type } = accountMeant(options);
   const waitSeconds = readWait(options.wait);
-  const client = openServiceClient({ url: readServiceUrl(options.to) });
+  const client = openServiceClient({ url: readServiceUrl(options.to), onRetry: sayRetry });
   const signal = new AbortController().signal;
   const print = (record: Printed) =>
     process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : textOf(record));

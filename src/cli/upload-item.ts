@@ -1,6 +1,6 @@
 /**
  * A file made into a signed data item: small ones whole in memory, large ones read once to be signed and again to be
- * sent, so that memory does not grow with them.
+ * sent, so that memory does not grow with them, and nothing is sent before its id has told whether it is there.
  * @module
  */
 import { type FileHandle, open } from "node:fs/promises";

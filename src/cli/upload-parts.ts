@@ -12,7 +12,7 @@ import { Failure } from "../failures.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import type { Turns } from "../lib/queue.ts";
 import { sleep } from "../lib/stop.ts";
-import { objectIn, refusal, type ServiceClient } from "./service-client.ts";
+import { creditsHint, objectIn, refusal, type ServiceClient } from "./service-client.ts";
 import type { FileItem } from "./upload-item.ts";
 import type { WalletToken } from "./wallet-file.ts";
 
@@ -184,7 +184,8 @@ function failed(state: JsonObject, url: string): Failure {
   const amounts =
     needed === undefined ? "" : `: ${String(needed)} winc are needed, ${String(available)} are there`;
   const why = typeof reason === "string" ? `: ${reason}` : "";
-  const said = `${words[String(status)] ?? `${url} says ${String(status)}`}${amounts}${why}`;
+  const hint = status === underfunded ? `; ${creditsHint}` : "";
+  const said = `${words[String(status)] ?? `${url} says ${String(status)}`}${amounts}${why}${hint}`;
   return new Failure(status === underfunded ? "insufficient_balance" : "source_failed", { reason: said });
 }
 

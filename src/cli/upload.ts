@@ -64,16 +64,22 @@ export async function runUpload(options: UploadOptions): Promise<number> {
   const tags = readTags(options.tags);
   const pages = pagesOf(found, options);
   const { files, leftOut } = found;
-  const bytesTotal = files.reduce((sum, { size }) => sum + size, 0);
+  const { signatureSize, ownerSize } = wallet.signer.scheme;
+  const bytesTotal = files.reduce((sum, { size }) => sum + size + signatureSize + ownerSize, 0);
   const progress = createProgress({
     screen: errorScreen(),
     clock: systemClock,
     verb: "uploading",
     bytesTotal,
+    filesTotal: files.length,
   });
   const onRetry = sayOnce((why, waitMs) => progress.say(`again in ${durationText(waitMs)}: ${why}`));
   const client = openServiceClient({ url: readServiceUrl(options.to), onRetry });
   const stop = new AbortController();
+  const unhook = onInterrupt(() => {
+    progress.end();
+    progress.say("stopped; run it again, and it goes on");
+  });
   try {
     const gateway = await askService(client, files, stop.signal);
     const sender = createSender(client, wallet, options.stateFolder, progress);
@@ -86,9 +92,23 @@ export async function runUpload(options: UploadOptions): Promise<number> {
     process.stdout.write(printUpload(report, options.json));
     return exitCodes.done;
   } finally {
+    unhook();
     progress.end();
     client.close();
   }
+}
+
+/** 128 and the number of SIGINT, as shells have it. */
+const interruptedCode = 130;
+
+/** Ends the program at Ctrl-C with a word: nothing needs to be tidied up. @returns Takes that back. */
+function onInterrupt(say: () => void): () => void {
+  const end = () => {
+    say();
+    process.exit(interruptedCode);
+  };
+  process.once("SIGINT", end);
+  return () => process.off("SIGINT", end);
 }
 
 /** Requests that are under way together fail together: what the first says need not be said by the others. */
@@ -167,12 +187,16 @@ async function sendFile(
   const item = await signFile(file, withContentType(tags, Bun.file(file.file).type), wallet.signer, signal);
   const before = items.get(item.id);
   if (before !== undefined) {
-    progress.pass(size);
-    return { path, size, isCopy: true, sent: await before };
+    progress.pass(item.size);
+    const sent = await before;
+    progress.count();
+    return { path, size, isCopy: true, sent };
   }
   const sending = sendItem(sender, item, signal);
   items.set(item.id, sending);
-  return { path, size, isCopy: false, sent: await sending };
+  const sent = await sending;
+  progress.count();
+  return { path, size, isCopy: false, sent };
 }
 
 async function sendManifest(

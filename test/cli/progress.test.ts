@@ -8,11 +8,12 @@ import { bytesText, countText, durationText, wincText } from "../../src/cli/quan
 
 const mebibyte = 2 ** 20;
 
-function begin(isTerminal: boolean, columns = 100, bytesTotal = 100 * mebibyte) {
+function begin(isTerminal: boolean, columns = 100, bytesTotal = 100 * mebibyte, filesTotal = 1) {
   const written: string[] = [];
   const clock = { now: 1_000_000 };
   const screen = { write: (text: string) => void written.push(text), isTerminal, columns };
-  const progress = createProgress({ screen, clock: () => clock.now, verb: "uploading", bytesTotal });
+  const total = { bytesTotal, filesTotal };
+  const progress = createProgress({ screen, clock: () => clock.now, verb: "uploading", ...total });
   return { written, clock, progress };
 }
 
@@ -66,6 +67,19 @@ describe("elsewhere", () => {
     expect(written).toEqual([
       "uploading 5 %, 5.0 MiB of 100.0 MiB, 1.0 MiB/s, 1 min 35 s left\n",
       "uploading 10 %, 10.0 MiB of 100.0 MiB, 1.0 MiB/s, 1 min 30 s left\n",
+    ]);
+  });
+
+  test("of many files it tells how many are done", () => {
+    const { written, clock, progress } = begin(false, 80, 100 * mebibyte, 300);
+    progress.count();
+    clock.now += 5_000;
+    progress.add(mebibyte);
+    clock.now += 5_000;
+    progress.count();
+    expect(written).toEqual([
+      "uploading 1 %, 1 of 300 files, 1.0 MiB of 100.0 MiB, 204.8 KiB/s, 8 min 15 s left\n",
+      "uploading 1 %, 2 of 300 files, 1.0 MiB of 100.0 MiB, 102.4 KiB/s, 16 min 30 s left\n",
     ]);
   });
 

@@ -411,7 +411,10 @@ describe("a large file goes in parts", () => {
     expect(Buffer.compare(taken(second.id).data, large)).toBe(0);
   });
 
-  test("killed in the middle, it goes on", async () => {
+  test.each([
+    ["killed", "SIGKILL", 137, ""],
+    ["interrupted", "SIGINT", 130, "stopped; run it again, and it goes on\n"],
+  ] as const)("%s in the middle, it goes on", async (_how, signal, code, says) => {
     const reached = Promise.withResolvers<void>();
     service.fail(({ path }) => {
       if (/\/upload-1\/\d+$/.test(path) && (service.uploads.get("upload-1")?.size ?? 0) >= 2)
@@ -421,9 +424,9 @@ describe("a large file goes in parts", () => {
     const running = runCairn(["upload", file, "--to", service.url], {
       cwd: folder,
       environment: { XDG_STATE_HOME: state },
-      onStart: (child) => void reached.promise.then(() => child.kill("SIGKILL")),
+      onStart: (child) => void reached.promise.then(() => child.kill(signal)),
     });
-    expect((await running).code).not.toBe(0);
+    expect(await running).toMatchObject({ code, err: says });
     service.fail(() => undefined);
     const there = service.uploads.get("upload-1")?.size ?? 0;
     const before = service.asked.length;
@@ -447,7 +450,7 @@ describe("a large file goes in parts", () => {
   test.each([
     [
       { status: "UNDERFUNDED", needed: "7", available: "3" },
-      "not enough credits: 7 winc are needed, 3 are there",
+      "not enough credits: 7 winc are needed, 3 are there; buy some (cairn topup), then run this again",
     ],
     [{ status: "INVALID", reason: "its signature" }, "takes it for no valid item: its signature"],
     [{ status: "APPROVAL_FAILED" }, "says APPROVAL_FAILED"],
