@@ -59,9 +59,9 @@ export const paymentTokenDescriptions: readonly Description[] = [
     ...{ method: "POST", path: "/account/balance/:token", tag: "Token payments" },
     summary: "Report a payment",
     description:
-      "A transfer to one of the addresses of `/info`. The price is fixed when the payment is first seen, for an hour if " +
-      "no block has it by then; the credits come when it is confirmed, reported or not. They go to the account that " +
-      "the transfer names (a tag `Turbo-Credit-Destination-Address`; calldata or a memo " +
+      "A transfer to one of the addresses of `/info`. The price is fixed when the payment is first seen, for an hour " +
+      "if no block has it by then; the credits come when it is confirmed, reported or not. They go to the account " +
+      "that the transfer names (a tag `Turbo-Credit-Destination-Address`; calldata or a memo " +
       "`turboCreditDestinationAddress=…`), or to its sender. What was paid before payments were taken is refused.",
     parameters: [inPath("token", textSchema, "native", "The token that was sent.")],
     body: {
