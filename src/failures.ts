@@ -97,6 +97,7 @@ export const failures = {
   database_unavailable: { status: 503, message: "Cloud Database Unavailable", retryAfterSeconds: 5 },
   uploads_off: { status: 503, message: "Uploads are switched off: no wallet is set" },
   no_room: { status: 503, message: "No room for uploads", retryAfterSeconds: 60 },
+  disk_failed: { status: 503, message: "Storage of uploads failed", retryAfterSeconds: 60 },
   multipart_not_found: { status: 404, message: "", explained: true },
   upload_not_found: { status: 404, message: "TX doesn't exist" },
   payment_session_failed: {

@@ -44,6 +44,8 @@ type Session = {
   hash: ItemHash | undefined;
 };
 
+/** Folders of uploads in which this thread has brought the folders of files to the disk. */
+const made = new Set<string>();
 const segments = new Map<string, Segments>();
 const sessions = new Map<string, Session>();
 
@@ -66,7 +68,7 @@ export function takeItems({ folder, items }: TakeItemsJob): IntakeAnswer[] {
 /** Begins an item that comes in pieces. */
 export async function beginItem({ folder, session: name, size }: BeginItemJob): Promise<FeedItemAnswer> {
   try {
-    makeItemFolders(folder);
+    makeFoldersOnce(folder);
     const file = await openItemFile(folder, name);
     const nothing = { begun: new Uint8Array(0), header: undefined, hash: undefined };
     sessions.set(name, { folder, name, file, size, ...nothing });
@@ -148,8 +150,8 @@ async function within<Answer extends Readonly<{ kind: string }>>(
 
 /** What the system refuses is an answer, because an error crosses threads without its code. */
 function unwritten(error: unknown): NotTaken {
-  if (!(error instanceof Error && "syscall" in error)) throw error;
-  return { kind: "unwritten", reason: error.message };
+  if (!(error instanceof Error && "syscall" in error && "code" in error)) throw error;
+  return { kind: "unwritten", code: String(error.code), reason: error.message };
 }
 
 /** @returns Why this is no item, as soon as it is seen. */
@@ -190,10 +192,20 @@ function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): Pendin
   };
 }
 
+/**
+ * Each thread sees to it by itself: what another one has made may not be on the disk yet, and what failed once has to
+ * be tried again.
+ */
+function makeFoldersOnce(folder: string): void {
+  if (made.has(folder)) return;
+  makeItemFolders(folder);
+  made.add(folder);
+}
+
 function segmentsIn(folder: string): Segments {
   const known = segments.get(folder);
   if (known !== undefined) return known;
-  makeItemFolders(folder);
+  makeFoldersOnce(folder);
   const opened = openSegments(folder, () => crypto.randomUUID());
   segments.set(folder, opened);
   return opened;

@@ -20,8 +20,8 @@ export type WrittenItem = Readonly<{
 export type NotTaken =
   /** It is no data item. One lower-case sentence. */
   | Readonly<{ kind: "invalid"; reason: string }>
-  /** The disk did not take it: what the system said. */
-  | Readonly<{ kind: "unwritten"; reason: string }>
+  /** The disk did not take it: the name of the system's error, and what it said. */
+  | Readonly<{ kind: "unwritten"; code: string; reason: string }>
   /** The thread that had its first bytes is gone. */
   | Readonly<{ kind: "lost"; reason: string }>;
 

@@ -35,12 +35,13 @@ const flushBytes = 32 * 2 ** 20;
 
 const newFile = constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY;
 
-/** Makes the folders that are missing, and brings their names to the disk. @param folder - That of uploads. */
+/**
+ * Makes the folders that are missing, and brings their names to the disk, also of those that are there: who made them
+ * may not have come to that. @param folder - That of uploads.
+ */
 export function makeItemFolders(folder: string): void {
-  const made = [segmentFolder, itemFolder].filter(
-    (name) => mkdirSync(join(folder, name), { recursive: true, mode: 0o700 }) !== undefined,
-  );
-  if (made.length === 0) return;
+  for (const name of [segmentFolder, itemFolder])
+    mkdirSync(join(folder, name), { recursive: true, mode: 0o700 });
   syncFolder(folder);
   syncFolder(dirname(folder));
 }

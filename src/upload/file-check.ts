@@ -15,7 +15,7 @@ import type { Pool } from "../threads/pool.ts";
  * Checks the item that a file below the folder of uploads begins with.
  *
  * @param size - Of the item; the file has no fewer bytes.
- * @throws Failure `upload_refused` {reason} when it is no valid item; `no_room` {reason} when it cannot be read;
+ * @throws Failure `upload_refused` {reason} when it is no valid item; `disk_failed` {reason} when it cannot be read;
  *   `busy`, `worker_failed`; the signal's reason.
  */
 export type CheckFile = (file: string, size: number, signal: AbortSignal) => Promise<WrittenItem>;
@@ -68,7 +68,7 @@ function failureOf(answer: Exclude<WalkItemAnswer, Readonly<{ kind: "more" | "va
     case "invalid":
       return new Failure("upload_refused", { reason: `Invalid Data Item! ${answer.reason}` });
     case "unread":
-      return new Failure("no_room", { reason: answer.reason });
+      return new Failure("disk_failed", { reason: answer.reason });
     case "lost":
       return new Failure("worker_failed", { reason: "the thread that walked over the item is gone" });
   }

@@ -61,9 +61,9 @@ export type Intake = Readonly<{
    * Takes an item. When it resolves, its bytes, its row and its payment are durable.
    *
    * @throws Failure `upload_refused` {reason}, `item_too_large` {reason}, `upload_forbidden`, `insufficient_balance`
-   *   {needed, available}, `payment_refused` {reason}, `no_room`, `busy`, `pricing_oracle_unavailable`, `not_synced`;
-   *   what the pieces throw. Then nothing was charged and nothing is kept. `database_unavailable`: then that is not
-   *   known, and the item is to be sent again.
+   *   {needed, available}, `payment_refused` {reason}, `no_room`, `disk_failed`, `busy`, `not_synced`,
+   *   `pricing_oracle_unavailable`; what the pieces throw. Then nothing was charged and nothing is kept.
+   *   `database_unavailable`: then that is not known, and the item is to be sent again.
    */
   take: (arrival: Arrival, signal: AbortSignal) => Promise<Taken>;
   /**

@@ -31,7 +31,8 @@ export type ItemSigner = Readonly<{
    * Signs an item; the same payload with the same tags is the same item.
    *
    * @returns Its header.
-   * @throws Failure `no_room` {reason} when the payload cannot be read; `worker_failed`, `busy`; the signal's reason.
+   * @throws Failure `disk_failed` {reason} when the payload cannot be read; `worker_failed`, `busy`; the signal's
+   *   reason.
    */
   sign: (payload: UnsignedPayload, signal: AbortSignal) => Promise<Uint8Array<ArrayBuffer>>;
 }>;
@@ -58,7 +59,7 @@ export function createItemSigner({ folder, pool, keyFile, key }: ItemSignerParts
           const job: SignItemJob = { ...payload, folder, session, keyFile, isFirst };
           const answer = await pool.run<SignItemAnswer>("signItem", job, { signal });
           if (answer.kind === "signed") return answer.header;
-          if (answer.kind === "unread") throw new Failure("no_room", { reason: answer.reason });
+          if (answer.kind === "unread") throw new Failure("disk_failed", { reason: answer.reason });
           if (answer.kind === "lost")
             throw new Failure("worker_failed", { reason: "the thread that signed the item is gone" });
         }

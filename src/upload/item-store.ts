@@ -12,8 +12,10 @@ import { unheard, untilStopped } from "../lib/stop.ts";
 import type { FeedItemAnswer, IntakeAnswer, NotTaken, WrittenItem } from "../store/intake-jobs.ts";
 import { itemFolder, removeItemFile } from "../store/item-files.ts";
 import type { Pool } from "../threads/pool.ts";
+import { invalidItem } from "./arriving-item.ts";
+import { diskFailure } from "./disk-failure.ts";
 
-/** Takes items in. Calls may reject with Failure `upload_refused` {reason}, `no_room`, `busy`. */
+/** Takes items in. Calls may reject with Failure `upload_refused` {reason}, `no_room`, `disk_failed`, `busy`. */
 export type ItemStore = Readonly<{
   /**
    * Takes a whole item.
@@ -191,12 +193,13 @@ function isRefusal(answer: Readonly<{ kind: string }>): answer is NotTaken {
   return answer.kind === "invalid" || answer.kind === "unwritten" || answer.kind === "lost";
 }
 
-function failureOf({ kind, reason }: NotTaken): Failure {
-  switch (kind) {
+function failureOf(answer: NotTaken): Failure {
+  const { reason } = answer;
+  switch (answer.kind) {
     case "invalid":
-      return new Failure("upload_refused", { reason: `Invalid Data Item! ${reason}` });
+      return invalidItem(reason);
     case "unwritten":
-      return new Failure("no_room", { reason });
+      return diskFailure(answer.code, reason);
     case "lost":
       return new Failure("busy", { reason });
   }

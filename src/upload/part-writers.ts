@@ -10,6 +10,7 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { linkedController, unheard, untilStopped } from "../lib/stop.ts";
 import type { PartFile, PartFiles } from "../store/part-files.ts";
+import { diskFailure } from "./disk-failure.ts";
 import type { RoomHeld, UploadRoom } from "./room.ts";
 
 /** A part as it arrives. */
@@ -27,8 +28,8 @@ export type PartWriters = Readonly<{
   /**
    * Writes a part. When it resolves, its bytes are on the disk.
    *
-   * @throws Failure `no_room` {reason}, `busy`; `upload_refused` {reason} when the file is needed alone, or when the
-   *   part has another size than was announced; what the pieces throw; the signal's reason.
+   * @throws Failure `no_room` {reason}, `disk_failed` {reason}, `busy`; `upload_refused` {reason} when the file is
+   *   needed alone, or when the part has another size than was announced; what the pieces throw; the signal's reason.
    */
   write: (upload: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
   /** Stops those who write to a file, and works with it while nobody else does. */
@@ -192,7 +193,7 @@ async function writePart(
   await writePieces(file, part, held, signal);
   await file.sync();
   if (file.faults() !== faults)
-    throw new Failure("no_room", { reason: "a part that was written beside this one was lost" });
+    throw new Failure("disk_failed", { reason: "a part that was written beside this one was lost" });
 }
 
 async function writePieces(
@@ -234,8 +235,8 @@ async function onDisk<Answer>(work: () => Promise<Answer>): Promise<Answer> {
   try {
     return await work();
   } catch (error) {
-    if (!(error instanceof Error && "syscall" in error)) throw error;
-    throw new Failure("no_room", { reason: error.message }, error);
+    if (!(error instanceof Error && "syscall" in error && "code" in error)) throw error;
+    throw diskFailure(String(error.code), error.message, error);
   }
 }
 

@@ -12,6 +12,7 @@ import { checkLedger } from "../../src/store/ledger/check.ts";
 import { findUpload } from "../../src/upload/uploads.ts";
 import { describeWith, type Need } from "../support/helpers.ts";
 import { openTestPayment, type TestPayment } from "../support/payment.ts";
+import { eventually } from "../support/program.ts";
 import { type TestItem, testItem } from "../support/upload.ts";
 import { filesIn, makeReceiptKey } from "../support/upload-parts.ts";
 import { sendItem, startUploads, type UploadProcess } from "./upload-process.ts";
@@ -29,6 +30,8 @@ function traces(): boolean {
 
 /** A look at the calls of a process, or an end to some of them. */
 type Trace = Readonly<{
+  /** What strace has written so far. */
+  text: () => string;
   /** Ends it. @returns What was called, in the order in which it ended: "fdatasync segments", "receipt". */
   end: () => Promise<string[]>;
 }>;
@@ -39,11 +42,13 @@ async function attach({ pid }: UploadProcess, ...options: string[]): Promise<Tra
   const strace = Bun.spawn(command, { stdio: ["ignore", "ignore", "pipe"] });
   const { value } = await strace.stderr.getReader().read();
   if (!new TextDecoder().decode(value).includes("attached")) throw new Error("strace did not attach");
+  const text = () => readFileSync(log, "utf8");
   return {
+    text,
     end: async () => {
       strace.kill("SIGINT");
       await strace.exited;
-      return readCalls(readFileSync(log, "utf8"));
+      return readCalls(text());
     },
   };
 }
@@ -130,11 +135,13 @@ describeWith(canAttach, "a process whose calls are watched", () => {
   const segmentOf = () =>
     join(folder, Object.keys(filesIn(folder)).find((name) => name.startsWith("segments/")) ?? "");
 
-  /** An item is refused, and nothing of it is anywhere. */
-  async function expectRefused(item: TestItem): Promise<void> {
+  const diskFailed = '"Storage of uploads failed"';
+
+  /** An item is refused with a text, and nothing of it is anywhere. */
+  async function expectRefused(item: TestItem, why = diskFailed): Promise<void> {
     const before = await payment.held(revenue);
-    const { status, text } = await sendItem(uploads.url, item.bytes);
-    expect([status, text]).toEqual([503, expect.not.stringContaining("signature")]);
+    const { status, text, retryAfter } = await sendItem(uploads.url, item.bytes);
+    expect([status, text, retryAfter]).toEqual([503, why, "60"]);
     expect(await payment.database.read((tx) => findUpload(tx, item.id))).toBeUndefined();
     expect(await payment.held(revenue)).toBe(before);
   }
@@ -164,6 +171,48 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
   });
 
+  test("trusts no file of which a part did not reach the disk on the way, whatever the disk says at its end", async () => {
+    // What a failed synchronisation left out is not written by the next one, which says that all is well.
+    const trace = await attach(uploads, "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=1+");
+    const size = 34 * 2 ** 20;
+    const item = newItem(size);
+    const goOn = Promise.withResolvers<void>();
+    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({
+      async start(controller) {
+        controller.enqueue(item.bytes.subarray(0, 33 * 2 ** 20));
+        await goOn.promise;
+        controller.enqueue(item.bytes.subarray(33 * 2 ** 20));
+        controller.close();
+      },
+    });
+    const answer = sendItem(uploads.url, body);
+    await eventually(
+      async () => trace.text(),
+      (text) => text.includes("(INJECTED)"),
+    );
+    await trace.end();
+    goOn.resolve();
+    expect(await answer).toMatchObject({ status: 503, text: diskFailed });
+    expect(Object.keys(filesIn(folder)).filter((name) => name.startsWith("items/"))).toEqual([]);
+    expect(await payment.database.read((tx) => findUpload(tx, item.id))).toBeUndefined();
+    expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
+  });
+
+  test("takes nothing until the names of its folders are on the disk, however often it has to try", async () => {
+    await uploads.kill();
+    rmSync(folder, { recursive: true });
+    uploads = await start();
+    const trace = await attach(uploads, "-e", "inject=fsync:error=EIO:when=1+");
+    for (const size of [smallSize, largeSize, smallSize]) await expectRefused(newItem(size));
+    await trace.end();
+    const watched = await attach(uploads, ...calls);
+    expect((await sendItem(uploads.url, newItem(smallSize).bytes)).status).toBe(200);
+    // That of uploads, that above it, and that of segments, of which there is no trace but in their order.
+    const called = await watched.end();
+    expect(called.filter((call) => call.startsWith("fsync"))).toHaveLength(3);
+    expect(called.at(-1)).toBe("receipt");
+  });
+
   test.each([["write,pwrite64"], ["openat"]])(
     "sends no receipt when %s fails for its bytes",
     async (call) => {
@@ -172,7 +221,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
         const options = ["-P", segmentOf(), "-e", `inject=${call}:error=${error}:when=1`];
         const trace = await attach(uploads, ...options);
         const item = newItem(smallSize);
-        await expectRefused(item);
+        await expectRefused(item, error === "EIO" ? diskFailed : '"No room for uploads"');
         await trace.end();
         expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
         await uploads.kill();

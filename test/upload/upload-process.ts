@@ -62,9 +62,9 @@ async function urlFrom(stream: ReadableStream<Uint8Array>): Promise<string> {
 /** Sends an item. Rejects when the process is gone before its answer is. */
 export async function sendItem(
   url: string,
-  bytes: Uint8Array<ArrayBuffer>,
+  bytes: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>,
   headers: HeadersInit = {},
-): Promise<Readonly<{ status: number; text: string }>> {
+): Promise<Readonly<{ status: number; text: string; retryAfter: string | null }>> {
   const answer = await fetch(`${url}/tx`, { method: "POST", body: bytes, headers });
-  return { status: answer.status, text: await answer.text() };
+  return { status: answer.status, text: await answer.text(), retryAfter: answer.headers.get("retry-after") };
 }

@@ -112,6 +112,7 @@ export const itemRefusals: Answers = {
     "item_too_large",
     "busy",
     "no_room",
+    "disk_failed",
     "not_synced",
     "pricing_oracle_unavailable",
     "database_unavailable",

@@ -124,6 +124,7 @@ export const uploadPartsDescriptions: readonly Description[] = [
         "item_too_large",
         "busy",
         "no_room",
+        "disk_failed",
         "database_unavailable",
         "uploads_off",
       ),

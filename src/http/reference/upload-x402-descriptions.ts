@@ -81,6 +81,7 @@ export const paymentTrouble: Answers = refusals(
   "fiat_oracle_unavailable",
   "database_unavailable",
   "no_room",
+  "disk_failed",
   "not_synced",
   "uploads_off",
 );
