@@ -1,0 +1,138 @@
+/**
+ * The proxy's settings that are shipped (deploy/nginx.conf), before the program: everything passes as it would without it, and
+ * one address has a bounded number of requests under way.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { describeWith } from "../support/helpers.ts";
+import { eventually, freePorts, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { testItem } from "../support/upload.ts";
+
+const settings = readFileSync(resolve(repositoryRoot, "deploy/nginx.conf"), "utf8");
+/** As the settings have it. */
+const requestsOfOneAddress = Number(/^limit_conn cairn (\d+);/m.exec(settings)?.[1]);
+
+let folder: string;
+let program: RunningProgram;
+let nginx: Bun.Subprocess;
+let port: number;
+
+/** The settings with this test's ports, and with places that need no rights. */
+function settingsAt(listen: number, ports: Readonly<Record<string, string>>): string {
+  const places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
+    (name) => `${name}_temp_path ${folder}/${name};`,
+  );
+  const here = settings
+    .replaceAll("listen 80;", `listen 127.0.0.1:${listen};`)
+    .replace("127.0.0.1:3000", `127.0.0.1:${ports["GATEWAY_PORT"]}`)
+    .replace("127.0.0.1:3001", `127.0.0.1:${ports["PAYMENT_PORT"]}`)
+    .replace("127.0.0.1:3002", `127.0.0.1:${ports["UPLOAD_PORT"]}`);
+  return `${process.getuid?.() === 0 ? "user root;" : ""}
+daemon off; pid ${folder}/nginx.pid; error_log ${folder}/error.log; worker_processes 1;
+events { worker_connections 1024; }
+http { access_log off; ${places.join(" ")}
+${here}
+}`;
+}
+
+const ask = (host: string, path: string, init: RequestInit = {}) =>
+  fetch(`http://127.0.0.1:${port}${path}`, { ...init, headers: { ...init.headers, Host: host } });
+
+describeWith(
+  { there: Bun.which("nginx") !== null, what: "nginx" },
+  "behind the proxy that is shipped",
+  () => {
+    beforeAll(async () => {
+      folder = mkdtempSync(join(tmpdir(), "cairn-proxy-"));
+      const ports = await freePorts();
+      port = Number((await freePorts())["GATEWAY_PORT"]);
+      const environment = { HOST: "127.0.0.1", TRUSTED_PROXIES: "127.0.0.1", LOG_LEVEL: "debug" };
+      program = await startDev({ environment, ports });
+      const file = join(folder, "nginx.conf");
+      writeFileSync(file, settingsAt(port, ports));
+      nginx = Bun.spawn(["nginx", "-c", file, "-e", join(folder, "error.log")], { stderr: "inherit" });
+      await eventually(
+        () =>
+          ask("gateway.example", "/ready").then(
+            ({ status }) => status,
+            () => 0,
+          ),
+        (status) => status === 200,
+      );
+    }, 120_000);
+    afterAll(async () => {
+      nginx.kill();
+      await nginx.exited;
+      await program.remove();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    test("content, ranges, tags and trouble are as without it", async () => {
+      const direct = program.line.gateway;
+      const path = `/raw/${program.line.sample.sound}`;
+      const isCached = async () => {
+        const answer = await fetch(`${direct}${path}`);
+        await answer.arrayBuffer();
+        return answer.headers.get("x-cache") === "HIT";
+      };
+      await eventually(isCached, (cached) => cached);
+      const ways: readonly (readonly [string, RequestInit])[] = [
+        [path, {}],
+        [path, { method: "HEAD" }],
+        [path, { headers: { range: "bytes=5-1000004" } }],
+        [path, { headers: { "if-none-match": "*" } }],
+        ["/raw/short", {}],
+        [`/${program.line.sample.manifest}/%2e%2e//nothing%2F`, {}],
+      ];
+      for (const [at, init] of ways) {
+        const [one, other] = await Promise.all([
+          fetch(`${direct}${at}`, init),
+          ask("gateway.example", at, init),
+        ]);
+        expect([at, other.status]).toEqual([at, one.status]);
+        for (const name of [
+          "content-length",
+          "content-type",
+          "etag",
+          "content-digest",
+          "content-range",
+          "cache-control",
+        ])
+          expect([at, name, other.headers.get(name)]).toEqual([at, name, one.headers.get(name)]);
+        expect(Buffer.compare(await other.bytes(), await one.bytes())).toBe(0);
+      }
+    }, 60_000);
+
+    test("uploads and prices go to their services", async () => {
+      const item = testItem(new Uint8Array(2_000_000).fill(7));
+      const answer = await ask("upload.example", "/v1/tx", { method: "POST", body: item.bytes });
+      expect([answer.status, (await answer.json()).id]).toEqual([200, item.id]);
+      expect((await ask("payment.example", "/v1/price/bytes/1000")).status).toBe(200);
+    }, 60_000);
+
+    test("one address has so many requests under way, and is told 429 beyond, until one ends", async () => {
+      const head = `GET /raw/${program.line.sample.sound} HTTP/1.1\r\nHost: gateway.example\r\n\r\n`;
+      const stalled = Array.from({ length: requestsOfOneAddress }, () => {
+        const socket = net.connect(port, "127.0.0.1", () => socket.write(head));
+        const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+        socket.once("data", () => {
+          socket.pause();
+          begin();
+        });
+        socket.on("error", () => undefined); // it is cut below
+        return { socket, begun };
+      });
+      await Promise.all(stalled.map(({ begun }) => begun));
+      expect((await ask("gateway.example", "/ready")).status).toBe(429);
+      for (const { socket } of stalled) socket.destroy();
+      await eventually(
+        () => ask("gateway.example", "/ready"),
+        ({ status }) => status === 200,
+      );
+    }, 60_000);
+  },
+);
