@@ -1,7 +1,8 @@
 /**
- * The second tier: published clients, a real browser, nginx, small kill and fuzz runs. `bun run test:full`.
+ * The second tier: published clients, a real browser, nginx, larger kill and fuzz runs, the rules of money on PostgreSQL.
+ * `bun run test:full`.
  *
- * Runs the folders that need more than Bun, after installing the clients from their own lockfiles.
+ * Clients are installed from their own lockfiles. Every step runs, whatever became of those before it.
  * @module
  */
 import { existsSync } from "node:fs";
@@ -12,8 +13,27 @@ const root = resolve(import.meta.dir, "..");
 /** Folders of tests that need helpers; each test skips by name where its helper is missing. */
 const folders = ["test/clients", "test/full"].filter((folder) => existsSync(resolve(root, folder)));
 
-/** Folders whose tests take their ledger from test/support/ledger-databases.ts: the first tier ran them on SQLite. */
-const ledgerFolders = ["test/store/ledger", "test/payment", "test/upload", "test/http/upload"];
+/** Sizes of tests of the first tier that it would take too long for. */
+const sizes: readonly (readonly [file: string, sizes: Readonly<Record<string, string>>])[] = [
+  ["test/store/ledger/kills.test.ts", { KILLS: "200" }],
+  ["test/payment/credits-property.test.ts", { RUNS: "3000" }],
+];
+
+/**
+ * What the first tier runs on SQLite, and what meets another server's transactions on PostgreSQL. Left out is what
+ * opens a ledger too, but is about threads, disks or memory.
+ */
+const ledgerTests = [
+  "test/store/ledger/",
+  "test/payment/",
+  "test/http/payment/",
+  ...["approvals", "charges", "chunks", "duplicates", "x402-uploads"].map(
+    (name) => `test/http/upload/${name}.test.ts`,
+  ),
+  ...["confirm", "intake-kill", "multipart-kill", "multipart-model", "plan", "removal", "two-processes"].map(
+    (name) => `test/upload/${name}.test.ts`,
+  ),
+];
 
 /** A client that patches what all share must not be another file's trouble. */
 const test = [process.execPath, "test", "--isolate", "--timeout", "300000"];
@@ -28,11 +48,12 @@ const steps: readonly Step[] = [
   { cwd: resolve(root, "test/clients"), command: [process.execPath, "install", "--frozen-lockfile"] },
   ...installedByNpm(),
   { cwd: root, command: [...test, ...folders] },
-  { cwd: root, command: [...test, ...ledgerFolders], environment: { LEDGER_KINDS: "postgres" } },
+  ...sizes.map(([file, environment]) => ({ cwd: root, command: [...test, file], environment })),
+  { cwd: root, command: [...test, ...ledgerTests], environment: { LEDGER_KINDS: "postgres" } },
   { cwd: root, command: [...test, "test/upload/whole-kill.test.ts"], environment: { KILLS: "40" } },
 ];
 
-// Every step runs, whatever became of those before it: one run shows all that is wrong.
+// One run shows all that is wrong.
 const failed = steps.filter((step) => !isPassed(step));
 process.exitCode = failed.length > 0 ? 1 : 0;
 

@@ -54,7 +54,6 @@ beforeEach(() => {
 });
 
 afterAll(async () => {
-  expect(await world.findings()).toEqual([]);
   await server.close();
   await world.close();
 });
@@ -285,4 +284,8 @@ describe("POST /account/balance/{token}", () => {
       200, 202, 400, 403, 404, 413, 429, 503,
     ]);
   });
+});
+
+test("after all of this the ledger is in order", async () => {
+  expect(await world.findings()).toEqual([]);
 });

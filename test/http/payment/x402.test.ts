@@ -28,7 +28,6 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  expect(await checkLedger(world.payment.database)).toEqual([]);
   await world.close();
 });
 
@@ -364,4 +363,8 @@ test("the reference has the route and nothing else", () => {
   const app = new Elysia().use(createX402Routes({ x402: undefined, publicUrl: () => "" }));
   const found = app.routes.map(({ method, path }) => `${method} ${path}`);
   expect(descriptions.map(({ method, path }) => `${method} ${path}`)).toEqual(found);
+});
+
+test("after all of this the ledger is in order", async () => {
+  expect(await checkLedger(world.payment.database)).toEqual([]);
 });

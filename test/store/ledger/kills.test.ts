@@ -9,14 +9,14 @@ import { expect, test } from "bun:test";
 import { resolve } from "node:path";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { describeWith } from "../../support/helpers.ts";
-import { type LedgerKind, ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
+import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 import { newSeed } from "../../support/seed.ts";
 import { createRandom, type Random } from "../random.ts";
 import { operationAt, readTraces, stateOf, streamCount } from "./streams.ts";
 
 const { KILLS } = process.env;
-/** How often; a server answers slower than a file. */
-const killsOf = (kind: LedgerKind) => Number(KILLS ?? (kind.name === "sqlite" ? 200 : 40));
+/** How often. */
+const kills = Number(KILLS ?? 40);
 /** Kills that one ledger sees: it stays small, so that all of it is checked each time. */
 const killsPerLedger = 20;
 /** Ledgers that are worked on at once. */
@@ -113,7 +113,6 @@ async function judge(ledger: TestLedger, seed: number, streams: readonly Stream[
 
 for (const kind of ledgerKinds())
   describeWith(kind.need, `kill -9 on ${kind.name}`, () => {
-    const kills = killsOf(kind);
     test(
       `loses no answered operation and doubles none in ${kills} kills`,
       async () => {
