@@ -2,9 +2,10 @@
  * The program as a user runs it: a process of its own, with a folder of its own, on free ports.
  * @module
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { rsaKeys } from "./rsa-keys.ts";
 
 /** The repository's root. */
 export const repositoryRoot = resolve(import.meta.dir, "../..");
@@ -49,6 +50,7 @@ export type RunningProgram = Readonly<{
 export type StartOptions = Readonly<{
   /** The words before `dev`; the source unless told. */
   command?: readonly string[];
+  /** Of all data; unless told, a new one, with keys in it for which no start has to be waited. */
   folder?: string;
   cwd?: string;
   environment?: Readonly<Record<string, string>>;
@@ -71,7 +73,7 @@ const startTimeoutMs = 90_000;
 
 /** Starts `dev` on free ports and waits for its line. */
 export async function startDev(options: StartOptions = {}): Promise<RunningProgram> {
-  const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-"));
+  const folder = options.folder ?? newFolder();
   const command = options.command ?? [process.execPath, resolve(repositoryRoot, "src/main.ts")];
   const { ports } = options;
   const free = ports === undefined ? ["--port", "0"] : [];
@@ -125,6 +127,18 @@ export async function eventually<Value>(
       throw new Error(`not within ${timeoutMs} ms; the last answer: ${Bun.inspect(value).slice(0, 2_000)}`);
     await Bun.sleep(50);
   }
+}
+
+function newFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-"));
+  for (const [kind, name, key] of [
+    ["devnet", "wallet-rsa.json", rsaKeys["4096"]],
+    ["keys", "upload-wallet.json", rsaKeys.other],
+  ] as const) {
+    mkdirSync(join(folder, kind), { mode: 0o700 });
+    writeFileSync(join(folder, kind, name), JSON.stringify(key), { mode: 0o600 });
+  }
+  return folder;
 }
 
 async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
