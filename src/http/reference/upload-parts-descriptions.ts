@@ -101,6 +101,7 @@ export const uploadPartsDescriptions: readonly Description[] = [
       ...unknown,
       ...paymentTrouble,
       ...refusals("too_many_requests", "item_too_large"),
+      ...refusals("invalid_signature", "upload_forbidden"),
       402: paymentRequired,
       200: json("Its id, to be used within a day.", ref("PartUpload")),
       400: json("The size of parts is none, or the token.", { oneOf: [ref("ChunkSizeRefusal"), textSchema] }),
