@@ -2,19 +2,14 @@
  * The reads of a ledger on PostgreSQL: each sees one state, on a connection of a small pool.
  * @module
  */
-import { Failure } from "../../failures.ts";
 import type { Work } from "./database.ts";
-import { waitingMax } from "./limits.ts";
 import type { Pool, PostgresConnection } from "./postgres-connection.ts";
 import { explained, sharedTroubleOf } from "./postgres-errors.ts";
-import type { Reads } from "./reads.ts";
+import { createReads, type Reads } from "./reads.ts";
 import { isLate, runWork } from "./run-work.ts";
 
 /** Creates the read side of a pool that stays the caller's. */
 export function createPostgresReads(pool: Pool): Reads {
-  const running = new Set<Promise<unknown>>();
-  let finished = false;
-
   async function snapshot<Answer>(work: Work<Answer>, mayBeStale: boolean): Promise<Answer> {
     let connection: PostgresConnection | undefined;
     try {
@@ -33,21 +28,7 @@ export function createPostgresReads(pool: Pool): Reads {
     }
   }
 
-  return {
-    read: <Answer>(work: Work<Answer>): Promise<Answer> => {
-      if (finished)
-        return Promise.reject(new Failure("database_unavailable", { reason: "the ledger is closed" }));
-      if (running.size >= waitingMax)
-        return Promise.reject(new Failure("busy", { reason: "too many ledger reads wait" }));
-      const mine = snapshot(work, true).finally(() => running.delete(mine));
-      running.add(mine);
-      return mine;
-    },
-    finish: async () => {
-      finished = true;
-      await Promise.allSettled(running);
-    },
-  };
+  return createReads((work) => snapshot(work, true));
 }
 
 /** Leaves no transaction behind: the connection goes back clean, or not at all. */

@@ -4,6 +4,7 @@
  * @module
  */
 import type { LedgerDatabase } from "./database.ts";
+import { openedLedger } from "./opened.ts";
 import { openPool, type Pool } from "./postgres-connection.ts";
 import { sqlStateOf } from "./postgres-errors.ts";
 import { createPostgresReads } from "./postgres-reads.ts";
@@ -34,21 +35,7 @@ export async function openPostgresLedger(url: string): Promise<LedgerDatabase> {
     const writes = createWrites(createPostgresSession(writer));
     await writes.write((tx) => migrate(tx, inByteOrder));
     const reads = createPostgresReads(readers);
-    let closed: Promise<void> | undefined;
-    const close = async () => {
-      await Promise.all([writes.finish(), reads.finish()]);
-      await closePools();
-    };
-    return {
-      kind: "postgres",
-      write: writes.write,
-      read: reads.read,
-      troubles: writes.troubles,
-      close: () => {
-        closed ??= close();
-        return closed;
-      },
-    };
+    return openedLedger("postgres", writes, reads, closePools);
   } catch (error) {
     await closePools();
     // The URL holds a password: it is not told.

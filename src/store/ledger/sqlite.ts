@@ -11,9 +11,10 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { dirname } from "node:path";
 import type { LedgerDatabase } from "./database.ts";
+import { openedLedger } from "./opened.ts";
 import { migrate } from "./schema.ts";
 import { type Connection, connectForReading, connectForWriting } from "./sqlite-connection.ts";
-import { createReads } from "./sqlite-reads.ts";
+import { createSqliteReads } from "./sqlite-reads.ts";
 import { createSqliteSession } from "./sqlite-session.ts";
 import { createWrites } from "./writes.ts";
 
@@ -45,22 +46,8 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
     opened.push(() => log.close());
     const writes = createWrites(createSqliteSession(writer, () => sync(log)));
     await writes.write((tx) => migrate(tx, inSqlite));
-    const reads = createReads(closing(connectForReading(path), opened));
-    let closed: Promise<void> | undefined;
-    const close = async () => {
-      await Promise.all([writes.finish(), reads.finish()]);
-      await closeAll();
-    };
-    return {
-      kind: "sqlite",
-      write: writes.write,
-      read: reads.read,
-      troubles: writes.troubles,
-      close: () => {
-        closed ??= close();
-        return closed;
-      },
-    };
+    const reads = createSqliteReads(closing(connectForReading(path), opened));
+    return openedLedger("sqlite", writes, reads, closeAll);
   } catch (error) {
     await closeAll();
     const reason = error instanceof Error ? error.message : String(error);
