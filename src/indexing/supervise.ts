@@ -9,6 +9,7 @@
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { createRest } from "../lib/rest.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { withDeadline } from "../lib/stop.ts";
 
@@ -134,31 +135,4 @@ export function explainError(error: unknown): string {
 /** Offsets in the weave are beyond what JSON's numbers hold. */
 function writable(_name: string, value: unknown): unknown {
   return typeof value === "bigint" ? value.toString() : value;
-}
-
-/**
- * One wait at a time, ended early by `end` or by the signal; an `end` while nobody waits ends the next wait.
- */
-function createRest(signal: AbortSignal) {
-  let finish: (() => void) | undefined;
-  let woken = false;
-  const end = () => {
-    woken = true;
-    finish?.();
-  };
-  signal.addEventListener("abort", end, { once: true });
-
-  const wait = async (ms: number): Promise<void> => {
-    if (!woken && !signal.aborted)
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, ms);
-        finish = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    finish = undefined;
-    woken = false;
-  };
-  return { wait, end };
 }

@@ -21,7 +21,7 @@
  * Source: design.md §9; reference/upload.md §2.
  * @module
  */
-import { sleep } from "../lib/stop.ts";
+import { createRest } from "../lib/rest.ts";
 import { confirm } from "./confirm.ts";
 import { createLanes, type LaneGroup } from "./lanes.ts";
 import type { PipelineParts } from "./pipeline-parts.ts";
@@ -59,9 +59,9 @@ export function openPipeline(parts: PipelineParts): Pipeline {
   const { clock, log } = parts;
   const life = new AbortController();
   const planner = createPlanner({ ...parts, rules: parts.rules.plan });
-  let woken = Promise.withResolvers<void>();
+  const rest = createRest(life.signal);
   const stepParts = { ...parts, planAgain: planner.again, inTurn: createTurn() };
-  const lanes = groups.map((group) => createLanes(stepParts, group, life.signal, () => woken.resolve()));
+  const lanes = groups.map((group) => createLanes(stepParts, group, life.signal, rest.end));
 
   /** Does what is due. @returns When something is due next, Unix milliseconds. */
   async function look(): Promise<number> {
@@ -72,7 +72,6 @@ export function openPipeline(parts: PipelineParts): Pipeline {
 
   async function run(): Promise<void> {
     while (!life.signal.aborted) {
-      woken = Promise.withResolvers<void>();
       let nextAt: number;
       try {
         nextAt = await look();
@@ -80,26 +79,15 @@ export function openPipeline(parts: PipelineParts): Pipeline {
         log.error("bundles could not be worked on", { error });
         nextAt = clock() + retryMs;
       }
-      await rested(Math.max(0, Math.min(idleMs, nextAt - clock())));
+      await rest.wait(Math.max(0, Math.min(idleMs, nextAt - clock())));
     }
     await Promise.all(lanes.map(({ ended }) => ended()));
-  }
-
-  /** Until the time has passed, or there is a reason to look. */
-  async function rested(pauseMs: number): Promise<void> {
-    const pause = new AbortController();
-    const slept = sleep(pauseMs, AbortSignal.any([pause.signal, life.signal])).then(
-      () => undefined,
-      () => undefined, // woken, or closed
-    );
-    await Promise.race([slept, woken.promise]);
-    pause.abort();
   }
 
   const ended = run();
   return {
     onItem: (size) => {
-      if (planner.note(size)) woken.resolve();
+      if (planner.note(size)) rest.end();
     },
     reasons: () => [...new Set(lanes.flatMap(({ troubles }) => troubles()))].slice(0, reasonsMax),
     close: async () => {

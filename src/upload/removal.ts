@@ -12,6 +12,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { createRest } from "../lib/rest.ts";
 import { sleep } from "../lib/stop.ts";
 import { layoutFolder } from "../store/bundle-layout.ts";
 import { itemFolder, segmentFolder } from "../store/item-files.ts";
@@ -60,7 +61,7 @@ export async function openRemoval(parts: RemovalParts): Promise<Removal> {
   const life = new AbortController();
   /** By name; when it is to be looked at, Unix milliseconds. In the order of these times. */
   const waiting = new Map<string, number>();
-  let woken = Promise.withResolvers<void>();
+  const rest = createRest(life.signal);
   let working = false;
 
   function add(files: readonly string[], at: number): void {
@@ -68,7 +69,7 @@ export async function openRemoval(parts: RemovalParts): Promise<Removal> {
       waiting.delete(file);
       waiting.set(file, at);
     }
-    woken.resolve();
+    rest.end();
   }
 
   async function lookAt(file: string): Promise<void> {
@@ -82,25 +83,13 @@ export async function openRemoval(parts: RemovalParts): Promise<Removal> {
 
   async function run(): Promise<void> {
     while (!life.signal.aborted) {
-      woken = Promise.withResolvers<void>();
       const [next] = waiting;
       working = next !== undefined && next[1] <= clock();
       if (next !== undefined && working) {
         waiting.delete(next[0]);
         await lookAt(next[0]);
-      } else await rested(next === undefined ? undefined : next[1] - clock());
+      } else await rest.wait(next === undefined ? idleMs : Math.min(idleMs, next[1] - clock()));
     }
-  }
-
-  async function rested(ms: number | undefined): Promise<void> {
-    const pause = new AbortController();
-    const signal = AbortSignal.any([pause.signal, life.signal]);
-    const ended = sleep(Math.min(ms ?? idleMs, idleMs), signal).then(
-      () => undefined,
-      () => undefined, // woken, or closed
-    );
-    await Promise.race([ended, woken.promise]);
-    pause.abort();
   }
 
   add(await leftBehind(parts), clock());
