@@ -35,7 +35,10 @@ const ledgerTests = [
   ),
 ];
 
-/** A client that patches what all share must not be another file's trouble. */
+/**
+ * A client that patches what all share must not be another file's trouble: with wayfinder-core come a Promise of its own
+ * (zone.js), and turbo-sdk, which then finalizes an upload before its parts have ended.
+ */
 const test = [process.execPath, "test", "--isolate", "--timeout", "300000"];
 
 type Step = Readonly<{
