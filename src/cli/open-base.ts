@@ -56,6 +56,7 @@ export function openBase({ config, folder, nodeUrls, log, closers }: BaseParts):
   const told: { find?: FindUploaded } = {};
   const sources = openSources({
     ...{ config, folder, nodeUrls, reader, verify: threads.verify, log, closers },
+    metrics,
     findUploaded: async (id) => await told.find?.(id),
   });
   const findUploadedBy = (find: FindUploaded) => {

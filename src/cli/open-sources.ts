@@ -10,10 +10,12 @@ import { openRootQueries } from "../chain/root-queries.ts";
 import { checksIn } from "../content/checks.ts";
 import { type GatewayContentStore, openContent } from "../content/content.ts";
 import type { FindUploaded } from "../content/uploaded.ts";
+import { createLookupFigures } from "../gateway/figures.ts";
 import type { PeerList } from "../gateway/peers.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
+import type { Metrics } from "../lib/metrics.ts";
 import type { Config } from "../settings.ts";
 import { type Extents, openExtents } from "../store/extents.ts";
 import type { IndexReader } from "../store/index-types.ts";
@@ -43,6 +45,7 @@ export type SourceParts = Readonly<{
   verify: Pool;
   /** Finds what was uploaded here; told when the upload service is open, which itself needs what is opened here. */
   findUploaded: FindUploaded;
+  metrics: Metrics;
   log: Log;
   closers: Closers;
 }>;
@@ -55,6 +58,7 @@ export function openSources({
   reader,
   verify,
   findUploaded,
+  metrics,
   log,
   closers,
 }: SourceParts): Sources {
@@ -104,6 +108,7 @@ export function openSources({
     rootQueries,
     checks: checksIn(verify),
     findUploaded,
+    onLookup: createLookupFigures(metrics),
   });
   closers.add("content", content.close);
   return { nodes, chunkNodes, peers, extents, moderation, content };

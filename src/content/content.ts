@@ -25,7 +25,7 @@ import type { RootSpec } from "../store/root-spec.ts";
 import { createGate, type Refusals } from "./blocked.ts";
 import { type Bodies, createBodies } from "./bodies.ts";
 import type { ContentChecks } from "./checks.ts";
-import { createElsewhere, type Elsewhere } from "./elsewhere.ts";
+import { createElsewhere, type Elsewhere, type LookupFigures } from "./elsewhere.ts";
 import { createFill, type Fill } from "./fill.ts";
 import { createItemFinder } from "./find-item.ts";
 import { openFound, openLocated } from "./open.ts";
@@ -93,6 +93,8 @@ export type ContentParts = Readonly<{
   findMsMax?: number;
   /** Longest that a fetch takes, its wait for a turn included. Milliseconds; a minute unless told. */
   fetchMsMax?: number;
+  /** Told of each look-up of an id that the index does not have. */
+  onLookup?: LookupFigures;
 }>;
 
 /** Hashes of what gateways gave, which is not kept, are remembered for as long as its description is. Milliseconds. */
@@ -159,6 +161,7 @@ function openElsewhere(parts: ContentParts, bodies: Bodies, fill: Fill): Elsewhe
     items,
     fill,
     findMsMax: parts.findMsMax,
+    onLookup: parts.onLookup,
   });
 }
 

@@ -65,7 +65,15 @@ export type ElsewhereParts = Readonly<{
   fill: Pick<Fill, "keep">;
   /** Longest that an id is looked for, over all sources. Milliseconds; {@link findMsMaxDefault} unless told. */
   findMsMax?: number | undefined;
+  /** Told what each source said. */
+  onLookup?: LookupFigures | undefined;
 }>;
+
+/** Where an id was looked for: in what was remembered, as its asker said, and with whom. */
+export type LookupSource = "memory" | "hints" | "nodes" | "gateways" | "cdb64" | "graphql";
+
+/** Takes note of what became of a look-up at one source. */
+export type LookupFigures = (source: LookupSource, status: "found" | "not_found" | "error") => void;
 
 /** How long an id stays unknown. Source: contract.md §1. */
 const unknownMs = 10_000;
@@ -91,6 +99,16 @@ const betterMsMax = 2_000;
 
 /** One way to find an id. */
 type Stage = (signal: AbortSignal) => Promise<NodeAnswer<Found>>;
+
+/** A way to find an id, whose answers are counted; who is no longer waited for has no answer. */
+function counted(source: LookupSource, stage: Stage, note: LookupFigures | undefined): Stage {
+  if (note === undefined) return stage;
+  return async (signal) => {
+    const answer = await stage(signal);
+    note(source, answer.kind === "ok" ? "found" : answer.kind === "trouble" ? "error" : "not_found");
+    return answer;
+  };
+}
 
 /** Makes the finding. */
 export function createElsewhere(parts: ElsewhereParts): Elsewhere {
@@ -123,8 +141,14 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   return {
     async find(id, clue, signal) {
       const before = known.get(id);
-      if (before !== undefined) return before;
-      if (clue === undefined && unknown.has(id)) throw new Failure("not_found", { id, remembered: true });
+      if (before !== undefined) {
+        parts.onLookup?.("memory", "found");
+        return before;
+      }
+      if (clue === undefined && unknown.has(id)) {
+        parts.onLookup?.("memory", "not_found");
+        throw new Failure("not_found", { id, remembered: true });
+      }
       // What one asker was told must not spoil what another one finds.
       const key = clue === undefined ? id : [id, clue.rootId, ...clue.path, clue.itemOffset].join(" ");
       return await flights.run(key, signal, (own) => ask(id, clue, own));
@@ -150,7 +174,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
 }
 
 /** The ways to find an id, in their order. */
-function createStages({ bodies, gateways, files, queries, items, fill }: ElsewhereParts) {
+function createStages({ bodies, gateways, files, queries, items, fill, onLookup }: ElsewhereParts) {
   async function onChain(id: Id, signal: AbortSignal): Promise<NodeAnswer<Found>> {
     const answer = await bodies.transaction(id, signal);
     return answer.kind === "ok" ? { kind: "ok", value: await transactionFound(answer.value) } : answer;
@@ -180,18 +204,19 @@ function createStages({ bodies, gateways, files, queries, items, fill }: Elsewhe
 
   return {
     /** As whoever asks says: untrue or not, that it leads nowhere says nothing. */
-    asTold:
-      (id: Id, clue: Clue): Stage =>
-      async (signal) => {
+    asTold: (id: Id, clue: Clue): Stage => {
+      const stage: Stage = async (signal) => {
         const answer = itemFound(await items.follow(id, clue, "anyone", signal));
         const isTrouble = answer.kind === "trouble" && !["wrong", "too_large"].includes(answer.reason);
         return answer.kind === "ok" || isTrouble ? answer : { kind: "absent" };
-      },
+      };
+      return counted("hints", stage, onLookup);
+    },
     of: (id: Id): readonly Stage[] => [
-      (signal) => onChain(id, signal),
-      (signal) => gateways.find(id, weigh(id), signal),
-      (signal) => files.find(id, follow(id), signal),
-      (signal) => queries.find(id, follow(id), signal),
+      counted("nodes", (signal) => onChain(id, signal), onLookup),
+      counted("gateways", (signal) => gateways.find(id, weigh(id), signal), onLookup),
+      counted("cdb64", (signal) => files.find(id, follow(id), signal), onLookup),
+      counted("graphql", (signal) => queries.find(id, follow(id), signal), onLookup),
     ],
   };
 }

@@ -6,6 +6,7 @@
  * @module
  */
 import type { Nodes } from "../chain/nodes.ts";
+import type { LookupFigures } from "../content/elsewhere.ts";
 import type { FillFigures } from "../content/fill.ts";
 import { Failure } from "../failures.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -119,6 +120,16 @@ function addNodeFigures(metrics: Metrics, { nodes }: GatewayFigures): void {
     label: "breaker",
     read: () => Object.fromEntries(nodes.all.map((node) => [node.url, Number(nodes.rests(node))])),
   });
+}
+
+/** Creates the figures of look-ups. */
+export function createLookupFigures(metrics: Metrics): LookupFigures {
+  const lookups = metrics.counter({
+    name: "root_tx_lookup_total",
+    help: "Where ids that the index does not have were looked for, and what became of it.",
+    labels: ["source", "status"],
+  });
+  return (source, status) => lookups.inc({ source, status });
 }
 
 /** Takes note of blocks that come and go. */

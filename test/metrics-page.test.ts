@@ -1,0 +1,45 @@
+/**
+ * docs/metrics.md against the program: what it tells to read instead of a peer's figure is served.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { openUploadStack, type UploadStack } from "./support/upload-stack.ts";
+
+const page = readFileSync(resolve(import.meta.dir, "../docs/metrics.md"), "utf8");
+const rows = [...page.matchAll(/^\| (`[^|]+) \| ([^|]+) \|/gm)];
+const namesIn = (text = "") =>
+  [...text.matchAll(/`([a-z0-9]+(?:_[a-z0-9*]+)+)`/g)].map(([, name]) => name ?? "");
+/** Labels that the page names beside figures. */
+const labels = new Set(["status_code", "queue_name"]);
+
+let stack: UploadStack;
+let served: ReadonlySet<string>;
+beforeAll(async () => {
+  stack = await openUploadStack();
+  const text = await (await fetch(`${stack.content}/metrics`)).text();
+  served = new Set([...text.matchAll(/^# TYPE (\S+) /gm)].map(([, name]) => name ?? ""));
+}, 60_000);
+afterAll(() => stack.close());
+
+test("what is to be read instead is served", () => {
+  expect(rows.length).toBeGreaterThan(10);
+  const instead = rows.flatMap(([, , here]) => namesIn(here)).filter((name) => !labels.has(name));
+  expect(instead.filter((name) => !served.has(name))).toEqual([]);
+});
+
+test("a look-up counts at each source, and in memory the second time", async () => {
+  const nobody = "A".repeat(43);
+  for (let times = 0; times < 2; times++) expect((await fetch(`${stack.content}/raw/${nobody}`)).status).toBe(404);
+  const text = await (await fetch(`${stack.content}/metrics`)).text();
+  for (const source of ["nodes", "memory"])
+    expect(text).toContain(`root_tx_lookup_total{source="${source}",status="not_found"} 1\n`);
+});
+
+test("what is said to be missing is", () => {
+  const missing = rows.flatMap(([, peers]) => namesIn(peers));
+  const isServed = (name: string) =>
+    [...served].some((each) => (name.endsWith("*") ? each.startsWith(name.slice(0, -1)) : each === name));
+  expect(missing.filter(isServed)).toEqual([]);
+});
