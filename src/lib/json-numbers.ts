@@ -2,6 +2,7 @@
  * JSON whose numbers stay as they were written: what is money there must not pass through floating point.
  * @module
  */
+import { isJsonFault } from "./json.ts";
 
 /** The key under which a number's text lies: no text makes an object that has it. */
 const written = Symbol("a number as it was written");
@@ -24,9 +25,10 @@ export type WrittenObject = { readonly [key: string]: WrittenJson };
 export function readWrittenJson(text: string): WrittenJson | undefined {
   try {
     return JSON.parse(text, keepNumber);
-  } catch {
-    // Not JSON, or beyond a bound of the engine: `undefined` says so, and every caller must answer it.
-    return undefined;
+  } catch (error) {
+    // `undefined` says so, and every caller must answer it.
+    if (isJsonFault(error)) return undefined;
+    throw error;
   }
 }
 

@@ -29,10 +29,16 @@ const integerDigitsMax = 1_000;
 export function readJson(text: string): JsonValue | undefined {
   try {
     return longDigits.test(text) ? JSON.parse(text, keepInteger) : JSON.parse(text);
-  } catch {
-    // Not JSON, or beyond a bound of the engine or of ours: `undefined` says so, and every caller must answer it.
-    return undefined;
+  } catch (error) {
+    // `undefined` says so, and every caller must answer it.
+    if (isJsonFault(error)) return undefined;
+    throw error;
   }
+}
+
+/** Whether an error says that a text is no JSON, or lies beyond a bound: the engine's depth and memory, or ours. */
+export function isJsonFault(error: unknown): boolean {
+  return error instanceof SyntaxError || error instanceof RangeError;
 }
 
 /** Writes a value as JSON without white space; a `bigint` as an integer. */

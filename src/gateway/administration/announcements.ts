@@ -12,6 +12,7 @@ import { signatureSchemes } from "../../arweave/signature.ts";
 import { decodeTags, type Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
+import { isJsonFault } from "../../lib/json.ts";
 import type { PendingRow } from "../../store/rows.ts";
 
 /** A body as it came. */
@@ -59,8 +60,10 @@ function parse(body: Uint8Array): unknown {
   if (body.byteLength === 0) return [];
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
-  } catch {
-    return undefined; // the caller says so
+  } catch (error) {
+    // No JSON, or no UTF-8: the caller says so.
+    if (isJsonFault(error) || error instanceof TypeError) return undefined;
+    throw error;
   }
 }
 

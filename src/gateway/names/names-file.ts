@@ -90,7 +90,9 @@ function markOf(path: string): string {
   try {
     const { ino, mtimeNs, size } = statSync(path, { bigint: true });
     return `${ino} ${mtimeNs} ${size}`;
-  } catch {
-    return ""; // Reading it, which follows, says why it is not there.
+  } catch (error) {
+    // Reading it, which follows, says why it is not there.
+    if (error instanceof Error && "syscall" in error) return "";
+    throw error;
   }
 }

@@ -86,9 +86,10 @@ function readSpots(path: string, spots: readonly Spot[], found: Map<Id, string>)
   let file: number;
   try {
     file = openSync(path, "r");
-  } catch {
+  } catch (error) {
     // Not cached, or evicted since: these rows have no signature here, as the schema allows.
-    return;
+    if (isOfSystem(error)) return;
+    throw error;
   }
   try {
     for (const { id, start, size } of spots) {
@@ -96,9 +97,14 @@ function readSpots(path: string, spots: readonly Spot[], found: Map<Id, string>)
       if (readSync(file, bytes, 0, size, start) === size && idOfSignature(bytes) === id)
         found.set(id, encodeBase64url(bytes));
     }
-  } catch {
+  } catch (error) {
     // The disk did not give them: the rest of these rows have no signature here, as the schema allows.
+    if (!isOfSystem(error)) throw error;
   } finally {
     closeSync(file);
   }
+}
+
+function isOfSystem(error: unknown): boolean {
+  return error instanceof Error && "syscall" in error;
 }

@@ -8,6 +8,7 @@ import { Failure } from "../../failures.ts";
 import type { ExportWish } from "../../gateway/administration/exports.ts";
 import type { PruneWish } from "../../gateway/administration/prune.ts";
 import type { RefusedData } from "../../gateway/administration/refusals.ts";
+import { isJsonArray, readJson } from "../../lib/json.ts";
 import type { BlockedPosition, BlockNote } from "../../store/moderation.ts";
 import { bodyOf, type Fields, needed, optional } from "../body-fields.ts";
 import { countKind, flagKind, orNull, textKind } from "../kind.ts";
@@ -119,20 +120,12 @@ export function writeCursor({ blockedAt, kind, value }: BlockedPosition): string
 }
 
 function readCursor(text: string): BlockedPosition {
-  const [blockedAt, kind, value]: unknown[] = cursorParts(text);
+  const parts = readJson(Buffer.from(text, "base64url").toString());
+  const [blockedAt, kind, value] = isJsonArray(parts) ? parts : [];
   const isKind = kind === "id" || kind === "hash" || kind === "name";
   if (!isCount(blockedAt) || !isKind || typeof value !== "string")
     throw new Failure("malformed_input", { cursor: text });
   return { blockedAt, kind, value };
-}
-
-function cursorParts(text: string): unknown[] {
-  try {
-    const parts: unknown = JSON.parse(Buffer.from(text, "base64url").toString());
-    return Array.isArray(parts) ? parts : [];
-  } catch {
-    return []; // it is no cursor, as the caller says
-  }
 }
 
 /** A whole number, 0 or more. */

@@ -9,6 +9,7 @@ import { GraphQLError } from "graphql";
 import { Failure } from "../../failures.ts";
 import type { QueryRequest } from "../../gateway/query/execute.ts";
 import { bodyBytesMax } from "../../gateway/query/limits.ts";
+import { isJsonFault } from "../../lib/json.ts";
 import { readBody } from "../body.ts";
 import { readTarget } from "../target.ts";
 
@@ -99,7 +100,8 @@ function readForm(text: string): QueryRequest {
 function readJsonParameter(what: string, text: string): unknown {
   try {
     return JSON.parse(text);
-  } catch {
+  } catch (error) {
+    if (!isJsonFault(error)) throw error;
     // The reason is the client's text; which of its characters is at fault is theirs to find.
     throw graphqlError(`The ${what} is not JSON.`, { status: 400 });
   }

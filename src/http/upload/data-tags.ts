@@ -50,13 +50,7 @@ function namedTags(header: string | null): readonly Tag[] {
 }
 
 function readList(text: string): readonly Tag[] | undefined {
-  let value: JsonValue | undefined;
-  try {
-    value = readJson(text);
-  } catch {
-    // Not JSON: no list.
-    return undefined;
-  }
+  const value = readJson(text);
   if (!Array.isArray(value)) return undefined;
   const tags = value.map(readTag).filter((tag) => tag !== undefined);
   return tags.length === value.length ? tags : undefined;
