@@ -54,8 +54,13 @@ export function accountMeant({ address, wallet, dataDir }: AccountOptions): Type
   if (address !== undefined && wallet !== undefined) throw misuse("give an address or --wallet, not both");
   const text = address ?? readSigningWallet(wallet, dataDir).address;
   const read = readAddress(text);
-  if (read === undefined) throw misuse(`"${text}" is no address of a wallet`);
+  if (read === undefined) throw misuse(`"${text}" is no address of a wallet${checksumHint(text)}`);
   return read;
+}
+
+/** Capitals are the checksum of an Ethereum address: where only they do not fit, a character is mistyped. */
+function checksumHint(text: string): string {
+  return readAddress(text.toLowerCase()) === undefined ? "" : ": its capital letters do not fit the rest";
 }
 
 /** An account's balance as the service tells it; that of one that never had any is nothing. */

@@ -37,6 +37,16 @@ const methods: Readonly<Record<string, string>> = {
   pm_card_chargeDeclinedExpiredCard: "4000000000000069",
 };
 
+/** Numbers to pay with and what comes of each, for people. */
+export const cardsToTry: readonly (readonly [number: string, outcome: string])[] = [
+  ["4242 4242 4242 4242", "pays"],
+  ["5555 5555 5555 4444", "pays"],
+  ["4000 0000 0000 0259", "pays, and is disputed"],
+  ["4000 0000 0000 0002", "is declined"],
+  ["4000 0000 0000 9995", "has insufficient funds"],
+  ["4000 0000 0000 0069", "has expired"],
+];
+
 /** The number of a payment method of Stripe's, `pm_card_visa`. */
 export function numberOfMethod(method: string): string | undefined {
   return Object.hasOwn(methods, method) ? methods[method] : undefined;

@@ -162,6 +162,7 @@ function payAt(url: string | undefined): void {
 
 test.each([
   [["balance", "nobody"], 2, '"nobody" is no address'],
+  [["balance", "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2B"], 2, "its capital letters do not fit the rest"],
   [["balance", testAddress("Bob"), "--wallet", "x"], 2, "give an address or --wallet, not both"],
   [["topup", "10", "xyz"], 2, '"xyz" is no currency'],
   [["topup", "10.001", "usd"], 2, "at most 2 digits after the point"],

@@ -65,6 +65,14 @@ describeWith(browserNeed, "in a browser", () => {
     throw new Error(`the balance of ${address} stays ${before}`);
   }
 
+  test("its home says what it is and which cards to try, and loads nothing from elsewhere", async () => {
+    await page.goto(program.line.sandbox);
+    expect(await page.locator("h1").textContent()).toBe("Sandbox");
+    expect(await page.locator("li").allTextContents()).toContain("4000 0000 0000 0002 is declined");
+    const width = await page.locator("main").evaluate((main) => getComputedStyle(main).borderTopStyle);
+    expect([width, strangers]).toEqual(["solid", []]);
+  });
+
   test("the page says what is bought and for how much, and loads nothing from elsewhere", async () => {
     const { paymentSession, topUpQuote } = await topUp(alice);
     await page.goto(paymentSession.url);

@@ -9,6 +9,7 @@ import { createSandboxRoutes } from "../../src/http/sandbox/sandbox-routes.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { readForm } from "../../src/sandbox/form.ts";
 import { openStripeSandbox, type StripeSandbox } from "../../src/sandbox/stripe.ts";
+import { cardsToTry, outcomeOf } from "../../src/sandbox/stripe-cards.ts";
 import { type LetterFaults, noFaults } from "../../src/sandbox/stripe-letters.ts";
 import { createRandom } from "../store/random.ts";
 
@@ -237,4 +238,16 @@ describe("letters", () => {
       sandbox.events({ from: 0, to: undefined, types: [], limit: 100, after: undefined }).events,
     ).toHaveLength(10);
   });
+});
+
+test("every card that its home page names does what is said there", () => {
+  const kinds = cardsToTry.map(([number, says]) => [says.split(",")[0], outcomeOf(number)]);
+  expect(kinds).toEqual(
+    cardsToTry.map(([, says]) => {
+      const outcome = says.startsWith("pays")
+        ? { kind: "paid", isDisputed: says.includes("disputed") }
+        : expect.objectContaining({ kind: "declined" });
+      return [says.split(",")[0], outcome];
+    }),
+  );
 });

@@ -7,11 +7,12 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { giftWord, type QuoteTerms } from "../../payment/quotes.ts";
 import type { TopUp, TopUps, TopUpWish } from "../../payment/top-up.ts";
-import { jsonAnswer, pageAnswer } from "../answers.ts";
+import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { isoDate } from "./credit-records.ts";
 import { redeemPath } from "./gift-routes.ts";
+import { paymentPage } from "./payment-page.ts";
 import { adjustmentRecord, wireInteger } from "./price-records.ts";
 import type { PromoGuard } from "./promo-guard.ts";
 import type { SessionGuard } from "./session-guard.ts";
@@ -101,21 +102,9 @@ function quoteRecord(quote: QuoteTerms) {
 
 /** Says neither that it was paid nor that it was not: a payer who gave up comes here too. */
 function donePage(): Response {
-  return pageAnswer(
-    `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Back from checkout</title>
-<link rel="icon" href="data:,">
-</head>
-<body>
-<h1>You can close this page</h1>
-<p>What was paid is on the account within seconds.</p>
-</body>
-</html>
-`,
-    "default-src 'none'; img-src data:; base-uri 'none'; form-action 'none'",
+  return paymentPage(
+    "You can close this page",
+    "<p>What was paid is on the account within seconds.</p>",
+    200,
   );
 }

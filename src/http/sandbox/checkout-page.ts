@@ -4,6 +4,7 @@
  * It works without scripts and loads nothing; what the seller wrote on it is text.
  * @module
  */
+import { cardsToTry } from "../../sandbox/stripe-cards.ts";
 import { pageAnswer } from "../answers.ts";
 
 /** What the page shows. */
@@ -40,6 +41,8 @@ button:hover { background: #2f3bb8; }
 :is(input, button, a):focus-visible { outline: 3px solid #8b93f0; outline-offset: 2px; }
 .complaint { color: light-dark(#c0182b, #ff8a94); font-weight: 600; margin: 1rem 0 0; }
 a { color: inherit; }
+ul { padding: 0; list-style: none; font-size: 0.875rem; }
+code { white-space: nowrap; margin-right: 0.5rem; }
 .back { text-align: center; margin: 1rem 0 0; }
 `;
 
@@ -77,6 +80,20 @@ ${cancelUrl === undefined ? "" : backLink(cancelUrl)}`,
 
 function backLink(url: string): string {
   return `<p class="back"><a href="${asText(url)}" rel="noreferrer">Cancel and go back</a></p>`;
+}
+
+/** Answers with what the sandbox is, and the cards to try. */
+export function homePage(): Response {
+  const rows = cardsToTry.map(([number, outcome]) => `<li><code>${number}</code> ${asText(outcome)}</li>`);
+  return page(
+    "What this is",
+    `<h1>Sandbox</h1>
+<p class="notice">It stands for Stripe and for the price feed while you develop. No money moves.</p>
+<p>Whoever asks the payment service for a checkout gets a page here, and pays on it with one of these:</p>
+<ul>${rows.join("")}</ul>`,
+    "form-action 'none'",
+    200,
+  );
 }
 
 /** Answers that a page is of no use any more. */

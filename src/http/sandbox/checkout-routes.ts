@@ -7,7 +7,7 @@ import type { JsonObject } from "../../lib/json.ts";
 import type { StripeSandbox } from "../../sandbox/stripe.ts";
 import { refusalOf } from "../../sandbox/stripe-refusal.ts";
 import { readBody } from "../body.ts";
-import { type CheckoutView, cardField, checkoutPage, endedPage } from "./checkout-page.ts";
+import { type CheckoutView, cardField, checkoutPage, endedPage, homePage } from "./checkout-page.ts";
 
 /** A form with three short fields. Bytes. */
 const formBytesMax = 4_096;
@@ -21,6 +21,7 @@ const sessionPlace = "{CHECKOUT_SESSION_ID}";
 /** Creates the routes. */
 export function createCheckoutRoutes(sandbox: StripeSandbox): AnyElysia {
   return new Elysia()
+    .get("/", () => homePage())
     .get("/c/pay/:id", ({ params }) => orEnded(() => show(sandbox, params.id)))
     .post(
       "/c/pay/:id",
