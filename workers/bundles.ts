@@ -44,10 +44,6 @@ import { sendParcel } from "../src/threads/parcel.ts";
 
 const hashSize = 32;
 
-/** Read of a segment at once: where all of a bundle is read, and where a few chunks of it are. */
-const walkWindowBytes = 2 ** 20;
-const chunksWindowBytes = 2 ** 16;
-
 /** A layout in memory, with its tree: 1 MB for 10,000 items, and 10 ms for 2 GiB. */
 type Laid = Readonly<{
   layout: BundleLayout;
@@ -64,7 +60,7 @@ const laid = new Map<string, Laid>();
 export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleAnswer {
   const header = writeBundleHeader(items.map(({ id, size }) => ({ id: id as Id, size })));
   const dataSize = items.reduce((sum, { size }) => sum + size, header.length);
-  const reader = openItemReader(folder, walkWindowBytes);
+  const reader = openItemReader(folder);
   try {
     const root = createDataRoot(dataSize, "halved");
     root.update(header);
@@ -98,7 +94,7 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
   const { folder, bundleId, dataRoot, first, count, port } = job;
   const found = laidBundle(folder, bundleId);
   if (found === undefined || found.dataRoot !== dataRoot) return { kind: "unlaid" };
-  const reader = openItemReader(folder, chunksWindowBytes);
+  const reader = openItemReader(folder);
   try {
     const spans = found.spans.slice(first, first + count);
     const bodies = spans.map((span, index) => {
@@ -116,7 +112,7 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
 
 /** Reads and verifies items once more, for an index that has not heard of them. */
 export function readItems({ folder, items }: ReadItemsJob): ReadItemsAnswer {
-  const reader = openItemReader(folder, walkWindowBytes);
+  const reader = openItemReader(folder);
   try {
     return { rows: items.flatMap((item) => readItem(reader, item) ?? []) };
   } finally {

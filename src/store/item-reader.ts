@@ -18,7 +18,8 @@ export type ItemReader = Readonly<{
    */
   read: (file: string, offset: number, size: number) => Uint8Array;
   /**
-   * Reads bytes of a file into bytes of the caller's, as many as these have.
+   * Reads bytes of a file into bytes of the caller's, as many as these have, and no others: what a chunk wants of a
+   * file lies together, or is scattered further than it would pay to look ahead (bench/bundles.ts).
    *
    * @returns How many there were: fewer where the file ends. Throws what the system says.
    */
@@ -34,17 +35,15 @@ const filesMax = 8;
 
 type OpenFile = { readonly handle: number; window: Uint8Array | undefined; start: number; size: number };
 
-/**
- * Opens the reader.
- *
- * @param folder - That of uploads, as an absolute path.
- * @param windowBytes - What is read of a file where little of it is wanted; more than a quarter is read as it is asked.
- */
-export function openItemReader(folder: string, windowBytes: number): ItemReader {
+/** What is read of a file where little of it is wanted; more than a quarter is read as it is asked. */
+const windowBytes = 2 ** 20;
+const smallMax = windowBytes / 4;
+
+/** Opens the reader. @param folder - That of uploads, as an absolute path. */
+export function openItemReader(folder: string): ItemReader {
   const files = new Map<string, OpenFile>();
   // Made when they are needed: what is read into the caller's bytes needs neither this nor a window.
   let piece: Uint8Array | undefined;
-  const smallMax = windowBytes / 4;
 
   function fileOf(name: string): OpenFile {
     const known = files.get(name);
@@ -86,12 +85,7 @@ export function openItemReader(folder: string, windowBytes: number): ItemReader 
       piece ??= new Uint8Array(pieceBytesMax);
       return piece.subarray(0, readFully(fileOf(name).handle, piece.subarray(0, size), offset));
     },
-    fill: (name, offset, bytes) => {
-      if (bytes.length > smallMax) return readFully(fileOf(name).handle, bytes, offset);
-      const found = seen(name, offset, bytes.length);
-      bytes.set(found);
-      return found.length;
-    },
+    fill: (name, offset, bytes) => readFully(fileOf(name).handle, bytes, offset),
     close: () => {
       for (const [name, file] of files) drop(name, file);
     },
