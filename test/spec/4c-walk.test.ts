@@ -386,6 +386,7 @@ describe("the upload service", () => {
     const text = await answer.text();
     expect([path, status, status === step.status ? "" : text]).toEqual([path, step.status, ""]);
     expect(answer.headers.get("access-control-allow-origin")).toBe("*");
+    expect(answer.headers.get("x-request-id")).toMatch(/^[A-Za-z0-9._:-]{1,128}$/);
     if (status === 404 || status >= 500) expect(answer.headers.get("cache-control")).toBe("no-store");
     if (status === 503 && step.says !== isOff && step.says !== x402Off)
       expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
