@@ -178,6 +178,13 @@ export const paymentSettings = {
       "Private key, hex, of the account that pays the gas of direct settlement; no other program may send from it.",
     secret: true,
   }),
+  X402_GAS_COST_MAX: setting({
+    read: count,
+    unit: "gwei",
+    effect:
+      "The most that the gas of one direct settlement may cost, in billionths of the chain's coin; dearer ones wait " +
+      "until they are not, or over. Unset is no limit: a payment of a tenth of a cent may then cost more than it brings.",
+  }),
   FREE_UPLOAD_BYTES: setting({
     read: count,
     fallback: 0,

@@ -49,6 +49,8 @@ export type OpenX402 = Readonly<{
 /** How long a payment may take from quote to settlement: what payers are used to. Seconds. */
 const timeoutSeconds = 300;
 
+const weiPerGwei = 1_000_000_000n;
+
 /** How a payment is carried out. */
 type Carrier =
   | Readonly<{ kind: "facilitator"; url: string }>
@@ -89,14 +91,22 @@ function troubleNotes(trouble: string | undefined): readonly string[] {
   return trouble === undefined ? [] : [`Payments by x402 cannot be followed: ${trouble}.`];
 }
 
-function settlerOf(carrier: Carrier, terms: X402Terms, asking: Asking, { closers }: X402Parts): Settler {
+function settlerOf(
+  carrier: Carrier,
+  terms: X402Terms,
+  asking: Asking,
+  { config, closers }: X402Parts,
+): Settler {
   if (carrier.kind === "facilitator") {
     const facilitator = openFacilitator({ url: carrier.url, terms });
     closers.add("x402 facilitator", facilitator.close);
     return facilitator.settle;
   }
   const { privateKey } = carrier;
-  const sender = createEvmSender({ asking, chainId: terms.network.chainId, privateKey, clock: systemClock });
+  const { X402_GAS_COST_MAX: gwei } = config;
+  const costMax = gwei === undefined ? undefined : BigInt(gwei) * weiPerGwei;
+  const { chainId } = terms.network;
+  const sender = createEvmSender({ asking, chainId, privateKey, costMax, clock: systemClock });
   return createDirectSettler(sender, terms);
 }
 

@@ -54,6 +54,8 @@ export type EvmSenderOptions = Readonly<{
   chainId: bigint;
   /** 32 bytes in [1, n). */
   privateKey: Uint8Array;
+  /** The most that a transaction may cost, wei, while the fee of blocks at most doubles; unset is no limit. */
+  costMax?: bigint | undefined;
   clock: Clock;
 }>;
 
@@ -64,7 +66,8 @@ const waitingMax = 1_000;
 type Draft = Readonly<{ call: ContractCall; gasMax: bigint; fees: Fees }>;
 
 /** Creates the sending from the key's account. */
-export function createEvmSender({ asking, chainId, privateKey, clock }: EvmSenderOptions): EvmSender {
+export function createEvmSender(options: EvmSenderOptions): EvmSender {
+  const { asking, chainId, privateKey, costMax, clock } = options;
   const address = ethereumAddress(secp256k1.publicKeyOf(privateKey)) as UserAddress;
   const numbering = createNumbering(clock);
   const turns = createTurns(1, waitingMax);
@@ -74,6 +77,9 @@ export function createEvmSender({ asking, chainId, privateKey, clock }: EvmSende
     if (counts.kind === "trouble") return counts;
     const numbered = numbering.next(draft.fees, counts.value);
     const { call, gasMax } = draft;
+    const cost = gasMax * numbered.feeMax;
+    if (costMax !== undefined && cost > costMax)
+      return trouble("busy", `gas is too dear: up to ${cost} wei, ${costMax} are allowed`);
     const { raw, hash } = signTransaction({ chainId, ...numbered, gasMax, ...call }, privateKey);
     if (!(await onSending(hash))) return { kind: "withheld" };
     numbering.sent(numbered);

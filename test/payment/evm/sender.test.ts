@@ -1,0 +1,77 @@
+/**
+ * What sending a transaction may cost: an account that pays for the gas of others is not emptied by them.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { readAddress } from "../../../src/payment/addresses.ts";
+import type { Asking } from "../../../src/payment/evm/asking.ts";
+import { createEvmSender } from "../../../src/payment/evm/sender.ts";
+
+const to = readAddress("0x2222222222222222222222222222222222222222")?.address ?? expect.unreachable();
+const call = { to, data: new Uint8Array(4) };
+const never = new AbortController().signal;
+
+/** A chain whose block costs so many wei a unit of gas, and whose calls take 80,000 units. */
+function chainAt(feeOf: () => bigint) {
+  const sent: unknown[] = [];
+  const hex = (value: bigint) => `0x${value.toString(16)}`;
+  const answers: Readonly<Record<string, () => string | Readonly<Record<string, string>>>> = {
+    eth_estimateGas: () => hex(80_000n),
+    eth_getBlockByNumber: () => ({ baseFeePerGas: hex(feeOf()) }),
+    eth_maxPriorityFeePerGas: () => hex(0n),
+    eth_getTransactionCount: () => hex(0n),
+  };
+  const answerTo = (method: string) => answers[method]?.() ?? expect.unreachable(method);
+  const asking: Asking = {
+    ask: async (method, _, read) => {
+      const value = read(answerTo(method));
+      return value === undefined ? expect.unreachable() : { kind: "ok", value };
+    },
+    find: () => expect.unreachable(),
+    call: async (method, params) => {
+      if (method !== "eth_sendRawTransaction") return { kind: "ok", value: answerTo(method) };
+      sent.push(params[0]);
+      return { kind: "ok", value: "0x" };
+    },
+  };
+  return { asking, sent };
+}
+
+/** 80,000 units and a quarter, at twice the fee of a block. */
+const costAt = (fee: bigint) => 100_000n * 2n * fee;
+
+test.each([
+  ["no limit", undefined, 10n ** 12n, true],
+  ["just enough", costAt(50n), 50n, true],
+  ["a wei too little", costAt(50n) - 1n, 50n, false],
+  ["nothing", 0n, 1n, false],
+])("with %s it is sent or not, and nobody is told of one that is not", async (_, costMax, fee, isSent) => {
+  const { asking, sent } = chainAt(() => fee);
+  const privateKey = new Uint8Array(32).fill(7);
+  const sender = createEvmSender({ asking, chainId: 1n, privateKey, costMax, clock: Date.now });
+  const told: string[] = [];
+  const outcome = await sender.send(
+    call,
+    async (hash) => {
+      told.push(hash);
+      return true;
+    },
+    never,
+  );
+  expect([outcome.kind, sent.length, told.length]).toEqual(isSent ? ["sent", 1, 1] : ["trouble", 0, 0]);
+});
+
+test("what was too dear is sent when it is not any more, with the number that it would have had", async () => {
+  let fee = 100n;
+  const { asking, sent } = chainAt(() => fee);
+  const privateKey = new Uint8Array(32).fill(7);
+  const sender = createEvmSender({ asking, chainId: 1n, privateKey, costMax: costAt(60n), clock: Date.now });
+  const send = () => sender.send(call, async () => true, never);
+  expect(await send()).toMatchObject({
+    kind: "trouble",
+    detail: `gas is too dear: up to ${costAt(100n)} wei, ${costAt(60n)} are allowed`,
+  });
+  fee = 60n;
+  expect((await send()).kind).toBe("sent");
+  expect(sent).toHaveLength(1);
+});
