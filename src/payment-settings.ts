@@ -183,7 +183,8 @@ export const paymentSettings = {
     unit: "gwei",
     effect:
       "The most that the gas of one direct settlement may cost, in billionths of the chain's coin; dearer ones wait " +
-      "until they are not, or over. Unset is no limit: a payment of a tenth of a cent may then cost more than it brings.",
+      "until they are not, or over. Unset is no limit: a payment of a tenth of a cent may then cost more than it " +
+      "brings.",
   }),
   FREE_UPLOAD_BYTES: setting({
     read: count,
