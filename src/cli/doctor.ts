@@ -15,10 +15,11 @@ import type { Config } from "../settings.ts";
 import { openExtents } from "../store/extents.ts";
 import { openIndexReader } from "../store/index-reader.ts";
 import type { IndexReader } from "../store/index-types.ts";
+import type { Pool } from "../threads/pool.ts";
 import { exitCodes } from "./complaints.ts";
 import { type DataFolder, dataFolderAt } from "./data-folder.ts";
 import { lockFolder } from "./folder-lock.ts";
-import { openThreads } from "./open-threads.ts";
+import { openThreads, openUploadThreads } from "./open-threads.ts";
 import { systemRandom } from "./random.ts";
 
 /** How it is run. */
@@ -73,7 +74,9 @@ export async function runDoctor(config: Config, options: DoctorOptions): Promise
 }
 
 async function examineThreads(config: Config, report: Report, closers: Closers): Promise<void> {
-  for (const [name, pool] of Object.entries(openThreads(config, closers))) {
+  const { intake, receipts, bundles, walks, signing } = openUploadThreads(config, closers);
+  const uploads = { receipts, bundles, signing, ...firstOf({ intake, walk: walks }) };
+  for (const [name, pool] of Object.entries({ ...openThreads(config, closers), ...uploads })) {
     try {
       report.threads[name] = await pool.run<string>("ping", {});
     } catch (error) {
@@ -82,6 +85,13 @@ async function examineThreads(config: Config, report: Report, closers: Closers):
       report.faults.push(`the thread ${name} does not answer: ${Bun.inspect(error)}`);
     }
   }
+}
+
+/** Of pools that are alike, one tells of all. */
+function firstOf(pools: Readonly<Record<string, readonly Pool[]>>): Record<string, Pool> {
+  return Object.fromEntries(
+    Object.entries(pools).flatMap(([name, [first]]) => (first === undefined ? [] : [[name, first]])),
+  );
 }
 
 function examineIndex(folder: DataFolder, report: Report, closers: Closers): IndexReader | undefined {
