@@ -175,8 +175,9 @@ describe("parts that nobody has paid for", () => {
     const id = await create();
     await put(id, 0, new Uint8Array(500_000));
     const held = Promise.withResolvers<void>();
+    const other = await create();
     const arriving = world.multipart.put(
-      await create(),
+      other,
       {
         ...{ start: 0, size: 400_000 },
         pieces: (async function* () {
@@ -186,6 +187,10 @@ describe("parts that nobody has paid for", () => {
         })(),
       },
       nobody,
+    );
+    await eventually(
+      async () => world.writers.isOpen(other),
+      (isOpen) => isOpen,
     );
     const more = put(id, 500_000, new Uint8Array(200_000));
     expect((await failureOf(more)).facts["reason"]).toStartWith("Parts take ");
