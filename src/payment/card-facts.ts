@@ -122,10 +122,14 @@ export async function wantRefund(tx: Tx, paymentId: string): Promise<void> {
   await tx.run("UPDATE card_payments SET refund = 'wanted' WHERE id = ? AND refund IS NULL", paymentId);
 }
 
-/** Payments that are to be given back and of which the provider was not told yet. */
-export async function refundsWanted(tx: Tx, limit: number): Promise<string[]> {
+/**
+ * Payments that are to be given back and of which the provider was not told yet, in the order of their ids.
+ * @param after - Only those behind this one; "" for all.
+ */
+export async function refundsWanted(tx: Tx, after: string, limit: number): Promise<string[]> {
   const rows = await tx.all<{ id: string }>(
-    "SELECT id FROM card_payments WHERE refund = 'wanted' ORDER BY id LIMIT ?",
+    "SELECT id FROM card_payments WHERE refund = 'wanted' AND id > ? ORDER BY id LIMIT ?",
+    after,
     BigInt(limit),
   );
   return rows.map(({ id }) => id);

@@ -83,14 +83,17 @@ export function createCardWatch(parts: CardWatchParts): CardWatch {
   const { ledger, clock } = parts;
   let blindSince: number | undefined;
   let removedAt = 0;
+  /** The last payment that was to be given back in the look before: those that are refused again hold up no others. */
+  let givenBackTo = "";
   return {
     blindMs: () => (blindSince === undefined ? 0 : clock() - blindSince),
     look: async (signal) => {
       blindSince = (await readEvents(parts, signal)) ? undefined : (blindSince ?? clock());
       const quotes = await ledger.read((tx) => quotesToLookAt(tx, clock(), quotesPerLook));
       for (const quote of quotes)
-        await attempt(parts, signal, { quoteId: quote.id }, () => askFor(parts, quote, signal));
-      await giveBack(parts, signal);
+        if (!(await attempt(parts, signal, { quoteId: quote.id }, () => askFor(parts, quote, signal))))
+          await lookLater(parts, quote, clock());
+      givenBackTo = await giveBack(parts, givenBackTo, signal);
       await endDoubts(parts, signal);
       if (clock() - removedAt < removeEveryMs) return;
       removedAt = clock();
@@ -212,15 +215,22 @@ function pauseOf(ageMs: number): number {
   return earlier(ageMs, longestPauseMs);
 }
 
-/** Gives back what was refused; the provider knows a refund that it was asked for before. */
-async function giveBack(parts: CardWatchParts, signal: AbortSignal): Promise<void> {
+/**
+ * Gives back what was refused; the provider knows a refund that it was asked for before.
+ *
+ * @param after - Only payments behind this one, by their ids; "" begins anew.
+ * @returns Where the next look goes on.
+ */
+async function giveBack(parts: CardWatchParts, after: string, signal: AbortSignal): Promise<string> {
   const { ledger, provider } = parts;
-  for (const paymentId of await ledger.read((tx) => refundsWanted(tx, refundsPerLook))) {
+  const wanted = await ledger.read((tx) => refundsWanted(tx, after, refundsPerLook));
+  for (const paymentId of wanted) {
     await attempt(parts, signal, { paymentId }, async () => {
       await provider.refund(paymentId, signal);
       await ledger.write((tx) => refundAsked(tx, paymentId));
     });
   }
+  return wanted.length < refundsPerLook ? "" : (wanted.at(-1) ?? "");
 }
 
 /** Asks for sums of refunds that are in doubt because one came to nothing. */

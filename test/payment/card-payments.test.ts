@@ -3,10 +3,12 @@
  * given away; after each test the ledger's checker has nothing to say.
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { Failure } from "../../src/failures.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import type { CardEvents } from "../../src/payment/card-events.ts";
 import { createCardWatch } from "../../src/payment/card-watch.ts";
+import type { CardProvider } from "../../src/payment/providers/stripe-session.ts";
 import { noFaults } from "../../src/sandbox/stripe-letters.ts";
 import { gift, promo, provider } from "../../src/store/ledger/accounts.ts";
 import { testAddress } from "../support/payment.ts";
@@ -435,6 +437,54 @@ describe("a report that is lost", () => {
     clock.advance(5 * 60_000);
     await watch.look(signal);
     expect(await world.balance(alice)).toBe(tenDollars);
+  });
+
+  test("holds up no other by being refused again and again: neither a payment's return nor a quote's question", async () => {
+    const world = await worldOf({ isTold: false });
+    const { database: ledger, clock } = world.payment;
+    const refuse = async () => {
+      throw new Failure("payment_session_failed", { status: 400 });
+    };
+    const [hopeless, good] = ["pi_a", "pi_z"];
+    const refunded: string[] = [];
+    const provider: CardProvider = {
+      ...world.provider,
+      refund: async (id) => (id.startsWith(hopeless) ? await refuse() : void refunded.push(id)),
+      findPayment: (id, own) => (lost.has(id) ? refuse() : world.provider.findPayment(id, own)),
+    };
+    const watch = createCardWatch({
+      ledger,
+      provider,
+      events: world.events,
+      clock: clock.now,
+      log: silentLog,
+    });
+    const lost = new Set<string>();
+    for (let count = 0; count < 60; count += 1)
+      lost.add((await world.topUp(intentPath(alice))).paymentSession.id);
+    const paid = await world.topUp(intentPath(bob));
+    await confirm(world, paid);
+    await ledger.write(async (tx) => {
+      for (let count = 0; count < 25; count += 1)
+        await tx.run(
+          "INSERT INTO card_payments (id, refunded, refunded_as_of, refund) VALUES (?, 0, 0, 'wanted')",
+          `${hopeless}${count}`,
+        );
+      await tx.run(
+        "INSERT INTO card_payments (id, refunded, refunded_as_of, refund) VALUES (?, 0, 0, 'wanted')",
+        good,
+      );
+      // The list of events is cut off: only the quote itself is left to ask for.
+      await tx.run("INSERT INTO card_marks (name, at) VALUES ('events', ?)", BigInt(clock.now() + 10 ** 9));
+    });
+    clock.advance(3 * 60_000);
+    for (let look = 0; look < 3; look += 1) await watch.look(signal);
+    expect(refunded).toEqual([good]);
+    expect(await world.balance(bob)).toBe(tenDollars);
+    // What was refused is tried again.
+    await watch.look(signal);
+    const wanted = await ledger.read((tx) => tx.all("SELECT id FROM card_payments WHERE refund = 'wanted'"));
+    expect(wanted).toHaveLength(25);
   });
 
   test("is searched for no longer than Stripe can be reached, and the watch says how long that is", async () => {
