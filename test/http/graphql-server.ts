@@ -5,7 +5,7 @@
 import { graphql } from "../../src/http/gateway/graphql.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { systemClock } from "../../src/lib/clock.ts";
-import { createLog, type Log, silentLog } from "../../src/lib/log.ts";
+import { type Log, silentLog } from "../../src/lib/log.ts";
 import type { Pool } from "../../src/threads/pool.ts";
 
 /** Opens the listener on a free port. */
@@ -36,16 +36,4 @@ export function poolOf(run: (job: never) => unknown): Pool {
     load: () => ({ open: 0, threads: 0 }),
     close: async () => undefined,
   };
-}
-
-/** A log, and the lines it has got. */
-export function createRecordingLog(): Readonly<{ log: Log; lines: string[] }> {
-  const lines: string[] = [];
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    clock: systemClock,
-    write: (line) => lines.push(line),
-  });
-  return { log, lines };
 }

@@ -7,7 +7,8 @@ import { Failure } from "../../src/failures.ts";
 import { createQueryExecutor } from "../../src/gateway/query/execute.ts";
 import type { QueryJob } from "../../src/gateway/query/job.ts";
 import { blockOf, createMemoryIndex, rowAt } from "../gateway/query/memory-index.ts";
-import { createRecordingLog, openGraphqlServer, poolOf } from "./graphql-server.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
+import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 
 const blocks = [blockOf(0), blockOf(1)];
 const index = createMemoryIndex([rowAt({ height: 1, txIndex: 0, offset: -1 })], blocks);
@@ -273,7 +274,7 @@ describe("trouble of ours", () => {
     });
     const text = await response.text();
     await other.close(0);
-    return { response, text, lines: lines.join("") };
+    return { response, text, lines: JSON.stringify(lines) };
   };
 
   test.each([json, modern])("that is a defect is 500, masked, and logged whole (%s)", async (accept) => {
@@ -329,7 +330,9 @@ describe("trouble of ours", () => {
       errors: [{ message: "Internal Server Error", path: ["transactions"] }],
     });
     expect(
-      lines.filter((line) => line.includes("page 7 is malformed") && line.includes("the-request")),
+      lines
+        .map((line) => JSON.stringify(line))
+        .filter((line) => line.includes("page 7 is malformed") && line.includes("the-request")),
     ).toHaveLength(1);
     await other.close(0);
   });
@@ -365,7 +368,7 @@ test("a query whose client leaves before a thread is free is not answered by any
   await asked;
   expect(await left).toBeDefined();
   await waiting.close(100);
-  expect(lines.filter((line) => line.includes("defect"))).toEqual([]);
+  expect(lines.filter((line) => JSON.stringify(line).includes("defect"))).toEqual([]);
 });
 
 describe("GraphiQL", () => {

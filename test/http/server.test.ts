@@ -10,19 +10,13 @@ import { readBody, readJsonBody } from "../../src/http/body.ts";
 import { contextOf } from "../../src/http/context.ts";
 import { createRequestFigures } from "../../src/http/request-figures.ts";
 import { openServer } from "../../src/http/server.ts";
-import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { type WireAnswer, wire } from "../support/gateway-server.ts";
 import { eventually } from "../support/program.ts";
 import { connectRaw } from "../support/raw-request.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
 
-const lines: Record<string, unknown>[] = [];
-const log = createLog({
-  level: "debug",
-  format: "json",
-  clock: Date.now,
-  write: (line) => lines.push(JSON.parse(line)),
-});
+const { log, lines } = createRecordingLog();
 let seenAborted = 0;
 
 /** The next request to a slow route: says when it is there, and is answered when it may go on. */

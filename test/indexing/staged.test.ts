@@ -15,13 +15,13 @@ import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
 import type { Devnet } from "../../src/devnet/devnet.ts";
 import { openStagedSearch } from "../../src/indexing/staged.ts";
-import { createLog } from "../../src/lib/log.ts";
 import { openAdministration } from "../../src/store/administration.ts";
 import type { BlockRows } from "../../src/store/rows.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { checkBlock } from "../../workers/verify.ts";
 import { openTestDevnet, post, rsa, serve, type TestNode, testBytes } from "../devnet/support.ts";
 import { idOf } from "../support/memory-content.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
 import { openDirectIndex } from "./direct-index.ts";
 import { bundleTags, makeItem, openFolder } from "./samples.ts";
 
@@ -64,13 +64,7 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
   const folder = openFolder();
   const time = { now: 1_700_000_000_000 };
   const clock = () => time.now;
-  const lines: Record<string, unknown>[] = [];
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    clock,
-    write: (line) => lines.push(JSON.parse(line)),
-  });
+  const { log, lines } = createRecordingLog(clock);
   const servers = spoils.map((spoil) =>
     Bun.serve({
       port: 0,

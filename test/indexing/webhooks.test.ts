@@ -13,10 +13,10 @@ import type { Filter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { openHttp } from "../../src/chain/http.ts";
 import { letterHeaders, openWebhooks, refusalsMax, type Webhooks } from "../../src/indexing/webhooks.ts";
-import { createLog } from "../../src/lib/log.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { post, rsa } from "../devnet/support.ts";
 import { eventually } from "../support/program.ts";
+import { createRecordingLog, type RecordingLog } from "../support/recording-log.ts";
 import { signers } from "../support/signers.ts";
 import { openStack } from "../support/stack.ts";
 import { openWebhookTarget, type WebhookTarget } from "../support/webhook-target.ts";
@@ -26,14 +26,14 @@ const secret = "secret of the test";
 const hash = "B".repeat(64);
 
 let folder: string;
-let lines: Record<string, unknown>[];
+let recorded: RecordingLog;
 let target: WebhookTarget;
 /** Height of the index's newest block. */
 let tip: number;
 
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "cairn-webhooks-"));
-  lines = [];
+  recorded = createRecordingLog();
   tip = 0;
   target = openWebhookTarget();
 });
@@ -44,6 +44,7 @@ afterEach(async () => {
 
 /** Webhooks over blocks that hold nothing, with short waits. */
 function open(targets: readonly string[] = [target.url], answerMs = 20_000): Webhooks {
+  const { log } = recorded;
   const outbox = openOutbox(join(folder, "webhooks.sqlite"), targets, Date.now);
   const http = openHttp({ firstByteMs: answerMs, stallMs: answerMs, totalMs: answerMs });
   const webhooks = openWebhooks({
@@ -61,10 +62,7 @@ function open(targets: readonly string[] = [target.url], answerMs = 20_000): Web
         unchecked: [],
       }),
     },
-    log: createLog({
-      ...{ level: "debug", format: "json", clock: Date.now },
-      write: (line) => lines.push(JSON.parse(line)),
-    }),
+    log,
     times: { retryMs: 5, longestMs: 20, restMs: 50 },
   });
   return {
@@ -163,7 +161,7 @@ describe("a target", () => {
     tell(webhooks, 1, 2);
     await until(refusalsMax + 1);
     expect(heights()).toEqual([...Array.from({ length: refusalsMax }, () => 1), 2]);
-    expect(lines).toContainEqual(
+    expect(recorded.lines).toContainEqual(
       expect.objectContaining({ message: expect.stringContaining("refused a letter for good") }),
     );
     await webhooks.close();

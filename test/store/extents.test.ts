@@ -16,7 +16,7 @@ import {
   unlinkSync,
   writeFileSync,
 } from "node:fs";
-import { type FileHandle, open } from "node:fs/promises";
+import { open } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Id } from "../../src/arweave/id.ts";
@@ -26,6 +26,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { type Extents, openExtents } from "../../src/store/extents.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { type Need, testWith } from "../support/helpers.ts";
+import { canMount, fillUp } from "../support/small-disk.ts";
 
 /** A disk of 4 MiB can only be had from the system. */
 const smallDisk: Need = { there: canMount(), what: "the right to mount a tmpfs" };
@@ -39,30 +40,6 @@ afterEach(async () => {
   for (const extents of opened.splice(0)) await extents.close();
   for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
 });
-
-/** Writes until the disk is full. */
-async function fillUp(file: FileHandle): Promise<void> {
-  try {
-    for (;;) await file.write(new Uint8Array(4_096));
-  } catch (error) {
-    expect(error).toHaveProperty("code", "ENOSPC");
-  } finally {
-    await file.close();
-  }
-}
-
-function canMount(): boolean {
-  const folder = mkdtempSync(join(tmpdir(), "cairn-mount-"));
-  try {
-    execFileSync("mount", ["-t", "tmpfs", "-o", "size=64k", "tmpfs", folder], { stdio: "ignore" });
-    execFileSync("umount", [folder]);
-    return true;
-  } catch {
-    return false; // not root, or no such right: the test that needs it says so
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "cairn-extents-"));

@@ -14,8 +14,8 @@ import {
 } from "../../src/http/gateway/gateway.ts";
 import { createRequestFigures } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
-import { createLog, type Log } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { createRecordingLog } from "./recording-log.ts";
 
 /** A gateway that listens. */
 export type GatewayServer = Readonly<{
@@ -45,14 +45,8 @@ export type GatewayServerOptions = Readonly<{
 
 /** Opens a gateway on a free port of the loopback address. */
 export function openGatewayServer(options: GatewayServerOptions): GatewayServer {
-  const lines: Record<string, unknown>[] = [];
   const clock = options.clock ?? Date.now;
-  const log: Log = createLog({
-    level: "debug",
-    format: "json",
-    clock,
-    write: (line) => lines.push(JSON.parse(line)),
-  });
+  const { log, lines } = createRecordingLog(clock);
   const metrics = createMetrics();
   const nodes = options.nodes ?? createNodes([], { clock, random: () => 0.5, log });
   const health = createHealth({ clock, checks: [], notes: [], readiness: [], ...options.health });

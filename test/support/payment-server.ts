@@ -5,8 +5,8 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { createRequestFigures } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
-import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { createRecordingLog } from "./recording-log.ts";
 
 /** A listener with the routes that a test gave. */
 export type PaymentServer = Readonly<{
@@ -27,13 +27,7 @@ export function openPaymentServer(
   create: () => readonly AnyElysia[],
   bodyBytesMax: number = 2 ** 20,
 ): PaymentServer {
-  const lines: Record<string, unknown>[] = [];
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    clock: Date.now,
-    write: (line) => lines.push(JSON.parse(line)),
-  });
+  const { log, lines } = createRecordingLog();
   const place = (prefix: string) =>
     create().reduce((all, routes) => all.use(routes), new Elysia({ prefix, strictPath: true }) as AnyElysia);
   const server = openServer({

@@ -1,13 +1,15 @@
 /**
- * Whether tests may mount a disk of their own, so small that it can be filled.
+ * A disk of a test's own, so small that it can be filled: whether one may be mounted, and filling it.
  * @module
  */
+import { expect } from "bun:test";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
+import type { FileHandle } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-/** Tries it. */
+/** Whether a disk may be mounted. */
 export function canMount(): boolean {
   const folder = mkdtempSync(join(tmpdir(), "cairn-mount-"));
   try {
@@ -18,5 +20,16 @@ export function canMount(): boolean {
     return false; // not root, or no such right: the test that needs it says so
   } finally {
     rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** Writes until the disk is full, and closes the file. */
+export async function fillUp(file: FileHandle): Promise<void> {
+  try {
+    for (;;) await file.write(new Uint8Array(4_096));
+  } catch (error) {
+    expect(error).toHaveProperty("code", "ENOSPC");
+  } finally {
+    await file.close();
   }
 }

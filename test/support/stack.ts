@@ -10,8 +10,8 @@ import { type OpenGateway, openGateway } from "../../src/cli/open-gateway.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Devnet, DevnetOptions } from "../../src/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
-import { createLog } from "../../src/lib/log.ts";
 import { openTestDevnet, serve, type TestNode } from "../devnet/support.ts";
+import { createRecordingLog } from "./recording-log.ts";
 
 /** A gateway and the chain that it follows. */
 export type Stack = Readonly<{
@@ -42,13 +42,7 @@ export async function openStack(
   chain: Partial<DevnetOptions> = {},
   before: (nodeUrl: string) => Promise<string> = async (url) => url,
 ): Promise<Stack> {
-  const lines: Record<string, unknown>[] = [];
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    clock: Date.now,
-    write: (line) => lines.push(JSON.parse(line)),
-  });
+  const { log, lines } = createRecordingLog();
   const devnet = await openTestDevnet(chain);
   const node = serve(devnet);
   const folder = mkdtempSync(join(tmpdir(), "cairn-stack-"));

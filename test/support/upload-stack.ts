@@ -12,9 +12,9 @@ import { readUploadWallet } from "../../src/cli/upload-wallet.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Devnet, DevnetOptions } from "../../src/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
-import { createLog } from "../../src/lib/log.ts";
 import { openTestDevnet, rsaJwk, serve } from "../devnet/support.ts";
 import { eventually } from "./program.ts";
+import { createRecordingLog } from "./recording-log.ts";
 
 /** A program and the chain that it follows. */
 export type UploadStack = Readonly<{
@@ -43,13 +43,7 @@ export type UploadStackOptions = Readonly<{
 /** Opens a chain, a node, and the program on free ports. Items cost nothing. */
 export async function openUploadStack(options: UploadStackOptions = {}): Promise<UploadStack> {
   const { before = (url: string) => url } = options;
-  const lines: Record<string, unknown>[] = [];
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    clock: Date.now,
-    write: (line) => lines.push(JSON.parse(line)),
-  });
+  const { log, lines } = createRecordingLog();
   const devnet = await openTestDevnet({ clock: Date.now, ...options.chain });
   const node = serve(devnet);
   const root = mkdtempSync(join(tmpdir(), "cairn-uploads-"));

@@ -11,7 +11,6 @@ import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { winc } from "../../src/arweave/winston.ts";
-import { createLog } from "../../src/lib/log.ts";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import { refundReservation } from "../../src/payment/refunds.ts";
 import { type PaymentDirective, post, reserve } from "../../src/payment/reservations.ts";
@@ -25,6 +24,7 @@ import { insertUpload, type Upload } from "../../src/upload/uploads.ts";
 import { rsaJwk } from "../devnet/support.ts";
 import { createRandom, type Random } from "../store/random.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "../support/ledger-databases.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
 import { testKey } from "../support/signers.ts";
 
 /** The folder's name in these tests. */
@@ -107,13 +107,7 @@ export async function openBundleWorld(options: WorldOptions = {}): Promise<Bundl
   makeItemFolders(folder);
   const walletFile = join(root, "wallet.json");
   writeFileSync(walletFile, JSON.stringify(rsaJwk));
-  const lines: Record<string, unknown>[] = [];
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    clock: Date.now,
-    write: (line) => lines.push(JSON.parse(line)),
-  });
+  const { log, lines } = createRecordingLog();
   const threads = openPool({
     entry: "bundles",
     threads: 2,

@@ -17,7 +17,7 @@ import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { createChunkRoutes } from "../../src/http/upload/chunk-routes.ts";
 import { createReceiptWriter } from "../../src/http/upload/receipt-record.ts";
 import type { Clock } from "../../src/lib/clock.ts";
-import { createLog, type Log } from "../../src/lib/log.ts";
+import type { Log } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import { createCredits } from "../../src/payment/credits.ts";
@@ -35,6 +35,7 @@ import { type MultipartSweep, openMultipartSweep } from "../../src/upload/multip
 import { createPartWriters, type PartWriters } from "../../src/upload/part-writers.ts";
 import { createUploadRoom } from "../../src/upload/room.ts";
 import { accountOf } from "../../src/upload/signer-account.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
 import { signers } from "../support/signers.ts";
 
 /** What a world is opened on; what it is made of may be left to it. */
@@ -79,13 +80,7 @@ const usualStoreName = "00000000-0000-4000-8000-000000000000";
 export async function openMultipartWorld(options: WorldOptions): Promise<MultipartWorld> {
   const { folder, clock, makeId, priceOfByte = () => 1n, step = () => undefined } = options;
   const { store: storeName = usualStoreName } = options;
-  const lines: Record<string, unknown>[] = [];
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    clock,
-    write: (line) => lines.push(JSON.parse(line)),
-  });
+  const { log, lines } = createRecordingLog(clock);
   const ledger = stepped(options.database, step);
   makeItemFolders(folder);
   const files = steppedFiles(await openPartFiles(folder), step);

@@ -4,7 +4,6 @@
  */
 import { type Winc, winc } from "../../../src/arweave/winston.ts";
 import { Failure } from "../../../src/failures.ts";
-import { createLog } from "../../../src/lib/log.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import type { PaymentPrice, Prices } from "../../../src/payment/prices.ts";
 import { paymentsOf, type TokenPayment } from "../../../src/payment/tokens/kept-payments.ts";
@@ -14,6 +13,7 @@ import { user } from "../../../src/store/ledger/accounts.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
+import { createRecordingLog } from "../../support/recording-log.ts";
 
 /** What a smallest unit is worth, and whether anybody knows. */
 export type TestPrice = { perUnit: bigint; isKnown: boolean; asked: number };
@@ -47,13 +47,7 @@ export async function openTokenWorld(
 ): Promise<TokenWorld> {
   const payment = await openTestPayment();
   const price: TestPrice = { perUnit: 2n, isKnown: true, asked: 0 };
-  const lines: Record<string, unknown>[] = [];
-  const log = createLog({
-    level: "debug",
-    format: "json",
-    clock: payment.clock.now,
-    write: (line) => lines.push(JSON.parse(line)),
-  });
+  const { log, lines } = createRecordingLog(payment.clock.now);
   const prices = { token: async (_token: string, amount: bigint) => priceOf(price, amount) };
   const create = (ledger: LedgerDatabase) =>
     createTokenPayments({

@@ -4,7 +4,6 @@
  */
 import { winc } from "../../../src/arweave/winston.ts";
 import { createX402Routes } from "../../../src/http/payment/x402-routes.ts";
-import { createLog } from "../../../src/lib/log.ts";
 import { createAsking } from "../../../src/payment/evm/asking.ts";
 import type { Authorization } from "../../../src/payment/evm/authorization.ts";
 import { createEvmChain } from "../../../src/payment/evm/chain.ts";
@@ -18,6 +17,7 @@ import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
 import type { LedgerKind } from "../../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
+import { createRecordingLog } from "../../support/recording-log.ts";
 import { type EvmNode, openEvmNode } from "./evm-node.ts";
 import { type FakeFacilitator, openFakeFacilitator } from "./facilitators.ts";
 import { authorizationRecord, headerOf, nonce, type Payer, payer, payTo, sign } from "./payers.ts";
@@ -94,11 +94,7 @@ export async function openX402World(
   if ("fault" in network) throw new Error(network.fault);
   const terms: X402Terms = { network, payTo, timeoutSeconds: 300 };
   const prices: TestPrices = { wincEach: 1_000_000n, wincPerByte: 2_000n };
-  const logs: Record<string, unknown>[] = [];
-  const log = createLog({
-    ...{ level: "debug", format: "json", clock: clock.now },
-    write: (line) => logs.push(JSON.parse(line)),
-  });
+  const { log, lines: logs } = createRecordingLog(clock.now);
   const rpc = openJsonRpc(node.url, { timeouts: { firstByteMs: 2_000, stallMs: 2_000, totalMs: 4_000 } });
   const asking = createAsking(rpc, node.chainId);
   const { url } = facilitator;

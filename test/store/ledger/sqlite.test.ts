@@ -12,7 +12,7 @@ import { join, resolve } from "node:path";
 import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
 import { openSqliteLedger } from "../../../src/store/ledger/sqlite.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
-import { canMount } from "../../support/small-disk.ts";
+import { canMount, fillUp } from "../../support/small-disk.ts";
 
 const smallDisk: Need = { there: canMount(), what: "the right to mount a tmpfs" };
 const strace: Need = { there: Bun.which("strace") !== null, what: "strace" };
@@ -230,13 +230,3 @@ describe("a file", () => {
     },
   );
 });
-
-async function fillUp(file: FileHandle): Promise<void> {
-  try {
-    for (;;) await file.write(new Uint8Array(4_096));
-  } catch (error) {
-    expect(error).toHaveProperty("code", "ENOSPC");
-  } finally {
-    await file.close();
-  }
-}
