@@ -7,13 +7,16 @@
  * @module
  */
 import { checkItem, type ItemHeader, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
-import { createItemHash, type ItemHash } from "../src/arweave/item-hash.ts";
+import { createContentHash, createMessageHash, type PayloadHash } from "../src/arweave/item-hash.ts";
 import { assert } from "../src/lib/assert.ts";
 import { concatBytes } from "../src/lib/bytes.ts";
 import { unheard } from "../src/lib/stop.ts";
 import type {
   BeginItemJob,
+  DigestItemJob,
   DropItemJob,
+  EndDigestAnswer,
+  EndDigestJob,
   FeedItemAnswer,
   FeedItemJob,
   FinishItemJob,
@@ -41,13 +44,15 @@ type Session = {
   /** What came of the header so far; empty once it is read. */
   begun: Uint8Array;
   header: ItemHeader | undefined;
-  hash: ItemHash | undefined;
+  message: PayloadHash | undefined;
 };
 
 /** Folders of uploads in which this thread has brought the folders of files to the disk. */
 const made = new Set<string>();
 const segments = new Map<string, Segments>();
 const sessions = new Map<string, Session>();
+/** Of payloads whose items other threads, or this one, take; and how much of each has come. */
+const digests = new Map<string, { readonly hash: PayloadHash; come: number }>();
 
 /** Verifies whole items and writes those that are valid. */
 export function takeItems({ folder, items }: TakeItemsJob): IntakeAnswer[] {
@@ -70,7 +75,7 @@ export async function beginItem({ folder, session: name, size }: BeginItemJob): 
   try {
     makeFoldersOnce(folder);
     const file = await openItemFile(folder, name);
-    const nothing = { begun: new Uint8Array(0), header: undefined, hash: undefined };
+    const nothing = { begun: new Uint8Array(0), header: undefined, message: undefined };
     sessions.set(name, { folder, name, file, size, ...nothing });
     return { kind: "fed" };
   } catch (error) {
@@ -79,26 +84,50 @@ export async function beginItem({ folder, session: name, size }: BeginItemJob): 
 }
 
 /** Takes the next bytes of an item. It is let go with the first of them that make it none. */
-export function feedItem({ session, piece }: FeedItemJob): Promise<FeedItemAnswer> {
+export function feedItem({ session, pieces }: FeedItemJob): Promise<FeedItemAnswer> {
   return within(session, async (open) => {
-    const written = open.file.append(piece);
+    const written = open.file.append(pieces);
     unheard(written); // awaited below, unless the walk throws
     // Hashed while the system writes.
-    const reason = walk(open, piece);
+    let reason: string | undefined;
+    for (const piece of pieces) {
+      reason ??= walk(open, piece);
+      // The next write begins meanwhile.
+      await new Promise(setImmediate);
+    }
     await written;
     return reason === undefined ? { kind: "fed" } : invalid(reason);
   });
 }
 
+/** Takes the next bytes of a payload whose SHA-256 is asked for. */
+export function digestItem({ session, pieces, start }: DigestItemJob): FeedItemAnswer {
+  const digest = digests.get(session) ?? { hash: createContentHash(), come: 0 };
+  // A thread that was replaced has not seen what came before.
+  if (digest.come !== start) return lost;
+  digests.set(session, digest);
+  for (const piece of pieces) {
+    digest.hash.update(piece);
+    digest.come += piece.length;
+  }
+  return { kind: "fed" };
+}
+
+/** Ends a digest. */
+export function endDigest({ session }: EndDigestJob): EndDigestAnswer | NotTaken {
+  const digest = digests.get(session);
+  digests.delete(session);
+  return digest === undefined ? lost : { kind: "digest", digest: digest.hash.finish() };
+}
+
 /** Ends an item: answers whether it is one, and where it lies on the disk. */
-export function finishItem({ session }: FinishItemJob): Promise<IntakeAnswer> {
-  return within(session, async ({ header, hash, file, size: announced }) => {
+export function finishItem({ session, digest }: FinishItemJob): Promise<IntakeAnswer> {
+  return within(session, async ({ header, message, file, size: announced }) => {
     const size = file.size();
-    if (header === undefined || hash === undefined) return invalid("the item is cut short");
+    if (header === undefined || message === undefined) return invalid("the item is cut short");
     if (announced !== undefined && size !== announced)
       return invalid(`it has ${size} bytes, ${announced} were announced`);
-    const { message, digest } = hash.finish();
-    const verdict = verifyItem(header, message);
+    const verdict = verifyItem(header, message.finish());
     if (!verdict.valid) return invalid(verdict.reason);
     await file.sync();
     await file.close();
@@ -135,7 +164,7 @@ async function within<Answer extends Readonly<{ kind: string }>>(
   step: (session: Session) => Promise<Answer | NotTaken>,
 ): Promise<Answer | NotTaken> {
   const session = sessions.get(name);
-  if (session === undefined) return { kind: "lost", reason: "its thread ended" };
+  if (session === undefined) return lost;
   let isKept = false;
   try {
     const answer = await step(session);
@@ -148,6 +177,8 @@ async function within<Answer extends Readonly<{ kind: string }>>(
   }
 }
 
+const lost: NotTaken = { kind: "lost", reason: "its thread ended" };
+
 /** What the system refuses is an answer, because an error crosses threads without its code. */
 function unwritten(error: unknown): NotTaken {
   if (!(error instanceof Error && "syscall" in error && "code" in error)) throw error;
@@ -156,8 +187,8 @@ function unwritten(error: unknown): NotTaken {
 
 /** @returns Why this is no item, as soon as it is seen. */
 function walk(session: Session, piece: Uint8Array): string | undefined {
-  if (session.hash !== undefined) {
-    session.hash.update(piece);
+  if (session.message !== undefined) {
+    session.message.update(piece);
     return undefined;
   }
   session.begun = concatBytes([session.begun, piece]);
@@ -169,11 +200,9 @@ function walk(session: Session, piece: Uint8Array): string | undefined {
   const copied = readItemHeader(session.begun.slice(0, headerSize), "strict", session.size);
   assert(copied.kind === "header", "a header that was read can be read again");
   session.header = copied.header;
-  session.hash = createItemHash(
-    copied.header,
-    session.size === undefined ? undefined : session.size - headerSize,
-  );
-  session.hash.update(session.begun.subarray(headerSize));
+  const dataSize = session.size === undefined ? undefined : session.size - headerSize;
+  session.message = createMessageHash(copied.header, dataSize);
+  session.message.update(session.begun.subarray(headerSize));
   session.begun = new Uint8Array(0);
   return undefined;
 }

@@ -47,17 +47,37 @@ const heads = new Map<number, Uint8Array>(signatureSchemes.map(({ type }) => [ty
  * @param dataSize - The payload's size in bytes; absent where only its end will tell.
  */
 export function createItemHash(fields: SignedFields, dataSize?: number): ItemHash {
+  const message = createMessageHash(fields, dataSize);
+  const content = createContentHash();
+  return {
+    update: (piece) => {
+      message.update(piece);
+      content.update(piece);
+    },
+    finish: () => ({ message: message.finish(), digest: content.finish() }),
+  };
+}
+
+/** A payload on its way through one of the two hashes; they may be computed in two threads. */
+export type PayloadHash = Readonly<{ update(piece: Uint8Array): void; finish(): Uint8Array }>;
+
+/** Begins the walk of the message that is signed. Parameters as `createItemHash`. */
+export function createMessageHash(fields: SignedFields, dataSize?: number): PayloadHash {
   const signed = createBlobHash(dataSize);
+  return { update: signed.update, finish: () => messageOf(fields, signed.digest()) };
+}
+
+/** Begins the walk of the payload's SHA-256. */
+export function createContentHash(): PayloadHash {
   const content = new Bun.SHA256();
   return {
     update: (piece) => {
-      signed.update(piece);
       content.update(piece);
     },
     finish: () => {
       const digest = new Uint8Array(digestSize);
       content.digest(digest);
-      return { message: messageOf(fields, signed.digest()), digest };
+      return digest;
     },
   };
 }

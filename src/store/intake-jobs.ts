@@ -40,14 +40,31 @@ export type BeginItemJob = Readonly<{
   size: number | undefined;
 }>;
 
-/** The next bytes of an item that was begun. */
-export type FeedItemJob = Readonly<{ session: string; piece: Uint8Array }>;
+/** The next bytes of an item that was begun; they do not change until it is answered. */
+export type FeedItemJob = Readonly<{ session: string; pieces: readonly Uint8Array[] }>;
+
+/** The next bytes of a payload whose SHA-256 is computed beside the rest. */
+export type DigestItemJob = FeedItemJob &
+  Readonly<{
+    /** Where they begin in the payload; 0 begins the digest. */
+    start: number;
+  }>;
+
+/** Ends a digest, or leaves it. */
+export type EndDigestJob = Readonly<{ session: string }>;
+
+/** The SHA-256 of all that came. */
+export type EndDigestAnswer = Readonly<{ kind: "digest"; digest: Uint8Array }>;
 
 /** Goes on, or says why it need not. */
 export type FeedItemAnswer = Readonly<{ kind: "fed" }> | NotTaken;
 
 /** Ends an item that came in pieces. */
-export type FinishItemJob = Readonly<{ session: string }>;
+export type FinishItemJob = Readonly<{
+  session: string;
+  /** SHA-256 of the payload. */
+  digest: Uint8Array;
+}>;
 
 /** Lets an item go, wherever it stands. */
 export type DropItemJob = Readonly<{ folder: string; session: string }>;

@@ -119,8 +119,8 @@ export type ItemFile = Readonly<{
   name: string;
   /** Bytes appended. */
   size: () => number;
-  /** @param bytes - Not to be changed until it resolves. */
-  append: (bytes: Uint8Array) => Promise<void>;
+  /** @param pieces - Not to be changed until it resolves. */
+  append: (pieces: readonly Uint8Array[]) => Promise<void>;
   /** Brings all of it to the disk. */
   sync: () => Promise<void>;
   close: () => Promise<void>;
@@ -145,9 +145,11 @@ export async function openItemFile(folder: string, name: string): Promise<ItemFi
   return {
     name: path,
     size: () => size,
-    append: async (bytes) => {
-      await writeAllLater(file, bytes, size);
-      size += bytes.length;
+    append: async (pieces) => {
+      for (const piece of pieces) {
+        await writeAllLater(file, piece, size);
+        size += piece.length;
+      }
       if (size - flushedSize >= flushBytes) await flush();
     },
     sync: async () => {

@@ -52,6 +52,20 @@ async function atLeast(rest: AsyncIterator<Uint8Array>, bytes: number): Promise<
   return pieces;
 }
 
+/** All of an item as it arrives. */
+export function allOf({ head, rest }: ArrivingItem): AsyncGenerator<Uint8Array> {
+  return chained([head], { [Symbol.asyncIterator]: () => rest });
+}
+
+/** Some pieces and then others. */
+export async function* chained(
+  first: readonly Uint8Array[],
+  rest: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield* first;
+  yield* rest;
+}
+
 /**
  * All of an item in pieces of one size, the last one shorter; each is a buffer of its own.
  *

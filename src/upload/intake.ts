@@ -13,7 +13,14 @@ import type { UserAddress } from "../payment/addresses.ts";
 import type { Balance } from "../payment/balances.ts";
 import type { WrittenItem } from "../store/intake-jobs.ts";
 import { readApprovalWish } from "./approval-tags.ts";
-import { type ArrivingItem, invalidItem, joinedPieces, readArriving } from "./arriving-item.ts";
+import {
+  type ArrivingItem,
+  allOf,
+  chained,
+  invalidItem,
+  joinedPieces,
+  readArriving,
+} from "./arriving-item.ts";
 import {
   type ChargeParts,
   charge,
@@ -26,8 +33,9 @@ import {
   type Taken,
   type Terms,
 } from "./charge.ts";
+import type { ItemSession } from "./item-session.ts";
 import { refuseTooLarge } from "./item-size.ts";
-import { type ItemSession, type ItemStore, smallItemBytesMax } from "./item-store.ts";
+import { type ItemStore, smallItemBytesMax } from "./item-store.ts";
 import type { RoomHeld, UploadRoom } from "./room.ts";
 import { accountOf, namesOf } from "./signer-account.ts";
 
@@ -92,7 +100,7 @@ export type IntakeRules = PriceRules &
     blocked: ReadonlySet<string>;
   }>;
 
-/** Pieces of a large item are joined up to this size before they go to a thread. */
+/** An item whose size is not told is small until more than this has come of it. */
 const pieceBytes = smallItemBytesMax;
 
 /** Creates the intake. */
@@ -243,12 +251,17 @@ async function write(
 ): Promise<WrittenItem> {
   const { size, allow } = writing;
   const refuse = (come: number) => refuseSize(come, rules);
+  const begin = () => store.begin(size, arriving.header.headerSize);
+  if (size !== undefined && size > smallItemBytesMax)
+    return await feedAll(begin(), allOf(arriving), writing, refuse, signal);
   const pieces = joinedPieces(arriving, size ?? pieceBytes, pieceBytes, refuse);
   const first = await pieces.next();
   if (first.done === true) throw invalidItem("the item is cut short");
   const second = await pieces.next();
-  if (second.done !== true)
-    return await feedAll(store.begin(size), [first.value, second.value], pieces, writing, signal);
+  if (second.done !== true) {
+    const all = chained([first.value, second.value], pieces);
+    return await feedAll(begin(), all, writing, refuse, signal);
+  }
   const come = first.value.length;
   if (size !== undefined && come !== size) throw invalidItem(`it has ${come} bytes, ${size} were announced`);
   await allow(come);
@@ -257,24 +270,21 @@ async function write(
 
 async function feedAll(
   session: ItemSession,
-  first: readonly Uint8Array<ArrayBuffer>[],
-  rest: AsyncIterable<Uint8Array<ArrayBuffer>>,
+  pieces: AsyncIterable<Uint8Array>,
   { allow, held }: Writing,
+  refuse: (come: number) => void,
   signal: AbortSignal,
 ): Promise<WrittenItem> {
   let fed = 0;
-  const feed = async (piece: Uint8Array<ArrayBuffer>) => {
-    signal.throwIfAborted();
-    const { length } = piece; // it moves to the thread
-    await allow(fed + length);
-    await session.feed(piece);
-    held.wrote(length);
-    fed += length;
-  };
   try {
-    for (const piece of first) await feed(piece);
-    // What arrives while the thread is at work waits in the connection, and holds its sender back.
-    for await (const piece of rest) await feed(piece);
+    for await (const piece of pieces) {
+      signal.throwIfAborted();
+      fed += piece.length;
+      refuse(fed);
+      await allow(fed);
+      await session.feed(piece);
+      held.wrote(piece.length);
+    }
     return await session.finish();
   } catch (error) {
     await session.drop();

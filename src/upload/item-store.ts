@@ -1,19 +1,18 @@
 /**
  * The bytes of data items on their way to the disk: verified and written by threads.
  *
- * Small items that come at once share a batch: one job, one write, one synchronisation. A large item goes to one thread
- * piece by piece, as fast as the disk and the hashes take it; between its pieces the thread serves others.
+ * Small items that come at once share a batch: one job, one write, one synchronisation. A large item goes piece by
+ * piece (`item-session.ts`).
  * Source: design.md §9.
  * @module
  */
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
-import { unheard, untilStopped } from "../lib/stop.ts";
-import type { FeedItemAnswer, IntakeAnswer, NotTaken, WrittenItem } from "../store/intake-jobs.ts";
+import { untilStopped } from "../lib/stop.ts";
+import type { IntakeAnswer, WrittenItem } from "../store/intake-jobs.ts";
 import { itemFolder, removeItemFile } from "../store/item-files.ts";
 import type { Pool } from "../threads/pool.ts";
-import { invalidItem } from "./arriving-item.ts";
-import { diskFailure } from "./disk-failure.ts";
+import { askedAgain, createItemSession, failureOf, type ItemSession, isThreadLost } from "./item-session.ts";
 
 /** Takes items in. Calls may reject with Failure `upload_refused` {reason}, `no_room`, `disk_failed`, `busy`. */
 export type ItemStore = Readonly<{
@@ -24,23 +23,13 @@ export type ItemStore = Readonly<{
    * @returns Where it lies, on the disk.
    */
   take: (bytes: Uint8Array, signal: AbortSignal) => Promise<WrittenItem>;
-  /** Begins an item that comes in pieces. @param size - Of the whole item; `undefined` where only the end will tell. */
-  begin: (size: number | undefined) => ItemSession;
+  /**
+   * Begins an item that comes in pieces.
+   * @param size - Of the whole item; `undefined` where only the end will tell. @param headerSize - Bytes.
+   */
+  begin: (size: number | undefined, headerSize: number) => ItemSession;
   /** Removes what `finish` or `take` answered and nobody's row names. What shares its file with others stays there. */
   discard: (item: WrittenItem) => Promise<void>;
-}>;
-
-/** An item that comes in pieces. It ends by `finish`, or by `drop` after anything that rejected. */
-export type ItemSession = Readonly<{
-  /**
-   * Takes the next bytes, when those before them are taken; a failure of theirs is told here.
-   * @param piece - A buffer of its own, which moves to the thread.
-   */
-  feed: (piece: Uint8Array<ArrayBuffer>) => Promise<void>;
-  /** Ends the item. @returns Where it lies, on the disk. */
-  finish: () => Promise<WrittenItem>;
-  /** Lets it go; nothing of it stays. Never rejects: what cannot be removed is found at the next start. */
-  drop: () => Promise<void>;
 }>;
 
 /** Larger items get a file of their own. */
@@ -54,7 +43,7 @@ const batchBytesMax = 4 * 2 ** 20;
 const waitingItemsMax = 1_024;
 const waitingBytesMax = 128 * 2 ** 20;
 
-/** Large items under way at once; each has three pieces in memory at most. */
+/** Large items under way at once; each has a few pieces in memory (`item-session.ts`). */
 const sessionsMax = 256;
 
 type Waiter = Readonly<{
@@ -77,6 +66,7 @@ export function createItemStore(folder: string, pools: readonly Pool[]): ItemSto
   let isWoken = false;
   let turn = 0;
   let sessions = 0;
+  const shared = { pieces: 0 };
 
   function serve(): void {
     isWoken = false;
@@ -106,13 +96,15 @@ export function createItemStore(folder: string, pools: readonly Pool[]): ItemSto
       isWoken = true;
       return untilStopped(taken, signal);
     },
-    begin: (size) => {
+    begin: (size, headerSize) => {
       if (sessions >= sessionsMax) throw new Failure("busy", { sessions });
       const pool = pools[turn % pools.length];
       turn += 1;
+      // The next one's turn to begin is this one's to hash beside it.
+      const digestPool = pools[turn % pools.length];
       sessions += 1;
-      assert(pool !== undefined, "there is a thread for every item");
-      return createSession(folder, pool, size, () => {
+      assert(pool !== undefined && digestPool !== undefined, "there is a thread for every item");
+      return createItemSession({ folder, size, headerSize, pool, digestPool, shared }, () => {
         sessions -= 1;
       });
     },
@@ -149,67 +141,4 @@ async function takeBatch(folder: string, pool: Pool, batch: readonly Waiter[]): 
       for (const waiter of batch) await takeBatch(folder, pool, [waiter]);
     else for (const { reject } of batch) reject(askedAgain(error));
   }
-}
-
-function createSession(folder: string, pool: Pool, size: number | undefined, onEnd: () => void): ItemSession {
-  const session = crypto.randomUUID();
-  let isOpen = true;
-  const end = () => {
-    if (isOpen) onEnd();
-    isOpen = false;
-  };
-  const step = async <Answer extends Readonly<{ kind: string }>>(
-    name: string,
-    job: unknown,
-    transfer: readonly ArrayBuffer[] = [],
-  ): Promise<Answer> => {
-    try {
-      const answer = await pool.run<Answer | NotTaken>(name, job, { transfer });
-      if (isRefusal(answer)) throw failureOf(answer);
-      return answer;
-    } catch (error) {
-      throw askedAgain(error);
-    }
-  };
-  let last: Promise<unknown> = step<FeedItemAnswer>("beginItem", { folder, session, size });
-  unheard(last); // heard by the first piece
-  return {
-    feed: async (piece) => {
-      await last;
-      last = step("feedItem", { session, piece }, [piece.buffer]);
-      unheard(last); // heard by the next piece, or at the end
-    },
-    finish: async () => {
-      await last;
-      const { item } = await step<Extract<IntakeAnswer, { kind: "written" }>>("finishItem", { session });
-      end();
-      return item;
-    },
-    drop: () => pool.run<void>("dropItem", { folder, session }).then(end, end),
-  };
-}
-
-function isRefusal(answer: Readonly<{ kind: string }>): answer is NotTaken {
-  return answer.kind === "invalid" || answer.kind === "unwritten" || answer.kind === "lost";
-}
-
-function failureOf(answer: NotTaken): Failure {
-  const { reason } = answer;
-  switch (answer.kind) {
-    case "invalid":
-      return invalidItem(reason);
-    case "unwritten":
-      return diskFailure(answer.code, reason);
-    case "lost":
-      return new Failure("busy", { reason });
-  }
-}
-
-function isThreadLost(error: unknown): boolean {
-  return error instanceof Failure && error.code === "worker_failed";
-}
-
-/** A thread that ended is replaced: the sender may come again. */
-function askedAgain(error: unknown): unknown {
-  return isThreadLost(error) ? new Failure("busy", { reason: "a thread ended" }, error) : error;
 }

@@ -3,7 +3,14 @@
  * thread has in hand.
  * @module
  */
-import type { BeginItemJob, FeedItemJob, FinishItemJob, TakeItemsJob } from "../../src/store/intake-jobs.ts";
+import type {
+  BeginItemJob,
+  DigestItemJob,
+  EndDigestJob,
+  FeedItemJob,
+  FinishItemJob,
+  TakeItemsJob,
+} from "../../src/store/intake-jobs.ts";
 import * as intake from "../../workers/intake.ts";
 
 /** In the payload of an item that ends its thread. */
@@ -15,11 +22,13 @@ export function takeItems(job: TakeItemsJob) {
 }
 
 export const beginItem = (job: BeginItemJob) => intake.beginItem(job);
+export const digestItem = (job: DigestItemJob) => intake.digestItem(job);
+export const endDigest = (job: EndDigestJob) => intake.endDigest(job);
 export const finishItem = (job: FinishItemJob) => intake.finishItem(job);
 export const { dropItem, ping } = intake;
 
 export function feedItem(job: FeedItemJob) {
-  if (isFatal(job.piece)) process.exit(1);
+  if (job.pieces.some(isFatal)) process.exit(1);
   return intake.feedItem(job);
 }
 
