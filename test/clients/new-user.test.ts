@@ -5,7 +5,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { createHash, randomBytes } from "node:crypto";
+import { createHash, generateKeyPairSync, randomBytes } from "node:crypto";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -13,7 +13,6 @@ import type { Browser, Page } from "playwright-core";
 import { runCairn } from "../cli/command.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { eventually, freePorts, type RunningProgram, startDev } from "../support/program.ts";
-import { rsaKey } from "../support/signers.ts";
 import { browser as browserNeed, openBrowser } from "./browser.ts";
 import { isSigned, type WireReceipt } from "./receipt-check.ts";
 import { openAnonymousTurbo, openTurbo, type TurboKey } from "./turbo.ts";
@@ -51,11 +50,13 @@ describeWith(needs, "a new user", () => {
       mkdirSync(dirname(join(folder, "site", path)), { recursive: true });
       writeFileSync(join(folder, "site", path), data);
     }
-    writeFileSync(keyFile, JSON.stringify(rsaKey));
+    // A key that nobody has given credits to.
+    const ownKey = generateKeyPairSync("rsa", { modulusLength: 4_096 }).privateKey.export({ format: "jwk" });
+    writeFileSync(keyFile, JSON.stringify(ownKey));
     const address = createHash("sha256")
-      .update(Buffer.from(rsaKey.n ?? "", "base64url"))
+      .update(Buffer.from(ownKey.n ?? "", "base64url"))
       .digest("base64url");
-    me = { token: "arweave", privateKey: rsaKey, address, winc: 0n };
+    me = { token: "arweave", privateKey: ownKey, address, winc: 0n };
     ports = await freePorts();
     program = await startDev({ ports });
     browser = await openBrowser();
