@@ -93,21 +93,15 @@ export async function takeUnsigned(
 /** What has come of bytes that were sent with a payment before; of what broke off nothing is left. */
 async function takenBefore(
   { multipart, drop }: UnsignedParts,
-  { id }: MultipartUpload,
+  { id, state }: MultipartUpload,
   signal: AbortSignal,
 ): Promise<Taken | undefined> {
-  const status = await multipart.status(id);
-  switch (status.kind) {
-    case "finalized":
-      return status.taken;
-    case "finalizing":
-      // All of it had come, and its sender had gone, or the program with it.
-      return await multipart.finalize(id, { ...listOrSigner, token: undefined }, signal);
-    case "open":
-    case "failed":
-      await drop(id);
-      return undefined;
+  if (state === "open" || state === "failed") {
+    await drop(id);
+    return undefined;
   }
+  // All of it had come: where its sender had gone before it was an item, or the program, somebody is at it.
+  return await multipart.finalize(id, { ...listOrSigner, token: undefined }, signal);
 }
 
 /** All of a body. @throws Failure `upload_refused` {reason} when it has another size than was announced. */
