@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import { Failure } from "../../src/failures.ts";
-import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, openGatewayServer, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf, patternBytes } from "../support/memory-content.ts";
 import { eventually } from "../support/program.ts";
 import { connectRaw } from "../support/raw-request.ts";
@@ -70,11 +70,6 @@ const hostile = content.put("hostile", { body: text("x"), contentType: "text/htm
 
 const get = (path: string, more = "") => wire(server.port, `GET ${path} HTTP/1.1${more}`);
 const head = (path: string, more = "") => wire(server.port, `HEAD ${path} HTTP/1.1${more}`);
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name.toLowerCase())
-    .map(([, value]) => value)
-    .join(" | ");
 
 describe("headers of content", () => {
   test("say what it is, that it was checked, and that it never changes", async () => {

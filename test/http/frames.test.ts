@@ -9,7 +9,7 @@ import { type Id, idFromBytes, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf } from "../devnet/support.ts";
-import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
@@ -77,11 +77,6 @@ const posted = async (id: string, body: string, type = "application/json", more 
   const answer = await fetch(`${stack.gateway.url}${paths[0]}/${id}`, { method: "POST", headers, body });
   return { status: answer.status, body: await answer.text() };
 };
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name)
-    .map(([, value]) => value)
-    .join(" | ");
 const json = (answer: WireAnswer) => JSON.parse(answer.body.toString());
 
 describe("the record", () => {

@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { sandboxLabel } from "../../src/http/hosts.ts";
-import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, openGatewayServer, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 
 const content = createMemoryContent();
@@ -46,11 +46,6 @@ afterAll(async () => {
 
 const ask = (path: string, host: string, more = "", from = isolating, method = "GET") =>
   wire(from.server.port, `${method} ${path} HTTP/1.1\r\nHost: ${host}${more}`);
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name)
-    .map(([, value]) => value)
-    .join(" | ");
 const opened = "\r\nSec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate";
 const framed = "\r\nSec-Fetch-Dest: iframe";
 const fetched = "\r\nSec-Fetch-Dest: empty\r\nAccept: text/html";

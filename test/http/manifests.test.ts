@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, openGatewayServer, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 
 const manifestType = "application/x.arweave-manifest+json";
@@ -64,11 +64,6 @@ afterAll(async () => {
 
 const get = (path: string, more = "", method = "GET", port = plainServer.server.port) =>
   wire(port, `${method} ${path} HTTP/1.1${more}`);
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name)
-    .map(([, value]) => value)
-    .join(" | ");
 
 describe("a manifest", () => {
   test.each(["", "?a=1&b"])("without its slash sends on to it, query %j kept", async (query) => {

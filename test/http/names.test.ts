@@ -16,7 +16,7 @@ import { sandboxLabel } from "../../src/http/hosts.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { openModeration } from "../../src/store/moderation.ts";
-import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 import { type NameScript, openNameGateway } from "../support/name-gateway.ts";
 
@@ -113,11 +113,6 @@ function open({ settings, isLimitEnforced = true, isAlone = false }: Options = {
 const gateway = open();
 const ask = (path: string, host: string, more = "", from = gateway, method = "GET") =>
   wire(from.server.port, `${method} ${path} HTTP/1.1\r\nHost: ${host}${more}`);
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name.toLowerCase())
-    .map(([, value]) => value)
-    .join(" | ");
 const shown = (answer: WireAnswer) => [answer.status, answer.body.toString()];
 const says = (id: string, more: Readonly<Record<string, string>> = {}): NameScript => ({
   status: 200,

@@ -11,7 +11,7 @@ import { contextOf } from "../../src/http/context.ts";
 import { createRequestFigures } from "../../src/http/request-figures.ts";
 import { openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { eventually } from "../support/program.ts";
 import { connectRaw } from "../support/raw-request.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
@@ -90,11 +90,6 @@ afterAll(async () => {
 });
 
 const ask = (line: string, more = "", port = server.port) => wire(port, `${line} HTTP/1.1${more}`);
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name)
-    .map(([, value]) => value)
-    .join(" | ");
 const said = (answer: WireAnswer) => [answer.status, answer.body.toString()];
 
 describe("a request's id", () => {

@@ -10,7 +10,7 @@ import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { post, rsa, testBytes } from "../devnet/support.ts";
-import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { idOf } from "../support/memory-content.ts";
 import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -47,11 +47,6 @@ async function send(method: string, path: string, body: string | undefined, more
   const { status, headers } = answer;
   return { status, headers: [...headers], body: Buffer.from(await answer.bytes()), end: "closed" } as const;
 }
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name)
-    .map(([, value]) => value)
-    .join(" | ");
 const json = (value: unknown) => JSON.stringify(value);
 
 /** Method, path below `/svc/admin`, body, status, and the answer's body: a message, a record, or nothing. */

@@ -12,7 +12,7 @@ import { validatePath } from "../../src/arweave/merkle.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
 import { chunkPosts, ecdsa, post, rsa, sign, statedOf, stranger, testBytes } from "../devnet/support.ts";
-import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
 const json = "application/json; charset=utf-8";
@@ -36,11 +36,6 @@ const nodeTexts = new Map<string, string>();
 
 const get = (path: string, more = "", method = "GET") =>
   wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name)
-    .map(([, value]) => value)
-    .join(" | ");
 const bodyOf = (answer: WireAnswer) => answer.body.toString();
 
 beforeAll(async () => {

@@ -12,7 +12,7 @@ import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { stableDepth } from "../../src/store/rows.ts";
 import { chunkPosts, post, rsa, statedOf, testBytes } from "../devnet/support.ts";
-import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
@@ -69,11 +69,6 @@ afterAll(() => stack.close());
 
 const get = (path: string, more = "", method = "GET") =>
   wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers
-    .filter(([found]) => found === name.toLowerCase())
-    .map(([, value]) => value)
-    .join(" | ");
 
 describe("an item of a bundle", () => {
   test.each([

@@ -156,6 +156,12 @@ export function wire(port: number, head: string, waitMs = 20_000): Promise<WireA
   });
 }
 
+/** All values of a header in order of arrival, joined by " | "; "" when it is absent. */
+export function header({ headers }: WireAnswer, name: string): string {
+  const found = headers.filter(([each]) => each === name.toLowerCase());
+  return found.map(([, value]) => value).join(" | ");
+}
+
 function isComplete(bytes: Buffer, headOnly: boolean): boolean {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd === -1) return false;
