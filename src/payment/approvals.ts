@@ -13,7 +13,7 @@ import { assert } from "../lib/assert.ts";
 import { escrow, user } from "../store/ledger/accounts.ts";
 import type { Tx } from "../store/ledger/database.ts";
 import type { MakeId } from "../store/ledger/transfer-ids.ts";
-import { type Leg, type TransferKind, transfer } from "../store/ledger/transfers.ts";
+import { type Leg, transfer } from "../store/ledger/transfers.ts";
 import { readTime } from "../store/ledger/values.ts";
 import type { UserAddress } from "./addresses.ts";
 
@@ -135,8 +135,7 @@ export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: 
   const { payer, approved, revokeId } = request;
   if (!(await hasRevoked(tx, request))) {
     await expireGivenApprovals(tx, payer, step);
-    const active = await activeBetween(tx, payer, approved);
-    for (const approval of active) await endApproval(tx, approval, { state: "revoked", revokeId }, step);
+    await revokeAll(tx, request, await activeBetween(tx, payer, approved), step);
   }
   const rows = await tx.all<ApprovalRow>(
     `SELECT ${approvalColumns} FROM approvals WHERE revoke_id = ? AND paying_address = ? AND approved_address = ? ` +
@@ -151,6 +150,26 @@ export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: 
       revokeId,
     });
   return rows.map(readApproval);
+}
+
+/** All at once, in one movement: there may be a thousand, and everybody else waits. */
+async function revokeAll(
+  tx: Tx,
+  { payer, approved, revokeId }: RevocationRequest,
+  active: readonly ApprovalRow[],
+  { now, makeId }: Step,
+): Promise<void> {
+  const ended = await tx.run(
+    "UPDATE approvals SET state = 'revoked', ended_at = ?, revoke_id = ? " +
+      "WHERE paying_address = ? AND approved_address = ? AND state = 'active'",
+    ...[BigInt(now), revokeId, payer, approved],
+  );
+  assert(ended === active.length, "what is active is revoked once");
+  const legs = active.map((row): Leg => ({ account: escrow(row.id), amount: -unusedOf(row) }));
+  const left = active.reduce((sum, row) => sum + unusedOf(row), 0n);
+  if (left === 0n) return;
+  legs.push({ account: user(payer), amount: left });
+  await transfer(tx, { id: makeId(), kind: "approval_revoked", at: now, changeId: revokeId, legs });
 }
 
 async function hasRevoked(tx: Tx, { payer, approved, revokeId }: RevocationRequest): Promise<boolean> {
@@ -184,7 +203,7 @@ export async function expireApprovals(tx: Tx, step: Step, limit: number): Promis
     BigInt(step.now),
     BigInt(limit),
   );
-  for (const row of rows) await endApproval(tx, row, { state: "expired" }, step);
+  for (const row of rows) await expire(tx, row, step);
   return rows.length;
 }
 
@@ -200,24 +219,14 @@ export async function expireGivenApprovals(tx: Tx, payer: UserAddress, step: Ste
       "ORDER BY expires_at, id LIMIT ?",
     ...[payer, BigInt(step.now), BigInt(endingsMax)],
   );
-  for (const row of rows) await endApproval(tx, row, { state: "expired" }, step);
+  for (const row of rows) await expire(tx, row, step);
   return rows.length;
 }
 
-/** How an approval ends before it is used up. */
-type Ending = Readonly<{ state: "expired" } | { state: "revoked"; revokeId: string }>;
-
-const endingKinds = { expired: "approval_expired", revoked: "approval_revoked" } as const satisfies Record<
-  Ending["state"],
-  TransferKind
->;
-
-async function endApproval(tx: Tx, row: ApprovalRow, ending: Ending, { now, makeId }: Step): Promise<void> {
+async function expire(tx: Tx, row: ApprovalRow, { now, makeId }: Step): Promise<void> {
   const ended = await tx.run(
-    "UPDATE approvals SET state = ?, ended_at = ?, revoke_id = ? WHERE id = ? AND state = 'active'",
-    ending.state,
+    "UPDATE approvals SET state = 'expired', ended_at = ? WHERE id = ? AND state = 'active'",
     BigInt(now),
-    ending.state === "revoked" ? ending.revokeId : null,
     row.id,
   );
   assert(ended === 1, "an approval ends once");
@@ -225,7 +234,7 @@ async function endApproval(tx: Tx, row: ApprovalRow, ending: Ending, { now, make
   if (left === 0n) return;
   await transfer(tx, {
     id: makeId(),
-    kind: endingKinds[ending.state],
+    kind: "approval_expired",
     at: now,
     changeId: row.id,
     legs: [
@@ -295,7 +304,7 @@ export async function returnDrawn(tx: Tx, { approvalId, winc }: Drawable, step: 
   const row = await findApprovalRow(tx, approvalId);
   assert(row !== undefined, "what was drawn from is there");
   const isOver = row.expires_at !== null && row.expires_at <= BigInt(step.now);
-  if (row.state === "active" && isOver) await endApproval(tx, row, { state: "expired" }, step);
+  if (row.state === "active" && isOver) await expire(tx, row, step);
   await tx.run("UPDATE approvals SET pending = pending - ? WHERE id = ?", winc, approvalId);
   const canBeSpent = row.state === "active" && !isOver;
   return { account: canBeSpent ? escrow(approvalId) : user(row.paying_address), amount: winc };
