@@ -3,7 +3,6 @@
  * @module
  */
 import { Failure } from "../failures.ts";
-import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 
 /** How slow a sender may be. Only the time in which we wait for it counts, not the one in which it waits for us. */
 export type Pace = Readonly<{
@@ -29,16 +28,28 @@ const wholeBytesMax = 64 * 2 ** 10;
 export async function* piecesOf(request: Request, pace: Pace = usualPace): AsyncGenerator<Uint8Array> {
   const { body } = request;
   if (body === null) return;
-  if (Number(request.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= wholeBytesMax) {
-    yield await withinMs(pace.stallMs, request.signal, () => request.bytes());
-    return;
+  const patience = createPatience(pace.stallMs, request.signal);
+  try {
+    if (Number(request.headers.get("content-length") ?? Number.POSITIVE_INFINITY) <= wholeBytesMax)
+      yield await patience.wait(request.bytes());
+    else yield* readAll(body, pace, patience, request.signal);
+  } finally {
+    patience.end();
   }
+}
+
+async function* readAll(
+  body: ReadableStream<Uint8Array>,
+  pace: Pace,
+  patience: Patience,
+  signal: AbortSignal,
+): AsyncGenerator<Uint8Array> {
   const reader = body.getReader();
   const watch = createWatch(pace);
   try {
     for (;;) {
       const askedAt = performance.now();
-      const { value: piece } = await withinMs(pace.stallMs, request.signal, () => reader.read());
+      const { value: piece } = await patience.wait(reader.read());
       if (piece === undefined) return;
       watch(performance.now() - askedAt, piece.length);
       yield piece;
@@ -46,7 +57,7 @@ export async function* piecesOf(request: Request, pace: Pace = usualPace): Async
   } finally {
     // A body that is left before its end is not wanted any more; that it cannot be cancelled changes nothing.
     reader.releaseLock();
-    if (!request.signal.aborted) void body.cancel().then(undefined, () => undefined);
+    if (!signal.aborted) void body.cancel().then(undefined, () => undefined);
   }
 }
 
@@ -64,11 +75,45 @@ function createWatch({ windowMs, windowBytes }: Pace): (waitedMs: number, bytes:
   };
 }
 
-async function withinMs<Value>(ms: number, signal: AbortSignal, work: () => Promise<Value>): Promise<Value> {
-  try {
-    return await withDeadline(signal, ms, (own) => untilStopped(work(), own));
-  } catch (error) {
-    if (isTimeout(error)) throw new Failure("body_timeout", { ms }, error);
-    throw error;
+/** Waits for a sender, one wait after another. */
+type Patience = Readonly<{
+  /** @throws Failure `body_timeout` when it takes too long; the signal's reason when the caller left. */
+  wait: <Value>(coming: Promise<Value>) => Promise<Value>;
+  end: () => void;
+}>;
+
+/** One timer and one listener for all waits of a body: there are 16,000 in a gigabyte. */
+function createPatience(ms: number, signal: AbortSignal): Patience {
+  let since = 0;
+  let giveUp: ((error: unknown) => void) | undefined;
+
+  function look(): void {
+    const left = giveUp === undefined ? ms : since + ms - performance.now();
+    if (left <= 0) giveUp?.(new Failure("body_timeout", { ms }));
+    else timer = setTimeout(look, left);
   }
+  let timer = setTimeout(look, ms);
+  const leave = () => giveUp?.(signal.reason);
+  signal.addEventListener("abort", leave, { once: true });
+
+  return {
+    wait: (coming) =>
+      new Promise((resolve, reject) => {
+        giveUp = reject;
+        since = performance.now();
+        const settled = <Outcome>(settle: (outcome: Outcome) => void) => {
+          return (outcome: Outcome) => {
+            // Before whoever waits goes on, and waits again.
+            giveUp = undefined;
+            settle(outcome);
+          };
+        };
+        coming.then(settled(resolve), settled(reject));
+        if (signal.aborted) reject(signal.reason);
+      }),
+    end: () => {
+      clearTimeout(timer);
+      signal.removeEventListener("abort", leave);
+    },
+  };
 }
