@@ -7,7 +7,7 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { blockHashFromBytes, type Id, idFromBytes } from "../arweave/id.ts";
+import { type Address, blockHashFromBytes, type Id, idFromBytes } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import type { FilterKeys } from "./filter-key.ts";
@@ -41,8 +41,9 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
       assert(Number.isSafeInteger(plan.limit) && plan.limit > 0, "a page has one row or more");
       const walk = planOf(plan);
       const rows: PageRow[] = [];
+      const texts = noTexts();
       walkRows(walk, plan, plan.columns, plan.limit + 1, (found, range) => {
-        const row = pageRow(found);
+        const row = pageRow(found, texts);
         if (walk.matches(checkedRow(found, row), range)) rows.push(row);
         return rows.length > plan.limit ? "enough" : "more";
       });
@@ -55,8 +56,9 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
       inSnapshot(db, () => {
         const walk = planOf(plan);
         let count = 0;
+        const texts = noTexts();
         walkRows(walk, plan, noColumns, max + 1, (found, range) => {
-          if (walk.matches(checkedRow(found, pageRow(found)), range)) count += 1;
+          if (walk.matches(checkedRow(found, pageRow(found, texts)), range)) count += 1;
           return count > max ? "enough" : "more";
         });
         return count > max ? undefined : count;
@@ -65,13 +67,21 @@ export function createPages(db: Database, keys: FilterKeys, windows: WindowSizes
   };
 }
 
-function pageRow(row: StoredPageRow): PageRow {
+/** What rows of one page have in common, written once: most have few owners and lie in few blocks. */
+type CommonTexts = Readonly<{ keys: Map<Address, string>; blocks: Map<number, PageBlock> }>;
+
+function noTexts(): CommonTexts {
+  return { keys: new Map(), blocks: new Map() };
+}
+
+function pageRow(row: StoredPageRow, texts: CommonTexts): PageRow {
+  const ownerAddress = addressFromBytes(row.address);
   return {
     kind: row.sig < 0 ? "transaction" : "item",
     place: placeOfHalves(row.high, row.low === 0 ? -1 : row.low * 64 + row.fine),
     id: idFromBytes(row.id),
-    ownerAddress: addressFromBytes(row.address),
-    ownerKey: row.ownerKey === null ? "" : encodeBase64url(row.ownerKey),
+    ownerAddress,
+    ownerKey: keyOf(row, ownerAddress, texts),
     target: textOfStored(row.target),
     anchor: textOfStored(row.anchor),
     signatureType: row.sig,
@@ -82,7 +92,7 @@ function pageRow(row: StoredPageRow): PageRow {
     reward: BigInt(row.reward ?? 0),
     format: row.format ?? 2,
     parentId: row.parentId === null ? undefined : idFromBytes(row.parentId),
-    block: blockOf(row),
+    block: blockOf(row, texts),
     ingestedAt: row.ingested,
   };
 }
@@ -91,12 +101,26 @@ function checkedRow({ parent }: StoredPageRow, row: PageRow): CheckedRow {
   return { ...row, parentOffset: parent ?? -1 };
 }
 
-function blockOf({ height, hash, timestamp, previous }: StoredPageRow): PageBlock | undefined {
+function keyOf({ ownerKey }: StoredPageRow, address: Address, { keys }: CommonTexts): string {
+  if (ownerKey === null) return "";
+  const known = keys.get(address);
+  if (known !== undefined) return known;
+  const text = encodeBase64url(ownerKey);
+  keys.set(address, text);
+  return text;
+}
+
+function blockOf(row: StoredPageRow, { blocks }: CommonTexts): PageBlock | undefined {
+  const { height, hash, timestamp, previous } = row;
   if (height === null || hash === null || timestamp === null) return undefined;
-  return {
+  const known = blocks.get(height);
+  if (known !== undefined) return known;
+  const block: PageBlock = {
     height,
     hash: blockHashFromBytes(hash),
     timestamp,
     previous: previous === null ? "" : blockHashFromBytes(previous),
   };
+  blocks.set(height, block);
+  return block;
 }
