@@ -72,7 +72,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     test("getPaymentHistory is signed, and empty", async () => {
       for (const key of turboKeys(program)) {
         const turbo = await openTurbo(program, key);
-        const page = { payments: [], hasMore: false, cursor: null };
+        const page = { payments: [], pending: [], hasMore: false, cursor: null };
         expect(await turbo.getPaymentHistory()).toEqual(page);
         expect(await turbo.getPaymentHistory({ limit: 10 })).toEqual(page);
       }
