@@ -117,8 +117,7 @@ async function refuseApproval(tx: Tx, request: ApprovalRequest, now: number): Pr
     throw refuse(`Conflicting approval found for approval ID '${approvalId}'`);
   const active = await tx.get<{ count: bigint }>(
     "SELECT COUNT(*) AS count FROM approvals WHERE paying_address = ? AND approved_address = ? AND state = 'active'",
-    payer,
-    approved,
+    ...[payer, approved],
   );
   if (active !== undefined && active.count >= BigInt(activeApprovalsMax))
     throw refuse(`No more than ${activeApprovalsMax} approvals for one address can be active`);
@@ -133,17 +132,12 @@ async function refuseApproval(tx: Tx, request: ApprovalRequest, now: number): Pr
  */
 export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: Step): Promise<Approval[]> {
   const { payer, approved, revokeId } = request;
-  if (!(await hasRevoked(tx, request))) {
+  let rows = await revokedBetween(tx, request);
+  if (rows.length === 0) {
     await expireGivenApprovals(tx, payer, step);
     await revokeAll(tx, request, await activeBetween(tx, payer, approved), step);
+    rows = await revokedBetween(tx, request);
   }
-  const rows = await tx.all<ApprovalRow>(
-    `SELECT ${approvalColumns} FROM approvals WHERE revoke_id = ? AND paying_address = ? AND approved_address = ? ` +
-      "ORDER BY created_at, id",
-    revokeId,
-    payer,
-    approved,
-  );
   if (rows.length === 0)
     throw new Failure("payment_refused", {
       reason: `No valid approvals found for approved address '${approved}' and paying address '${payer}'`,
@@ -172,22 +166,22 @@ async function revokeAll(
   await transfer(tx, { id: makeId(), kind: "approval_revoked", at: now, changeId: revokeId, legs });
 }
 
-async function hasRevoked(tx: Tx, { payer, approved, revokeId }: RevocationRequest): Promise<boolean> {
-  const row = await tx.get<{ id: string }>(
-    "SELECT id FROM approvals WHERE revoke_id = ? AND paying_address = ? AND approved_address = ? LIMIT 1",
-    revokeId,
-    payer,
-    approved,
+async function revokedBetween(
+  tx: Tx,
+  { payer, approved, revokeId }: RevocationRequest,
+): Promise<ApprovalRow[]> {
+  return await tx.all<ApprovalRow>(
+    `SELECT ${approvalColumns} FROM approvals WHERE revoke_id = ? AND paying_address = ? AND approved_address = ? ` +
+      "ORDER BY created_at, id",
+    ...[revokeId, payer, approved],
   );
-  return row !== undefined;
 }
 
 async function activeBetween(tx: Tx, payer: string, approved: string): Promise<ApprovalRow[]> {
   return await tx.all<ApprovalRow>(
     `SELECT ${approvalColumns} FROM approvals ` +
       "WHERE paying_address = ? AND approved_address = ? AND state = 'active' ORDER BY created_at, id",
-    payer,
-    approved,
+    ...[payer, approved],
   );
 }
 
@@ -200,8 +194,7 @@ export async function expireApprovals(tx: Tx, step: Step, limit: number): Promis
   const rows = await tx.all<ApprovalRow>(
     `SELECT ${approvalColumns} FROM approvals WHERE state = 'active' AND expires_at <= ? ` +
       "ORDER BY expires_at, id LIMIT ?",
-    BigInt(step.now),
-    BigInt(limit),
+    ...[BigInt(step.now), BigInt(limit)],
   );
   for (const row of rows) await expire(tx, row, step);
   return rows.length;
@@ -258,9 +251,7 @@ export async function drawableApprovals(
     "SELECT id, winc - pending - posted AS unused FROM approvals " +
       "WHERE paying_address = ? AND approved_address = ? AND state = 'active' AND winc > pending + posted " +
       `AND (expires_at IS NULL OR expires_at > ?) ORDER BY ${soonestFirst}`,
-    payer,
-    spender,
-    BigInt(now),
+    ...[payer, spender, BigInt(now)],
   );
   return rows.map(({ id, unused }) => ({ approvalId: id, winc: unused }));
 }
