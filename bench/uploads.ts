@@ -2,7 +2,8 @@
  * Uploads: what a small item costs the server in CPU, everything included, against one signature of its receipt; how
  * fast a large one is taken against the slower of SHA-384 and this disk; and how soon an item can be read.
  *
- * UPLOAD_BYTES sets how large the large one is (4294967296 is what the target is about).
+ * UPLOAD_BYTES sets how large the large one is (4294967296 is what the target is about), UPLOAD_ITEMS how many small
+ * ones a round has.
  * @module
  */
 import { generateKeyPairSync } from "node:crypto";
@@ -54,8 +55,13 @@ export const uploadsBench: Bench = {
     const solana = createSolanaSigner(new Uint8Array(32).fill(7));
     const served = await startServed(folder, [rsa, solana]);
     try {
-      const asked = process.env["UPLOAD_BYTES"];
-      const chosen = { ...sizes[size], ...(asked === undefined ? {} : { largeBytes: Number(asked) }) };
+      const { UPLOAD_BYTES, UPLOAD_ITEMS } = process.env;
+      const usual = sizes[size];
+      const chosen = {
+        ...usual,
+        largeBytes: Number(UPLOAD_BYTES ?? usual.largeBytes),
+        items: Number(UPLOAD_ITEMS ?? usual.items),
+      };
       return [
         ...(await measureSmall(served, chosen, rsa, rsaKey)),
         ...(await measureLarge(served, folder, chosen.largeBytes, solana)),
