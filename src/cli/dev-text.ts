@@ -64,10 +64,10 @@ export function devPage(record: DevRecord, commands: DevCommands): string {
  */
 export function commandsOf(
   config: Pick<Config, "UPLOAD_PORT" | "PAYMENT_PORT" | "DATA_DIR">,
-  { ephemeral }: Readonly<{ ephemeral: boolean }>,
+  { ephemeral, path }: Readonly<{ ephemeral: boolean; path: string }>,
   { upload = "", payment = "", wallets }: Pick<DevRecord, "upload" | "payment" | "wallets">,
 ): DevCommands {
-  const program = typedProgram(startedAs());
+  const program = typedProgram(startedAs(path));
   const file = wallets.find(({ type }) => type === "rsa")?.file;
   const isElsewhere = ephemeral || config.DATA_DIR !== settings.DATA_DIR.fallback;
   const wallet = isElsewhere && file !== undefined ? ` --wallet ${file}` : "";

@@ -29,7 +29,12 @@ import { firstSignal, untilTold } from "./until-told.ts";
 import { keptUploadWallet, readUploadWallet, type UploadWallet } from "./upload-wallet.ts";
 
 /** How it is run. */
-export type DevOptions = Readonly<{ ephemeral: boolean; json: boolean }>;
+export type DevOptions = Readonly<{
+  ephemeral: boolean;
+  json: boolean;
+  /** The `PATH` of who started it. */
+  path: string;
+}>;
 
 /** Under `dev` this machine's own name is a root host: every id has an origin of its own without any set-up. */
 const devRootHost = "localhost";

@@ -128,7 +128,8 @@ function devCommand(environment: ReadEnvironment) {
     run: async ({ args }) => {
       const config = configOf(environment(), "dev", portOverride(args.port));
       const { runDev } = await import("./dev.ts");
-      return runDev(config, { ephemeral: args.ephemeral === true, json: args.json === true });
+      const path = environment()["PATH"] ?? "";
+      return runDev(config, { ephemeral: args.ephemeral === true, json: args.json === true, path });
     },
   });
 }

@@ -2,7 +2,7 @@
  * How this program is typed where it was started: what is printed for people to copy must work for them.
  * @module
  */
-import { relative, sep } from "node:path";
+import { delimiter, relative } from "node:path";
 
 /** How the process was started. */
 export type Started = Readonly<{
@@ -11,26 +11,29 @@ export type Started = Readonly<{
   /** The runtime, or the binary. */
   execPath: string;
   cwd: string;
+  /** Whether its user can type the runtime's name. */
+  hasBun: boolean;
   /** Of the runtime. */
   bunVersion: string;
 }>;
 
-/** Where npm puts what npx runs: it is in the path of that run alone. */
-const npxFolder = `${sep}_npx${sep}`;
+/** Folders that npx, npm and the runtime put into the path of what they run, and of nothing else. */
+const passingFolder = /[/\\](?:_npx|node_modules)[/\\]|[/\\]bun-node-[^/\\]*$/;
 
-/** How the running process was started. */
-export function startedAs(): Started {
+/** How the running process was started. @param path - The `PATH` that it was given. */
+export function startedAs(path: string): Started {
+  const lasting = path.split(delimiter).filter((folder) => !passingFolder.test(folder));
   return {
     main: Bun.main,
     execPath: process.execPath,
     cwd: process.cwd(),
+    hasBun: Bun.which("bun", { PATH: lasting.join(delimiter) }) !== null,
     bunVersion: Bun.version,
   };
 }
 
 /** The words before a command: the binary, or the runtime by the name under which its user has it. */
-export function typedProgram({ main, execPath, cwd, bunVersion }: Started): string {
+export function typedProgram({ main, execPath, cwd, hasBun, bunVersion }: Started): string {
   if (main.startsWith("/$bunfs/")) return execPath;
-  const bun = execPath.includes(npxFolder) ? `npx --yes bun@${bunVersion}` : "bun";
-  return `${bun} ${relative(cwd, main)}`;
+  return `${hasBun ? "bun" : `npx --yes bun@${bunVersion}`} ${relative(cwd, main)}`;
 }

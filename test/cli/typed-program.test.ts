@@ -3,24 +3,36 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { typedProgram } from "../../src/cli/typed-program.ts";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startedAs, typedProgram } from "../../src/cli/typed-program.ts";
 
-const started = {
-  main: "/home/me/cairn/src/main.ts",
-  execPath: "",
-  cwd: "/home/me/cairn",
-  bunVersion: "1.4.5",
-};
+const started = { main: "/home/me/cairn/src/main.ts", cwd: "/home/me/cairn", bunVersion: "1.4.5" };
+const bun = { execPath: "/usr/local/bin/bun", hasBun: true };
 
 test.each([
-  ["bun on the path", { execPath: "/usr/local/bin/bun" }, "bun src/main.ts"],
-  ["another folder", { execPath: "/usr/local/bin/bun", cwd: "/home/me" }, "bun cairn/src/main.ts"],
-  [
-    "npx, without which its user has no bun",
-    { execPath: "/home/me/.npm/_npx/9c0/node_modules/bun/bin/bun.exe" },
-    "npx --yes bun@1.4.5 src/main.ts",
-  ],
-  ["a binary", { main: "/$bunfs/root/cairn", execPath: "/usr/bin/cairn" }, "/usr/bin/cairn"],
+  ["bun on the path", bun, "bun src/main.ts"],
+  ["bun in another folder", { ...bun, cwd: "/home/me" }, "bun cairn/src/main.ts"],
+  ["npx, without which its user has no bun", { ...bun, hasBun: false }, "npx --yes bun@1.4.5 src/main.ts"],
+  ["a binary", { main: "/$bunfs/root/cairn", execPath: "/usr/bin/cairn", hasBun: false }, "/usr/bin/cairn"],
 ])("started by %s, a command is typed so that it works", (_how, how, typed) => {
   expect(typedProgram({ ...started, ...how })).toBe(typed);
+});
+
+test("bun is there where it lasts: not where npx put it, nor where the runtime puts itself for scripts", () => {
+  const folder = mkdtempSync(join(tmpdir(), "cairn-path-"));
+  try {
+    const binIn = (path: string) => {
+      mkdirSync(join(folder, path), { recursive: true });
+      symlinkSync(process.execPath, join(folder, path, "bun"));
+      return join(folder, path);
+    };
+    const passing = [binIn("home/.npm/_npx/9c0/node_modules/.bin"), binIn("bun-node-a7733435c"), "/nowhere"];
+    expect(startedAs(passing.join(":")).hasBun).toBe(false);
+    expect(startedAs([...passing, binIn("bin")].join(":")).hasBun).toBe(true);
+    expect(startedAs("").hasBun).toBe(false);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
