@@ -40,3 +40,11 @@ export async function runCairn(words: readonly string[], options: RunOptions = {
   const [out, err, code] = await Promise.all([read(child.stdout), read(child.stderr), child.exited]);
   return { code, out, err, peakBytes: child.resourceUsage()?.maxRSS ?? 0 };
 }
+
+/** What a command complained of: progress is told besides of what takes a while, as on a busy machine anything does. */
+export function complaintsIn(err: string): string {
+  return err
+    .split("\n")
+    .filter((line) => !line.startsWith("uploading "))
+    .join("\n");
+}

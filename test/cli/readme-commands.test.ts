@@ -6,6 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
 import { freePorts, type RunningProgram, startDev } from "../support/program.ts";
+import { complaintsIn } from "./command.ts";
 import { readerFolder, readmeBlocks } from "./readme-section.ts";
 
 let program: RunningProgram;
@@ -42,7 +43,8 @@ async function type(line: string, onText: (text: string) => void): Promise<strin
     out += new TextDecoder().decode(piece);
     onText(out);
   }
-  expect([line, await child.exited, await new Response(child.stderr).text()]).toEqual([line, 0, ""]);
+  const complaints = complaintsIn(await new Response(child.stderr).text());
+  expect([line, await child.exited, complaints]).toEqual([line, 0, ""]);
   return out;
 }
 

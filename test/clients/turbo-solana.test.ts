@@ -52,7 +52,7 @@ describeWith(clientLibraries, "the published SDK, paying on Solana", () => {
   async function goOnAfter<Answer>(sending: Promise<Answer>): Promise<Answer> {
     const before = node.calls.get("sendTransaction") ?? 0;
     await eventually(
-      () => node.calls.get("sendTransaction") ?? 0,
+      async () => node.calls.get("sendTransaction") ?? 0,
       (count) => count > before,
     );
     node.advance(enough);
