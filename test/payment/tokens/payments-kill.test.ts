@@ -20,51 +20,59 @@ const { KILLS = "25" } = process.env;
 const kills = Number(KILLS);
 const count = 200;
 
-test(`after ${kills} kills no payment is lost, and none is credited twice`, async () => {
-  const random = createRandom(newSeed());
-  const [kind] = ledgerKinds();
-  const ledger = await kind!.open();
-  const states = new Map<string, number>();
-  try {
-    for (let kill = 0; kill < kills; kill += 1) {
-      const mined = Math.floor((count * kill) / kills);
-      // Some are killed while they begin, some amid their work, which on a server begins late.
-      const after = kill % 3 === 0 ? "begun\n" : " 0x";
-      const said = await runAndKill(ledger.place, mined, after, random.below(120));
-      for (const [id, state] of said) {
-        const row = await ledger.database.read((tx) =>
-          tx.get<{ state: string }>("SELECT state FROM token_payments WHERE transaction_id = ?", id),
+test(
+  `after ${kills} kills no payment is lost, and none is credited twice`,
+  async () => {
+    const random = createRandom(newSeed());
+    const [kind] = ledgerKinds();
+    const ledger = await kind!.open();
+    const states = new Map<string, number>();
+    try {
+      for (let kill = 0; kill < kills; kill += 1) {
+        const mined = Math.floor((count * kill) / kills);
+        // Some are killed while they begin, some amid their work, which on a server begins late.
+        const after = kill % 3 === 0 ? "begun\n" : " 0x";
+        const said = await runAndKill(ledger.place, mined, after, random.below(120));
+        for (const [id, state] of said) {
+          const row = await ledger.database.read((tx) =>
+            tx.get<{ state: string }>("SELECT state FROM token_payments WHERE transaction_id = ?", id),
+          );
+          expect(["pending", "credited"]).toContain(row?.state ?? `nothing of ${id}, which was ${state}`);
+          if (state === "credited") expect(row?.state).toBe("credited");
+        }
+        expect(await checkLedger(ledger.database)).toEqual([]);
+        const rows = await ledger.database.read((tx) =>
+          tx.all<{ state: string; n: bigint }>(
+            "SELECT state, COUNT(*) AS n FROM token_payments GROUP BY state",
+          ),
         );
-        expect(["pending", "credited"]).toContain(row?.state ?? `nothing of ${id}, which was ${state}`);
-        if (state === "credited") expect(row?.state).toBe("credited");
+        const key = rows
+          .map(({ state, n }) => `${state} ${bucket(n)}`)
+          .sort()
+          .join(", ");
+        states.set(key, (states.get(key) ?? 0) + 1);
       }
+      console.log("at the kill:", Object.fromEntries(states));
+      const last = start(ledger.place, count);
+      const balances = () =>
+        ledger.database.read((tx) =>
+          Promise.all(Array.from({ length: count }, (_, index) => balanceOf(tx, user(killedSender(index))))),
+        );
+      const wanted = Array.from({ length: count }, (_, index) => BigInt(index + 1));
+      await eventually(
+        balances,
+        (found) => found.every((balance, index) => balance === wanted[index]),
+        60_000,
+      );
+      last.kill("SIGKILL");
+      await last.exited;
       expect(await checkLedger(ledger.database)).toEqual([]);
-      const rows = await ledger.database.read((tx) =>
-        tx.all<{ state: string; n: bigint }>(
-          "SELECT state, COUNT(*) AS n FROM token_payments GROUP BY state",
-        ),
-      );
-      const key = rows
-        .map(({ state, n }) => `${state} ${bucket(n)}`)
-        .sort()
-        .join(", ");
-      states.set(key, (states.get(key) ?? 0) + 1);
+    } finally {
+      await ledger.remove();
     }
-    console.log("at the kill:", Object.fromEntries(states));
-    const last = start(ledger.place, count);
-    const balances = () =>
-      ledger.database.read((tx) =>
-        Promise.all(Array.from({ length: count }, (_, index) => balanceOf(tx, user(killedSender(index))))),
-      );
-    const wanted = Array.from({ length: count }, (_, index) => BigInt(index + 1));
-    await eventually(balances, (found) => found.every((balance, index) => balance === wanted[index]), 60_000);
-    last.kill("SIGKILL");
-    await last.exited;
-    expect(await checkLedger(ledger.database)).toEqual([]);
-  } finally {
-    await ledger.remove();
-  }
-}, 600_000 + kills * 20_000);
+  },
+  600_000 + kills * 20_000,
+);
 
 function start(place: string, mined: number) {
   const child = resolve(import.meta.dir, "payments-kill-child.ts");

@@ -41,11 +41,15 @@ const worthOf = (payment: number) => 2_000n + BigInt(payment);
 
 type Made = Readonly<{ from: Payer; authorization: ReturnType<X402World["authorize"]> }>;
 
-test("every dollar that came for a payment is credited once, and no other is", async () => {
-  const first = Date.now() % 1_000_000;
-  const seeds = seedsOr(Array.from({ length: Number(RUNS) }, (_, index) => first + index));
-  for (const seed of seeds) await runWorld(seed);
-}, 1_200_000 + Number(RUNS) * 20_000);
+test(
+  "every dollar that came for a payment is credited once, and no other is",
+  async () => {
+    const first = Date.now() % 1_000_000;
+    const seeds = seedsOr(Array.from({ length: Number(RUNS) }, (_, index) => first + index));
+    for (const seed of seeds) await runWorld(seed);
+  },
+  1_200_000 + Number(RUNS) * 20_000,
+);
 
 async function runWorld(seed: number): Promise<void> {
   const random = createRandom(seed);
