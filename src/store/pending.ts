@@ -42,11 +42,7 @@ const stepsPerTransaction = 2 ** 31;
 /** Opens the pending rows of one database. */
 export function createPending({ db, rows, chain, counts }: PendingParts): Pending {
   const firstPending = packHeight(pendingHeight);
-  const readSequence = prepareQuery<{ value: number }>(
-    db,
-    "SELECT value FROM meta WHERE name = 'pending_sequence'",
-  );
-  const writeSequence = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
+  const takeNumbers = createNumbering(db);
   const dropParts = ["transactions", "transaction_texts", "pending_signatures"].map((table) =>
     prepare(db, `DELETE FROM ${table} WHERE n = (? << 31) | ?`),
   );
@@ -103,12 +99,8 @@ export function createPending({ db, rows, chain, counts }: PendingParts): Pendin
         if (isBetter) removeOne(row.id);
         return place === undefined || isBetter;
       });
-      let sequence = readSequence.get()?.value ?? 0;
-      const placed = fresh.map((row) => {
-        sequence = nextSequence(sequence);
-        return { place: pendingPlace(sequence), row };
-      });
-      writeSequence.run(sequence);
+      const numbers = takeNumbers(fresh.length);
+      const placed = fresh.map((row, at) => ({ place: pendingPlace(numbers[at] ?? 0), row }));
       rows.add(
         placed.map(({ place, row }) => storedPending(place, row)),
         ingested,
@@ -144,6 +136,21 @@ function createAnnouncedTest(db: Database): (place: Readonly<{ high: number; low
     "SELECT 1 AS one FROM items WHERE n = (? << 31) | ? AND trusted = 1",
   );
   return ({ high, low }) => isPending(high) && trusted.get(high, low) !== undefined;
+}
+
+/** Gives pending rows their numbers, which go on through restarts. */
+function createNumbering(db: Database): (count: number) => readonly number[] {
+  const last = prepareQuery<{ value: number }>(db, "SELECT value FROM meta WHERE name = 'pending_sequence'");
+  const keep = prepare(db, "INSERT OR REPLACE INTO meta VALUES ('pending_sequence', ?)");
+  return (count) => {
+    let sequence = last.get()?.value ?? 0;
+    const numbers = Array.from({ length: count }, () => {
+      sequence = nextSequence(sequence);
+      return sequence;
+    });
+    keep.run(sequence);
+    return numbers;
+  };
 }
 
 /** The next number of a pending row. A lower part of 0 is passed over: it means a transaction of a block. */
