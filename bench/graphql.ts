@@ -14,10 +14,10 @@ import { createQueryExecutor, type QueryExecutor } from "../src/gateway/query/ex
 import { schema } from "../src/gateway/query/schema.ts";
 import { writeAr } from "../src/gateway/query/shapes.ts";
 import { assert } from "../src/lib/assert.ts";
-import { openIndexReader } from "../src/store/index-reader.ts";
-import type { IndexReader } from "../src/store/index-types.ts";
-import { type IndexWriter, openIndexWriter } from "../src/store/index-writer.ts";
-import type { ItemRow, PageRow } from "../src/store/rows.ts";
+import { openIndexReader } from "../src/store/index/reader.ts";
+import type { ItemRow, PageRow } from "../src/store/index/rows.ts";
+import type { IndexReader } from "../src/store/index/types.ts";
+import { type IndexWriter, openIndexWriter } from "../src/store/index/writer.ts";
 import {
   type Bench,
   type BenchRow,

@@ -12,10 +12,10 @@ import { openServer } from "../src/http/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog } from "../src/lib/log.ts";
 import { createMetrics } from "../src/lib/metrics.ts";
-import { defaultRules } from "../src/payment/default-rules.ts";
-import { openNetworkPrice } from "../src/payment/network-price.ts";
-import { openPriceFeed } from "../src/payment/price-feed.ts";
-import { createPrices, feedPairsOf } from "../src/payment/pricing.ts";
+import { defaultRules } from "../src/payment/prices/default-rules.ts";
+import { openPriceFeed } from "../src/payment/prices/feed.ts";
+import { openNetworkPrice } from "../src/payment/prices/network-price.ts";
+import { createPrices, feedPairsOf } from "../src/payment/prices/pricing.ts";
 import { createSandboxPriceFeed } from "../src/sandbox/price-feed.ts";
 
 /** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */

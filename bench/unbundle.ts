@@ -17,9 +17,9 @@ import { bundleLimitsDefault } from "../src/indexing/unbundle.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createClosers } from "../src/lib/closers.ts";
 import { silentLog } from "../src/lib/log.ts";
-import { openIndexReader } from "../src/store/index-reader.ts";
-import { createIndexWriterCalls, type WriteJob } from "../src/store/index-thread.ts";
-import type { BlockRows, BundleRow } from "../src/store/rows.ts";
+import { openIndexReader } from "../src/store/index/reader.ts";
+import type { BlockRows, BundleRow } from "../src/store/index/rows.ts";
+import { createIndexWriterCalls, type WriteJob } from "../src/store/index/thread.ts";
 import { openPool } from "../src/threads/pool.ts";
 import type { Bench, BenchSize } from "./harness.ts";
 

@@ -9,14 +9,14 @@ import { writeSync } from "node:fs";
 import { join } from "node:path";
 import { silentLog } from "../src/lib/log.ts";
 import { readAddress } from "../src/payment/addresses.ts";
-import { createIndexWriterCalls, type WriteJob } from "../src/store/index-thread.ts";
-import { openIndexWriter } from "../src/store/index-writer.ts";
+import { createIndexWriterCalls, type WriteJob } from "../src/store/index/thread.ts";
+import { openIndexWriter } from "../src/store/index/writer.ts";
 import { provider, user } from "../src/store/ledger/accounts.ts";
 import { openLedger } from "../src/store/ledger/open.ts";
 import { createTransferIds } from "../src/store/ledger/transfer-ids.ts";
 import { transfer } from "../src/store/ledger/transfers.ts";
 import { openPool } from "../src/threads/pool.ts";
-import { createAnnouncer } from "../src/upload/announcer.ts";
+import { createAnnouncer } from "../src/upload/intake/announcer.ts";
 import { openPaymentServer } from "../test/support/payment-server.ts";
 import { makeReceiptKey, openUploadParts } from "../test/support/upload-parts.ts";
 

@@ -2,7 +2,7 @@
  * The environment read against the table of settings: values, or every complaint at once.
  * @module
  */
-import type { Setting } from "./setting-readers.ts";
+import type { Setting } from "./settings/readers.ts";
 import { type Config, type SettingName, settings } from "./settings.ts";
 
 /** Which command reads the settings; some defaults differ. */

@@ -7,9 +7,9 @@
  * @module
  */
 
-import { limiterSettings } from "./limiter-settings.ts";
-import { nameSettings } from "./name-settings.ts";
-import { paymentSettings } from "./payment-settings.ts";
+import { limiterSettings } from "./settings/limiter.ts";
+import { nameSettings } from "./settings/names.ts";
+import { paymentSettings } from "./settings/payment.ts";
 import {
   address,
   choice,
@@ -24,10 +24,10 @@ import {
   setting,
   text,
   url,
-} from "./setting-readers.ts";
-import { tokenSettings } from "./token-settings.ts";
-import { uploadSettings } from "./upload-settings.ts";
-import { webhookSettings } from "./webhook-settings.ts";
+} from "./settings/readers.ts";
+import { tokenSettings } from "./settings/tokens.ts";
+import { uploadSettings } from "./settings/uploads.ts";
+import { webhookSettings } from "./settings/webhooks.ts";
 
 export const settings = {
   DATA_DIR: setting({

@@ -16,7 +16,7 @@ const folders = ["test/clients", "test/full"].filter((folder) => existsSync(reso
 /** Sizes of tests of the first tier that it would take too long for. */
 const sizes: readonly (readonly [file: string, sizes: Readonly<Record<string, string>>])[] = [
   ["test/store/ledger/kills.test.ts", { KILLS: "200" }],
-  ["test/payment/credits-property.test.ts", { RUNS: "3000" }],
+  ["test/payment/credits/credits-property.test.ts", { RUNS: "3000" }],
 ];
 
 /**

@@ -188,7 +188,7 @@ function circleThrough(start: string, imports: ReadonlyMap<string, readonly stri
 function layerOf(path: string): string {
   const parts = path.split("/");
   if (parts[0] !== "src") return parts[0] ?? "";
-  return parts.length === 2 ? "src/root" : `src/${parts[1]}`;
+  return parts.length === 2 || parts[1] === "settings" ? "src/root" : `src/${parts[1]}`;
 }
 
 function mayImport(from: string, target: string): boolean {

@@ -18,6 +18,7 @@ import { Failure } from "../src/failures.ts";
 import { assert } from "../src/lib/assert.ts";
 import { decodeBase64url, encodeBase64url, encodedSize } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
+import type { PendingRow } from "../src/store/index/rows.ts";
 import type {
   BundleChunksAnswer,
   BundleChunksJob,
@@ -29,7 +30,7 @@ import type {
   ReadItemsJob,
   SignBundleAnswer,
   SignBundleJob,
-} from "../src/store/bundle-jobs.ts";
+} from "../src/store/jobs/bundle-jobs.ts";
 import {
   type BundleLayout,
   layoutFolder,
@@ -37,9 +38,8 @@ import {
   runsOf,
   runsWithin,
   writeLayout,
-} from "../src/store/bundle-layout.ts";
-import { type ItemReader, openItemReader, pieceBytesMax } from "../src/store/item-reader.ts";
-import type { PendingRow } from "../src/store/rows.ts";
+} from "../src/store/uploads/bundle-layout.ts";
+import { type ItemReader, openItemReader, pieceBytesMax } from "../src/store/uploads/item-reader.ts";
 import { sendParcel } from "../src/threads/parcel.ts";
 
 const hashSize = 32;

@@ -11,6 +11,7 @@ import { createContentHash, createMessageHash, type PayloadHash } from "../src/a
 import { assert } from "../src/lib/assert.ts";
 import { concatBytes } from "../src/lib/bytes.ts";
 import { unheard } from "../src/lib/stop.ts";
+import type { PendingRow } from "../src/store/index/rows.ts";
 import type {
   BeginItemJob,
   DigestItemJob,
@@ -23,7 +24,7 @@ import type {
   IntakeAnswer,
   NotTaken,
   TakeItemsJob,
-} from "../src/store/intake-jobs.ts";
+} from "../src/store/jobs/intake-jobs.ts";
 import {
   type ItemFile,
   itemFolder,
@@ -32,8 +33,7 @@ import {
   openSegments,
   removeItemFile,
   type Segments,
-} from "../src/store/item-files.ts";
-import type { PendingRow } from "../src/store/rows.ts";
+} from "../src/store/uploads/item-files.ts";
 
 /** An item that comes in pieces. */
 type Session = {

@@ -7,7 +7,7 @@ import { createQueryExecutor, type QueryAnswer, type QueryExecutor } from "../sr
 import type { QueryJob } from "../src/gateway/query/job.ts";
 import { createSignatureSource } from "../src/gateway/query/signatures.ts";
 import { systemClock } from "../src/lib/clock.ts";
-import { openIndexReader } from "../src/store/index-reader.ts";
+import { openIndexReader } from "../src/store/index/reader.ts";
 import { giveWay } from "../src/threads/give-way.ts";
 
 // Content is served at once also while many ask for what takes long (bench/attacks.ts).

@@ -14,7 +14,7 @@ import type { Signer } from "../src/arweave/signers/scheme.ts";
 import { Failure } from "../src/failures.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { type FileSteps, openFileSteps } from "../src/store/file-steps.ts";
-import type { LeaveSigningJob, SignItemAnswer, SignItemJob } from "../src/store/sign-jobs.ts";
+import type { LeaveSigningJob, SignItemAnswer, SignItemJob } from "../src/store/jobs/sign-jobs.ts";
 
 type Session = Readonly<{ file: FileSteps; signing: ItemSigning }>;
 

@@ -32,9 +32,9 @@ import { itemSubject } from "../src/arweave/filter-subject.ts";
 import { type Id, idFromBytes } from "../src/arweave/id.ts";
 import { createItemHash, hashItem, type ItemDigests } from "../src/arweave/item-hash.ts";
 import { assert } from "../src/lib/assert.ts";
-import { isPlace } from "../src/store/place.ts";
-import type { BundleRow, InvalidItem, ItemRow } from "../src/store/rows.ts";
-import type { UnbundleAnswer, UnbundleJob } from "../src/store/thread-jobs.ts";
+import { isPlace } from "../src/store/index/place.ts";
+import type { BundleRow, InvalidItem, ItemRow } from "../src/store/index/rows.ts";
+import type { UnbundleAnswer, UnbundleJob } from "../src/store/jobs/thread-jobs.ts";
 
 /**
  * Bytes that are held of a root at a time; holds the longest header that the lenient rules allow (1 MiB of

@@ -29,8 +29,8 @@ import {
   lookUpLargeManifest,
 } from "../src/gateway/large-manifests.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
-import { cutData } from "../src/store/headers.ts";
-import type { BlockRows, BundleRow, TransactionRow } from "../src/store/rows.ts";
+import { cutData } from "../src/store/index/headers.ts";
+import type { BlockRows, BundleRow, TransactionRow } from "../src/store/index/rows.ts";
 import type {
   CarriedData,
   CheckBlockAnswer,
@@ -42,7 +42,7 @@ import type {
   CheckItemMessageJob,
   CheckTransactionsJob,
   FaultyTransaction,
-} from "../src/store/thread-jobs.ts";
+} from "../src/store/jobs/thread-jobs.ts";
 
 /** Verifies one block with the transactions that are at hand. */
 export function checkBlock(job: CheckBlockJob): CheckBlockAnswer {

@@ -5,9 +5,9 @@
  */
 import { join } from "node:path";
 import type { ItemHeader } from "../src/arweave/data-item.ts";
-import { type ItemWalk, openItemWalk } from "../src/store/item-walk.ts";
-import type { PendingRow } from "../src/store/rows.ts";
-import type { LeaveWalkJob, WalkItemAnswer, WalkItemJob } from "../src/store/walk-jobs.ts";
+import type { PendingRow } from "../src/store/index/rows.ts";
+import type { LeaveWalkJob, WalkItemAnswer, WalkItemJob } from "../src/store/jobs/walk-jobs.ts";
+import { type ItemWalk, openItemWalk } from "../src/store/uploads/item-walk.ts";
 
 const walks = new Map<string, ItemWalk>();
 

@@ -41,7 +41,7 @@ export function uploadCommand({ config, environment }: ReadSettings) {
     },
     run: async ({ args }) => {
       const { UPLOAD_PORT, DATA_DIR } = config();
-      const { runUpload } = await import("./upload.ts");
+      const { runUpload } = await import("./upload/upload.ts");
       const { path, wallet, index, fallback, tags } = args;
       const given = { path, wallet, index, fallback, tags, hidden: args.hidden === true };
       const to = args.to ?? localUrl(UPLOAD_PORT);

@@ -6,7 +6,7 @@ import type { Devnet } from "../devnet/devnet.ts";
 import type { TestWallet } from "../devnet/wallets.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { UserAddress } from "../payment/addresses.ts";
-import { giveStartingCredits } from "../payment/starting-credits.ts";
+import { giveStartingCredits } from "../payment/credits/starting-credits.ts";
 import { user } from "../store/ledger/accounts.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";

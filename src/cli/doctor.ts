@@ -12,14 +12,14 @@ import { type Closers, createClosers } from "../lib/closers.ts";
 import { silentLog } from "../lib/log.ts";
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import type { Config } from "../settings.ts";
-import { openExtents } from "../store/extents.ts";
-import { openIndexReader } from "../store/index-reader.ts";
-import type { IndexReader } from "../store/index-types.ts";
+import { openExtents } from "../store/extents/extents.ts";
+import { openIndexReader } from "../store/index/reader.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { Pool } from "../threads/pool.ts";
 import { exitCodes } from "./complaints.ts";
 import { type DataFolder, dataFolderAt } from "./data-folder.ts";
 import { lockFolder } from "./folder-lock.ts";
-import { openThreads, openUploadThreads } from "./open-threads.ts";
+import { openThreads, openUploadThreads } from "./open/threads.ts";
 import { systemRandom } from "./random.ts";
 
 /** How it is run. */

@@ -5,8 +5,8 @@
 import { createClosers } from "../lib/closers.ts";
 import type { Config } from "../settings.ts";
 import { takeFolder } from "./folder-lock.ts";
-import { openLog } from "./open-log.ts";
-import { openProgram } from "./open-program.ts";
+import { openLog } from "./open/log.ts";
+import { openProgram } from "./open/program.ts";
 import { firstSignal, untilTold } from "./until-told.ts";
 import { readUploadWallet } from "./upload-wallet.ts";
 

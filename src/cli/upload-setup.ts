@@ -3,8 +3,8 @@
  * @module
  */
 import type { PublicUrl } from "../http/public-url.ts";
-import type { Base, BaseParts } from "./open-base.ts";
-import type { OpenPayment } from "./open-payment.ts";
+import type { Base, BaseParts } from "./open/base.ts";
+import type { OpenPayment } from "./open/payment.ts";
 import type { UploadWallet } from "./upload-wallet.ts";
 
 /** What the upload service is opened with. */

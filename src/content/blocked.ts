@@ -6,9 +6,9 @@
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import type { IndexReader, ItemSpan } from "../store/index-types.ts";
+import { type Place, rootPlace } from "../store/index/place.ts";
+import type { IndexReader, ItemSpan } from "../store/index/types.ts";
 import type { Moderation } from "../store/moderation.ts";
-import { type Place, rootPlace } from "../store/place.ts";
 
 /** What of the list of refusals is asked. */
 export type Refusals = Pick<

@@ -11,8 +11,8 @@ import type { NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
+import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { CheckedTransaction } from "../store/thread-jobs.ts";
 
 /** Checks a transaction's JSON as a node sent it: that it is valid, and the one that was asked for. A thread's work. */
 export type CheckTransaction = (id: Id, json: Uint8Array, signal: AbortSignal) => Promise<CheckedTransaction>;

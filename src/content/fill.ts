@@ -10,8 +10,8 @@ import { createTurns, type EndTurn } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, withDeadline } from "../lib/stop.ts";
-import { extentCallBytesMax } from "../store/extent-read.ts";
-import type { Extents } from "../store/extents.ts";
+import type { Extents } from "../store/extents/extents.ts";
+import { extentCallBytesMax } from "../store/extents/read.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies } from "./bodies.ts";
 

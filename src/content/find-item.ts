@@ -18,7 +18,7 @@ import { trouble, troubleFrom } from "../chain/http.ts";
 import type { NodeAnswer } from "../chain/node.ts";
 import { Failure } from "../failures.ts";
 import { createTurns } from "../lib/queue.ts";
-import type { CheckedItemPayload, CheckItemJob } from "../store/thread-jobs.ts";
+import type { CheckedItemPayload, CheckItemJob } from "../store/jobs/thread-jobs.ts";
 import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";
 import { likelyChunk } from "./fill.ts";
 import { type ReadParts, readWhole } from "./read.ts";

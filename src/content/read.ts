@@ -5,8 +5,8 @@
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { linkedController, unheard } from "../lib/stop.ts";
-import { extentCallBytesMax } from "../store/extent-read.ts";
-import type { Extents } from "../store/extents.ts";
+import type { Extents } from "../store/extents/extents.ts";
+import { extentCallBytesMax } from "../store/extents/read.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import { type Fill, type FilledPiece, likelyChunk } from "./fill.ts";
 

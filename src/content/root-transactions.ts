@@ -16,11 +16,11 @@ import { type BlockHash, type Id, readBlockHash } from "../arweave/id.ts";
 import type { NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { IndexReader } from "../store/index-types.ts";
-import type { Place } from "../store/place.ts";
+import type { Place } from "../store/index/place.ts";
+import type { Located } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/types.ts";
+import type { CheckBlockNamesJob } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { Located } from "../store/rows.ts";
-import type { CheckBlockNamesJob } from "../store/thread-jobs.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
 import type { Fill } from "./fill.ts";
 

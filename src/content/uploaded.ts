@@ -41,9 +41,7 @@ export type FindUploaded = (id: Id) => Promise<UploadedPayload | undefined>;
 /** Opens what was uploaded. */
 export type UploadedContent = Readonly<{ open: (id: Id) => Promise<OpenContent | undefined> }>;
 
-/**
- * Larger content has a file of its own, which never changes after its item was written. Source: upload/item-store.ts.
- */
+/** Larger content has a file of its own, which never changes once written. Source: upload/intake/item-store.ts. */
 const sharedBytesMax = 2 ** 20;
 
 /** Compared within a tenth of a second; more than that is for those who read it all. */

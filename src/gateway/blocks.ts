@@ -3,8 +3,8 @@
  * @module
  */
 import type { BlockHash } from "../arweave/id.ts";
-import type { IndexReader } from "../store/index-types.ts";
-import { stableDepth } from "../store/rows.ts";
+import { stableDepth } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import { type ChainAnswer, jsonOf, relayed } from "./chain-answer.ts";
 import type { Network } from "./network.ts";
 import type { Relay } from "./relay.ts";

@@ -21,7 +21,7 @@ import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
-import type { IndexReader, WeaveSpan } from "../store/index-types.ts";
+import type { IndexReader, WeaveSpan } from "../store/index/types.ts";
 
 /** A transaction's proof under its block's root. */
 export type TxProof = Readonly<{

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Nodes } from "../chain/nodes.ts";
-import type { Extents } from "../store/extents.ts";
+import type { Extents } from "../store/extents/extents.ts";
 import type { Pool } from "../threads/pool.ts";
 import type { HealthCheck } from "./health.ts";
 

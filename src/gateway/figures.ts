@@ -10,8 +10,8 @@ import type { LookupFigures } from "../content/elsewhere.ts";
 import type { FillFigures } from "../content/fill.ts";
 import { Failure } from "../failures.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import type { ExtentFigures } from "../store/extents.ts";
-import type { IndexReader } from "../store/index-types.ts";
+import type { ExtentFigures } from "../store/extents/extents.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { Chunks, FoundChunk } from "./chunks.ts";
 import { isTaken, type PostResult } from "./spread.ts";
 

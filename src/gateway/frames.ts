@@ -11,8 +11,8 @@ import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
 import { writeJson } from "../lib/json.ts";
-import type { IndexReader } from "../store/index-types.ts";
-import type { Located } from "../store/rows.ts";
+import type { Located } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { ChainAnswer } from "./chain-answer.ts";
 import type { Transactions } from "./transactions.ts";
 

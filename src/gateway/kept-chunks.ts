@@ -10,7 +10,7 @@ import type { PostedChunk } from "../arweave/chunk.ts";
 import { idFromBytes } from "../arweave/id.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import type { Log } from "../lib/log.ts";
-import type { Extents } from "../store/extents.ts";
+import type { Extents } from "../store/extents/extents.ts";
 
 /** Keeps a chunk that was proven; `start` is its first byte in the data. */
 export type KeepChunk = (chunk: PostedChunk, start: number) => void;

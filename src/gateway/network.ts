@@ -10,7 +10,7 @@ import type { Clock } from "../lib/clock.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { withDeadline } from "../lib/stop.ts";
-import type { IndexReader, Tip } from "../store/index-types.ts";
+import type { IndexReader, Tip } from "../store/index/types.ts";
 import { noAnswer } from "./relay.ts";
 
 /** What a node last said of itself. */

@@ -31,8 +31,8 @@ import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { type ByteSpan, readRange } from "../lib/range.ts";
-import type { IndexReader, ItemSpan } from "../store/index-types.ts";
-import type { Located } from "../store/rows.ts";
+import type { Located } from "../store/index/rows.ts";
+import type { IndexReader, ItemSpan } from "../store/index/types.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
 import { collectChunks } from "./proof-chunks.ts";
 

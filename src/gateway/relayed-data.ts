@@ -9,7 +9,7 @@ import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
-import { cutData } from "../store/headers.ts";
+import { cutData } from "../store/index/headers.ts";
 import type { Moderation } from "../store/moderation.ts";
 import type { RelayAnswer } from "./relay.ts";
 

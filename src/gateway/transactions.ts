@@ -9,7 +9,7 @@
 import type { Id } from "../arweave/id.ts";
 import type { Content } from "../content/content.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
-import type { IndexReader } from "../store/index-types.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import { type ChainAnswer, jsonOf, nodeTexts, relayed, textAnswerOf } from "./chain-answer.ts";
 import { encodedBody } from "./encoded-data.ts";
 import type { Relay } from "./relay.ts";

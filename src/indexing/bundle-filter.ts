@@ -7,8 +7,8 @@ import { type Filter, type FilterSubject, matches } from "../arweave/filter.ts";
 import { transactionSubject } from "../arweave/filter-subject.ts";
 import { tagValue } from "../arweave/tags.ts";
 import { readTransaction } from "../arweave/transaction.ts";
-import type { IndexReader } from "../store/index-types.ts";
-import type { BundleJob, PageRow } from "../store/rows.ts";
+import type { BundleJob, PageRow } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/types.ts";
 
 /** What is asked of a bundle. */
 export type FilteredBundle = Pick<BundleJob, "id" | "rootId" | "size" | "depth" | "bypassFilter">;

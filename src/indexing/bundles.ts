@@ -13,10 +13,10 @@ import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
 import { linkedController } from "../lib/stop.ts";
-import type { IndexWriterCalls } from "../store/index-thread.ts";
-import type { IndexReader } from "../store/index-types.ts";
-import type { Place } from "../store/place.ts";
-import type { BundleFilters, BundleJob } from "../store/rows.ts";
+import type { Place } from "../store/index/place.ts";
+import type { BundleFilters, BundleJob } from "../store/index/rows.ts";
+import type { IndexWriterCalls } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import { explainError, type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
 import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 

@@ -13,8 +13,8 @@ import type { Node, NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
-import type { SerialisedRows } from "../store/rows.ts";
-import type { CarriedData, CheckBlockAnswer, CheckBlockJob } from "../store/thread-jobs.ts";
+import type { SerialisedRows } from "../store/index/rows.ts";
+import type { CarriedData, CheckBlockAnswer, CheckBlockJob } from "../store/jobs/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 import { type AskedTransaction, type AskParts, askTransaction, describeAnswer } from "./fetch-transaction.ts";
 

@@ -11,7 +11,7 @@ import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Turns } from "../lib/queue.ts";
 import { type RetryPlan, retry } from "../lib/retry.ts";
-import type { CheckedTransaction, CheckTransactionsJob } from "../store/thread-jobs.ts";
+import type { CheckedTransaction, CheckTransactionsJob } from "../store/jobs/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 
 /** What came of asking. */

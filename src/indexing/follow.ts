@@ -10,8 +10,8 @@
 import type { Content } from "../content/content.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { IndexWriterCalls } from "../store/index-thread.ts";
-import type { IndexReader } from "../store/index-types.ts";
+import type { IndexWriterCalls } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { ChainQuestions, NodeTip } from "./ask-chain.ts";
 import { openWindow } from "./block-window.ts";
 import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";

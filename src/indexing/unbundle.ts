@@ -13,11 +13,11 @@ import type { Id } from "../arweave/id.ts";
 import type { Content } from "../content/content.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
-import type { IndexWriterCalls } from "../store/index-thread.ts";
-import type { IndexReader } from "../store/index-types.ts";
+import type { BundleJob, BundleRef, Located } from "../store/index/rows.ts";
+import type { IndexWriterCalls } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/types.ts";
+import type { UnbundleAnswer, UnbundleJob } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { BundleJob, BundleRef, Located } from "../store/rows.ts";
-import type { UnbundleAnswer, UnbundleJob } from "../store/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 import { type FilterReader, isWanted } from "./bundle-filter.ts";
 

@@ -7,10 +7,10 @@ import { type Filter, type FilterSubject, matches } from "../arweave/filter.ts";
 import { readId } from "../arweave/id.ts";
 import { tagValue } from "../arweave/tags.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
-import type { IndexReader } from "../store/index-types.ts";
+import { pendingHeight } from "../store/index/place.ts";
+import type { PageRow } from "../store/index/rows.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { AnnouncedRow, Letter } from "../store/outbox.ts";
-import { pendingHeight } from "../store/place.ts";
-import type { PageRow } from "../store/rows.ts";
 
 /** Which events are sent. */
 export type LetterFilters = Readonly<{ index: Filter; block: Filter }>;

@@ -16,7 +16,7 @@ import { failureOf, type Http } from "../chain/http.ts";
 import { Failure } from "../failures.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import type { IndexReader } from "../store/index-types.ts";
+import type { IndexReader } from "../store/index/types.ts";
 import type { Announcement, Outbox, OutboxRow } from "../store/outbox.ts";
 import { type Loop, openLoop } from "./supervise.ts";
 import { letterOf } from "./webhook-letters.ts";

@@ -18,7 +18,7 @@ export type UploadFigures = Readonly<{
 /** Where the figures come from. */
 export type FigureParts = Readonly<{
   ledger: LedgerDatabase;
-  /** Of the folder of uploads (store/store-name.ts). */
+  /** Of the folder of uploads (store/uploads/store-name.ts). */
   storeName: string;
   clock: Clock;
 }>;

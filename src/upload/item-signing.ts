@@ -7,7 +7,7 @@ import type { Signer } from "../arweave/signers/scheme.ts";
 import type { Tag } from "../arweave/tags.ts";
 import { Failure } from "../failures.ts";
 import { unheard } from "../lib/stop.ts";
-import type { LeaveSigningJob, SignItemAnswer, SignItemJob } from "../store/sign-jobs.ts";
+import type { LeaveSigningJob, SignItemAnswer, SignItemJob } from "../store/jobs/sign-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 
 /** A payload, and what is said of it. */

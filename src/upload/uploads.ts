@@ -12,7 +12,7 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import type { UserAddress } from "../payment/addresses.ts";
-import type { BundleItem } from "../store/bundle-jobs.ts";
+import type { BundleItem } from "../store/jobs/bundle-jobs.ts";
 import type { LedgerDatabase, Row, Tx, Value } from "../store/ledger/database.ts";
 import { readCount, readTime } from "../store/ledger/values.ts";
 
@@ -32,7 +32,7 @@ export type ItemBytes = Readonly<{
 /** An item as it was taken. */
 export type TakenItem = Readonly<{
   id: Id;
-  /** The folder of uploads that has its bytes (store/store-name.ts). */
+  /** The folder of uploads that has its bytes (store/uploads/store-name.ts). */
   store: string;
   bytes: ItemBytes;
   headerSize: number;

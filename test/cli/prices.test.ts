@@ -7,12 +7,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { isMisuse } from "../../src/cli/complaints.ts";
-import { openPrices } from "../../src/cli/open-prices.ts";
+import { openPrices } from "../../src/cli/open/prices.ts";
 import { readConfig } from "../../src/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { defaultRules } from "../../src/payment/default-rules.ts";
+import { defaultRules } from "../../src/payment/prices/default-rules.ts";
 import { openTestPayment } from "../support/payment.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-rules-"));

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { isMisuse } from "../../src/cli/complaints.ts";
-import { openTokens } from "../../src/cli/open-tokens.ts";
+import { openTokens } from "../../src/cli/open/tokens.ts";
 import { readConfig } from "../../src/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";

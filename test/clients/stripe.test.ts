@@ -7,7 +7,7 @@ import { openStripe } from "../../src/payment/providers/stripe.ts";
 import { eventTypes } from "../../src/payment/providers/stripe-objects.ts";
 import { isSignedByStripe } from "../../src/payment/providers/stripe-signature.ts";
 import { signLetter } from "../../src/sandbox/stripe-letters.ts";
-import { type CardWorld, openCardWorld, sandboxKey, webhookSecret } from "../payment/card-world.ts";
+import { type CardWorld, openCardWorld, sandboxKey, webhookSecret } from "../payment/cards/card-world.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";
 

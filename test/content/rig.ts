@@ -15,10 +15,10 @@ import { openRootQueries } from "../../src/chain/root-queries.ts";
 import { type GatewayContentStore, openContent } from "../../src/content/content.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { type Extents, openExtents } from "../../src/store/extents.ts";
-import type { ItemSpan } from "../../src/store/index-types.ts";
+import { type Extents, openExtents } from "../../src/store/extents/extents.ts";
+import type { Located, PageBlock } from "../../src/store/index/rows.ts";
+import type { ItemSpan } from "../../src/store/index/types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
-import type { Located, PageBlock } from "../../src/store/rows.ts";
 import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from "../../workers/verify.ts";
 import type { Fault } from "../chain/fault-server.ts";
 

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { silentLog } from "../../src/lib/log.ts";
-import { openExtents } from "../../src/store/extents.ts";
+import { openExtents } from "../../src/store/extents/extents.ts";
 import { type DataNode, openDataNode } from "../chain/data-node.ts";
 import { type Need, testWith } from "../support/helpers.ts";
 import { type Report, starvedCycles, starvedData } from "./starved.ts";

@@ -12,7 +12,7 @@ import { createNetwork } from "../../src/gateway/network.ts";
 import { createRelay } from "../../src/gateway/relay.ts";
 import { createSpread } from "../../src/gateway/spread.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import type { Tip } from "../../src/store/index-types.ts";
+import type { Tip } from "../../src/store/index/types.ts";
 import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
 import { chunkPosts, testBytes } from "../devnet/support.ts";
 import { eventually } from "../support/program.ts";

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
 import { takeFolder } from "../../src/cli/folder-lock.ts";
-import { type OpenGateway, openGateway } from "../../src/cli/open-gateway.ts";
+import { type OpenGateway, openGateway } from "../../src/cli/open/gateway.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Devnet } from "../../src/devnet/devnet.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";

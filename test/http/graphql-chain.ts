@@ -5,8 +5,7 @@
  */
 import { type Address, addressOf, type Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
-import { openIndexWriter } from "../../src/store/index-writer.ts";
-import { comparePlaces, type Place, pendingHeight } from "../../src/store/place.ts";
+import { comparePlaces, type Place, pendingHeight } from "../../src/store/index/place.ts";
 import type {
   BlockRow,
   ItemRow,
@@ -14,7 +13,8 @@ import type {
   PageRow,
   PendingRow,
   TransactionRow,
-} from "../../src/store/rows.ts";
+} from "../../src/store/index/rows.ts";
+import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { blockHashOf, idOf } from "../gateway/query/memory-index.ts";
 
 /** The chain. */

@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { writeTransactionCursor } from "../../src/gateway/query/cursor.ts";
 import type { TransactionsArguments } from "../../src/gateway/query/plan.ts";
-import type { PageRow } from "../../src/store/rows.ts";
+import type { PageRow } from "../../src/store/index/rows.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { executeByGraphqlJs } from "../gateway/query/oracle.ts";
 import { newSeed } from "../support/seed.ts";

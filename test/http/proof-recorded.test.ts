@@ -10,7 +10,7 @@ import { type Block, readBlock } from "../../src/arweave/block.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { openHttp } from "../../src/chain/http.ts";
 import { takeFolder } from "../../src/cli/folder-lock.ts";
-import { openGateway } from "../../src/cli/open-gateway.ts";
+import { openGateway } from "../../src/cli/open/gateway.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
 import { readConfig } from "../../src/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";

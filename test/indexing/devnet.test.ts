@@ -9,7 +9,7 @@ import { checkItem } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import type { Devnet } from "../../src/devnet/devnet.ts";
 import { utf8Bytes } from "../../src/lib/bytes.ts";
-import { pendingHeight } from "../../src/store/place.ts";
+import { pendingHeight } from "../../src/store/index/place.ts";
 import { checkBlock } from "../../workers/verify.ts";
 import {
   chunkPosts,

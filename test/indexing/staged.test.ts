@@ -16,7 +16,7 @@ import { createNodes } from "../../src/chain/nodes.ts";
 import type { Devnet } from "../../src/devnet/devnet.ts";
 import { openStagedSearch } from "../../src/indexing/staged.ts";
 import { openAdministration } from "../../src/store/administration.ts";
-import type { BlockRows } from "../../src/store/rows.ts";
+import type { BlockRows } from "../../src/store/index/rows.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { checkBlock } from "../../workers/verify.ts";
 import { openTestDevnet, post, rsa, serve, type TestNode, testBytes } from "../devnet/support.ts";

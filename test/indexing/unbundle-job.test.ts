@@ -10,8 +10,8 @@ import { checkItem } from "../../src/arweave/data-item.ts";
 import { idFromBytes } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import type { ItemRow } from "../../src/store/rows.ts";
-import type { UnbundleAnswer, UnbundleJob } from "../../src/store/thread-jobs.ts";
+import type { ItemRow } from "../../src/store/index/rows.ts";
+import type { UnbundleAnswer, UnbundleJob } from "../../src/store/jobs/thread-jobs.ts";
 import { unbundle } from "../../workers/unbundle.ts";
 import { makeItem, makeItems, makeNested, noise, openFolder, seedOf, signers, spoil } from "./samples.ts";
 

@@ -16,9 +16,9 @@ import { openContent } from "../../src/content/content.ts";
 import { type IndexingOptions, openIndexing } from "../../src/indexing/indexing.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { openExtents } from "../../src/store/extents.ts";
-import { openIndexReader } from "../../src/store/index-reader.ts";
-import { createIndexWriterCalls } from "../../src/store/index-thread.ts";
+import { openExtents } from "../../src/store/extents/extents.ts";
+import { openIndexReader } from "../../src/store/index/reader.ts";
+import { createIndexWriterCalls } from "../../src/store/index/thread.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { createRandom } from "./samples.ts";
 

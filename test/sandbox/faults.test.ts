@@ -8,7 +8,12 @@ import { afterEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type CardWorld, openCardWorld, type TopUpAnswer, webhookSecret } from "../payment/card-world.ts";
+import {
+  type CardWorld,
+  openCardWorld,
+  type TopUpAnswer,
+  webhookSecret,
+} from "../payment/cards/card-world.ts";
 import { createRandom, type Random } from "../store/random.ts";
 import { testAddress } from "../support/payment.ts";
 import { seedsOr } from "../support/seed.ts";

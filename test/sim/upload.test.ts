@@ -8,9 +8,9 @@
  */
 import { describe, expect, test } from "bun:test";
 import { checkLedger } from "../../src/store/ledger/check.ts";
-import { nextBundles } from "../../src/upload/bundles.ts";
-import type { Pipeline } from "../../src/upload/pipeline.ts";
-import type { Posted } from "../../src/upload/pipeline-parts.ts";
+import { nextBundles } from "../../src/upload/pipeline/bundles.ts";
+import type { Posted } from "../../src/upload/pipeline/parts.ts";
+import type { Pipeline } from "../../src/upload/pipeline/pipeline.ts";
 import { findUpload } from "../../src/upload/uploads.ts";
 import { createRandom, type Random } from "../store/random.ts";
 import { seedsOr } from "../support/seed.ts";
@@ -20,8 +20,8 @@ import {
   type SignedItem,
   storeName,
   until,
-} from "../upload/bundle-world.ts";
-import { createFakeChain, type FakeChain } from "../upload/fake-chain.ts";
+} from "../upload/pipeline/bundle-world.ts";
+import { createFakeChain, type FakeChain } from "../upload/pipeline/fake-chain.ts";
 
 const { RUNS } = process.env;
 const usual = RUNS === undefined ? [1, 2, 3] : Array.from({ length: Number(RUNS) }, (_, index) => index + 1);

@@ -11,11 +11,11 @@ import { createPriceRoutes } from "../../src/http/payment/price-routes.ts";
 import { createPromoGuard } from "../../src/http/payment/promo-guard.ts";
 import { createReportGuard } from "../../src/http/payment/report-guard.ts";
 import { createTokenRoutes } from "../../src/http/payment/token-routes.ts";
+import { createWalletTokens } from "../../src/payment/access/json-web-token.ts";
+import { createWalletAccess } from "../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
-import { freeAllowance } from "../../src/payment/free-allowance.ts";
-import { createWalletTokens } from "../../src/payment/json-web-token.ts";
-import { createWalletAccess } from "../../src/payment/wallet-access.ts";
-import { openCardWorld } from "../payment/card-world.ts";
+import { freeAllowance } from "../../src/payment/prices/free-allowance.ts";
+import { openCardWorld } from "../payment/cards/card-world.ts";
 import {
   createScriptedChain,
   type ScriptedChain,

@@ -15,8 +15,8 @@ import { openPaymentServer } from "../support/payment-server.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { rsaKey, signers } from "../support/signers.ts";
 import { openTestUpload, type TestItem, testItem } from "../support/upload.ts";
-import { makeFolder, openMultipartWorld } from "../upload/multipart-world.ts";
-import { openX402UploadServer } from "../upload/x402-upload-server.ts";
+import { makeFolder, openMultipartWorld } from "../upload/multipart/multipart-world.ts";
+import { openX402UploadServer } from "../upload/x402/upload-server.ts";
 
 /** Where a step is taken: under `program` it is taken at each of the four addresses that the service has. */
 export type Place = "program" | "paid" | "off" | "no price" | "not synced" | "no room" | "strict";

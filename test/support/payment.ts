@@ -3,7 +3,7 @@
  * @module
  */
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
-import { type Credits, createCredits } from "../../src/payment/credits.ts";
+import { type Credits, createCredits } from "../../src/payment/credits/credits.ts";
 import { provider, user } from "../../src/store/ledger/accounts.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import { createTransferIds, type MakeId } from "../../src/store/ledger/transfer-ids.ts";

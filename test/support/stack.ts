@@ -6,7 +6,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { takeFolder } from "../../src/cli/folder-lock.ts";
-import { type OpenGateway, openGateway } from "../../src/cli/open-gateway.ts";
+import { type OpenGateway, openGateway } from "../../src/cli/open/gateway.ts";
 import { readConfig } from "../../src/config.ts";
 import type { Devnet, DevnetOptions } from "../../src/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";

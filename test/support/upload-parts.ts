@@ -11,14 +11,14 @@ import { createReceiptWriter } from "../../src/http/upload/receipt-record.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { createCredits } from "../../src/payment/credits.ts";
+import { createCredits } from "../../src/payment/credits/credits.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import type { MakeId } from "../../src/store/ledger/transfer-ids.ts";
 import { openPool, type Pool } from "../../src/threads/pool.ts";
-import { createIntake, type IntakeParts } from "../../src/upload/intake.ts";
-import { createItemStore } from "../../src/upload/item-store.ts";
+import { createIntake, type IntakeParts } from "../../src/upload/intake/intake.ts";
+import { createItemStore } from "../../src/upload/intake/item-store.ts";
+import { createUploadRoom, type RoomOptions } from "../../src/upload/intake/room.ts";
 import { createReceiptSigner } from "../../src/upload/receipt-signer.ts";
-import { createUploadRoom, type RoomOptions } from "../../src/upload/room.ts";
 import { keptBytes } from "../../src/upload/uploads.ts";
 import { rsaKeys } from "./rsa-keys.ts";
 

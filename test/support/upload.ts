@@ -13,7 +13,7 @@ import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
 import type { UserAddress } from "../../src/payment/addresses.ts";
 import { revenue } from "../../src/store/ledger/accounts.ts";
 import { checkLedger } from "../../src/store/ledger/check.ts";
-import { accountOf } from "../../src/upload/signer-account.ts";
+import { accountOf } from "../../src/upload/intake/signer-account.ts";
 import { findUpload, type Upload } from "../../src/upload/uploads.ts";
 import type { LedgerKind } from "./ledger-databases.ts";
 import { openTestPayment, type TestPayment } from "./payment.ts";

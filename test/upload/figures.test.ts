@@ -5,8 +5,8 @@
 import { expect, test } from "bun:test";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { createUploadFigures } from "../../src/upload/figures.ts";
-import { createPlanner } from "../../src/upload/plan.ts";
-import { openBundleWorld, quickRules, storeName } from "./bundle-world.ts";
+import { createPlanner } from "../../src/upload/pipeline/plan.ts";
+import { openBundleWorld, quickRules, storeName } from "./pipeline/bundle-world.ts";
 
 test("the figures follow items on their way", async () => {
   let now = 1_000_000;

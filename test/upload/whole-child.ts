@@ -4,7 +4,7 @@
  * @module
  */
 import { takeFolder } from "../../src/cli/folder-lock.ts";
-import { openProgram } from "../../src/cli/open-program.ts";
+import { openProgram } from "../../src/cli/open/program.ts";
 import { readUploadWallet } from "../../src/cli/upload-wallet.ts";
 import { readConfig } from "../../src/config.ts";
 import { createClosers } from "../../src/lib/closers.ts";

@@ -18,7 +18,7 @@ import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { checkLedger } from "../../src/store/ledger/check.ts";
 import { createTransferIds } from "../../src/store/ledger/transfer-ids.ts";
-import { accountOf } from "../../src/upload/signer-account.ts";
+import { accountOf } from "../../src/upload/intake/signer-account.ts";
 import { openTestDevnet, rsaJwk, serve } from "../devnet/support.ts";
 import { createRandom, type Random } from "../store/random.ts";
 import { bundledOnChain } from "../support/items-on-chain.ts";

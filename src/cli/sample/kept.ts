@@ -8,7 +8,7 @@ import { readId } from "../../arweave/id.ts";
 import type { Node } from "../../chain/node.ts";
 import type { Devnet } from "../../devnet/devnet.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
-import type { OpenGateway } from "../open-gateway.ts";
+import type { OpenGateway } from "../open/gateway.ts";
 import { plantSample, type Sample } from "./plant.ts";
 
 /** Long enough on a busy machine; without it the lines to try would lead nowhere. Milliseconds. */

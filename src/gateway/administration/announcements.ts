@@ -13,7 +13,7 @@ import { decodeTags, type Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { isJsonFault } from "../../lib/json.ts";
-import type { PendingRow } from "../../store/rows.ts";
+import type { PendingRow } from "../../store/index/rows.ts";
 
 /** A body as it came. */
 export type AnnouncementsJob = Readonly<{ body: Uint8Array }>;

@@ -7,10 +7,10 @@
  * @module
  */
 
-import type { IndexWriterCalls } from "../../store/index-thread.ts";
-import type { IndexReader } from "../../store/index-types.ts";
+import { stableDepth } from "../../store/index/rows.ts";
+import type { IndexWriterCalls } from "../../store/index/thread.ts";
+import type { IndexReader } from "../../store/index/types.ts";
 import type { Moderation } from "../../store/moderation.ts";
-import { stableDepth } from "../../store/rows.ts";
 
 /** Which items go: those that were indexed before a time, of a range of heights, both ends included. */
 export type PruneWish = Readonly<{

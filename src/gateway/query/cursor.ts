@@ -7,7 +7,7 @@
  * @module
  */
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
-import { isPlace, type Place } from "../../store/place.ts";
+import { isPlace, type Place } from "../../store/index/place.ts";
 
 const transactionMark = 0x74;
 const blockMark = 0x62;

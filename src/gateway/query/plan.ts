@@ -8,9 +8,9 @@
  */
 import { GraphQLError } from "graphql";
 import { type Id, isAddress, isBlockHash, isId } from "../../arweave/id.ts";
-import type { BlocksPlan } from "../../store/index-types.ts";
-import { pendingHeight } from "../../store/place.ts";
-import type { Bounds, PageColumns, PagePlan, TagPlan } from "../../store/rows.ts";
+import { pendingHeight } from "../../store/index/place.ts";
+import type { Bounds, PageColumns, PagePlan, TagPlan } from "../../store/index/rows.ts";
+import type { BlocksPlan } from "../../store/index/types.ts";
 import { readBlockCursor, readTransactionCursor } from "./cursor.ts";
 import { idsMax, listMax, pageRowsMax, tagFiltersMax } from "./limits.ts";
 

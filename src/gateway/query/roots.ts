@@ -7,8 +7,8 @@
 
 import { isBlockHash, isId } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import type { IndexReader } from "../../store/index-types.ts";
-import type { PageBlock, PageColumns, PagePlan, PageRow } from "../../store/rows.ts";
+import type { PageBlock, PageColumns, PagePlan, PageRow } from "../../store/index/rows.ts";
+import type { IndexReader } from "../../store/index/types.ts";
 import { compileShape, type Shape, type WriteValue } from "./answer-text.ts";
 import { requestRowsMax } from "./limits.ts";
 import {

@@ -7,7 +7,7 @@
  */
 import type { Id } from "../../arweave/id.ts";
 import { type Tag, tagValue } from "../../arweave/tags.ts";
-import type { PageBlock, PageRow } from "../../store/rows.ts";
+import type { PageBlock, PageRow } from "../../store/index/rows.ts";
 import {
   type AnswerText,
   compileShape,

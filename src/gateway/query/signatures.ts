@@ -11,11 +11,11 @@ import { type Id, idOfSignature } from "../../arweave/id.ts";
 import { signatureLayout } from "../../arweave/signature.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
-import { openExtentFiles } from "../../store/extent-files.ts";
-import { rootName } from "../../store/extent-roots.ts";
-import type { IndexReader } from "../../store/index-types.ts";
-import { pendingHeight } from "../../store/place.ts";
-import type { PageRow } from "../../store/rows.ts";
+import { openExtentFiles } from "../../store/extents/files.ts";
+import { rootName } from "../../store/extents/roots.ts";
+import { pendingHeight } from "../../store/index/place.ts";
+import type { PageRow } from "../../store/index/rows.ts";
+import type { IndexReader } from "../../store/index/types.ts";
 import type { Signatures } from "./shapes.ts";
 
 /** Finds the signatures of rows; those that cannot be had are not in the answer. */

@@ -31,7 +31,7 @@ import { createTransactions } from "../../gateway/transactions.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { writeJson } from "../../lib/json.ts";
 import type { Metrics } from "../../lib/metrics.ts";
-import type { IndexReader } from "../../store/index-types.ts";
+import type { IndexReader } from "../../store/index/types.ts";
 import { jsonTextAnswer } from "../answers.ts";
 import { createHosts } from "../hosts.ts";
 import { gatewayReference } from "../reference/gateway-reference.ts";

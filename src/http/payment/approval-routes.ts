@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { readAddress, type UserAddress } from "../../payment/addresses.ts";
-import type { Credits } from "../../payment/credits.ts";
+import type { Credits } from "../../payment/credits/credits.ts";
 import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { approvalRecord } from "./credit-records.ts";

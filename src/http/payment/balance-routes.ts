@@ -5,10 +5,10 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
+import type { WalletAccess } from "../../payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../payment/addresses.ts";
-import type { Credits } from "../../payment/credits.ts";
-import type { FreeAllowance } from "../../payment/free-allowance.ts";
-import type { WalletAccess } from "../../payment/wallet-access.ts";
+import type { Credits } from "../../payment/credits/credits.ts";
+import type { FreeAllowance } from "../../payment/prices/free-allowance.ts";
 import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { balanceRecord } from "./credit-records.ts";

@@ -3,8 +3,8 @@
  * Source: specification part 2 "Approval record", 4B; contract.md §5.
  * @module
  */
-import type { Approval } from "../../payment/approvals.ts";
-import type { Balance } from "../../payment/balances.ts";
+import type { Approval } from "../../payment/credits/approvals.ts";
+import type { Balance } from "../../payment/credits/balances.ts";
 
 /** The approval record; without an expiry its date is absent. */
 export function approvalRecord(approval: Approval) {

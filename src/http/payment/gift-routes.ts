@@ -9,8 +9,8 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
 import { readAddressOfWord, type UserAddress } from "../../payment/addresses.ts";
-import type { Gifts, Redemption } from "../../payment/gifts.ts";
 import { refused } from "../../payment/refusal.ts";
+import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
 import { jsonAnswer } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";

@@ -7,15 +7,15 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
+import type { WalletAccess } from "../../payment/access/wallet-access.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
+import type { TokenPayment } from "../../payment/tokens/kept-payments.ts";
 import {
   type PaymentMade,
   type PaymentPlace,
   type PaymentsPage,
   paymentsPageMax,
-} from "../../payment/payment-history.ts";
-import type { TokenPayment } from "../../payment/tokens/kept-payments.ts";
-import type { WalletAccess } from "../../payment/wallet-access.ts";
+} from "../../payment/top-ups/payment-history.ts";
 import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { isoDate } from "./credit-records.ts";

@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Health } from "../../gateway/health.ts";
 import { type Metrics, metricsContentType } from "../../lib/metrics.ts";
 import { type Token, tokens } from "../../payment/addresses.ts";
-import { supportedCountries } from "../../payment/countries.ts";
+import { supportedCountries } from "../../payment/cards/countries.ts";
 import { jsonAnswer } from "../answers.ts";
 
 /** What the routes ask. */

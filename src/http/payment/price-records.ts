@@ -3,7 +3,13 @@
  * Source: specification part 2 "Adjustment / fee record", 4B; contract.md §5.
  * @module
  */
-import type { Adjustment, BytesPrice, CurrencyLimits, PaymentPrice, Rates } from "../../payment/prices.ts";
+import type {
+  Adjustment,
+  BytesPrice,
+  CurrencyLimits,
+  PaymentPrice,
+  Rates,
+} from "../../payment/prices/prices.ts";
 
 /** The adjustment record: six texts, of which the promo code stands on its own rows only. */
 export function adjustmentRecord(adjustment: Adjustment) {

@@ -5,10 +5,10 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
+import { isSigned, readSigner } from "../../payment/access/signed-request.ts";
 import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
 import { invalidAmountText, readAmount, readByteCount } from "../../payment/amounts.ts";
-import type { Buyer, Prices } from "../../payment/prices.ts";
-import { isSigned, readSigner } from "../../payment/signed-request.ts";
+import type { Buyer, Prices } from "../../payment/prices/prices.ts";
 import { jsonAnswer, jsonTextAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import {

@@ -6,7 +6,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import type { Quote } from "../../payment/quotes.ts";
+import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { jsonAnswer } from "../answers.ts";
 import { isoDate } from "./credit-records.ts";
 import { noStore } from "./signer.ts";

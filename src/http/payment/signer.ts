@@ -3,7 +3,7 @@
  * Source: contract.md §5 "Signature".
  * @module
  */
-import type { SignedRequest } from "../../payment/signed-request.ts";
+import type { SignedRequest } from "../../payment/access/signed-request.ts";
 import { contextOf } from "../context.ts";
 
 /** Nobody but its caller may keep what a signed request is answered with; a balance is of the moment anyway. */

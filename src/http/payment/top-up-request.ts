@@ -6,9 +6,9 @@
 import { Failure } from "../../failures.ts";
 import { addressTypesOf, readAddressOfWord } from "../../payment/addresses.ts";
 import type { CheckoutReturn } from "../../payment/providers/stripe-session.ts";
-import { giftWord, type TopUpMethod, topUpMethods } from "../../payment/quotes.ts";
 import { refused } from "../../payment/refusal.ts";
-import type { Recipient, TopUpWish } from "../../payment/top-up.ts";
+import { giftWord, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";
+import type { Recipient, TopUpWish } from "../../payment/top-ups/top-up.ts";
 import { readPromoCodes } from "./price-routes.ts";
 
 /** The path of a request for a top-up. */

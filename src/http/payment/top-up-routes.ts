@@ -5,8 +5,8 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { giftWord, type QuoteTerms } from "../../payment/quotes.ts";
-import type { TopUp, TopUps, TopUpWish } from "../../payment/top-up.ts";
+import { giftWord, type QuoteTerms } from "../../payment/top-ups/quotes.ts";
+import type { TopUp, TopUps, TopUpWish } from "../../payment/top-ups/top-up.ts";
 import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";

@@ -9,7 +9,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { readJson } from "../../lib/json.ts";
-import type { CardEvents } from "../../payment/card-events.ts";
+import type { CardEvents } from "../../payment/cards/events.ts";
 import { readEvent } from "../../payment/providers/stripe-objects.ts";
 import { isSignedByStripe } from "../../payment/providers/stripe-signature.ts";
 import { readBody } from "../body.ts";

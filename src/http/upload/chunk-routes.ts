@@ -7,9 +7,14 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { unheard } from "../../lib/stop.ts";
 import { readToken, type Token } from "../../payment/addresses.ts";
-import type { Taken } from "../../upload/charge.ts";
-import { chunkSizeMax, chunkSizeMin, type Multipart, type MultipartStatus } from "../../upload/multipart.ts";
-import type { MultipartUpload } from "../../upload/multipart-rows.ts";
+import type { Taken } from "../../upload/intake/charge.ts";
+import {
+  chunkSizeMax,
+  chunkSizeMin,
+  type Multipart,
+  type MultipartStatus,
+} from "../../upload/multipart/multipart.ts";
+import type { MultipartUpload } from "../../upload/multipart/rows.ts";
 import { codeAnswer, jsonAnswer, textAnswer } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";

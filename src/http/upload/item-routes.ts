@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { readToken, type Token } from "../../payment/addresses.ts";
-import type { Intake } from "../../upload/intake.ts";
+import type { Intake } from "../../upload/intake/intake.ts";
 import { jsonAnswer } from "../answers.ts";
 import { type Pace, piecesOf } from "../body-pieces.ts";
 import { contextOf } from "../context.ts";

@@ -5,7 +5,7 @@
  */
 import { Failure } from "../../failures.ts";
 import { readAddress, type UserAddress } from "../../payment/addresses.ts";
-import { type PaymentDirective, paidByMax } from "../../payment/reservations.ts";
+import { type PaymentDirective, paidByMax } from "../../payment/credits/reservations.ts";
 
 /** Whose approvals pay, in this order, and whether the signer pays after them. */
 export type Payers = Readonly<{ paidBy: readonly UserAddress[]; directive: PaymentDirective }>;

@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { readToken } from "../../payment/addresses.ts";
 import { readByteCount } from "../../payment/amounts.ts";
-import type { Prices } from "../../payment/prices.ts";
+import type { Prices } from "../../payment/prices/prices.ts";
 import { textAnswer } from "../answers.ts";
 
 /** What the routes ask. */

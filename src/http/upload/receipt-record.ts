@@ -4,7 +4,7 @@
  * @module
  */
 import { type ReceiptTerms, receiptVersion } from "../../arweave/receipt.ts";
-import type { Taken } from "../../upload/charge.ts";
+import type { Taken } from "../../upload/intake/charge.ts";
 import { approvalRecord } from "../payment/credit-records.ts";
 
 /** What makes receipts of items that were taken. */

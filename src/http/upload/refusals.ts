@@ -4,7 +4,7 @@
  * @module
  */
 import { Failure, failures } from "../../failures.ts";
-import { refused } from "../../upload/approval-tags.ts";
+import { refused } from "../../upload/intake/approval-tags.ts";
 import { jsonAnswer } from "../answers.ts";
 
 /**

@@ -6,8 +6,8 @@
 import { signatureLayout } from "../../arweave/signature.ts";
 import { Failure } from "../../failures.ts";
 import { readAddress, type UserAddress } from "../../payment/addresses.ts";
-import type { MultipartUpload } from "../../upload/multipart-rows.ts";
-import type { X402Uploads } from "../../upload/x402-uploads.ts";
+import type { MultipartUpload } from "../../upload/multipart/rows.ts";
+import type { X402Uploads } from "../../upload/x402/uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf } from "../x402-answers.ts";
 import { readCount } from "./byte-counts.ts";

@@ -7,7 +7,7 @@
  * @module
  */
 import { isJsonObject, type JsonObject, type JsonValue } from "../../lib/json.ts";
-import type { CardFact, DisputeStatus } from "../card-facts.ts";
+import type { CardFact, DisputeStatus } from "../cards/facts.ts";
 import type { StripeEvent } from "./stripe-event.ts";
 import type { CheckoutStanding, PaymentSession, PaymentStanding } from "./stripe-session.ts";
 

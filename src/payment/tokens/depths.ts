@@ -10,7 +10,7 @@
 import { atLeast } from "../../lib/bounds.ts";
 import { readCount } from "../../store/ledger/values.ts";
 import { type Chain, type Token, tokens } from "../addresses.ts";
-import type { PriceRules } from "../rules.ts";
+import type { PriceRules } from "../prices/rules.ts";
 
 const finalConfirmations: Readonly<Record<Chain, number>> = {
   native: 50,

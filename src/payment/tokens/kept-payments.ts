@@ -17,7 +17,7 @@ import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import { transfer } from "../../store/ledger/transfers.ts";
 import { readCount, readTime } from "../../store/ledger/values.ts";
 import type { AddressType, Token, UserAddress } from "../addresses.ts";
-import type { Adjustment } from "../prices.ts";
+import type { Adjustment } from "../prices/prices.ts";
 import type { BlockRef } from "./sight.ts";
 
 /** Where a payment stands. `reversed`: it was credited, and the chain took it back. */

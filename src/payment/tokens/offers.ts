@@ -7,7 +7,7 @@
  */
 import { Failure } from "../../failures.ts";
 import { amountMax } from "../../store/ledger/limits.ts";
-import type { PaymentPrice, Prices } from "../prices.ts";
+import type { PaymentPrice, Prices } from "../prices/prices.ts";
 import { creditedAccount } from "./destinations.ts";
 import type { Offer } from "./kept-payments.ts";
 import type { Outline, TokenChain, TokenTransfer } from "./sight.ts";

@@ -5,7 +5,7 @@
 import { readAddress, type Token, type UserAddress } from "../addresses.ts";
 import { createEvmChain } from "../evm/chain.ts";
 import { openJsonRpc } from "../evm/json-rpc.ts";
-import type { PriceRules } from "../rules.ts";
+import type { PriceRules } from "../prices/rules.ts";
 import { createEvmCoin } from "./chains/evm-coin.ts";
 import { createEvmToken } from "./chains/evm-token.ts";
 import { createNativeChain, type NativeChainOptions } from "./chains/native.ts";

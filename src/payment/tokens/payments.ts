@@ -12,7 +12,7 @@ import { Failure, type FailureCode } from "../../failures.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { readTransactionId, type Token, tokens } from "../addresses.ts";
-import type { Prices } from "../prices.ts";
+import type { Prices } from "../prices/prices.ts";
 import { createFollowing, type Follow } from "./following.ts";
 import { knownTransactions, markOf, notFoundReason, paymentsOf, type TokenPayment } from "./kept-payments.ts";
 import { createOffering, earlyRefusal, strayRefusal, unminedRefusal } from "./offers.ts";

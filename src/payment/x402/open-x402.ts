@@ -9,7 +9,7 @@ import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import type { Asking } from "../evm/asking.ts";
 import { createAuthorizationChain } from "../evm/authorization-chain.ts";
 import type { EvmChain } from "../evm/chain.ts";
-import type { Prices } from "../prices.ts";
+import type { Prices } from "../prices/prices.ts";
 import { createX402Following, type Patience } from "./following.ts";
 import { createX402Offers } from "./offers.ts";
 import { createX402Quotes } from "./quotes.ts";

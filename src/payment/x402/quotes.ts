@@ -11,7 +11,7 @@ import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { amountMax } from "../../store/ledger/limits.ts";
 import type { Token } from "../addresses.ts";
-import type { Prices } from "../prices.ts";
+import type { Prices } from "../prices/prices.ts";
 import { type X402Quote, type X402Want, x402AmountMin } from "./x402.ts";
 
 /** What a payment buys. */

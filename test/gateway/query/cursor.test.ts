@@ -10,7 +10,7 @@ import {
   writeBlockCursor,
   writeTransactionCursor,
 } from "../../../src/gateway/query/cursor.ts";
-import { itemOffsetEnd, type Place, pendingHeight } from "../../../src/store/place.ts";
+import { itemOffsetEnd, type Place, pendingHeight } from "../../../src/store/index/place.ts";
 
 const places = fc.record({
   height: fc.integer({ min: 0, max: pendingHeight }),

@@ -13,7 +13,7 @@ import {
   type QueryRequest,
 } from "../../../src/gateway/query/execute.ts";
 import { schema } from "../../../src/gateway/query/schema.ts";
-import { pendingHeight } from "../../../src/store/place.ts";
+import { pendingHeight } from "../../../src/store/index/place.ts";
 import { documents } from "./documents.ts";
 import { blockOf, createMemoryIndex, idOf, rowAt } from "./memory-index.ts";
 import { executeByGraphqlJs } from "./oracle.ts";

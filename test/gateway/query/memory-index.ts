@@ -12,8 +12,8 @@ import {
 } from "../../../src/arweave/id.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import type { QueryIndex } from "../../../src/gateway/query/roots.ts";
-import { comparePlaces, type Place, pendingHeight } from "../../../src/store/place.ts";
-import type { PageBlock, PagePlan, PageRow, TagPlan } from "../../../src/store/rows.ts";
+import { comparePlaces, type Place, pendingHeight } from "../../../src/store/index/place.ts";
+import type { PageBlock, PagePlan, PageRow, TagPlan } from "../../../src/store/index/rows.ts";
 
 /** Whether a row is in the answer to a plan, its position aside. */
 export function matches(row: PageRow, plan: Omit<PagePlan, "order" | "limit" | "columns">): boolean {

@@ -12,7 +12,7 @@ import {
   type TransactionsArguments,
 } from "../../../src/gateway/query/plan.ts";
 import { schema } from "../../../src/gateway/query/schema.ts";
-import type { PageBlock, PageRow } from "../../../src/store/rows.ts";
+import type { PageBlock, PageRow } from "../../../src/store/index/rows.ts";
 import { createMemoryIndex, matches } from "./memory-index.ts";
 
 const allColumns = { tags: true, ownerKey: true, parent: true, block: true };

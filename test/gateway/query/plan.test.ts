@@ -10,7 +10,7 @@ import {
   readTransactionsPlan,
   type TransactionsArguments,
 } from "../../../src/gateway/query/plan.ts";
-import { pendingHeight } from "../../../src/store/place.ts";
+import { pendingHeight } from "../../../src/store/index/place.ts";
 import { addressOf, blockHashOf, idOf } from "./memory-index.ts";
 
 const columns = { tags: true, ownerKey: false, parent: false, block: true };

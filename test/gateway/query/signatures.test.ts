@@ -8,10 +8,10 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { idOfSignature } from "../../../src/arweave/id.ts";
 import { createSignatureSource, type SignatureIndex } from "../../../src/gateway/query/signatures.ts";
-import { openExtentFiles } from "../../../src/store/extent-files.ts";
-import { rootName } from "../../../src/store/extent-roots.ts";
-import { pendingHeight } from "../../../src/store/place.ts";
-import type { Located, PageRow } from "../../../src/store/rows.ts";
+import { openExtentFiles } from "../../../src/store/extents/files.ts";
+import { rootName } from "../../../src/store/extents/roots.ts";
+import { pendingHeight } from "../../../src/store/index/place.ts";
+import type { Located, PageRow } from "../../../src/store/index/rows.ts";
 import { idOf, rowAt } from "./memory-index.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-signatures-"));

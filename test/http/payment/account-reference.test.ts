@@ -14,13 +14,13 @@ import {
   paymentAccountRecords as records,
 } from "../../../src/http/reference/payment-account-descriptions.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
+import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
+import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress } from "../../../src/payment/addresses.ts";
-import { freeAllowance } from "../../../src/payment/free-allowance.ts";
-import { createWalletTokens } from "../../../src/payment/json-web-token.ts";
-import { readPayments } from "../../../src/payment/payment-history.ts";
+import { freeAllowance } from "../../../src/payment/prices/free-allowance.ts";
 import { pendingPaymentsOf } from "../../../src/payment/tokens/kept-payments.ts";
-import { createWalletAccess } from "../../../src/payment/wallet-access.ts";
-import { keepCard, keepGift, keepToken } from "../../payment/payments-made.ts";
+import { readPayments } from "../../../src/payment/top-ups/payment-history.ts";
+import { keepCard, keepGift, keepToken } from "../../payment/top-ups/payments-made.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 import { faultsOf } from "../../support/schema.ts";

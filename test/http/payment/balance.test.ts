@@ -5,10 +5,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { createBalanceRoutes } from "../../../src/http/payment/balance-routes.ts";
+import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
+import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import { freeAllowance } from "../../../src/payment/free-allowance.ts";
-import { createWalletTokens } from "../../../src/payment/json-web-token.ts";
-import { createWalletAccess } from "../../../src/payment/wallet-access.ts";
+import { freeAllowance } from "../../../src/payment/prices/free-allowance.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 import {

@@ -4,12 +4,12 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHistoryRoutes } from "../../../src/http/payment/history-routes.ts";
+import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
+import { createWalletAccess, type WalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import { createWalletTokens } from "../../../src/payment/json-web-token.ts";
-import { readPayments } from "../../../src/payment/payment-history.ts";
 import { pendingPaymentsOf } from "../../../src/payment/tokens/kept-payments.ts";
-import { createWalletAccess, type WalletAccess } from "../../../src/payment/wallet-access.ts";
-import { keepCard, keepGift, keepToken } from "../../payment/payments-made.ts";
+import { readPayments } from "../../../src/payment/top-ups/payment-history.ts";
+import { keepCard, keepGift, keepToken } from "../../payment/top-ups/payments-made.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 import { arweaveWallet, ethereumWallet, signedHeaders, solanaWallet } from "../../support/signed-headers.ts";

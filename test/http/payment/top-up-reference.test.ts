@@ -15,7 +15,7 @@ import {
   paymentTopUpDescriptions as descriptions,
   paymentTopUpRecords,
 } from "../../../src/http/reference/payment-top-up-descriptions.ts";
-import { type CardWorld, openCardWorld, sandboxKey, webhookSecret } from "../../payment/card-world.ts";
+import { type CardWorld, openCardWorld, sandboxKey, webhookSecret } from "../../payment/cards/card-world.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
 import { faultsOf } from "../../support/schema.ts";
 

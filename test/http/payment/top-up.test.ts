@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
 import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
-import { type CardWorld, openCardWorld } from "../../payment/card-world.ts";
+import { type CardWorld, openCardWorld } from "../../payment/cards/card-world.ts";
 import { testStart } from "../../support/payment.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
 import { eventually } from "../../support/program.ts";

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { Failure } from "../../../src/failures.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
-import { type CardWorld, openCardWorld, webhookSecret } from "../../payment/card-world.ts";
+import { type CardWorld, openCardWorld, webhookSecret } from "../../payment/cards/card-world.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
 

@@ -20,7 +20,7 @@ import {
   type PartsClient,
   partFilesIn,
   type TestItem,
-} from "../../upload/multipart-world.ts";
+} from "../../upload/multipart/multipart-world.ts";
 
 const folder = makeFolder();
 let payment: TestPayment;

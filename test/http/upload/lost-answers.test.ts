@@ -16,7 +16,7 @@ import {
   type PartsClient,
   partFilesIn,
   type TestItem,
-} from "../../upload/multipart-world.ts";
+} from "../../upload/multipart/multipart-world.ts";
 
 const folders = [makeFolder(), makeFolder()] as const;
 let payment: TestPayment;

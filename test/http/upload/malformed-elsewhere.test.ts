@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
 import { revenue } from "../../../src/store/ledger/accounts.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
-import { lifeMs } from "../../../src/upload/multipart.ts";
+import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
 import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
 import { eventually } from "../../support/program.ts";
 import { rsaKey, signers } from "../../support/signers.ts";
@@ -21,8 +21,8 @@ import {
   makeFolder,
   openMultipartWorld,
   type PartsClient,
-} from "../../upload/multipart-world.ts";
-import { openX402UploadServer, type X402UploadServer } from "../../upload/x402-upload-server.ts";
+} from "../../upload/multipart/multipart-world.ts";
+import { openX402UploadServer, type X402UploadServer } from "../../upload/x402/upload-server.ts";
 import { malformedItems } from "./malformed-items.ts";
 
 const folder = makeFolder();

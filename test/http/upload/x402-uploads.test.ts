@@ -10,9 +10,9 @@ import { checkItem } from "../../../src/arweave/data-item.ts";
 import { Failure } from "../../../src/failures.ts";
 import type { HttpServer } from "../../../src/http/server.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
-import { lifeMs } from "../../../src/upload/multipart.ts";
+import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
-import { boundBytesMax } from "../../../src/upload/x402-unsigned.ts";
+import { boundBytesMax } from "../../../src/upload/x402/unsigned.ts";
 import { type Payer, readHeader } from "../../payment/x402/payers.ts";
 import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
 import { eventually } from "../../support/program.ts";
@@ -24,8 +24,8 @@ import {
   openMultipartWorld,
   partFilesIn,
   type TestItem,
-} from "../../upload/multipart-world.ts";
-import { openX402UploadServer, type X402UploadServer } from "../../upload/x402-upload-server.ts";
+} from "../../upload/multipart/multipart-world.ts";
+import { openX402UploadServer, type X402UploadServer } from "../../upload/x402/upload-server.ts";
 
 const folder = makeFolder();
 let x402: X402World;

@@ -5,7 +5,7 @@
 import { type Winc, winc } from "../../../src/arweave/winston.ts";
 import { Failure } from "../../../src/failures.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import type { PaymentPrice, Prices } from "../../../src/payment/prices.ts";
+import type { PaymentPrice, Prices } from "../../../src/payment/prices/prices.ts";
 import { paymentsOf, type TokenPayment } from "../../../src/payment/tokens/kept-payments.ts";
 import { createTokenPayments, type TokenPayments } from "../../../src/payment/tokens/payments.ts";
 import type { TokenChain } from "../../../src/payment/tokens/sight.ts";

@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { payAtOnce } from "../../../src/payment/reservations.ts";
+import { payAtOnce } from "../../../src/payment/credits/reservations.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { creditChecks } from "../../../src/store/ledger/checks/credits.ts";
 import { entryChecks } from "../../../src/store/ledger/checks/entries.ts";

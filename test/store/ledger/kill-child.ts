@@ -4,7 +4,7 @@
  * @module
  */
 import { writeSync } from "node:fs";
-import { createCredits } from "../../../src/payment/credits.ts";
+import { createCredits } from "../../../src/payment/credits/credits.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
 import { openPlace } from "../../support/ledger-place.ts";
 import { operationAt, perform } from "./streams.ts";

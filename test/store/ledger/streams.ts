@@ -4,7 +4,7 @@
  * @module
  */
 import type { UserAddress } from "../../../src/payment/addresses.ts";
-import type { Credits } from "../../../src/payment/credits.ts";
+import type { Credits } from "../../../src/payment/credits/credits.ts";
 import { adjustment, user } from "../../../src/store/ledger/accounts.ts";
 import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
 import { claimEvent } from "../../../src/store/ledger/events.ts";

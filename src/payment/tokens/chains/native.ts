@@ -17,7 +17,7 @@ import { Failure } from "../../../failures.ts";
 import { atLeast, atMost } from "../../../lib/bounds.ts";
 import { type Clock, unixSeconds } from "../../../lib/clock.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
-import type { IndexReader } from "../../../store/index-types.ts";
+import type { IndexReader } from "../../../store/index/types.ts";
 import { readAddress } from "../../addresses.ts";
 import { destinationTag } from "../destinations.ts";
 import type { Found, MinedSight, Sight, Standing, TokenChain } from "../sight.ts";

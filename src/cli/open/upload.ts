@@ -1,0 +1,99 @@
+/**
+ * The upload service put together: what takes items in, what brings them to the chain, and the routes.
+ * @module
+ */
+import type { Id } from "../../arweave/id.ts";
+import { createHealth } from "../../gateway/health.ts";
+import { uploadReference } from "../../http/reference/upload-reference.ts";
+import type { Service } from "../../http/service.ts";
+import { createChunkRoutes } from "../../http/upload/chunk-routes.ts";
+import { createUploadInformationRoutes } from "../../http/upload/information-routes.ts";
+import { createItemRoutes } from "../../http/upload/item-routes.ts";
+import { createUploadPriceRoutes } from "../../http/upload/price-routes.ts";
+import { createStatusRoutes } from "../../http/upload/status-routes.ts";
+import { createPaidChunks } from "../../http/upload/x402-chunks.ts";
+import { createX402UploadRoutes } from "../../http/upload/x402-upload-routes.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { createTransferIds } from "../../store/ledger/transfer-ids.ts";
+import { keptStoreName } from "../../store/uploads/store-name.ts";
+import { createUploadFigures } from "../../upload/figures.ts";
+import type { Pipeline } from "../../upload/pipeline/pipeline.ts";
+import { findStanding } from "../../upload/standing.ts";
+import { version } from "../../version.ts";
+import { systemRandom } from "../random.ts";
+import type { UploadParts } from "../upload-setup.ts";
+import { openIntake } from "./intake.ts";
+import { type OpenMultipart, openMultipart } from "./multipart.ts";
+import { openItemRemoval, startPipeline } from "./pipeline.ts";
+import { openUploadThreads } from "./threads.ts";
+import { openX402Uploads } from "./x402-uploads.ts";
+
+/** Has a bundle indexed, whatever the gateway's filters say. */
+export type WantBundle = (id: Id) => Promise<void>;
+
+/** The upload service, open. */
+export type OpenUpload = Readonly<{
+  service: Service;
+  /** Begins to bring items to the chain; the gateway's index, which reads them back, must be at work. */
+  start: (wantBundle: WantBundle) => void;
+}>;
+
+/** Opens it; everything is closed by `closers`. Rejects when the ledger cannot be read. */
+export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
+  const { config, base, payment, wallet, gatewayUrl, closers } = parts;
+  const { ledger, prices } = payment;
+  const threads = openUploadThreads(config, closers);
+  const makeId = createTransferIds(systemClock, systemRandom);
+  const running: { pipeline?: Pipeline } = {};
+  const storeName = keptStoreName(parts.folder.uploads, () => crypto.randomUUID());
+  const removal = await openItemRemoval(parts);
+  const figures = createUploadFigures(base.metrics, { ledger, storeName, clock: systemClock });
+  const onItem = (size: number) => {
+    figures.onTaken(size);
+    running.pipeline?.onItem(size);
+  };
+  const common = { ...parts, threads, makeId, storeName };
+  const opened: { parts?: OpenMultipart } = {};
+  const partBytes = () => opened.parts?.diskBytes() ?? 0;
+  const { intake, room, writeReceipt } = await openIntake({ ...common, partBytes, onItem });
+  if (intake !== undefined) opened.parts = await openMultipart({ ...common, intake, room });
+  await room.recount();
+  const paid =
+    intake === undefined || opened.parts === undefined
+      ? undefined
+      : await openX402Uploads({ ...common, intake, room, parts: opened.parts });
+  const { publicUrl } = parts;
+  const createPaid = paid === undefined ? undefined : createPaidChunks(paid, publicUrl);
+  const health = createHealth({
+    clock: systemClock,
+    checks: [room.reasons, () => running.pipeline?.reasons() ?? []],
+    notes: [() => (wallet === undefined ? ["Uploads are off: WALLET_FILE is not set."] : [])],
+    readiness: [],
+  });
+  const service: Service = {
+    reference: uploadReference,
+    routes: [
+      () =>
+        createUploadInformationRoutes({
+          ...{ release: version, gatewayUrl, health },
+          addresses: payment.addresses,
+          freeBytesMax: config.FREE_UPLOAD_BYTES,
+          itemBytesMax: config.UPLOAD_BYTES_MAX,
+          metrics: base.metrics,
+        }),
+      () => createUploadPriceRoutes({ prices }),
+      () => createStatusRoutes({ standing: (id) => ledger.read((tx) => findStanding(tx, id)) }),
+      () => createItemRoutes({ intake, writeReceipt }),
+      () => createChunkRoutes({ multipart: opened.parts?.multipart, createPaid, writeReceipt }),
+      () => createX402UploadRoutes({ uploads: paid, intake, writeReceipt, publicUrl }),
+    ],
+  };
+  const start = (wantBundle: WantBundle) => {
+    if (wallet !== undefined)
+      running.pipeline = startPipeline({
+        ...{ ...common, wallet },
+        ...{ removal, figures, wantBundle },
+      });
+  };
+  return { service, start };
+}

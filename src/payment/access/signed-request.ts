@@ -1,0 +1,149 @@
+/**
+ * Who signed a request: the three headers that carry a signature, checked against what may have been signed.
+ *
+ * A signature over the nonce alone says nothing of the request, so whoever sees it can repeat it: what discloses,
+ * issues or moves something must also claim the nonce (nonces.ts).
+ * Source: contract.md §5 "Signature"; reference/payment.md §2; EIP-191 (version 0x45).
+ * @module
+ */
+import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
+import { addressOf } from "../../arweave/id.ts";
+import { verifyEd25519 } from "../../arweave/signers/ed25519.ts";
+import { ethereumAddress, recoverSigner } from "../../arweave/signers/ethereum.ts";
+import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import { encodeBase58 } from "../../lib/base58.ts";
+import { decodeBase64url } from "../../lib/base64url.ts";
+import { concatBytes, equalBytes, utf8Bytes } from "../../lib/bytes.ts";
+import { sha256 } from "../../lib/hash.ts";
+import { verifyRsaPss } from "../../lib/rsa.ts";
+import { compressPoint } from "../../lib/secp256k1.ts";
+import { type AddressType, readAddress, type UserAddress } from "../addresses.ts";
+
+/** The parts of a request that a signature may cover. */
+export type SignedRequest = Readonly<{
+  headers: Headers;
+  /** As the caller sent it. */
+  method: string;
+  /** As the caller sent it, from the first slash, with the query. */
+  pathWithQuery: string;
+  /** What was read of the body; absent where the method has none. */
+  body?: Uint8Array | undefined;
+}>;
+
+/** Who signed. */
+export type RequestSigner = Readonly<{ address: UserAddress; nonce: string }>;
+
+/** Characters of a nonce; published clients send 32 or 36. */
+export const nonceLengthMax = 256;
+
+/** The longest headers that can be right: 4,096 bits of base64url. */
+const encodedLengthMax = 683;
+
+/** One way of signing: how its key is written, and whether a signature is that key's over a message. */
+type Way = Readonly<{
+  addressType: AddressType;
+  signatureSize: number;
+  readKey: (text: string) => Uint8Array | undefined;
+  /** The signer's address where the signature is its own over the message. */
+  signerOf: (message: Uint8Array, key: Uint8Array, signature: Uint8Array) => string | undefined;
+}>;
+
+const ways: ReadonlyMap<string, Way> = new Map([
+  ["1", { addressType: "native", signatureSize: 512, readKey: keyOfSize(512), signerOf: arweaveSigner }],
+  ["3", { addressType: "ethereum", signatureSize: 65, readKey: readPoint, signerOf: ethereumSigner }],
+  ["4", { addressType: "solana", signatureSize: 64, readKey: keyOfSize(32), signerOf: solanaSigner }],
+]);
+
+/** The type of a request that names none. */
+const typeAssumed = "1";
+
+/** Tells whether a request means to be signed: rightly or not. */
+export function isSigned(headers: Headers): boolean {
+  return ["x-signature", "x-nonce", "x-public-key"].some((name) => headers.has(name));
+}
+
+/**
+ * Reads who signed a request. Costs at most six checks of an RSA signature, 0.4 ms.
+ *
+ * @throws Failure `invalid_signature`, whose fact `reason` is for the log.
+ */
+export function readSigner(request: SignedRequest): RequestSigner {
+  const { headers } = request;
+  const way = ways.get(headers.get("x-signature-type") ?? typeAssumed);
+  if (way === undefined) throw invalid("the signature type is none of 1, 3 and 4");
+  const nonce = headers.get("x-nonce") ?? "";
+  if (nonce === "" || nonce.length > nonceLengthMax) throw invalid("the nonce has not 1 to 256 characters");
+  const signature = decode(headers.get("x-signature") ?? "");
+  if (signature?.length !== way.signatureSize) throw invalid("the signature has not the size of its type");
+  const key = way.readKey(headers.get("x-public-key") ?? "");
+  if (key === undefined) throw invalid("the public key is none of its type");
+
+  for (const message of messagesOf(request, nonce)) {
+    const text = way.signerOf(message, key, signature);
+    if (text === undefined) continue;
+    const address = readAddress(text, way.addressType)?.address;
+    assert(address !== undefined, "who can sign has an address");
+    return { address, nonce };
+  }
+  throw invalid("the signature is not the key's over any of the messages");
+}
+
+/** What may have been signed, in the order in which it is tried. */
+function messagesOf({ method, pathWithQuery, body }: SignedRequest, nonce: string): Uint8Array[] {
+  return [
+    utf8Bytes(nonce),
+    ...(body === undefined ? [] : [concatBytes([body, utf8Bytes(nonce)])]),
+    utf8Bytes(`${method} ${pathWithQuery}${nonce}`),
+  ];
+}
+
+/** RSA-PSS with any salt, over the message or, as wallets in browsers do, over its SHA-256. */
+function arweaveSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): string | undefined {
+  const isKeys = [message, sha256(message)].some((signed) => verifyRsaPss(key, signed, signature));
+  return isKeys ? addressOf(key) : undefined;
+}
+
+/** A personal message of an Ethereum wallet. */
+function ethereumSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): string | undefined {
+  const head = utf8Bytes(`\x19Ethereum Signed Message:\n${message.length}`);
+  const signer = recoverSigner(keccak256(concatBytes([head, message])), signature);
+  if (typeof signer === "string") return undefined;
+  return equalBytes(key.length === 33 ? compressPoint(signer) : signer, key)
+    ? ethereumAddress(signer)
+    : undefined;
+}
+
+/** Ed25519 over the message in hexadecimal, as wallets show it, or over the message itself. */
+function solanaSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): string | undefined {
+  const isKeys = [utf8Bytes(message.toHex()), message].some(
+    (signed) => verifyEd25519(signed, key, signature).valid,
+  );
+  return isKeys ? encodeBase58(key) : undefined;
+}
+
+function keyOfSize(size: number): (text: string) => Uint8Array | undefined {
+  return (text) => {
+    const key = decode(text);
+    return key?.length === size ? key : undefined;
+  };
+}
+
+/** A point of secp256k1, 33 or 65 bytes: in hexadecimal after 0x, or in base64url. */
+function readPoint(text: string): Uint8Array | undefined {
+  const key = /^0x(?:[0-9a-fA-F]{66}|[0-9a-fA-F]{130})$/.test(text)
+    ? Uint8Array.fromHex(text.slice(2))
+    : decode(text);
+  if (key === undefined) return undefined;
+  const [first] = key;
+  const isPoint = key.length === 65 ? first === 4 : key.length === 33 && (first === 2 || first === 3);
+  return isPoint ? key : undefined;
+}
+
+function decode(text: string): Uint8Array | undefined {
+  return text.length > encodedLengthMax ? undefined : decodeBase64url(text);
+}
+
+function invalid(reason: string): Failure {
+  return new Failure("invalid_signature", { reason });
+}

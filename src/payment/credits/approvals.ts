@@ -1,0 +1,399 @@
+/**
+ * Approvals: credits that one address has set aside for another to spend, until they are used, revoked or expire.
+ *
+ * An approval moves its credits out of the paying address into an escrow of its own, so they can be spent neither
+ * twice nor by anyone else. It ends once: used (when the last of it is posted), revoked or expired; what is left in
+ * escrow then goes back. One clock decides: an approval may be spent while now < its expiry, whether or not anybody
+ * has looked at it since. Ends are written by writes only; a read counts what has expired as given back.
+ * Source: reference/payment.md §4, §8 C to F.
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import { escrow, user } from "../../store/ledger/accounts.ts";
+import type { Tx } from "../../store/ledger/database.ts";
+import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import { type Leg, transfer } from "../../store/ledger/transfers.ts";
+import { readTime } from "../../store/ledger/values.ts";
+import type { UserAddress } from "../addresses.ts";
+
+const states = ["active", "used", "revoked", "expired"] as const;
+
+/** Whether an approval can be spent, or how it ended. */
+export type ApprovalState = (typeof states)[number];
+
+/** An approval. */
+export type Approval = Readonly<{
+  /** Id of the data item that gave it. */
+  id: string;
+  payingAddress: UserAddress;
+  approvedAddress: UserAddress;
+  /** Winc that were approved, above 0. */
+  approvedWinc: bigint;
+  /** Winc of it that are spent or held for uploads, 0 to `approvedWinc`. */
+  usedWinc: bigint;
+  state: ApprovalState;
+  /** Unix milliseconds. */
+  createdAt: number;
+  /** Unix milliseconds, the first at which it can no longer be spent; `undefined` is never. */
+  expiresAt: number | undefined;
+}>;
+
+/** What is asked when an approval is given. */
+export type ApprovalRequest = Readonly<{
+  /** Id of the data item that gives it. */
+  approvalId: string;
+  payer: UserAddress;
+  approved: UserAddress;
+  /** Above 0. */
+  winc: bigint;
+  /** Unix milliseconds; `undefined` is never. */
+  expiresAt?: number | undefined;
+}>;
+
+/** What is asked when the approvals of one address for another are taken back. */
+export type RevocationRequest = Readonly<{
+  payer: UserAddress;
+  approved: UserAddress;
+  /** Id of the data item that takes them back. */
+  revokeId: string;
+}>;
+
+/** When a step happens, and names for what it moves. */
+export type Step = Readonly<{
+  /** Unix milliseconds. */
+  now: number;
+  makeId: MakeId;
+}>;
+
+/** As many approvals may be active from one address for one other: what a revocation or a spending reads is bounded. */
+export const activeApprovalsMax = 1_000;
+
+/** The two databases sort NULL differently unless told. */
+const soonestFirst = "CASE WHEN expires_at IS NULL THEN 1 ELSE 0 END, expires_at, created_at, id";
+
+/** Expired approvals that end in one transaction, so that the others need not wait long. */
+const endingsMax = 200;
+
+/**
+ * Gives an approval: its winc leave the payer's balance.
+ *
+ * @throws Failure `insufficient_balance` {needed, available}; `payment_refused` {reason} when the data item has given
+ *   one before, when there is nothing to give, for oneself, in the past, or when too many are active.
+ */
+export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step): Promise<Approval> {
+  const { approvalId, payer, approved, winc, expiresAt } = request;
+  await refuseApproval(tx, request, step.now);
+  await expireGivenApprovals(tx, payer, step);
+  await transfer(tx, {
+    id: step.makeId(),
+    kind: "approval",
+    at: step.now,
+    changeId: approvalId,
+    legs: [
+      { account: user(payer), amount: -winc },
+      { account: escrow(approvalId), amount: winc },
+    ],
+  });
+  const at = BigInt(step.now);
+  await tx.run(
+    `INSERT INTO approvals (${approvalColumns}) VALUES (?, ?, ?, ?, 0, 0, 'active', ?, ?)`,
+    ...[approvalId, payer, approved, winc, at, expiresAt === undefined ? null : BigInt(expiresAt)],
+  );
+  const given = await findApproval(tx, approvalId);
+  assert(given !== undefined, "an approval that was given is there");
+  return given;
+}
+
+async function refuseApproval(tx: Tx, request: ApprovalRequest, now: number): Promise<void> {
+  const { approvalId, payer, approved, winc, expiresAt } = request;
+  const refuse = (reason: string) =>
+    new Failure("payment_refused", { reason, approvalId, payer, approved, winc });
+  if (winc <= 0n) throw refuse("An approval must be of at least 1 winc");
+  if (payer === approved) throw refuse("An address cannot approve itself");
+  if (expiresAt !== undefined && !(Number.isSafeInteger(expiresAt) && expiresAt > now))
+    throw refuse("An approval expires at a time after it is given");
+  if ((await findApproval(tx, approvalId)) !== undefined)
+    throw refuse(`Conflicting approval found for approval ID '${approvalId}'`);
+  const active = await tx.get<{ count: bigint }>(
+    "SELECT COUNT(*) AS count FROM approvals WHERE paying_address = ? AND approved_address = ? AND state = 'active'",
+    ...[payer, approved],
+  );
+  if (active !== undefined && active.count >= BigInt(activeApprovalsMax))
+    throw refuse(`No more than ${activeApprovalsMax} approvals for one address can be active`);
+}
+
+/**
+ * Revokes what is active from one address for another: what nobody has spent goes back to the payer. What uploads in
+ * flight hold goes back when they fail.
+ *
+ * @returns The approvals that this data item revoked, now or earlier: asked again, it answers the same.
+ * @throws Failure `payment_refused` {reason} when there are none.
+ */
+export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: Step): Promise<Approval[]> {
+  const { payer, approved, revokeId } = request;
+  let rows = await revokedBetween(tx, request);
+  if (rows.length === 0) {
+    await expireGivenApprovals(tx, payer, step);
+    await revokeAll(tx, request, await activeBetween(tx, payer, approved), step);
+    rows = await revokedBetween(tx, request);
+  }
+  if (rows.length === 0)
+    throw new Failure("payment_refused", {
+      reason: `No valid approvals found for approved address '${approved}' and paying address '${payer}'`,
+      revokeId,
+    });
+  return rows.map(readApproval);
+}
+
+/** All at once, in one movement: there may be a thousand, and everybody else waits. */
+async function revokeAll(
+  tx: Tx,
+  { payer, approved, revokeId }: RevocationRequest,
+  active: readonly ApprovalRow[],
+  { now, makeId }: Step,
+): Promise<void> {
+  const ended = await tx.run(
+    "UPDATE approvals SET state = 'revoked', ended_at = ?, revoke_id = ? " +
+      "WHERE paying_address = ? AND approved_address = ? AND state = 'active'",
+    ...[BigInt(now), revokeId, payer, approved],
+  );
+  assert(ended === active.length, "what is active is revoked once");
+  const legs = active.map((row): Leg => ({ account: escrow(row.id), amount: -unusedOf(row) }));
+  const left = active.reduce((sum, row) => sum + unusedOf(row), 0n);
+  if (left === 0n) return;
+  legs.push({ account: user(payer), amount: left });
+  await transfer(tx, { id: makeId(), kind: "approval_revoked", at: now, changeId: revokeId, legs });
+}
+
+async function revokedBetween(
+  tx: Tx,
+  { payer, approved, revokeId }: RevocationRequest,
+): Promise<ApprovalRow[]> {
+  return await tx.all<ApprovalRow>(
+    `SELECT ${approvalColumns} FROM approvals WHERE revoke_id = ? AND paying_address = ? AND approved_address = ? ` +
+      "ORDER BY created_at, id",
+    ...[revokeId, payer, approved],
+  );
+}
+
+async function activeBetween(tx: Tx, payer: string, approved: string): Promise<ApprovalRow[]> {
+  return await tx.all<ApprovalRow>(
+    `SELECT ${approvalColumns} FROM approvals ` +
+      "WHERE paying_address = ? AND approved_address = ? AND state = 'active' ORDER BY created_at, id",
+    ...[payer, approved],
+  );
+}
+
+/**
+ * Ends expired approvals, the longest expired first: what is left of them goes back to the payers.
+ *
+ * @returns How many ended; a full batch says that more may be left.
+ */
+export async function expireApprovals(tx: Tx, step: Step, limit: number): Promise<number> {
+  const rows = await tx.all<ApprovalRow>(
+    `SELECT ${approvalColumns} FROM approvals WHERE state = 'active' AND expires_at <= ? ` +
+      "ORDER BY expires_at, id LIMIT ?",
+    ...[BigInt(step.now), BigInt(limit)],
+  );
+  for (const row of rows) await expire(tx, row, step);
+  return rows.length;
+}
+
+/** Ends what an address gave and has expired: its balance is whole before it is spent from. @returns How many ended. */
+export async function expireGivenApprovals(tx: Tx, payer: UserAddress, step: Step): Promise<number> {
+  // Asked for every upload, and nearly always there is none: a look without an order costs a twentieth (measured).
+  const one =
+    "SELECT id FROM approvals WHERE paying_address = ? AND state = 'active' AND expires_at <= ? LIMIT 1";
+  const due = await tx.get(one, payer, BigInt(step.now));
+  if (due === undefined) return 0;
+  const rows = await tx.all<ApprovalRow>(
+    `SELECT ${approvalColumns} FROM approvals WHERE paying_address = ? AND state = 'active' AND expires_at <= ? ` +
+      "ORDER BY expires_at, id LIMIT ?",
+    ...[payer, BigInt(step.now), BigInt(endingsMax)],
+  );
+  for (const row of rows) await expire(tx, row, step);
+  return rows.length;
+}
+
+async function expire(tx: Tx, row: ApprovalRow, { now, makeId }: Step): Promise<void> {
+  const ended = await tx.run(
+    "UPDATE approvals SET state = 'expired', ended_at = ? WHERE id = ? AND state = 'active'",
+    BigInt(now),
+    row.id,
+  );
+  assert(ended === 1, "an approval ends once");
+  const left = unusedOf(row);
+  if (left === 0n) return;
+  await transfer(tx, {
+    id: makeId(),
+    kind: "approval_expired",
+    at: now,
+    changeId: row.id,
+    legs: [
+      { account: escrow(row.id), amount: -left },
+      { account: user(row.paying_address), amount: left },
+    ],
+  });
+}
+
+/** What can be drawn from an approval. */
+export type Drawable = Readonly<{ approvalId: string; winc: bigint }>;
+
+/** What an address may spend of another's, soonest expiry first, those without one last. */
+export async function drawableApprovals(
+  tx: Tx,
+  payer: UserAddress,
+  spender: UserAddress,
+  now: number,
+): Promise<Drawable[]> {
+  const rows = await tx.all<{ id: string; unused: bigint }>(
+    "SELECT id, winc - pending - posted AS unused FROM approvals " +
+      "WHERE paying_address = ? AND approved_address = ? AND state = 'active' AND winc > pending + posted " +
+      `AND (expires_at IS NULL OR expires_at > ?) ORDER BY ${soonestFirst}`,
+    ...[payer, spender, BigInt(now)],
+  );
+  return rows.map(({ id, unused }) => ({ approvalId: id, winc: unused }));
+}
+
+/** Takes winc of an approval for a reservation. @returns The leg out of its escrow. */
+export async function drawApproval(tx: Tx, { approvalId, winc }: Drawable): Promise<Leg> {
+  await tx.run("UPDATE approvals SET pending = pending + ? WHERE id = ?", winc, approvalId);
+  return { account: escrow(approvalId), amount: -winc };
+}
+
+/** Spends for good what a reservation drew; an approval of which nothing is left has ended. */
+export async function spendDrawn(tx: Tx, { approvalId, winc }: Drawable, now: number): Promise<void> {
+  const spent = "UPDATE approvals SET pending = pending - ?, posted = posted + ? WHERE id = ?";
+  await tx.run(spent, winc, winc, approvalId);
+  await endWhenUsed(tx, approvalId, now);
+}
+
+/** Spends winc of an approval for good that no reservation drew before. @returns The leg out of its escrow. */
+export async function spendApproval(tx: Tx, { approvalId, winc }: Drawable, now: number): Promise<Leg> {
+  await tx.run("UPDATE approvals SET posted = posted + ? WHERE id = ?", winc, approvalId);
+  await endWhenUsed(tx, approvalId, now);
+  return { account: escrow(approvalId), amount: -winc };
+}
+
+async function endWhenUsed(tx: Tx, approvalId: string, now: number): Promise<void> {
+  await tx.run(
+    "UPDATE approvals SET state = CASE WHEN expires_at <= ? THEN 'expired' ELSE 'used' END, ended_at = ? " +
+      "WHERE id = ? AND state = 'active' AND posted = winc",
+    BigInt(now),
+    BigInt(now),
+    approvalId,
+  );
+}
+
+/**
+ * Gives back what a reservation drew.
+ *
+ * @returns The leg into the escrow when the approval can be spent again, else to the payer.
+ */
+export async function returnDrawn(tx: Tx, { approvalId, winc }: Drawable, step: Step): Promise<Leg> {
+  const row = await findApprovalRow(tx, approvalId);
+  assert(row !== undefined, "what was drawn from is there");
+  const isOver = row.expires_at !== null && row.expires_at <= BigInt(step.now);
+  if (row.state === "active" && isOver) await expire(tx, row, step);
+  await tx.run("UPDATE approvals SET pending = pending - ? WHERE id = ?", winc, approvalId);
+  const canBeSpent = row.state === "active" && !isOver;
+  return { account: canBeSpent ? escrow(approvalId) : user(row.paying_address), amount: winc };
+}
+
+/** An approval in any state. */
+export async function findApproval(tx: Tx, id: string): Promise<Approval | undefined> {
+  const row = await findApprovalRow(tx, id);
+  return row === undefined ? undefined : readApproval(row);
+}
+
+async function findApprovalRow(tx: Tx, id: string): Promise<ApprovalRow | undefined> {
+  return await tx.get<ApprovalRow>(`SELECT ${approvalColumns} FROM approvals WHERE id = ?`, id);
+}
+
+/** The approvals that a data item has revoked, oldest first; at most `activeApprovalsMax`. */
+export async function approvalsRevokedBy(tx: Tx, revokeId: string): Promise<Approval[]> {
+  const rows = await tx.all<ApprovalRow>(
+    `SELECT ${approvalColumns} FROM approvals WHERE revoke_id = ? ORDER BY created_at, id LIMIT ?`,
+    ...[revokeId, BigInt(activeApprovalsMax)],
+  );
+  return rows.map(readApproval);
+}
+
+/** What a list of approvals is about. */
+export type ApprovalSide = Readonly<{ payer?: UserAddress; approved?: UserAddress }>;
+
+/** Approvals of one payer, for one address, or both, as they stand at a moment. */
+export type ApprovalsNow = Readonly<{
+  /** Those of which something is left, soonest expiry first; at most `activeApprovalsMax`. */
+  approvals: readonly Approval[];
+  /** What is left of all of them, winc, also of those that are not listed. */
+  unusedWinc: bigint;
+  /** What is left of those that have expired and not been given back yet, winc. */
+  expiredWinc: bigint;
+}>;
+
+/** Reads approvals as they stand at a moment; writes nothing. */
+export async function approvalsNow(tx: Tx, side: ApprovalSide, now: number): Promise<ApprovalsNow> {
+  const sides: readonly (readonly [column: string, address: string | undefined])[] = [
+    ["paying_address = ?", side.payer],
+    ["approved_address = ?", side.approved],
+  ];
+  const asked = sides.flatMap(([column, address]) => (address === undefined ? [] : [{ column, address }]));
+  assert(asked.length > 0, "a list of approvals is of somebody");
+  const where = `${asked.map(({ column }) => column).join(" AND ")} AND state = 'active' AND winc > pending + posted`;
+  const addresses = asked.map(({ address }) => address);
+  const sumWhere = (condition: string) =>
+    `CAST(COALESCE(SUM(CASE WHEN ${condition} THEN winc - pending - posted END), 0) AS BIGINT)`;
+  const sums = await tx.get<{ unused: bigint; expired: bigint }>(
+    `SELECT ${sumWhere("expires_at IS NULL OR expires_at > ?")} AS unused, ` +
+      `${sumWhere("expires_at <= ?")} AS expired FROM approvals WHERE ${where}`,
+    BigInt(now),
+    BigInt(now),
+    ...addresses,
+  );
+  const { unused: unusedWinc, expired: expiredWinc } = sums ?? { unused: 0n, expired: 0n };
+  if (unusedWinc === 0n) return { approvals: [], unusedWinc, expiredWinc };
+  const rows = await tx.all<ApprovalRow>(
+    `SELECT ${approvalColumns} FROM approvals WHERE ${where} AND (expires_at IS NULL OR expires_at > ?) ` +
+      `ORDER BY ${soonestFirst} LIMIT ?`,
+    ...addresses,
+    BigInt(now),
+    BigInt(activeApprovalsMax),
+  );
+  return { approvals: rows.map(readApproval), unusedWinc, expiredWinc };
+}
+
+type ApprovalRow = {
+  id: string;
+  paying_address: UserAddress;
+  approved_address: UserAddress;
+  winc: bigint;
+  pending: bigint;
+  posted: bigint;
+  state: string;
+  created_at: bigint;
+  expires_at: bigint | null;
+};
+
+const approvalColumns =
+  "id, paying_address, approved_address, winc, pending, posted, state, created_at, expires_at";
+
+function unusedOf({ winc, pending, posted }: ApprovalRow): bigint {
+  return winc - pending - posted;
+}
+
+function readApproval(row: ApprovalRow): Approval {
+  const state = states.find((known) => known === row.state);
+  assert(state !== undefined, "an approval's state is known");
+  return {
+    id: row.id,
+    payingAddress: row.paying_address,
+    approvedAddress: row.approved_address,
+    approvedWinc: row.winc,
+    usedWinc: row.pending + row.posted,
+    state,
+    createdAt: readTime(row.created_at),
+    expiresAt: row.expires_at === null ? undefined : readTime(row.expires_at),
+  };
+}

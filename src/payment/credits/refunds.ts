@@ -1,0 +1,38 @@
+/**
+ * Paying back what an upload was charged when it failed after all: each payer gets what came of them, once.
+ *
+ * What came of an approval goes to the one who gave it: the approval was spent, and may have ended since.
+ * Source: reference/upload.md §2 (what others leave out), reference/payment.md §4 (I4), §8 E.
+ * @module
+ */
+import { revenue, user } from "../../store/ledger/accounts.ts";
+import type { Tx } from "../../store/ledger/database.ts";
+import { transfer } from "../../store/ledger/transfers.ts";
+import type { UserAddress } from "../addresses.ts";
+import type { Step } from "./approvals.ts";
+
+/**
+ * Pays back a reservation that was posted; a second call changes nothing. The item may be reserved for anew: it is not
+ * paid for any more.
+ */
+export async function refundReservation(tx: Tx, reservationId: string, step: Step): Promise<void> {
+  const [row] = await tx.all<{ item_id: string; winc: bigint }>(
+    "UPDATE reservations SET state = 'refunded' WHERE id = ? AND state = 'posted' RETURNING item_id, winc",
+    reservationId,
+  );
+  if (row === undefined || row.winc === 0n) return;
+  const parts = await tx.all<{ payer: UserAddress; winc: bigint }>(
+    "SELECT payer, winc FROM reservation_parts WHERE reservation_id = ? ORDER BY position",
+    reservationId,
+  );
+  await transfer(tx, {
+    id: step.makeId(),
+    kind: "refund",
+    at: step.now,
+    changeId: row.item_id,
+    legs: [
+      { account: revenue, amount: -row.winc },
+      ...parts.map(({ payer, winc }) => ({ account: user(payer), amount: winc })),
+    ],
+  });
+}

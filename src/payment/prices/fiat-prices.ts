@@ -1,0 +1,157 @@
+/**
+ * Prices of payments in fiat money: what they buy, what they may be, what a token costs.
+ * Source: contract.md §1; reference/payment.md §1, §3 "Fiat → winc", "Promo rules".
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { invalidAmountText, readAmount, safeMax } from "../amounts.ts";
+import { refused } from "../refusal.ts";
+import type { Promos } from "../top-ups/promo.ts";
+import { currencyLimits } from "./currency-limits.ts";
+import type { PriceFeed } from "./feed.ts";
+import type { Buyer, CurrencyLimits, PaymentPrice, Prices } from "./prices.ts";
+import { divide, writeDecimal } from "./rational.ts";
+import { feedIdOf, inForce, type PriceRules, type PromoRule } from "./rules.ts";
+import { fiatPrice, isEnoughFor, type Money } from "./steps.ts";
+
+/** What they are made of. */
+export type FiatPricesParts = Readonly<{
+  rules: PriceRules;
+  feed: Pick<PriceFeed, "prices">;
+  promos: Pick<Promos, "find">;
+  clock: Clock;
+}>;
+
+/** Prices in fiat money. */
+export type FiatPrices = Pick<Prices, "fiat" | "topUp" | "rate" | "limits"> &
+  Readonly<{
+    /** What one AR costs now, in each currency. @throws Failure `fiat_oracle_unavailable`. */
+    money: (signal: AbortSignal) => Promise<ReadonlyMap<string, Money>>;
+  }>;
+
+/** Places of a price that the feed gives: all of them, for it bounds its own. */
+const ratePlaces = 60n;
+
+/** What of a caller's text is said back. Characters. */
+const echoedMax = 64;
+
+/** Which of the two questions is asked: they have messages of their own. */
+type Asked = "price_amount_invalid" | "top_up_amount_invalid";
+
+/** Creates them. */
+export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
+  const { rules, feed } = parts;
+  const native = feedIdOf(rules, "native");
+
+  const money = async (signal: AbortSignal): Promise<ReadonlyMap<string, Money>> => {
+    const currencies = [...rules.currencies];
+    const pairs = currencies.map(([currency]) => ({ coin: native, currency }));
+    const prices = await feed.prices([...pairs, { coin: native, currency: "usd" }], signal);
+    const usd = prices.at(-1);
+    assert(usd !== undefined, "the feed answers every pair");
+    const rows = currencies.map(([currency, { isZeroDecimal }], index) => {
+      const here = prices[index] ?? usd;
+      return [currency, { isZeroDecimal, rates: { here, usd } }] as const;
+    });
+    return new Map(rows);
+  };
+
+  const limits = async (signal: AbortSignal): Promise<ReadonlyMap<string, CurrencyLimits>> => {
+    const usd = rules.currencies.get("usd");
+    assert(usd !== undefined, "the dollar is always there");
+    const rows = [...(await money(signal))].map(([currency, { rates }]) => {
+      const own = rules.currencies.get(currency) ?? usd;
+      return [currency, currencyLimits(own, usd, divide(rates.here, rates.usd))] as const;
+    });
+    return new Map(rows);
+  };
+
+  const priceOf = async (question: Question, buyer: Buyer, signal: AbortSignal): Promise<PaymentPrice> => {
+    const pairs = [question.currency, "usd"].map((currency) => ({ coin: native, currency }));
+    const [here, usd] = await feed.prices(pairs, signal);
+    assert(here !== undefined && usd !== undefined, "the feed answers every pair");
+    const { isZeroDecimal } = question.own;
+    return await fiatPriceFor(question.amount, { isZeroDecimal, rates: { here, usd } }, buyer, parts);
+  };
+
+  return {
+    money,
+    limits,
+    fiat: async (currency, text, buyer, signal) =>
+      await priceOf(readQuestion(rules, currency, text, buyer, "price_amount_invalid"), buyer, signal),
+    topUp: async (currency, text, buyer, signal) => {
+      const question = readQuestion(rules, currency, text, buyer, "top_up_amount_invalid");
+      checkLimits(question, (await limits(signal)).get(currency) ?? question.own);
+      const price = await priceOf(question, buyer, signal);
+      const { stripeMinimum } = question.own;
+      // What discounts leave must be enough for the card provider.
+      if (price.actualPaymentAmount < stripeMinimum)
+        throw tooSmall(currency, price.actualPaymentAmount, stripeMinimum);
+      return price;
+    },
+    rate: async (currency, signal) => {
+      if (!rules.currencies.has(currency)) throw new Failure("invalid_currency", { currency });
+      const [price] = await feed.prices([{ coin: native, currency }], signal);
+      assert(price !== undefined, "the feed answers every pair");
+      return writeDecimal(price, ratePlaces);
+    },
+  };
+}
+
+/** What a caller asks about, read. */
+type Question = Readonly<{ currency: string; own: CurrencyLimits; amount: bigint }>;
+
+/** @throws Failure `payment_refused`, `code`. */
+function readQuestion(
+  rules: PriceRules,
+  currency: string,
+  text: string,
+  { promoCodes = [], address }: Buyer,
+  code: Asked,
+): Question {
+  if (promoCodes.length > 0 && address === undefined) throw refused(nobodyText);
+  const own = rules.currencies.get(currency);
+  const said = currency.slice(0, echoedMax);
+  if (own === undefined) throw refused(`The currency type '${said}' is currently not supported by this API!`);
+  const amount = readAmount(text);
+  if (amount === undefined || amount > safeMax) throw new Failure(code, { reason: invalidAmountText(text) });
+  return { currency, own, amount };
+}
+
+/** The price for a buyer, whose codes are looked up. @throws Failure `payment_refused`. */
+async function fiatPriceFor(
+  amount: bigint,
+  money: Money,
+  { promoCodes = [], address }: Buyer,
+  { rules, promos, clock }: FiatPricesParts,
+): Promise<PaymentPrice> {
+  const codes: readonly PromoRule[] =
+    promoCodes.length === 0 || address === undefined ? [] : await promos.find(address, promoCodes);
+  const unmet = codes.find((rule) => !isEnoughFor(rule, amount, money));
+  if (unmet !== undefined)
+    throw refused(`The promo code '${unmet.code}' can only used on payments above '${unmet.usdCentsMin}'`);
+  const now = BigInt(clock());
+  const fees = inForce(rules.fees, now).filter(({ payments }) => payments.has("fiat"));
+  return fiatPrice(amount, money, [...inForce(rules.discounts, now), ...codes], fees);
+}
+
+const nobodyText = "Promo codes must be applied to a specific `destinationAddress` or to the request signer";
+
+/** @throws Failure `top_up_amount_invalid`. */
+function checkLimits({ currency, amount }: Question, { minimum, maximum }: CurrencyLimits): void {
+  if (amount < minimum) throw tooSmall(currency, amount, minimum);
+  if (amount <= maximum) return;
+  const reason =
+    `The provided payment amount (${amount}) is too large for the currency type "${currency}"; ` +
+    `it must be below or equal to ${maximum}!`;
+  throw new Failure("top_up_amount_invalid", { reason });
+}
+
+function tooSmall(currency: string, amount: bigint, minimum: bigint): Failure {
+  const reason =
+    `The provided payment amount (${amount}) is too small for the currency type "${currency}"; ` +
+    `it must be above ${minimum}!`;
+  return new Failure("top_up_amount_invalid", { reason });
+}

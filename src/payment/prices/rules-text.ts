@@ -1,0 +1,224 @@
+/**
+ * An operator's own rules, read from JSON: checked whole, the first fault named by its path.
+ *
+ * `currencies` and `tokens` are laid over what holds otherwise, key by key (null takes a currency away); the lists
+ * `fees`, `discounts`, `uploads` and `promoCodes` stand in the place of those that hold otherwise.
+ * Source: reference/payment.md §3, §4 (the catalogues whose columns these keys are).
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import { readWrittenJson } from "../../lib/json-numbers.ts";
+import { readToken, type Token } from "../addresses.ts";
+import { unitFault } from "./currency-units.ts";
+import { priorityDefault } from "./default-rules.ts";
+import type { CurrencyLimits } from "./prices.ts";
+import { compare, one, rational } from "./rational.ts";
+import {
+  canonicalCode,
+  type FeeRule,
+  type PriceRules,
+  type PromoRule,
+  type Rule,
+  type TokenRule,
+  type UploadRule,
+} from "./rules.ts";
+import {
+  type Field,
+  type Fields,
+  fault,
+  readEntries,
+  readFields,
+  readFlag,
+  readList,
+  readMagnitude,
+  readMoment,
+  readOneOf,
+  readText,
+  readWhole,
+} from "./rules-fields.ts";
+
+const parts = ["currencies", "tokens", "fees", "discounts", "uploads", "promoCodes"];
+
+/**
+ * Reads rules.
+ *
+ * @param text - JSON. @param base - What holds where the text says nothing.
+ * @throws Failure `malformed_input` with the reason, which begins with the path of the fault.
+ */
+export function readRules(text: string, base: PriceRules): PriceRules {
+  const value = readWrittenJson(text);
+  if (value === undefined) throw new Failure("malformed_input", { reason: "it is not JSON" });
+  const own = readFields({ value, path: "" }, parts);
+  const rules = <Kind extends Rule>(
+    name: string,
+    read: (field: Field) => Kind,
+    otherwise: readonly Kind[],
+  ) => {
+    const field = own.find(name);
+    return field === undefined ? otherwise : byPriority(readList(field).map(read));
+  };
+  return {
+    currencies: readCurrencies(own.find("currencies"), base.currencies),
+    tokens: readTokens(own.find("tokens"), base.tokens),
+    fees: rules("fees", readFee, base.fees),
+    discounts: rules("discounts", readDiscount, base.discounts),
+    uploads: rules("uploads", readUpload, base.uploads),
+    promos: readPromos(own.find("promoCodes"), base.promos),
+  };
+}
+
+const limitKeys = [
+  ...["minimumPaymentAmount", "maximumPaymentAmount", "suggestedPaymentAmounts"],
+  ...["stripeMinimumPaymentAmount", "zeroDecimalCurrency"],
+];
+
+function readCurrencies(field: Field | undefined, base: PriceRules["currencies"]): PriceRules["currencies"] {
+  const currencies = new Map(base);
+  for (const [code, row] of field === undefined ? [] : readEntries(field)) {
+    if (!/^[a-z]{3}$/.test(code)) throw fault(row, "must be named by three small letters");
+    if (row.value !== null) currencies.set(code, readLimits(code, row));
+    else if (code === "usd")
+      throw fault(row, "cannot be taken away: limits are worked out from the dollar's");
+    else currencies.delete(code);
+  }
+  return currencies;
+}
+
+function readLimits(code: string, row: Field): CurrencyLimits {
+  const own = readFields(row, limitKeys);
+  const zeroDecimal = own.find("zeroDecimalCurrency");
+  const limits: CurrencyLimits = {
+    minimum: readWhole(own.get("minimumPaymentAmount")),
+    maximum: readWhole(own.get("maximumPaymentAmount")),
+    suggested: readList(own.get("suggestedPaymentAmounts")).map(readWhole),
+    stripeMinimum: readWhole(own.get("stripeMinimumPaymentAmount")),
+    isZeroDecimal: zeroDecimal !== undefined && readFlag(zeroDecimal),
+  };
+  const wrongUnit = unitFault(code, limits.isZeroDecimal);
+  if (wrongUnit !== undefined) throw fault(row, wrongUnit);
+  if (limits.minimum < 1n) throw fault(own.get("minimumPaymentAmount"), "must be 1 or more");
+  if (limits.maximum < limits.minimum)
+    throw fault(own.get("maximumPaymentAmount"), "must not be below the minimum");
+  return limits;
+}
+
+function readTokens(field: Field | undefined, base: PriceRules["tokens"]): PriceRules["tokens"] {
+  const tokens = new Map(base);
+  for (const [word, row] of field === undefined ? [] : readEntries(field)) {
+    const token = readTokenWord(word, row);
+    const own = readFields(row, ["feedId", "confirmations"]);
+    const [feedId, confirmations] = [own.find("feedId"), own.find("confirmations")];
+    const before: TokenRule = base.get(token) ?? { feedId: token, confirmations: 0n };
+    tokens.set(token, {
+      feedId: feedId === undefined ? before.feedId : readText(feedId),
+      confirmations: confirmations === undefined ? before.confirmations : readWhole(confirmations),
+    });
+  }
+  return tokens;
+}
+
+function readTokenWord(word: string, field: Field): Token {
+  const token = readToken(word);
+  if (token === undefined) throw fault(field, "names no token");
+  return token;
+}
+
+const ruleKeys = ["name", "description", "operator", "operatorMagnitude", "startsAt", "endsAt", "priority"];
+
+function readRule(own: Fields): Rule {
+  const [startsAt, endsAt, priority] = [own.find("startsAt"), own.find("endsAt"), own.find("priority")];
+  const rule: Rule = {
+    name: readText(own.get("name")),
+    description: readText(own.get("description")),
+    operator: readOneOf(own.get("operator"), ["multiply", "add"]),
+    magnitude: readMagnitude(own.get("operatorMagnitude")),
+    startsAt: startsAt === undefined ? 0n : readMoment(startsAt),
+    endsAt: endsAt === undefined ? undefined : readMoment(endsAt),
+    priority: priority === undefined ? priorityDefault : readWhole(priority),
+  };
+  if (endsAt !== undefined && rule.endsAt !== undefined && rule.endsAt <= rule.startsAt)
+    throw fault(endsAt, "must be later than startsAt");
+  if (rule.operator === "multiply" && rule.magnitude.value.over < 0n)
+    throw fault(own.get("operatorMagnitude"), "must not be below 0: it is a factor");
+  return rule;
+}
+
+function readFee(field: Field): FeeRule {
+  const own = readFields(field, [...ruleKeys, "payments"]);
+  const rule = readRule(own);
+  // Prices are worked out backwards from what is left, which cannot be done from nothing.
+  if (rule.operator === "multiply" && rule.magnitude.value.over === 0n)
+    throw fault(own.get("operatorMagnitude"), "must be above 0");
+  const payments = readList(own.get("payments")).map((payment) => {
+    const word = readText(payment);
+    return word === "fiat" ? word : readTokenWord(word, payment);
+  });
+  return { ...rule, payments: new Set(payments) };
+}
+
+function readDiscount(field: Field): Rule {
+  return lowering(readFields(field, ruleKeys));
+}
+
+/** A rule that may only lower what is charged. */
+function lowering(own: Fields): Rule {
+  const rule = readRule(own);
+  const most = rule.operator === "multiply" ? one : rational(0n);
+  if (compare(rule.magnitude.value, most) > 0)
+    throw fault(own.get("operatorMagnitude"), "must lower what is charged");
+  return rule;
+}
+
+function readUpload(field: Field): UploadRule {
+  const own = readFields(field, [...ruleKeys, "byteCountThreshold"]);
+  const rule = readRule(own);
+  const sizeMax = own.find("byteCountThreshold");
+  if (rule.operator === "add" && rule.magnitude.value.under !== 1n)
+    throw fault(own.get("operatorMagnitude"), "must be a whole number: it is winc");
+  return { ...rule, sizeMax: sizeMax === undefined ? 0n : readWhole(sizeMax) };
+}
+
+const promoKeys = [
+  ...ruleKeys,
+  ...["code", "targetUserGroup", "maxUses", "minimumPaymentAmount", "maximumDiscountAmount"],
+];
+
+function readPromos(field: Field | undefined, base: readonly PromoRule[]): readonly PromoRule[] {
+  if (field === undefined) return base;
+  const seen = new Set<string>();
+  return readList(field).map((row) => {
+    const promo = readPromo(row);
+    const code = canonicalCode(promo.code) ?? "";
+    if (seen.has(code)) throw fault(row, "has the code of another one; their case does not count");
+    seen.add(code);
+    return promo;
+  });
+}
+
+function readPromo(field: Field): PromoRule {
+  const own = readFields(field, promoKeys);
+  const code = readText(own.get("code"));
+  if (canonicalCode(code) === undefined)
+    throw fault(own.get("code"), "must be 1 to 64 letters, digits and signs of ASCII, without a comma");
+  const whole = (name: string) => {
+    const found = own.find(name);
+    return found === undefined ? undefined : readWhole(found);
+  };
+  const group = own.find("targetUserGroup");
+  return {
+    ...lowering(own),
+    code,
+    group: group === undefined ? "all" : readOneOf(group, ["all", "new"]),
+    usesMax: whole("maxUses"),
+    usdCentsMin: whole("minimumPaymentAmount") ?? 0n,
+    discountUsdCentsMax: whole("maximumDiscountAmount"),
+  };
+}
+
+/** In the order of their priorities; of equal ones in that of the list. */
+function byPriority<Kind extends Rule>(rules: readonly Kind[]): readonly Kind[] {
+  return rules.toSorted((left, right) => {
+    if (left.priority === right.priority) return 0;
+    return left.priority < right.priority ? -1 : 1;
+  });
+}

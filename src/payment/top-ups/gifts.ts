@@ -1,0 +1,114 @@
+/**
+ * Gifts: credits that were paid for by somebody and wait for whoever knows the secret of their link.
+ *
+ * The ledger knows a gift by the hash of its secret: who reads the ledger cannot redeem it. No mail is sent; the
+ * secret is told once, to whoever asked for the top-up.
+ * Source: reference/payment.md §1 (redeem), §8 G.
+ * @module
+ */
+import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { sha256 } from "../../lib/hash.ts";
+import { gift, user } from "../../store/ledger/accounts.ts";
+import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
+import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import { balanceOf, transfer } from "../../store/ledger/transfers.ts";
+import { readTime } from "../../store/ledger/values.ts";
+import type { UserAddress } from "../addresses.ts";
+import { refused } from "../refusal.ts";
+
+/** A gift's secret and the id that the ledger knows it by. */
+export type NewGift = Readonly<{ secret: string; giftId: string }>;
+
+/** What redeeming came to. */
+export type Redemption = Readonly<{
+  winc: bigint;
+  /** What the account holds now. */
+  balance: bigint;
+  /** When credits first moved there, Unix ms. */
+  since: number;
+}>;
+
+/** What redeeming needs. */
+export type GiftParts = Readonly<{ ledger: LedgerDatabase; makeId: MakeId; clock: Clock }>;
+
+/** Redeems gifts. */
+export type Gifts = Readonly<{
+  /**
+   * Moves what a gift holds to an account, once.
+   * @throws Failure `payment_refused` with the reason: redeemed before, not paid for, unknown, or taken back.
+   */
+  redeem: (secret: string, address: UserAddress) => Promise<Redemption>;
+}>;
+
+/** Nobody guesses one. Bytes. */
+const secretSize = 32;
+
+/** Makes a gift's secret. */
+export function createGift(randomBytes: (size: number) => Uint8Array): NewGift {
+  const bytes = randomBytes(secretSize);
+  return { secret: encodeBase64url(bytes), giftId: encodeBase64url(sha256(bytes)) };
+}
+
+/** Creates it. */
+export function createGifts({ ledger, makeId, clock }: GiftParts): Gifts {
+  return {
+    redeem: async (secret, address) => {
+      const giftId = giftIdOf(secret);
+      if (giftId === undefined) throw refused("Failure to redeem payment receipt!");
+      const now = clock();
+      return await ledger.write((tx) => redeem(tx, giftId, address, now, makeId));
+    },
+  };
+}
+
+async function redeem(
+  tx: Tx,
+  giftId: string,
+  address: UserAddress,
+  now: number,
+  makeId: MakeId,
+): Promise<Redemption> {
+  const row = await tx.get<{ state: string; quote_id: string }>(
+    "SELECT state, quote_id FROM gifts WHERE id = ?",
+    giftId,
+  );
+  if (row?.state === "redeemed") throw refused("Gift has already been redeemed!");
+  const winc = await balanceOf(tx, gift(giftId));
+  if (row?.state !== "open" || winc <= 0n) throw refused("Failure to redeem payment receipt!");
+  await transfer(tx, {
+    id: makeId(),
+    kind: "gift_redemption",
+    at: now,
+    changeId: row.quote_id,
+    legs: [
+      { account: gift(giftId), amount: -winc },
+      { account: user(address), amount: winc },
+    ],
+  });
+  await tx.run(
+    "UPDATE gifts SET state = 'redeemed', redeemed_by = ?, redeemed_at = ?, redeemed_winc = ? WHERE id = ?",
+    address,
+    BigInt(now),
+    winc,
+    giftId,
+  );
+  return { winc, balance: await balanceOf(tx, user(address)), since: await sinceOf(tx, address) };
+}
+
+/** Transfers sort by time. */
+async function sinceOf(tx: Tx, address: UserAddress): Promise<number> {
+  const first = await tx.get<{ at: bigint }>(
+    "SELECT t.at FROM entries e JOIN transfers t ON t.id = e.transfer_id WHERE e.account = ? " +
+      "ORDER BY e.transfer_id LIMIT 1",
+    user(address),
+  );
+  if (first === undefined) throw new Error("an account that was credited has a history");
+  return readTime(first.at);
+}
+
+function giftIdOf(secret: string): string | undefined {
+  if (secret.length > 2 * secretSize) return undefined;
+  const bytes = decodeBase64url(secret);
+  return bytes?.length === secretSize ? encodeBase64url(sha256(bytes)) : undefined;
+}

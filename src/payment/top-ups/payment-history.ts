@@ -1,0 +1,214 @@
+/**
+ * The payments that an account was credited for, newest first, whatever they were made with.
+ *
+ * Each kind of payment keeps its own table; a page is the newest of all of them, cut where the page before ended.
+ * Reading writes nothing.
+ * Source: contract.md §5 (`/account/payments`, keyset pages); the published SDK's `getPaymentHistory`.
+ * @module
+ */
+import type { Row, Tx, Value } from "../../store/ledger/database.ts";
+import { readTime } from "../../store/ledger/values.ts";
+import { type Token, tokens, type UserAddress } from "../addresses.ts";
+import { rational, writeDecimal } from "../prices/rational.ts";
+
+/** A payment that was credited. */
+export type PaymentMade = TokenPaymentMade | CardPaymentMade;
+
+/** What every payment has. */
+type Credited = Readonly<{
+  /** Where it stands in the history. */
+  place: PaymentPlace;
+  /** Above 0. */
+  winc: bigint;
+}>;
+
+/** A payment in a token. */
+export type TokenPaymentMade = Credited &
+  Readonly<{
+    kind: "token";
+    token: Token;
+    /** Smallest unit. */
+    quantity: bigint;
+    /** What it was worth when it was credited, where the token itself says so; decimal. */
+    usd: string | undefined;
+    sender: string;
+    transactionId: string;
+    blockHeight: bigint | undefined;
+  }>;
+
+/** A payment by card, or a gift that somebody else paid for. */
+export type CardPaymentMade = Credited &
+  Readonly<{
+    kind: "card";
+    /** Smallest unit of the currency; 0 for a gift. */
+    amount: bigint;
+    currency: string;
+    receiptId: string;
+    giftMessage: string | undefined;
+  }>;
+
+/** Where a payment stands in a history: later times first, then the kinds in a fixed order, then ids. */
+export type PaymentPlace = Readonly<{
+  /** Unix milliseconds. */
+  at: number;
+  kind: number;
+  id: string;
+}>;
+
+/** Payments that one page may hold. */
+export const paymentsPageMax = 100;
+
+/** A page, as it is asked for. */
+export type PaymentsPage = Readonly<{
+  /** Only payments that come after this one in the history, exclusive. */
+  before: PaymentPlace | undefined;
+  /** 1 to `paymentsPageMax` + 1: one more tells whether there is another page. */
+  limit: number;
+}>;
+
+/** The newest payments of one kind. */
+type Source = (tx: Tx, address: UserAddress, page: PaymentsPage) => Promise<PaymentMade[]>;
+
+const sources: readonly Source[] = [cardPayments, redeemedGifts, tokenPayments, x402Payments];
+
+/** Numbers of the kinds: part of cursors that clients hold, and the order among payments of one moment. */
+const kinds = { card: 1, gift: 2, token: 3, x402: 4 } as const;
+
+/** Tokens that are worth a dollar each. */
+const dollars: readonly Token[] = ["usdc", "polygon-usdc", "base-usdc", "solana-usdc"];
+
+/** Reads a page, or less where the history ends. */
+export async function readPayments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<PaymentMade[]> {
+  const found: PaymentMade[] = [];
+  for (const source of sources) found.push(...(await source(tx, address, page)));
+  // The sort is stable: within one moment and kind the order stays the query's.
+  found.sort(({ place: left }, { place: right }) => right.at - left.at || right.kind - left.kind);
+  return found.slice(0, page.limit);
+}
+
+async function cardPayments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<CardPaymentMade[]> {
+  const rows = await newest<{ payment_amount: bigint; currency: string }>(
+    tx,
+    "SELECT credited_at AS made_at, id, credited_winc AS winc, payment_amount, currency FROM quotes " +
+      "WHERE address = ? AND state = 'paid'",
+    address,
+    kinds.card,
+    page,
+  );
+  return rows.map(({ row, place }) => ({
+    kind: "card",
+    place,
+    winc: row.winc,
+    amount: row.payment_amount,
+    currency: row.currency,
+    receiptId: place.id,
+    giftMessage: undefined,
+  }));
+}
+
+async function redeemedGifts(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<CardPaymentMade[]> {
+  const rows = await newest<{ message: string | null; currency: string }>(
+    tx,
+    "SELECT g.redeemed_at AS made_at, g.quote_id AS id, g.redeemed_winc AS winc, g.message, q.currency " +
+      "FROM gifts g JOIN quotes q ON q.id = g.quote_id WHERE g.redeemed_by = ? AND g.state = 'redeemed'",
+    address,
+    kinds.gift,
+    page,
+  );
+  return rows.map(({ row, place }) => ({
+    kind: "card",
+    place,
+    winc: row.winc,
+    // Whoever redeems a gift has paid nothing for it.
+    amount: 0n,
+    currency: row.currency,
+    receiptId: place.id,
+    giftMessage: row.message ?? undefined,
+  }));
+}
+
+type TokenRow = Readonly<{
+  token: Token;
+  quantity: string;
+  sender: string;
+  transaction_id: string;
+  block_height: bigint | null;
+}>;
+
+async function tokenPayments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<TokenPaymentMade[]> {
+  const rows = await newest<TokenRow>(
+    tx,
+    "SELECT credited_at AS made_at, id, winc, token, quantity, sender, transaction_id, block_height " +
+      "FROM token_payments WHERE destination = ? AND state = 'credited'",
+    address,
+    kinds.token,
+    page,
+  );
+  return rows.map(tokenPaymentMade);
+}
+
+/** An x402 payment is one in a token, whose sender it credits. */
+async function x402Payments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<TokenPaymentMade[]> {
+  const rows = await newest<TokenRow>(
+    tx,
+    "SELECT settled_at AS made_at, id, winc, token, value AS quantity, payer AS sender, " +
+      "transaction_hash AS transaction_id, block_height FROM x402_payments WHERE payer = ? AND state = 'settled'",
+    address,
+    kinds.x402,
+    page,
+  );
+  return rows.map(tokenPaymentMade);
+}
+
+function tokenPaymentMade({ row, place }: Made<TokenRow>): TokenPaymentMade {
+  const quantity = BigInt(row.quantity);
+  return {
+    kind: "token",
+    place,
+    winc: row.winc,
+    token: row.token,
+    quantity,
+    usd: dollars.includes(row.token) ? inWholes(quantity, row.token) : undefined,
+    sender: row.sender,
+    transactionId: row.transaction_id,
+    blockHeight: row.block_height ?? undefined,
+  };
+}
+
+/** An amount of a token in whole ones, decimal. */
+function inWholes(quantity: bigint, token: Token): string {
+  const places = BigInt(tokens[token].exponent);
+  return writeDecimal(rational(quantity, 10n ** places), places);
+}
+
+type Made<Shape> = Readonly<{ row: Shape & Readonly<{ winc: bigint }>; place: PaymentPlace }>;
+
+/**
+ * The newest rows of a kind.
+ *
+ * @param rows - A query whose one `?` is the account, with the columns `made_at`, `id` and `winc`.
+ */
+async function newest<Shape extends Row>(
+  tx: Tx,
+  rows: string,
+  address: UserAddress,
+  kind: number,
+  { before, limit }: PaymentsPage,
+): Promise<Made<Shape>[]> {
+  const bound = before === undefined ? { where: "", values: [] } : boundOf(kind, before);
+  const found = await tx.all<Shape & { made_at: bigint; id: string; winc: bigint }>(
+    `SELECT * FROM (${rows}) AS made ${bound.where} ORDER BY made_at DESC, id DESC LIMIT ?`,
+    address,
+    ...bound.values,
+    BigInt(limit),
+  );
+  return found.map((row) => ({ row, place: { at: readTime(row.made_at), kind, id: row.id } }));
+}
+
+/** What of one kind comes after a place in the history of all. */
+function boundOf(kind: number, before: PaymentPlace): Readonly<{ where: string; values: readonly Value[] }> {
+  const at = BigInt(before.at);
+  if (kind < before.kind) return { where: "WHERE made_at <= ?", values: [at] };
+  if (kind > before.kind) return { where: "WHERE made_at < ?", values: [at] };
+  return { where: "WHERE made_at < ? OR (made_at = ? AND id < ?)", values: [at, at, before.id] };
+}

@@ -1,0 +1,160 @@
+/**
+ * Promo codes: who may use them, and the count of those that were paid with.
+ *
+ * A code is looked up when a price is asked for and counted when the payment is credited, in the same transaction:
+ * a quote that is never paid uses nothing up.
+ * Source: reference/payment.md §1 "Promo errors", §3 "Promo rules"; trust.md L5.
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
+import { readTime } from "../../store/ledger/values.ts";
+import type { UserAddress } from "../addresses.ts";
+import { canonicalCode, type PromoRule } from "../prices/rules.ts";
+import { refused } from "../refusal.ts";
+
+/** A payment that used codes. */
+export type PromoUse = Readonly<{
+  address: UserAddress;
+  /** The adjustments' `promoCode`s. */
+  codes: readonly string[];
+  /** Id of the payment's record. */
+  paymentId: string;
+  /** Unix milliseconds. */
+  at: bigint;
+}>;
+
+/**
+ * Counts the codes of a payment that is being credited, all of them or none. To be called before the payment's own
+ * receipt is written.
+ *
+ * @returns Whether they counted. They do not where another payment of the user, or the last of the code's uses, came
+ *   first: then the payment buys only what was charged, winc × charged / quoted, rounded down.
+ */
+export type CountPromo = (tx: Tx, use: PromoUse) => Promise<boolean>;
+
+/** Promo codes. */
+export type Promos = Readonly<{
+  /**
+   * Finds the rules of codes, as far as an account may use them now; the size of the payment is not looked at.
+   * @param codes - As the caller spells them; one that comes twice counts once.
+   * @returns In the order of the codes.
+   * @throws Failure `payment_refused` with the reason; its fact `isUnknownCode` is true where there is no such code.
+   */
+  find: (address: UserAddress, codes: readonly string[]) => Promise<readonly PromoRule[]>;
+  count: CountPromo;
+}>;
+
+/** What promo codes are made of. */
+export type PromosOptions = Readonly<{
+  database: Pick<LedgerDatabase, "read">;
+  rules: readonly PromoRule[];
+  /** Whether an account has ever paid by card. */
+  hasPaid: (tx: Tx, address: UserAddress) => Promise<boolean>;
+  clock: Clock;
+}>;
+
+/** Codes of one payment: each is a question to the ledger. */
+const codesMax = 5;
+
+/** Creates promo codes. */
+export function createPromos({ database, rules, hasPaid, clock }: PromosOptions): Promos {
+  const ruleOf = new Map(rules.map((rule) => [canonicalCode(rule.code), rule]));
+
+  /** The rules of codes by their one spelling; what began later does not exist yet. */
+  const named = (codes: readonly string[], now: bigint): PromoRule[] => {
+    const found = new Set<PromoRule>();
+    for (const code of codes) {
+      const rule = ruleOf.get(canonicalCode(code));
+      if (rule === undefined || rule.startsAt > now) throw unknown(code);
+      found.add(rule);
+    }
+    return [...found];
+  };
+  /** Why an account may not use a rule; undefined when it may. */
+  const objectionTo = async (tx: Tx, address: UserAddress, rule: PromoRule): Promise<string | undefined> => {
+    const uses = await usesOf(tx, rule.code);
+    if (rule.usesMax !== undefined && uses >= rule.usesMax)
+      return `The promo code '${rule.code}' has already been used the maximum number of times (${rule.usesMax})`;
+    const isUsed = await hasUsed(tx, address, rule.code);
+    if (isUsed || (rule.group === "new" && (await hasPaid(tx, address))))
+      return `The user '${address}' is ineligible for the promo code '${rule.code}'`;
+    return undefined;
+  };
+
+  return {
+    find: async (address, codes) => {
+      if (codes.length > codesMax) throw refused(`At most ${codesMax} promo codes can be used at once`);
+      const now = BigInt(clock());
+      const wanted = named(codes, now);
+      const late = wanted.find(({ endsAt }) => endsAt !== undefined && endsAt <= now);
+      if (late?.endsAt !== undefined)
+        throw refused(
+          `The promo code '${late.code}' expired on '${new Date(readTime(late.endsAt)).toISOString()}'`,
+        );
+      const objections = await database.read((tx) =>
+        inOrder(wanted, (rule) => objectionTo(tx, address, rule)),
+      );
+      const objection = objections.find((each) => each !== undefined);
+      if (objection !== undefined) throw refused(objection);
+      return wanted;
+    },
+    count: async (tx, { address, codes: written, paymentId, at }) => {
+      const codes = new Set(written.map(spellingOf));
+      for (const code of codes) {
+        const rule = ruleOf.get(code);
+        // A code that was taken out of the rules since the quote: what was promised is kept, once for a user.
+        const objects =
+          rule === undefined ? await hasUsed(tx, address, code) : await objectionTo(tx, address, rule);
+        if (objects === true || typeof objects === "string") return false;
+      }
+      for (const code of codes) await note(tx, { address, code, paymentId, at });
+      return true;
+    },
+  };
+}
+
+async function hasUsed(tx: Tx, address: UserAddress, code: string): Promise<boolean> {
+  const sql = "SELECT at FROM promo_uses WHERE address = ? AND code = ?";
+  return (await tx.get<{ at: bigint }>(sql, address, spellingOf(code))) !== undefined;
+}
+
+async function usesOf(tx: Tx, code: string): Promise<bigint> {
+  const sql = "SELECT uses FROM promo_counts WHERE code = ?";
+  return (await tx.get<{ uses: bigint }>(sql, spellingOf(code)))?.uses ?? 0n;
+}
+
+async function note(
+  tx: Tx,
+  use: Readonly<{ address: string; code: string; paymentId: string; at: bigint }>,
+): Promise<void> {
+  await tx.run(
+    "INSERT INTO promo_uses (address, code, payment_id, at) VALUES (?, ?, ?, ?)",
+    ...[use.address, use.code, use.paymentId, use.at],
+  );
+  await tx.run(
+    "INSERT INTO promo_counts (code, uses) VALUES (?, 1) " +
+      "ON CONFLICT (code) DO UPDATE SET uses = promo_counts.uses + 1",
+    use.code,
+  );
+}
+
+/** A code as it is kept; codes of quotes were codes when they were quoted. */
+function spellingOf(code: string): string {
+  return canonicalCode(code) ?? code;
+}
+
+async function inOrder<Item, Answer>(
+  items: readonly Item[],
+  ask: (item: Item) => Promise<Answer>,
+): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (const item of items) answers.push(await ask(item));
+  return answers;
+}
+
+function unknown(code: string): Failure {
+  const reason = `No promo code found with code '${code.slice(0, 64)}'`;
+  return new Failure("payment_refused", { reason, isUnknownCode: true });
+}

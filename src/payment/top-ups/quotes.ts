@@ -1,0 +1,232 @@
+/**
+ * Quotes of top-ups: what was promised for how much money, to whom, until when, and what became of it.
+ *
+ * A quote is kept before the provider hears of it, so that every payment finds its promise.
+ * @module
+ */
+
+import { assert } from "../../lib/assert.ts";
+import { isJsonArray, readJson, writeJson } from "../../lib/json.ts";
+import type { Tx } from "../../store/ledger/database.ts";
+import { readTime } from "../../store/ledger/values.ts";
+import { readAddress, type UserAddress } from "../addresses.ts";
+
+/** How the payer meets the provider. */
+export const topUpMethods = ["payment-intent", "checkout-session"] as const;
+export type TopUpMethod = (typeof topUpMethods)[number];
+
+/**
+ * Where a quote stands. open → paid | expired | failed; an expired one whose payment was made in time is paid after
+ * all. What is taken back later is `takenBackWinc`; the quote stays paid.
+ */
+export const quoteStates = ["open", "paid", "expired", "failed"] as const;
+export type QuoteState = (typeof quoteStates)[number];
+
+/** Who is credited: an account, or a gift that somebody will redeem. */
+export type Destination =
+  | Readonly<{ kind: "account"; address: UserAddress; type: string /* the request's word */ }>
+  | Readonly<{ kind: "gift"; giftId: string; message: string | undefined }>;
+
+/** What a quote promises. */
+export type QuoteTerms = Readonly<{
+  id: string;
+  method: TopUpMethod;
+  destination: Destination;
+  currency: string; // lower case
+  /** What is charged, in the currency's smallest unit. */
+  paymentAmount: bigint;
+  /** What it would cost without promo codes. */
+  quotedPaymentAmount: bigint;
+  winc: bigint;
+  /** Codes that lowered the price, as they stand in the rules. */
+  promoCodes: readonly string[];
+  createdAt: number; // Unix ms
+  /** A payment made later than this is given back. Unix ms, whole seconds. */
+  expiresAt: number;
+}>;
+
+/** A quote and what became of it. */
+export type Quote = Omit<QuoteTerms, "destination"> &
+  Readonly<{
+    /** Undefined when a gift is credited. */
+    address: UserAddress | undefined;
+    giftId: string | undefined;
+    state: QuoteState;
+    /** The provider's session: a checkout, or the payment intent itself; undefined until it is known. */
+    sessionId: string | undefined;
+    /** The one payment that pays it. */
+    paymentId: string | undefined;
+    creditedWinc: bigint;
+    /** The part of the credits that the payment did not pay for. */
+    promoWinc: bigint;
+    takenBackWinc: bigint;
+  }>;
+
+/** What `address_type` says of a quote for a gift. */
+export const giftWord = "gift";
+
+/**
+ * Keeps a quote, and the gift that it is for.
+ * @param lookAt - When the provider is to be asked how it stands, Unix ms.
+ */
+export async function keepQuote(tx: Tx, terms: QuoteTerms, lookAt: number): Promise<void> {
+  const { destination } = terms;
+  const account = destination.kind === "account" ? destination : undefined;
+  const gift = destination.kind === "gift" ? destination : undefined;
+  await tx.run(
+    "INSERT INTO quotes (id, method, address, address_type, gift_id, currency, payment_amount, quoted_amount, winc, " +
+      "promo_codes, created_at, expires_at, state, credited_winc, promo_winc, taken_back_winc, look_at) " +
+      "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'open', 0, 0, 0, ?)",
+    terms.id,
+    terms.method,
+    account?.address ?? null,
+    account?.type ?? giftWord,
+    gift?.giftId ?? null,
+    terms.currency,
+    terms.paymentAmount,
+    terms.quotedPaymentAmount,
+    terms.winc,
+    writeJson(terms.promoCodes),
+    BigInt(terms.createdAt),
+    BigInt(terms.expiresAt),
+    BigInt(lookAt),
+  );
+  if (gift === undefined) return;
+  await tx.run(
+    "INSERT INTO gifts (id, quote_id, message, state) VALUES (?, ?, ?, 'unpaid')",
+    gift.giftId,
+    terms.id,
+    gift.message ?? null,
+  );
+}
+
+/** Whether so many quotes are open already. @param count - At least 1. */
+export async function areQuotesOpen(tx: Tx, count: number): Promise<boolean> {
+  const row = await tx.get<{ id: string }>(
+    "SELECT id FROM quotes WHERE state = 'open' ORDER BY expires_at LIMIT 1 OFFSET ?",
+    BigInt(count - 1),
+  );
+  return row !== undefined;
+}
+
+/** Notes under which name the provider knows a quote. */
+export async function keepSession(tx: Tx, quoteId: string, sessionId: string): Promise<void> {
+  await tx.run("UPDATE quotes SET session_id = ? WHERE id = ?", sessionId, quoteId);
+}
+
+/** Ends a quote that is open; one that was paid meanwhile stays paid. */
+export async function endQuote(
+  tx: Tx,
+  quoteId: string,
+  state: "expired" | "failed",
+  reason?: string,
+): Promise<void> {
+  await tx.run(
+    "UPDATE quotes SET state = ?, reason = ?, look_at = NULL WHERE id = ? AND state = 'open'",
+    state,
+    reason ?? null,
+    quoteId,
+  );
+}
+
+/** Finds a quote. */
+export async function findQuote(tx: Tx, quoteId: string): Promise<Quote | undefined> {
+  const row = await tx.get<QuoteRow>(`SELECT ${columns} FROM quotes WHERE id = ?`, quoteId);
+  return row === undefined ? undefined : readQuote(row);
+}
+
+/**
+ * Open quotes of which the provider is to be asked, the longest due first.
+ * @param now - Unix ms.
+ */
+export async function quotesToLookAt(tx: Tx, now: number, limit: number): Promise<Quote[]> {
+  const rows = await tx.all<QuoteRow>(
+    `SELECT ${columns} FROM quotes WHERE look_at <= ? ORDER BY look_at, id LIMIT ?`,
+    BigInt(now),
+    BigInt(limit),
+  );
+  return rows.map(readQuote);
+}
+
+/** Says when the provider is to be asked again about a quote that is still open. @param at - Unix ms. */
+export async function lookAgainAt(tx: Tx, quoteId: string, at: number): Promise<void> {
+  await tx.run("UPDATE quotes SET look_at = ? WHERE id = ? AND state = 'open'", BigInt(at), quoteId);
+}
+
+/**
+ * Removes quotes that ended unpaid, with their gifts.
+ * @param before - Those that expired earlier, Unix ms. @returns How many.
+ */
+export async function removeEndedQuotes(tx: Tx, before: number, limit: number): Promise<number> {
+  const chosen =
+    "SELECT id FROM quotes WHERE state IN ('expired', 'failed') AND payment_id IS NULL AND expires_at < ? " +
+    "ORDER BY expires_at, id LIMIT ?";
+  await tx.run(`DELETE FROM gifts WHERE quote_id IN (${chosen})`, BigInt(before), BigInt(limit));
+  return await tx.run(`DELETE FROM quotes WHERE id IN (${chosen})`, BigInt(before), BigInt(limit));
+}
+
+/** Whether an account was ever credited with a payment by card. */
+export async function hasPaid(tx: Tx, address: UserAddress): Promise<boolean> {
+  const row = await tx.get<{ id: string }>(
+    "SELECT id FROM quotes WHERE address = ? AND state = 'paid' LIMIT 1",
+    address,
+  );
+  return row !== undefined;
+}
+
+const columns =
+  "id, method, address, gift_id, currency, payment_amount, quoted_amount, winc, promo_codes, created_at, " +
+  "expires_at, state, session_id, payment_id, credited_winc, promo_winc, taken_back_winc";
+
+type QuoteRow = {
+  id: string;
+  method: string;
+  address: string | null;
+  gift_id: string | null;
+  currency: string;
+  payment_amount: bigint;
+  quoted_amount: bigint;
+  winc: bigint;
+  promo_codes: string;
+  created_at: bigint;
+  expires_at: bigint;
+  state: string;
+  session_id: string | null;
+  payment_id: string | null;
+  credited_winc: bigint;
+  promo_winc: bigint;
+  taken_back_winc: bigint;
+};
+
+function readQuote(row: QuoteRow): Quote {
+  const method = topUpMethods.find((known) => known === row.method);
+  const state = quoteStates.find((known) => known === row.state);
+  const address = row.address === null ? undefined : readAddress(row.address)?.address;
+  assert(method !== undefined && state !== undefined, "a quote's method and state are known");
+  assert((address === undefined) !== (row.gift_id === null), "a quote is for an account or for a gift");
+  return {
+    id: row.id,
+    method,
+    address,
+    giftId: row.gift_id ?? undefined,
+    currency: row.currency,
+    paymentAmount: row.payment_amount,
+    quotedPaymentAmount: row.quoted_amount,
+    winc: row.winc,
+    promoCodes: readCodes(row.promo_codes),
+    createdAt: readTime(row.created_at),
+    expiresAt: readTime(row.expires_at),
+    state,
+    sessionId: row.session_id ?? undefined,
+    paymentId: row.payment_id ?? undefined,
+    creditedWinc: row.credited_winc,
+    promoWinc: row.promo_winc,
+    takenBackWinc: row.taken_back_winc,
+  };
+}
+
+function readCodes(text: string): string[] {
+  const list = readJson(text);
+  assert(isJsonArray(list), "promo codes are kept as a list");
+  return list.filter((code) => typeof code === "string");
+}

@@ -1,0 +1,201 @@
+/**
+ * Top-ups: from a wish to a quote that is kept and a payment session at the card provider.
+ *
+ * The quote is on the disk before the provider hears of it: whatever the payer pays finds its promise. A session
+ * whose answer was lost is never paid, for nobody was told where; its quote expires.
+ * Source: reference/payment.md §5, §8 I.
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { Adjustment, PaymentPrice, Prices } from "../prices/prices.ts";
+import type {
+  CardProvider,
+  CheckoutReturn,
+  PaymentSession,
+  SessionWish,
+} from "../providers/stripe-session.ts";
+import { createGift } from "./gifts.ts";
+import {
+  areQuotesOpen,
+  type Destination,
+  endQuote,
+  keepQuote,
+  keepSession,
+  type QuoteTerms,
+} from "./quotes.ts";
+
+/** Whom a top-up is for: an account, or whoever will know a gift's secret. */
+export type Recipient =
+  | Extract<Destination, { kind: "account" }>
+  | Readonly<{ kind: "gift"; message: string | undefined }>;
+
+/** A top-up that somebody asks for; addresses and URLs are checked already. */
+export type TopUpWish = Readonly<{
+  recipient: Recipient;
+  currency: string;
+  /** As it stands in the path. */
+  amount: string;
+  promoCodes: readonly string[];
+  session:
+    | Readonly<{ method: "payment-intent" }>
+    | Readonly<{ method: "checkout-session"; back: CheckoutReturn }>;
+}>;
+
+/** What was made of it. */
+export type TopUp = Readonly<{
+  quote: QuoteTerms;
+  session: PaymentSession;
+  adjustments: readonly Adjustment[];
+  fees: readonly Adjustment[];
+  /** What redeems the gift once it is paid for; told only here. */
+  giftSecret: string | undefined;
+}>;
+
+/** What top-ups need. */
+export type TopUpParts = Readonly<{
+  ledger: LedgerDatabase;
+  prices: Pick<Prices, "limits" | "topUp">;
+  provider: CardProvider;
+  /** From chance that nobody guesses: quotes and gifts are named by it. */
+  randomBytes: (size: number) => Uint8Array;
+  /** Quotes that may be open at once; 100,000 unless told. */
+  openQuotesMax?: number;
+  clock: Clock;
+  log: Log;
+}>;
+
+/** Makes top-ups. */
+export type TopUps = Readonly<{
+  /**
+   * Makes sure that an amount can be paid, and prices it.
+   * @throws Failure as `Prices.topUp`.
+   */
+  price: (wish: TopUpWish, signal: AbortSignal) => Promise<PaymentPrice>;
+  /**
+   * Keeps a quote and opens its session.
+   * @throws Failure as `price`, `too_many_requests` when too many quotes are open, `payment_session_failed`, and
+   *   what the ledger's `write` throws.
+   */
+  start: (wish: TopUpWish, signal: AbortSignal) => Promise<TopUp>;
+}>;
+
+/**
+ * How long a price is promised. Stripe ends a checkout no sooner than 30 minutes after it was made, by its own clock;
+ * the rest is room for the call and for clocks.
+ */
+export const quoteLifeMs = 35 * 60_000;
+
+/** The first time the provider is asked whether a webhook was lost. */
+const firstLookMs = 2 * 60_000;
+
+/** They end within minutes; more are an attack by many clients, and would be as many questions to the provider. */
+const openQuotesMaxDefault = 100_000;
+
+/** Bytes of chance in a quote's id. */
+const quoteIdSize = 16;
+
+/** Creates it. */
+export function createTopUps(parts: TopUpParts): TopUps {
+  const { openQuotesMax = openQuotesMaxDefault } = parts;
+  const price = (wish: TopUpWish, signal: AbortSignal) => priceOf(parts, wish, signal);
+  return {
+    price,
+    start: async (wish, signal) => {
+      const priced = await price(wish, signal);
+      const gift = wish.recipient.kind === "gift" ? createGift(parts.randomBytes) : undefined;
+      const destination: Destination =
+        wish.recipient.kind === "account"
+          ? wish.recipient
+          : { ...wish.recipient, giftId: gift?.giftId ?? "" };
+      const quote = termsOf(parts, wish, destination, priced);
+      await parts.ledger.write(async (tx) => {
+        if (await areQuotesOpen(tx, openQuotesMax)) throw new Failure("too_many_requests", { openQuotesMax });
+        await keepQuote(tx, quote, quote.createdAt + firstLookMs);
+      });
+      const session = await openSession(parts, wish, quote, signal);
+      await parts.ledger.write((tx) => keepSession(tx, quote.id, session.id));
+      const { adjustments, fees } = priced;
+      return { quote, session, adjustments, fees, giftSecret: gift?.secret };
+    },
+  };
+}
+
+async function priceOf({ prices }: TopUpParts, wish: TopUpWish, signal: AbortSignal): Promise<PaymentPrice> {
+  const { recipient, promoCodes } = wish;
+  const address = recipient.kind === "account" ? recipient.address : undefined;
+  // That the feed is out of reach is told before what is wrong with the amount.
+  await prices.limits(signal);
+  return await prices.topUp(wish.currency, wish.amount, { promoCodes, address }, signal);
+}
+
+function termsOf(
+  { randomBytes, clock }: TopUpParts,
+  wish: TopUpWish,
+  destination: Destination,
+  priced: PaymentPrice,
+): QuoteTerms {
+  const now = clock();
+  return {
+    id: randomBytes(quoteIdSize).toHex(),
+    method: wish.session.method,
+    destination,
+    currency: wish.currency,
+    paymentAmount: priced.actualPaymentAmount,
+    quotedPaymentAmount: priced.quotedPaymentAmount,
+    winc: priced.winc,
+    promoCodes: priced.adjustments.flatMap(({ promoCode }) => (promoCode === undefined ? [] : [promoCode])),
+    createdAt: now,
+    expiresAt: now + quoteLifeMs - (now % 1_000),
+  };
+}
+
+/** Opens the session; a quote whose session could not be opened is given up. */
+async function openSession(
+  { provider, ledger, log }: TopUpParts,
+  wish: TopUpWish,
+  quote: QuoteTerms,
+  signal: AbortSignal,
+): Promise<PaymentSession> {
+  const asked = sessionWishOf(quote);
+  try {
+    if (wish.session.method === "payment-intent") return await provider.createPaymentIntent(asked, signal);
+    return await provider.createCheckout(asked, quote.expiresAt, wish.session.back, signal);
+  } catch (error) {
+    log.warn("no session was opened for a quote", { quoteId: quote.id, error });
+    await ledger.write((tx) => endQuote(tx, quote.id, "failed", "no session was opened"));
+    throw error;
+  }
+}
+
+function sessionWishOf(quote: QuoteTerms): SessionWish {
+  const { destination } = quote;
+  const to =
+    destination.kind === "account"
+      ? `destination address "${destination.address}"`
+      : "whoever has the gift's link";
+  return {
+    quoteId: quote.id,
+    currency: quote.currency,
+    amount: quote.paymentAmount,
+    description: `${creditsOf(quote.winc)} credits for ${to}`,
+    metadata: {
+      winstonCreditAmount: quote.winc.toString(),
+      ...(destination.kind === "account"
+        ? { destinationAddress: destination.address, destinationAddressType: destination.type }
+        : {}),
+    },
+  };
+}
+
+/** One credit is 10^12 winc. */
+const wincDigits = 12;
+
+/** Credits for people: as many places as there are digits other than 0. */
+function creditsOf(winc: bigint): string {
+  const digits = winc.toString().padStart(wincDigits + 1, "0");
+  const places = digits.slice(-wincDigits).replace(/0+$/, "");
+  return places === "" ? digits.slice(0, -wincDigits) : `${digits.slice(0, -wincDigits)}.${places}`;
+}

@@ -1,0 +1,46 @@
+/**
+ * The settings of the rate limiter, rows of the one table.
+ * @module
+ */
+import { flag, list, positive, setting, text } from "./readers.ts";
+
+export const limiterSettings = {
+  ENABLE_RATE_LIMITER: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect:
+      "Whether clients and resources have limits, over all services together; a token is a KiB of answer, a request " +
+      "costs one at least.",
+  }),
+  RATE_LIMITER_IP_TOKENS_PER_BUCKET: setting({
+    read: positive,
+    fallback: 100_000,
+    unit: "tokens",
+    effect: "What one client address may take at once.",
+  }),
+  RATE_LIMITER_IP_REFILL_PER_SEC: setting({
+    read: positive,
+    fallback: 20,
+    unit: "tokens",
+    effect: "What a client address gets back in a second.",
+  }),
+  RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET: setting({
+    read: positive,
+    fallback: 1_000_000,
+    unit: "tokens",
+    effect: "What may be taken of one resource at once, by all clients together.",
+  }),
+  RATE_LIMITER_RESOURCE_REFILL_PER_SEC: setting({
+    read: positive,
+    fallback: 100,
+    unit: "tokens",
+    effect: "What a resource gets back in a second.",
+  }),
+  RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST: setting({
+    read: list(text),
+    fallback: [],
+    unit: "addresses",
+    effect: "Clients without a limit, separated by commas; addresses or CIDR blocks.",
+  }),
+} as const;

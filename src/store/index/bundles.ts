@@ -1,0 +1,200 @@
+/**
+ * Bundles and their states: queued → unbundling → indexed, or skipped, or failed and due again. For the writer.
+ *
+ * Each step reads one state and writes the next. A bundle that was being unbundled when the process ended is queued
+ * again when the index is opened, and goes on at its next entry.
+ * Source: design.md §6 "Unbundle"; specification, bundle status record.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { idBytes, idFromBytes } from "../../arweave/id.ts";
+import { assert } from "../../lib/assert.ts";
+import { type Clock, unixSeconds } from "../../lib/clock.ts";
+import { type BundleSteps, type DueRow, prepareBundleSteps, type Sums } from "./bundle-sql.ts";
+import type { CounterName, Counts } from "./counts.ts";
+import { type Place, placeHigh, placeLow, placeOfHalves } from "./place.ts";
+import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from "./rows.ts";
+
+/** The queue and what stands in it, for the writer, inside its transaction. */
+type Queueing = Readonly<{
+  /** Answers how many were not waiting already. */
+  queue: (bundles: readonly BundleRow[]) => number;
+  /** Takes at most so many of those that are due. */
+  take: (limit: number) => BundleJob[];
+  /** Whether the bundle still stands there. */
+  has: (bundle: BundleRef) => boolean;
+  /** Queues again what was being unbundled when the process ended. */
+  resume: () => void;
+  /** Removes the bundles of a range of packed places, both inclusive. */
+  remove: (first: bigint, last: bigint) => void;
+}>;
+
+/** What became of a bundle, for the writer, inside its transaction. */
+type Outcomes = Readonly<{
+  addInvalid: (place: Place, items: readonly InvalidItem[]) => void;
+  skip: (bundle: BundleRef, filters: BundleFilters) => void;
+  /** Notes that the entries before `nextEntry` are in the index. */
+  advance: (place: Place, nextEntry: number, matched: number) => void;
+  finish: (bundle: BundleRef, filters: BundleFilters, itemCount: number) => void;
+  fail: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
+}>;
+
+/** The bundles of one database. */
+export type Bundles = Queueing & Outcomes;
+
+/** The only format there is a reader for: ANS-104 binary. */
+const formatId = 1;
+
+/** The number in which a bundle of that state counts. */
+const countedStates: Readonly<Record<string, CounterName>> = {
+  queued: "bundlesQueued",
+  unbundling: "bundlesQueued",
+  failed: "bundlesFailed",
+};
+
+/** What the functions below share. */
+type Parts = Readonly<{
+  steps: BundleSteps;
+  counts: Counts;
+  clock: Clock;
+  /** The state of a bundle; undefined when it does not stand there. */
+  stateOf: (bundle: BundleRef) => string | undefined;
+  /** Takes a bundle out of the number in which its state counts. */
+  leave: (state: string) => void;
+  seconds: () => number;
+}>;
+
+/** Opens the bundles of one database. */
+export function createBundles(db: Database, counts: Counts, clock: Clock): Bundles {
+  const steps = prepareBundleSteps(db);
+  const parts: Parts = {
+    steps,
+    counts,
+    clock,
+    stateOf: (bundle) => {
+      const row = steps.state.get(placeHigh(bundle), placeLow(bundle));
+      const isOther = row !== undefined && bundle.id !== undefined && idFromBytes(row.id) !== bundle.id;
+      return isOther ? undefined : row?.state;
+    },
+    leave: (state) => {
+      const name = countedStates[state];
+      if (name !== undefined) counts.add(name, -1);
+    },
+    seconds: () => unixSeconds(clock),
+  };
+  return { ...queueing(parts), ...outcomes(parts) };
+}
+
+function queueing({ steps, counts, clock, stateOf, leave, seconds }: Parts): Queueing {
+  const queueOne = (row: BundleRow): boolean => {
+    const { place, id, parentOffset, headerSize, size, depth, bypassFilter } = row;
+    const state = stateOf(place);
+    counts.raise("bundleQueuedAt", seconds());
+    // What an operator asks for goes before what waits already.
+    const dueAt = bypassFilter ? 0 : clock();
+    const fine = place.offset === -1 ? 0 : place.offset % 64;
+    steps.queue.run(
+      ...[placeHigh(place), placeLow(place), fine, idBytes(id), parentOffset, headerSize, size, depth],
+      ...[bypassFilter ? 1 : 0, dueAt, formatId, seconds()],
+    );
+    if (state === "queued" || state === "unbundling") return false;
+    if (state === undefined) counts.add("bundles", 1);
+    else leave(state);
+    counts.add("bundlesQueued", 1);
+    return true;
+  };
+  return {
+    queue: (bundles) => bundles.reduce((sum, row) => sum + (queueOne(row) ? 1 : 0), 0),
+    take: (limit) =>
+      steps.due.all(clock(), limit).map((row) => {
+        if (row.state === "failed") {
+          counts.add("bundlesFailed", -1);
+          counts.add("bundlesQueued", 1);
+          steps.retry.run(seconds(), row.high, row.low);
+        }
+        steps.take.run(row.high, row.low);
+        return jobOf(row);
+      }),
+    has: (bundle) => stateOf(bundle) !== undefined,
+    resume: () => {
+      steps.resume.run(clock());
+    },
+    remove: (first, last) => {
+      const gone = steps.sums.get(first, last);
+      if (gone !== undefined) for (const [name, sum] of removedSums(gone)) counts.add(name, -sum);
+      steps.remove.run(first, last);
+      steps.removeInvalid.run(first, last);
+    },
+  };
+}
+
+function outcomes({ steps, counts, stateOf, leave, seconds }: Parts): Outcomes {
+  const filterId = (canonical: string): number => {
+    const row = steps.filter.get(canonical);
+    assert(row !== undefined, "a filter that was added has a number");
+    return row.filter;
+  };
+  return {
+    advance: (place, nextEntry, matched) => {
+      steps.advance.run(nextEntry, matched, placeHigh(place), placeLow(place));
+    },
+    addInvalid: (place, items) => {
+      for (const { entry, offset, id, reason } of items)
+        steps.addInvalid.run(placeHigh(place), placeLow(place), entry, offset, idBytes(id), reason);
+    },
+    skip: (bundle, { unbundleFilter, indexFilter }) => {
+      const state = stateOf(bundle);
+      if (state === undefined) return;
+      leave(state);
+      counts.raise("bundleSkippedAt", seconds());
+      const filters = [filterId(unbundleFilter), filterId(indexFilter)];
+      steps.skip.run(...filters, seconds(), placeHigh(bundle), placeLow(bundle));
+    },
+    finish: (bundle, { unbundleFilter, indexFilter }, itemCount) => {
+      const state = stateOf(bundle);
+      const before = steps.found.get(placeHigh(bundle), placeLow(bundle));
+      if (state === undefined || before === undefined) return;
+      leave(state);
+      counts.add("bundleItems", itemCount - before.items);
+      counts.add("matchedItems", before.nextMatched - before.matched);
+      counts.raise("bundleUnbundledAt", seconds());
+      counts.raise("bundleFullyIndexedAt", seconds());
+      const filters = [filterId(unbundleFilter), filterId(indexFilter)];
+      steps.finish.run(...filters, seconds(), itemCount, placeHigh(bundle), placeLow(bundle));
+    },
+    fail: (bundle, reason, nextTryAtMs) => {
+      const state = stateOf(bundle);
+      if (state === undefined) return;
+      leave(state);
+      counts.add("bundlesFailed", 1);
+      steps.fail.run(reason, nextTryAtMs, placeHigh(bundle), placeLow(bundle));
+    },
+  };
+}
+
+function removedSums(gone: Sums): [CounterName, number][] {
+  return [
+    ["bundles", gone.bundles],
+    ["bundlesQueued", gone.queued],
+    ["bundlesFailed", gone.failed],
+    ["bundleItems", gone.items],
+    ["matchedItems", gone.matched],
+  ];
+}
+
+function jobOf(row: DueRow): BundleJob {
+  const { high, low, fine } = row;
+  return {
+    id: idFromBytes(row.id),
+    place: placeOfHalves(high, low === 0 ? -1 : low * 64 + fine),
+    rootId: idFromBytes(row.root ?? row.id),
+    parentOffset: row.parent,
+    headerSize: row.head,
+    size: row.size,
+    depth: row.depth,
+    bypassFilter: row.bypass === 1,
+    nextEntry: row.next,
+    attempts: row.attempts,
+    matchedCount: row.matched,
+  };
+}

@@ -1,0 +1,216 @@
+/**
+ * Reading blocks, texts, missing transactions and places in the weave.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { type BlockHash, blockHashBytes, blockHashFromBytes, idFromBytes } from "../../arweave/id.ts";
+import { assert } from "../../lib/assert.ts";
+import { prepareQuery } from "../sqlite.ts";
+import { unpackText } from "./headers.ts";
+import { type Place, placeHigh, placeLow, placeOfHalves } from "./place.ts";
+import type { MissingRow, PageBlock } from "./rows.ts";
+import { textOfStored } from "./stored-row.ts";
+import type { BlocksPlan, BlockText, IndexReader, Tip, TransactionText, WeaveSpan } from "./types.ts";
+
+/** The part of the reader that is about the chain. */
+export type ChainReads = Pick<
+  IndexReader,
+  | "tip"
+  | "block"
+  | "blockText"
+  | "blocks"
+  | "heightsWithItems"
+  | "transactionAt"
+  | "transactionsOfBlock"
+  | "dueMissing"
+> &
+  Readonly<{
+    textAt: (place: Place) => TransactionText | undefined;
+    weaveSpanAt: (place: Place) => WeaveSpan | undefined;
+  }>;
+
+type BlockColumns = Readonly<{
+  height: number;
+  hash: Uint8Array;
+  previous: Uint8Array | null;
+  timestamp: number;
+}>;
+
+const blockColumns = "height, hash, previous, timestamp";
+/** Hashes looked up one by one; GraphQL's own limit on lists is lower. */
+const hashesMax = 1_000;
+
+/** A block as a page shows it. */
+export function pageBlock(row: BlockColumns): PageBlock {
+  return {
+    height: row.height,
+    hash: blockHashFromBytes(row.hash),
+    timestamp: row.timestamp,
+    previous: row.previous === null ? "" : blockHashFromBytes(row.previous),
+  };
+}
+
+/** Opens these reads over a reader's connection. */
+export function createChainReads(db: Database): ChainReads {
+  const tip = prepareQuery<BlockColumns>(
+    db,
+    `SELECT ${blockColumns} FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1`,
+  );
+  const byHeight = prepareQuery<BlockColumns>(db, `SELECT ${blockColumns} FROM blocks WHERE height = ?`);
+  const byHash = prepareQuery<BlockColumns>(db, `SELECT ${blockColumns} FROM blocks WHERE hash = ?`);
+  const blockText = prepareQuery<{ body: Uint8Array; checked: string; unchecked: string }>(
+    db,
+    "SELECT body, checked, unchecked FROM block_texts JOIN blocks USING (height) WHERE height = ?",
+  );
+  const withItems = prepareQuery<{ height: number; itemCount: number }>(
+    db,
+    `SELECT height, item_count AS itemCount FROM blocks WHERE item_count > 0 AND height BETWEEN ? AND ?
+     ORDER BY height LIMIT ?`,
+  );
+  const block = (wanted: number | BlockHash): BlockColumns | undefined =>
+    typeof wanted === "number" ? byHeight.get(wanted) : byHash.get(blockHashBytes(wanted));
+
+  return {
+    tip: (): Tip | undefined => {
+      const row = tip.get();
+      if (row === undefined) return undefined;
+      return { height: row.height, hash: blockHashFromBytes(row.hash), timestamp: row.timestamp };
+    },
+    block: (wanted) => {
+      const row = block(wanted);
+      return row === undefined ? undefined : pageBlock(row);
+    },
+    blockText: (wanted): BlockText | undefined => {
+      const height = typeof wanted === "number" ? wanted : block(wanted)?.height;
+      const row = height === undefined ? undefined : blockText.get(height);
+      if (row === undefined) return undefined;
+      return {
+        text: unpackText(row.body),
+        checked: readList(row.checked),
+        unchecked: readList(row.unchecked),
+      };
+    },
+    blocks: createBlocksPage(db, block),
+    heightsWithItems: (first, last, limit) => withItems.all(first, last, limit),
+    ...createTransactionReads(db),
+  };
+}
+
+function createBlocksPage(
+  db: Database,
+  find: (hash: BlockHash) => BlockColumns | undefined,
+): IndexReader["blocks"] {
+  const page = (order: "ASC" | "DESC") =>
+    prepareQuery<BlockColumns>(
+      db,
+      `SELECT ${blockColumns} FROM blocks WHERE height BETWEEN ? AND ? ORDER BY height ${order} LIMIT ?`,
+    );
+  const pages = { asc: page("ASC"), desc: page("DESC") };
+  return ({ hashes, height, order, afterHeight, limit }: BlocksPlan) => {
+    assert((hashes?.length ?? 0) <= hashesMax, "a list of hashes is bounded");
+    const first = Math.max(
+      height?.min ?? 0,
+      order === "asc" && afterHeight !== undefined ? afterHeight + 1 : 0,
+    );
+    const last = Math.min(
+      height?.max ?? Number.MAX_SAFE_INTEGER,
+      order === "desc" && afterHeight !== undefined ? afterHeight - 1 : Number.MAX_SAFE_INTEGER,
+    );
+    const rows =
+      hashes === undefined || hashes.length === 0
+        ? pages[order].all(first, last, limit + 1)
+        : [...new Set(hashes)]
+            .flatMap((hash) => find(hash) ?? [])
+            .filter((row) => row.height >= first && row.height <= last)
+            .sort((a, b) => (order === "asc" ? a.height - b.height : b.height - a.height))
+            .slice(0, limit + 1);
+    return { rows: rows.slice(0, limit).map(pageBlock), hasNextPage: rows.length > limit };
+  };
+}
+
+type SpanRow = Readonly<{
+  high: number;
+  format: 1 | 2;
+  dataRoot: Uint8Array | null;
+  start: string;
+  end: string;
+  id: Uint8Array;
+}>;
+
+type TransactionReads = Pick<
+  ChainReads,
+  "textAt" | "weaveSpanAt" | "transactionAt" | "transactionsOfBlock" | "dueMissing"
+>;
+
+function createTransactionReads(db: Database): TransactionReads {
+  const text = prepareQuery<{ body: Uint8Array; dataAt: number | null }>(
+    db,
+    "SELECT body, data_at AS dataAt FROM transaction_texts WHERE n = (? << 31) | ?",
+  );
+  // Weave offsets may pass 2^53: they cross as text.
+  const span = `SELECT t.n >> 31 AS high, t.format, t.data_root AS dataRoot, CAST(t.weave_start AS TEXT) AS start,
+      CAST(t.weave_end AS TEXT) AS end,
+      coalesce((SELECT id FROM items i WHERE i.n = t.n), (SELECT id FROM duplicates d WHERE d.n = t.n)) AS id
+    FROM transactions t`;
+  const spanAt = prepareQuery<SpanRow>(db, `${span} WHERE t.n = (? << 31) AND t.weave_end > t.weave_start`);
+  const spanEndingAfter = prepareQuery<SpanRow>(
+    db,
+    `${span} WHERE t.weave_end > ? ORDER BY t.weave_end LIMIT 1`,
+  );
+  const ofBlock = prepareQuery<
+    Readonly<{ high: number; id: Uint8Array; format: 1 | 2; size: number; dataRoot: Uint8Array | null }>
+  >(
+    db,
+    `SELECT t.n >> 31 AS high, r.id, t.format, r.size, t.data_root AS dataRoot
+     FROM transactions t JOIN (SELECT n, id, size FROM items UNION ALL SELECT n, id, size FROM duplicates) r
+       ON r.n = t.n
+     WHERE t.n BETWEEN (? << 41) AND (? << 41) | 0x1ffffffffff ORDER BY t.n`,
+  );
+  const due = prepareQuery<Readonly<{ high: number; id: Uint8Array; attempts: number }>>(
+    db,
+    "SELECT n >> 31 AS high, id, attempts FROM missing WHERE due_at <= ? ORDER BY due_at, n LIMIT ?",
+  );
+  return {
+    textAt: (place) => {
+      const row = text.get(placeHigh(place), placeLow(place));
+      return row === undefined ? undefined : { text: unpackText(row.body), dataAt: row.dataAt };
+    },
+    weaveSpanAt: (place) => spanOf(spanAt.get(placeHigh(place))),
+    transactionAt: (weaveOffset) => {
+      const found = spanOf(spanEndingAfter.get(weaveOffset));
+      return found !== undefined && found.start <= weaveOffset ? found : undefined;
+    },
+    transactionsOfBlock: (height) =>
+      ofBlock.all(height, height).map((row) => ({
+        id: idFromBytes(row.id),
+        txIndex: placeOfHalves(row.high, -1).txIndex,
+        format: row.format,
+        dataSize: row.size,
+        dataRoot: textOfStored(row.dataRoot),
+      })),
+    dueMissing: (nowMs, limit): MissingRow[] =>
+      due.all(nowMs, limit).map(({ high, id, attempts }) => ({
+        place: placeOfHalves(high, -1),
+        id: idFromBytes(id),
+        attempts,
+      })),
+  };
+}
+
+function spanOf(row: SpanRow | undefined): WeaveSpan | undefined {
+  if (row === undefined) return undefined;
+  return {
+    id: idFromBytes(row.id),
+    place: placeOfHalves(row.high, -1),
+    start: BigInt(row.start),
+    end: BigInt(row.end),
+    format: row.format,
+    dataRoot: textOfStored(row.dataRoot),
+  };
+}
+
+function readList(text: string): readonly string[] {
+  const list: unknown = JSON.parse(text);
+  assert(Array.isArray(list), "what was checked of a block is a list");
+  return list.map(String);
+}

@@ -1,0 +1,174 @@
+/**
+ * Blocks and their transactions in the index, for the writer: adding at the tip, filling gaps, rolling back.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { blockHashBytes, idBytes } from "../../arweave/id.ts";
+import { assert } from "../../lib/assert.ts";
+import { prepare, prepareQuery } from "../sqlite.ts";
+import type { Counts } from "./counts.ts";
+import { cutData, packText } from "./headers.ts";
+import { type Place, packHeight, packPlace, pendingHeight, placeHigh, placeLow } from "./place.ts";
+import type { RowTable } from "./row-table.ts";
+import type { BlockChecks, BlockRow, PendingRow, TransactionRow, WeaveLayout } from "./rows.ts";
+import { storedText, storedTransaction } from "./stored-row.ts";
+
+/** A block as the table has it. */
+export type KnownBlock = Readonly<{ hash: Uint8Array; followed: number; stored: number }>;
+
+/** The chain of one database, for the writer, inside its transaction. */
+export type ChainTables = Readonly<{
+  /** Adds a block, or makes one that stood there for single transactions a followed one. */
+  addBlock: (block: BlockRow, followed: boolean) => void;
+  /** Adds transactions of a block that is there; those that are there already are kept. */
+  addTransactions: (height: number, rows: readonly TransactionRow[], ingested: number) => void;
+  /** Adds the parts that a pending transaction has beside its row. */
+  addPendingTransaction: (place: Place, row: NonNullable<PendingRow["transaction"]>) => void;
+  addMissing: (place: Place, id: TransactionRow["id"], dueAtMs: number) => void;
+  /** Removes a missing mark; false when that id is not missing there. */
+  foundMissing: (place: Place, id: TransactionRow["id"]) => boolean;
+  postponeMissing: (place: Place, dueAtMs: number) => void;
+  setWeaveLayout: (height: number, layout: WeaveLayout) => void;
+  setChecks: (height: number, checks: BlockChecks) => void;
+  known: (height: number) => KnownBlock | undefined;
+  /** Removes all of the heights from `height` up, but pending rows; answers how many blocks and rows went. */
+  removeFrom: (height: number) => Readonly<{ blocks: number; rows: number }>;
+}>;
+
+/** Rows removed at a time: bounds what is held in memory. */
+const rowsPerRemoval = 5_000;
+
+const addBlockSql = `INSERT INTO blocks (height, hash, previous, timestamp, tx_count, stored_count, followed,
+   weave_size, block_size, checked, unchecked)
+ VALUES (?, ?, ?, ?, ?, 0, ?, ?, ?, ?, ?)
+ ON CONFLICT (height) DO UPDATE SET followed = max(followed, excluded.followed),
+   checked = CASE WHEN followed > excluded.followed THEN checked ELSE excluded.checked END,
+   unchecked = CASE WHEN followed > excluded.followed THEN unchecked ELSE excluded.unchecked END`;
+
+/** Opens the chain of one database. */
+export function createChainTables(db: Database, rows: RowTable, counts: Counts): ChainTables {
+  const addBlock = prepare(db, addBlockSql);
+  const addText = prepare(db, "INSERT OR IGNORE INTO block_texts VALUES (?, ?)");
+  const known = prepareQuery<KnownBlock>(
+    db,
+    "SELECT hash, followed, stored_count AS stored FROM blocks WHERE height = ?",
+  );
+  const stored = prepare(db, "UPDATE blocks SET stored_count = stored_count + ? WHERE height = ?");
+  const addMissing = prepare(db, "INSERT OR IGNORE INTO missing VALUES (?, ?, 0, ?)");
+  const dropMissing = prepare(db, "DELETE FROM missing WHERE n = ? AND id = ?");
+  const postpone = prepare(db, "UPDATE missing SET attempts = attempts + 1, due_at = ? WHERE n = ?");
+  const setSpan = prepare(db, "UPDATE transactions SET weave_start = ?, weave_end = ? WHERE n = (? << 31)");
+  const setChecks = prepare(db, "UPDATE blocks SET checked = ?, unchecked = ? WHERE height = ?");
+  const addParts = createTransactionParts(db);
+  const removeRange = createRangeRemoval(db, counts);
+
+  return {
+    addBlock: (block, followed) => {
+      const before = known.get(block.height);
+      const hash = blockHashBytes(block.hash);
+      assert(before === undefined || Buffer.compare(before.hash, hash) === 0, "one block stands at a height");
+      const previous = block.previous === "" ? null : blockHashBytes(block.previous);
+      addBlock.run(
+        ...[block.height, hash, previous, block.timestamp, block.txCount, followed ? 1 : 0],
+        ...[block.weaveSize.toString(), block.blockSize.toString()],
+        ...[JSON.stringify(block.checked), JSON.stringify(block.unchecked)],
+      );
+      addText.run(block.height, packText(block.text));
+      if (!followed || before?.followed === 1) return;
+      counts.add("blocks", 1);
+      counts.add("blockTransactions", block.txCount);
+      counts.add("transactions", before?.stored ?? 0);
+    },
+    addTransactions: (height, transactions, ingested) => {
+      rows.add(
+        transactions.map((row) => storedTransaction(height, row)),
+        ingested,
+      );
+      const added = transactions.filter((row) => addParts({ height, txIndex: row.txIndex, offset: -1 }, row));
+      stored.run(added.length, height);
+      if (known.get(height)?.followed === 1) counts.add("transactions", added.length);
+    },
+    addPendingTransaction: (place, row) => {
+      addParts(place, row);
+    },
+    addMissing: (place, id, dueAtMs) => {
+      counts.add("missingTransactions", addMissing.run(packPlace(place), idBytes(id), dueAtMs).changes);
+    },
+    foundMissing: (place, id) => {
+      const { changes } = dropMissing.run(packPlace(place), idBytes(id));
+      counts.add("missingTransactions", -changes);
+      return changes > 0;
+    },
+    postponeMissing: (place, dueAtMs) => {
+      postpone.run(dueAtMs, packPlace(place));
+    },
+    setWeaveLayout: (height, layout) => {
+      for (const { txIndex, start, end } of layout)
+        setSpan.run(start, end, placeHigh({ height, txIndex, offset: -1 }));
+    },
+    setChecks: (height, { checked, unchecked }) => {
+      setChecks.run(JSON.stringify(checked), JSON.stringify(unchecked), height);
+    },
+    known: (height) => known.get(height),
+    removeFrom: (height) => {
+      const first = packHeight(height);
+      const last = packHeight(pendingHeight) - 1n;
+      let removed = 0;
+      let step: number;
+      do {
+        step = rows.remove("n BETWEEN ? AND ?", [first, last], rowsPerRemoval);
+        removed += step;
+      } while (step === rowsPerRemoval);
+      return { blocks: removeRange(height, first, last), rows: removed };
+    },
+  };
+}
+
+type Parts = Pick<TransactionRow, "format" | "quantity" | "reward" | "dataRoot" | "text" | "dataAt"> &
+  Partial<Pick<TransactionRow, "weaveStart" | "weaveEnd">>;
+
+/** Writes what only transactions have; answers whether the place had none yet. */
+function createTransactionParts(db: Database): (place: Place, row: Parts) => boolean {
+  const add = prepare(db, "INSERT OR IGNORE INTO transactions VALUES ((? << 31) | ?, ?, ?, ?, ?, ?, ?)");
+  const addText = prepare(db, "INSERT OR IGNORE INTO transaction_texts VALUES ((? << 31) | ?, ?, ?)");
+  return (place, row) => {
+    const high = placeHigh(place);
+    const low = placeLow(place);
+    const { format, quantity, reward, weaveStart = null, weaveEnd = null } = row;
+    const cut = row.dataAt === undefined ? cutData(row.text) : { text: row.text, dataAt: row.dataAt };
+    addText.run(high, low, cut.dataAt, packText(cut.text));
+    const dataRoot = storedText(row.dataRoot);
+    assert(typeof dataRoot !== "string", "a data root is canonical base64url");
+    const amounts = [quantity.toString(), reward.toString()];
+    return add.run(high, low, format, ...amounts, dataRoot, weaveStart, weaveEnd).changes > 0;
+  };
+}
+
+/** Removes what stands beside rows in a range of places; answers how many blocks went. */
+function createRangeRemoval(
+  db: Database,
+  counts: Counts,
+): (height: number, first: bigint, last: bigint) => number {
+  const byPlace = ["transactions", "transaction_texts"].map((table) =>
+    prepare(db, `DELETE FROM ${table} WHERE n BETWEEN ? AND ?`),
+  );
+  const missing = prepare(db, "DELETE FROM missing WHERE n BETWEEN ? AND ?");
+  const sums = prepareQuery<{ blocks: number; named: number; stored: number }>(
+    db,
+    `SELECT coalesce(sum(followed), 0) AS blocks, coalesce(sum(tx_count * followed), 0) AS named,
+       coalesce(sum(stored_count * followed), 0) AS stored
+     FROM blocks WHERE height >= ?`,
+  );
+  const texts = prepare(db, "DELETE FROM block_texts WHERE height >= ?");
+  const blocks = prepare(db, "DELETE FROM blocks WHERE height >= ?");
+  return (height, first, last) => {
+    const gone = sums.get(height) ?? { blocks: 0, named: 0, stored: 0 };
+    counts.add("blocks", -gone.blocks);
+    counts.add("blockTransactions", -gone.named);
+    counts.add("transactions", -gone.stored);
+    counts.add("missingTransactions", -missing.run(first, last).changes);
+    for (const statement of byPlace) statement.run(first, last);
+    texts.run(height);
+    return blocks.run(height).changes;
+  };
+}

@@ -1,0 +1,155 @@
+/**
+ * Where the bytes of an id lie.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { type Id, idBytes, idFromBytes } from "../../arweave/id.ts";
+import { prepareQuery } from "../sqlite.ts";
+import type { FilterKeys } from "./filter-key.ts";
+import { type Place, pendingHeight, placeHigh, placeOfHalves } from "./place.ts";
+import { type Located, stableDepth } from "./rows.ts";
+import { addressFromBytes, textOfStored } from "./stored-row.ts";
+import { decodeTagBlob } from "./tag-blob.ts";
+import type { IndexReader } from "./types.ts";
+
+/** The part of the reader that finds ids. */
+export type Locating = Pick<IndexReader, "locate" | "placeOf" | "placesOf">;
+
+type PlaceRow = Readonly<{ high: number; low: number; fine: number }>;
+
+type LocatedRow = PlaceRow &
+  Readonly<{
+    sig: number;
+    head: number;
+    size: number;
+    parent: number | null;
+    tags: Uint8Array;
+    digest: Uint8Array | null;
+    trusted: number;
+    address: Uint8Array;
+    tip: number | null;
+    format: 1 | 2 | null;
+    dataRoot: Uint8Array | null;
+    weaveStart: string | null;
+  }>;
+
+type RootRow = Readonly<{ id: Uint8Array; size: number }>;
+
+/** The row's own place or that of its root, whichever has what only transactions have. */
+const locatedSql = `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.sig, i.head, i.size, i.parent,
+    i.tags, i.digest, i.trusted, o.address,
+    (SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1) AS tip,
+    t.format, t.data_root AS dataRoot, CAST(t.weave_start AS TEXT) AS weaveStart
+  FROM postings p CROSS JOIN items i ON i.n = p.n JOIN owners o USING (owner)
+    LEFT JOIN transactions t ON t.n = CASE WHEN i.sig < 0 THEN i.n ELSE (i.n >> 31) << 31 END
+  WHERE p.key = ? AND i.id = ?`;
+
+/** Opens these reads over a reader's connection. */
+export function createLocating(db: Database, keys: FilterKeys): Locating {
+  const located = prepareQuery<LocatedRow>(db, locatedSql);
+  const canonical = prepareQuery<PlaceRow>(
+    db,
+    `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine
+     FROM postings p CROSS JOIN items i ON i.n = p.n WHERE p.key = ? AND i.id = ?`,
+  );
+  const others = prepareQuery<PlaceRow>(
+    db,
+    "SELECT n >> 31 AS high, n & 0x7fffffff AS low, fine FROM duplicates WHERE id = ? ORDER BY n",
+  );
+  const at = (columns: string, tables: readonly string[]) =>
+    prepareQuery<RootRow>(
+      db,
+      tables.map((table) => `SELECT ${columns} FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL "),
+    );
+  const rootAt = at("id, size", ["items", "duplicates"]);
+  const parentAt = at("id, 0 AS size", ["items", "duplicates", "bundles"]);
+
+  return {
+    placeOf: (id) => {
+      const bytes = idBytes(id);
+      const row = canonical.get(keys.id(bytes), bytes);
+      return row === undefined ? undefined : placeOfRow(row);
+    },
+    placesOf: (id) => {
+      const bytes = idBytes(id);
+      return [...canonical.all(keys.id(bytes), bytes), ...others.all(bytes)].map(placeOfRow);
+    },
+    locate: (id) => {
+      const bytes = idBytes(id);
+      const row = located.get(keys.id(bytes), bytes);
+      if (row === undefined) return undefined;
+      if (row.sig < 0 || isPending(row)) return locatedAlone(id, row);
+      const root = rootAt.get(row.high, 0);
+      const parent = row.parent === null ? root : parentAt.get(row.high, Math.floor(row.parent / 64));
+      return locatedWithin(id, row, root, parent);
+    },
+  };
+}
+
+function placeOfRow({ high, low, fine }: PlaceRow): Place {
+  return placeOfHalves(high, low === 0 ? -1 : low * 64 + fine);
+}
+
+function isPending({ high }: Readonly<{ high: number }>): boolean {
+  return high >= placeHigh({ height: pendingHeight, txIndex: 0, offset: -1 });
+}
+
+type Common = Omit<Located, "kind" | "rootId" | "dataOffset" | "itemOffset" | "rootSize">;
+
+function common(id: Id, row: LocatedRow): Common {
+  const place = placeOfRow(row);
+  const tags = decodeTagBlob(row.tags);
+  const contentType = headerTag(tags, "content-type");
+  const contentEncoding = headerTag(tags, "content-encoding");
+  return {
+    id,
+    place,
+    size: row.size,
+    headerSize: row.head,
+    signatureType: row.sig,
+    ownerAddress: addressFromBytes(row.address),
+    ...(contentType === undefined ? {} : { contentType }),
+    ...(contentEncoding === undefined ? {} : { contentEncoding }),
+    ...(row.digest === null ? {} : { digest: row.digest }),
+    verified: row.trusted === 0,
+    stable: row.tip !== null && place.height <= row.tip - stableDepth,
+    pending: isPending(row),
+    ...(row.format === null ? {} : { rootFormat: row.format }),
+    dataRoot: textOfStored(row.dataRoot),
+    ...(row.weaveStart === null ? {} : { weaveStart: BigInt(row.weaveStart) }),
+  };
+}
+
+/** A transaction, or a pending item, which has no root yet. */
+function locatedAlone(id: Id, row: LocatedRow): Located {
+  return {
+    ...common(id, row),
+    kind: row.sig < 0 ? "transaction" : "item",
+    rootId: id,
+    dataOffset: 0,
+    itemOffset: 0,
+    rootSize: row.size,
+  };
+}
+
+function locatedWithin(
+  id: Id,
+  row: LocatedRow,
+  root: RootRow | undefined,
+  parent: RootRow | undefined,
+): Located {
+  const itemOffset = row.low * 64 + row.fine;
+  return {
+    ...common(id, row),
+    kind: "item",
+    rootId: root === undefined ? id : idFromBytes(root.id),
+    dataOffset: itemOffset + row.head,
+    itemOffset,
+    rootSize: root?.size ?? 0,
+    ...(parent === undefined ? {} : { parentId: idFromBytes(parent.id) }),
+  };
+}
+
+function headerTag(tags: ReturnType<typeof decodeTagBlob>, name: string): string | undefined {
+  return tags.find((tag) => tag.name.toLowerCase() === name)?.value;
+}

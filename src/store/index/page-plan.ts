@@ -1,0 +1,245 @@
+/**
+ * From what a page asks to what is walked: ranges of places, groups of keys, and what each row must still show.
+ *
+ * A group is one filter: any of its keys will do. A page is the rows that are in all groups, in none of the excluded
+ * keys, and in one of the ranges. Keys are hashes, so every row is checked against the filters themselves.
+ * @module
+ */
+import type { Database } from "bun:sqlite";
+import { type Id, idBytes, isAddress } from "../../arweave/id.ts";
+import type { Tag } from "../../arweave/tags.ts";
+import { decodeBase64url } from "../../lib/base64url.ts";
+import { prepareQuery } from "../sqlite.ts";
+import type { FilterKeys } from "./filter-key.ts";
+import { packHeight, packPlace, pendingHeight } from "./place.ts";
+import type { PagePlan, TagPlan } from "./rows.ts";
+
+/** Packed places, both inclusive, and whose direct children are meant there. */
+export type PlaceRange = Readonly<{
+  first: bigint;
+  last: bigint;
+  /** Bytes of the parents' headers, −1 for the transaction itself; undefined: rows of any parent, and transactions. */
+  parents: readonly number[] | undefined;
+}>;
+
+/** A plan, ready to be walked. */
+export type Walk = Readonly<{
+  /** In the order of the walk, apart from each other. */
+  ranges: readonly PlaceRange[];
+  /** Keys of ids; undefined: of any. */
+  ids: readonly number[] | undefined;
+  /** Groups of other filters. */
+  groups: readonly (readonly number[])[];
+  excluded: readonly (readonly number[])[];
+  onlyTransactions: boolean;
+  /** Unix seconds, inclusive. */
+  ingested: Readonly<{ min: number; max: number }> | undefined;
+  /** Whether a row that was found in a range meets all that is asked. */
+  matches: (row: CheckedRow, range: PlaceRange) => boolean;
+  /** Whether `matches` looks at tags. */
+  checksTags: boolean;
+}>;
+
+/** What a row is checked by. */
+export type CheckedRow = Readonly<{
+  id: string;
+  ownerAddress: string;
+  target: string;
+  tags: readonly Tag[];
+  kind: "transaction" | "item";
+  /** Unix seconds. */
+  ingestedAt: number;
+  /** Byte of the parent's header, −1 for the transaction itself. */
+  parentOffset: number;
+}>;
+
+/** Answers plans; holds statements of one reader's connection. */
+export type Planner = (plan: PagePlan) => Walk;
+
+/** Above every packed place of 63 bits there is nothing. */
+const lastPlace = 2n ** 63n - 1n;
+
+/** Opens the planner over a reader's connection. */
+export function createPlanner(db: Database, keys: FilterKeys): Planner {
+  const childrenOf = createChildRanges(db, keys);
+  return (plan) => {
+    const bounds = boundsOf(plan);
+    const isEmpty = bounds.first > bounds.last || matchesNothing(plan);
+    const ranges = isEmpty ? [] : rangesWithin(bounds, listed(plan.bundledIn), childrenOf);
+    return {
+      ranges: plan.order === "asc" ? ranges : ranges.toReversed(),
+      ids: idKeys(plan, keys),
+      groups: groupsOf(plan, keys),
+      excluded: tagKeys(plan.tags, "NEQ", keys),
+      onlyTransactions: plan.bundledIn === null,
+      ingested: ingestedOf(plan),
+      matches: createCheck(plan),
+      checksTags: (plan.tags ?? []).length > 0,
+    };
+  };
+}
+
+/** A list that filters; an empty list is no filter. */
+function listed<Value>(list: readonly Value[] | null | undefined): readonly Value[] | undefined {
+  return list === null || list === undefined || list.length === 0 ? undefined : list;
+}
+
+function boundsOf({ block, after, order }: PagePlan): Readonly<{ first: bigint; last: bigint }> {
+  const isBounded = block?.min !== undefined || block?.max !== undefined;
+  const highest = isBounded ? pendingHeight - 1 : pendingHeight;
+  const min = Math.max(0, block?.min ?? 0);
+  const max = Math.min(highest, block?.max ?? highest);
+  if (min > max) return { first: 1n, last: 0n };
+  const first = packHeight(min);
+  const last = max === pendingHeight ? lastPlace : packHeight(max + 1) - 1n;
+  if (after === undefined) return { first, last };
+  const edge = packPlace(after);
+  return order === "asc"
+    ? { first: edge >= first ? edge + 1n : first, last }
+    : { first, last: edge <= last ? edge - 1n : last };
+}
+
+/** A tag that must have one of no values is met by no row. */
+function matchesNothing(plan: PagePlan): boolean {
+  return (plan.tags ?? []).some(({ op, values }) => op === "EQ" && values.length === 0);
+}
+
+function rangesWithin(
+  bounds: Readonly<{ first: bigint; last: bigint }>,
+  bundledIn: readonly Id[] | undefined,
+  childrenOf: (id: Id) => readonly ChildRange[],
+): PlaceRange[] {
+  if (bundledIn === undefined) return [{ ...bounds, parents: undefined }];
+  const byRoot = new Map<bigint, { first: bigint; last: bigint; parents: number[] }>();
+  for (const { first, last, parent } of bundledIn.flatMap(childrenOf)) {
+    const root = first >> 31n;
+    const range = byRoot.get(root) ?? { first, last, parents: [] };
+    range.first = lesser(first, range.first);
+    range.last = greater(last, range.last);
+    range.parents.push(parent);
+    byRoot.set(root, range);
+  }
+  return [...byRoot.values()]
+    .map(({ first, last, parents }) => ({
+      first: greater(first, bounds.first),
+      last: lesser(last, bounds.last),
+      parents,
+    }))
+    .filter(({ first, last }) => first <= last)
+    .sort((a, b) => (a.first < b.first ? -1 : 1));
+}
+
+function lesser(a: bigint, b: bigint): bigint {
+  if (a < b) return a;
+  return b;
+}
+
+function greater(a: bigint, b: bigint): bigint {
+  if (a > b) return a;
+  return b;
+}
+
+/** Where the direct children of one bundle lie, and how their rows name it. */
+type ChildRange = Readonly<{ first: bigint; last: bigint; parent: number }>;
+
+function createChildRanges(db: Database, keys: FilterKeys): (id: Id) => readonly ChildRange[] {
+  type BundleRow = Readonly<{ high: number; low: number; fine: number; end: number }>;
+  // `end` of an item: the byte after its payload. Every place of the bundle counts: of two copies of one bundle the
+  // children are rows at the lower one, but either may be unbundled alone. One that is no row stands in `bundles`.
+  const columns = `n >> 31 AS high, n & 0x7fffffff AS low, fine, ((n & 0x7fffffff) << 6) + fine + head + size AS "end"`;
+  const find = prepareQuery<BundleRow>(
+    db,
+    `SELECT ${columns} FROM items WHERE id = ?1 AND n IN (SELECT n FROM postings WHERE key = ?2)
+     UNION SELECT ${columns} FROM duplicates WHERE id = ?1
+     UNION SELECT ${columns} FROM bundles WHERE id = ?1`,
+  );
+  return (id) => {
+    const bytes = idBytes(id);
+    return find
+      .all(bytes, keys.id(bytes))
+      .filter(({ high }) => Math.floor(high / 1_024) !== pendingHeight)
+      .map(({ high, low, fine, end }) => {
+        const root = BigInt(high) << 31n;
+        return low === 0
+          ? { first: root + 1n, last: root + 2n ** 31n - 1n, parent: -1 }
+          : {
+              first: root + BigInt(low + 1),
+              last: root + BigInt(Math.floor(end / 64)),
+              parent: low * 64 + fine,
+            };
+      });
+  };
+}
+
+function idKeys({ ids }: PagePlan, keys: FilterKeys): number[] | undefined {
+  return listed(ids) === undefined ? undefined : distinct((ids ?? []).map((id) => keys.id(idBytes(id))));
+}
+
+function groupsOf(plan: PagePlan, keys: FilterKeys): (readonly number[])[] {
+  const groups: (readonly number[])[] = [];
+  const owners = listed(plan.owners);
+  if (owners !== undefined) groups.push(distinct(owners.map((owner) => keys.owner(idBytes(owner)))));
+  const recipients = listed(plan.recipients);
+  // A text that can be no target has no key, hence no rows.
+  if (recipients !== undefined)
+    groups.push(
+      distinct(
+        recipients.flatMap((recipient) => {
+          const bytes = isAddress(recipient) ? decodeBase64url(recipient) : undefined;
+          return bytes === undefined ? [] : [keys.recipient(bytes)];
+        }),
+      ),
+    );
+  return [...groups, ...tagKeys(plan.tags, "EQ", keys)];
+}
+
+function tagKeys(
+  tags: readonly TagPlan[] | undefined,
+  op: TagPlan["op"],
+  keys: FilterKeys,
+): (readonly number[])[] {
+  return (tags ?? [])
+    .filter((tag) => tag.op === op && tag.values.length > 0)
+    .map(({ name, values }) => distinct(values.map((value) => keys.tag(name, value))));
+}
+
+function distinct(keys: readonly number[]): number[] {
+  return [...new Set(keys)];
+}
+
+function ingestedOf({ ingestedAt }: PagePlan): Walk["ingested"] {
+  if (ingestedAt?.min === undefined && ingestedAt?.max === undefined) return undefined;
+  return { min: ingestedAt.min ?? 0, max: ingestedAt.max ?? Number.MAX_SAFE_INTEGER };
+}
+
+function createCheck(plan: PagePlan): Walk["matches"] {
+  const ids = setOf(plan.ids);
+  const owners = setOf(plan.owners);
+  const recipients = setOf(plan.recipients);
+  const ingested = ingestedOf(plan);
+  const tags = (plan.tags ?? []).map(({ name, values, op }) => ({
+    name,
+    values: new Set(values),
+    isWanted: op === "EQ",
+  }));
+  const tests: readonly Walk["matches"][] = [
+    (row) => ids?.has(row.id) ?? true,
+    (row) => owners?.has(row.ownerAddress) ?? true,
+    (row) => recipients?.has(row.target) ?? true,
+    (row) => plan.bundledIn !== null || row.kind === "transaction",
+    (row, { parents }) =>
+      parents === undefined || (row.kind === "item" && parents.includes(row.parentOffset)),
+    (row) => ingested === undefined || (row.ingestedAt >= ingested.min && row.ingestedAt <= ingested.max),
+    (row) =>
+      tags.every(
+        ({ name, values, isWanted }) =>
+          row.tags.some((tag) => tag.name === name && values.has(tag.value)) === isWanted,
+      ),
+  ];
+  return (row, range) => tests.every((test) => test(row, range));
+}
+
+function setOf(list: readonly string[] | undefined): ReadonlySet<string> | undefined {
+  const values = listed(list);
+  return values === undefined ? undefined : new Set(values);
+}

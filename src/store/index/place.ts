@@ -1,0 +1,115 @@
+/**
+ * The place of a row on the chain, the one key of the index: order, cursor, reorganisation and bytes all read it.
+ *
+ * Packed into one 63-bit rowid: height (22 bits), transaction index (10), offset in steps of 64 bytes (31).
+ * Two items never begin within 64 bytes of each other (the shortest header is 116 bytes), so the step loses nothing;
+ * the transaction itself takes 0 in the low part, and an item begins at 96 or later, hence at step 1 or later.
+ * Source: design.md §2.3, reference/index.md §3.
+ * @module
+ */
+import { assert } from "../../lib/assert.ts";
+
+/** Where a row lies on the chain. */
+export type Place = Readonly<{
+  /** Block height; `pendingHeight` for a row that is in no block yet. */
+  height: number;
+  /** 0-based position in the block's `txs` array. */
+  txIndex: number;
+  /** −1 for the transaction itself, else the byte of the root transaction's data where the item's header begins. */
+  offset: number;
+}>;
+
+/** The height that pending rows take: above every real one. */
+export const pendingHeight = 2 ** 22 - 1;
+
+/** Most transactions of a block that a place can name; the protocol's own limit is 1,000. */
+export const transactionsPerBlockMax = 2 ** 10;
+
+/** First byte of a root transaction's data at which no item may begin (137 GB). */
+export const itemOffsetEnd = 2 ** 37;
+
+const stepBytes = 64;
+const stepsPerTransaction = 2 ** 31;
+
+/** Whether a place can be packed: an item beyond 137 GB, or a height beyond 22 bits, cannot. */
+export function isPlace({ height, txIndex, offset }: Place): boolean {
+  const isOffset = offset === -1 || (offset >= stepBytes && offset < itemOffsetEnd);
+  return (
+    Number.isSafeInteger(offset) &&
+    isOffset &&
+    Number.isSafeInteger(height) &&
+    height >= 0 &&
+    height <= pendingHeight &&
+    Number.isSafeInteger(txIndex) &&
+    txIndex >= 0 &&
+    txIndex < transactionsPerBlockMax
+  );
+}
+
+/**
+ * Packs a place into the rowid; the order of rowids is the order of places.
+ *
+ * @param place - One for which `isPlace` holds.
+ */
+export function packPlace(place: Place): bigint {
+  assert(isPlace(place), "a place lies within height, transaction and offset bounds");
+  return (BigInt(placeHigh(place)) << 31n) | BigInt(placeLow(place));
+}
+
+/** The upper 32 bits of a packed place: height and transaction index. A safe number, where the whole is not. */
+export function placeHigh({ height, txIndex }: Place): number {
+  return height * transactionsPerBlockMax + txIndex;
+}
+
+/** The lower 31 bits of a packed place: 0 for the transaction itself, else the offset in steps of 64 bytes. */
+export function placeLow({ offset }: Place): number {
+  return offset === -1 ? 0 : Math.floor(offset / stepBytes);
+}
+
+/**
+ * Unpacks a rowid from its two halves.
+ *
+ * @param high - Bits 31 and up.
+ * @param low - Bits 0 to 30.
+ * @param offset - The exact byte, as the row keeps it; −1 for a transaction.
+ */
+export function placeOfHalves(high: number, offset: number): Place {
+  return {
+    height: Math.floor(high / transactionsPerBlockMax),
+    txIndex: high % transactionsPerBlockMax,
+    offset,
+  };
+}
+
+/** The place of the transaction in which a place lies. */
+export function rootPlace({ height, txIndex }: Place): Place {
+  return { height, txIndex, offset: -1 };
+}
+
+/** The least rowid of a height: every row of that height or above is at or after it. */
+export function packHeight(height: number): bigint {
+  assert(height >= 0 && height <= pendingHeight + 1, "a height fits in 22 bits");
+  return BigInt(height) << 41n;
+}
+
+/**
+ * The place of a pending row.
+ *
+ * @param sequence - 1 or more, below 2^41: the order in which pending rows arrived.
+ */
+export function pendingPlace(sequence: number): Place {
+  assert(
+    sequence > 0 && sequence < stepsPerTransaction * transactionsPerBlockMax,
+    "pending rows are bounded",
+  );
+  return {
+    height: pendingHeight,
+    txIndex: Math.floor(sequence / stepsPerTransaction),
+    offset: (sequence % stepsPerTransaction) * stepBytes,
+  };
+}
+
+/** Orders places as the chain does: negative when `a` comes before `b`. */
+export function comparePlaces(a: Place, b: Place): number {
+  return a.height - b.height || a.txIndex - b.txIndex || a.offset - b.offset;
+}

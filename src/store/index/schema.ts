@@ -1,0 +1,211 @@
+/**
+ * The tables of the index. `n` is always a packed place (place.ts), so every table lies in chain order and a
+ * reorganisation is a range.
+ *
+ * What a column holds is said once, here. Scripts are only ever added at the end.
+ * Source: reference/index.md §3, design.md §6.
+ * @module
+ */
+
+/**
+ * items: one row an id, transactions and data items alike, at the canonical place of the id.
+ *   fine       item's exact byte is ((n & 2^31−1) << 6) + fine
+ *   anchor     bytes where its text is canonical base64url, else the text
+ *   head       bytes of the item's header; 0 for a transaction
+ *   size       bytes of payload
+ *   sig        signature type; negative for a transaction
+ *   parent     byte of the parent item's header; NULL: directly in the transaction
+ *   tags       tag-blob.ts
+ *   digest     SHA-256 of an item's payload
+ *   ingested   Unix seconds
+ *   trusted    1: the signature was not checked by this process (announced rows)
+ * duplicates: the same columns, for the places of an id that are not the lowest.
+ * postings: (key, n), key = filter-key.ts of id, owner, recipient, each tag.
+ * transactions: what only transactions have, at every place of theirs, canonical or not. Amounts are text: they
+ *   pass 2^63. weave_start and weave_end are absolute and half-open; NULL where unknown or without data.
+ * blocks: stored_count: rows of `transactions` at that height; item_count: rows of `items` that are data items;
+ *   last_item_at: the newest `ingested` of these; followed: 0 for a block that stands there for single transactions.
+ * bundles: state of each bundle; due_at is Unix milliseconds, NULL when nothing is to be done; next_…: how far the
+ *   present run is, and what it has found up to there.
+ * invalid_items: entries of the bundle at n that are no valid items; byte: where the item begins in the root's data.
+ * counters: sums that would be dear to count (counts.ts).
+ */
+const tables = `
+CREATE TABLE meta (name TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE counters (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE blocks (
+  height INTEGER PRIMARY KEY,
+  hash BLOB NOT NULL,
+  previous BLOB,
+  timestamp INTEGER NOT NULL,
+  tx_count INTEGER NOT NULL,
+  stored_count INTEGER NOT NULL,
+  item_count INTEGER NOT NULL DEFAULT 0,
+  last_item_at INTEGER,
+  followed INTEGER NOT NULL,
+  weave_size TEXT NOT NULL,
+  block_size TEXT NOT NULL,
+  checked TEXT NOT NULL,
+  unchecked TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX blocks_by_hash ON blocks (hash);
+CREATE INDEX blocks_with_items ON blocks (height) WHERE item_count > 0;
+CREATE INDEX blocks_by_item_time ON blocks (last_item_at, height) WHERE last_item_at IS NOT NULL;
+CREATE TABLE block_texts (height INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+
+CREATE TABLE owners (owner INTEGER PRIMARY KEY, address BLOB NOT NULL UNIQUE, key BLOB NOT NULL) STRICT;
+
+CREATE TABLE items (
+  n INTEGER PRIMARY KEY,
+  fine INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  owner INTEGER NOT NULL,
+  target BLOB,
+  anchor ANY,
+  head INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  sig INTEGER NOT NULL,
+  parent INTEGER,
+  tags BLOB NOT NULL,
+  digest BLOB,
+  ingested INTEGER NOT NULL,
+  trusted INTEGER NOT NULL
+) STRICT;
+CREATE TABLE duplicates (
+  n INTEGER PRIMARY KEY,
+  fine INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  owner INTEGER NOT NULL,
+  target BLOB,
+  anchor ANY,
+  head INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  sig INTEGER NOT NULL,
+  parent INTEGER,
+  tags BLOB NOT NULL,
+  digest BLOB,
+  ingested INTEGER NOT NULL,
+  trusted INTEGER NOT NULL
+) STRICT;
+CREATE INDEX duplicates_by_id ON duplicates (id, n);
+CREATE TABLE postings (key INTEGER NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (key, n)) STRICT, WITHOUT ROWID;
+
+CREATE TABLE transactions (
+  n INTEGER PRIMARY KEY,
+  format INTEGER NOT NULL,
+  quantity TEXT NOT NULL,
+  reward TEXT NOT NULL,
+  data_root BLOB,
+  weave_start INTEGER,
+  weave_end INTEGER
+) STRICT;
+CREATE INDEX transactions_by_weave ON transactions (weave_end) WHERE weave_end IS NOT NULL;
+CREATE TABLE transaction_texts (n INTEGER PRIMARY KEY, data_at INTEGER, body BLOB NOT NULL) STRICT;
+
+CREATE TABLE missing (
+  n INTEGER PRIMARY KEY,
+  id BLOB NOT NULL,
+  attempts INTEGER NOT NULL,
+  due_at INTEGER NOT NULL
+) STRICT;
+CREATE INDEX missing_due ON missing (due_at, n);
+
+CREATE TABLE filters (filter INTEGER PRIMARY KEY, canonical TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE bundles (
+  n INTEGER PRIMARY KEY,
+  fine INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  parent INTEGER,
+  head INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  depth INTEGER NOT NULL,
+  bypass_filter INTEGER NOT NULL,
+  state TEXT NOT NULL CHECK (state IN ('queued', 'unbundling', 'skipped', 'indexed', 'failed')),
+  due_at INTEGER,
+  next_entry INTEGER NOT NULL DEFAULT 0,
+  next_matched INTEGER NOT NULL DEFAULT 0,
+  next_duplicated INTEGER NOT NULL DEFAULT 0,
+  reason TEXT,
+  format_id INTEGER,
+  unbundle_filter_id INTEGER REFERENCES filters,
+  index_filter_id INTEGER REFERENCES filters,
+  previous_unbundle_filter_id INTEGER REFERENCES filters,
+  previous_index_filter_id INTEGER REFERENCES filters,
+  data_item_count INTEGER,
+  matched_data_item_count INTEGER,
+  duplicated_data_item_count INTEGER,
+  import_attempt_count INTEGER NOT NULL DEFAULT 0,
+  retry_attempt_count INTEGER NOT NULL DEFAULT 0,
+  first_queued_at INTEGER,
+  last_queued_at INTEGER,
+  first_skipped_at INTEGER,
+  last_skipped_at INTEGER,
+  first_unbundled_at INTEGER,
+  last_unbundled_at INTEGER,
+  first_fully_indexed_at INTEGER,
+  last_fully_indexed_at INTEGER,
+  first_retried_at INTEGER,
+  last_retried_at INTEGER
+) STRICT;
+CREATE TABLE invalid_items (
+  n INTEGER NOT NULL,
+  entry INTEGER NOT NULL,
+  byte INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  reason TEXT NOT NULL,
+  PRIMARY KEY (n, entry)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX bundles_by_id ON bundles (id, n);
+CREATE INDEX bundles_due ON bundles (due_at, n) WHERE due_at IS NOT NULL;
+CREATE INDEX bundles_taken ON bundles (n) WHERE state = 'unbundling';
+`;
+
+/**
+ * Parts of the posting index (parts/image.ts), each immutable; n = part << 24 | number of the body.
+ *   first, last   packed places of its first and last row
+ *   starts        the first place of each block of places
+ * unsealed: rows whose postings are all in `postings`. Of every other row `postings` has only the id, and one part or
+ *   more have its owner, recipient and tags. A part may also name places whose row is gone or another by now: what it
+ *   says is checked against the row.
+ */
+const parts = `
+CREATE TABLE unsealed (n INTEGER PRIMARY KEY) STRICT;
+INSERT INTO unsealed SELECT n FROM items;
+CREATE TABLE parts (
+  part INTEGER PRIMARY KEY AUTOINCREMENT,
+  level INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  entries INTEGER NOT NULL,
+  buckets INTEGER NOT NULL,
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  starts BLOB NOT NULL
+) STRICT;
+CREATE TABLE part_places (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE part_rare (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE part_lists (n INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+CREATE TABLE part_keys (
+  part INTEGER NOT NULL,
+  key INTEGER NOT NULL,
+  chunk INTEGER NOT NULL,
+  count INTEGER NOT NULL,
+  list INTEGER NOT NULL,
+  PRIMARY KEY (part, key, chunk)
+) STRICT, WITHOUT ROWID;
+`;
+
+/** Duplicates of a bundle are counted when they are asked for: which of two places is the lower one can change. */
+const duplicatesOfBundles = `
+CREATE INDEX duplicates_of_bundle ON duplicates (n >> 31, parent) WHERE sig > 0;
+ALTER TABLE bundles DROP COLUMN duplicated_data_item_count;
+ALTER TABLE bundles DROP COLUMN next_duplicated;
+`;
+
+/** What an item in no block is signed with: its bytes are in no data that the index could read it from. */
+const pendingSignatures = `
+CREATE TABLE pending_signatures (n INTEGER PRIMARY KEY, signature BLOB NOT NULL) STRICT;
+`;
+
+/** Scripts that bring an index file from nothing to the newest version. */
+export const indexMigrations: readonly string[] = [tables, parts, duplicatesOfBundles, pendingSignatures];

@@ -1,0 +1,396 @@
+/**
+ * The one writer of the index: blocks, items, bundles and pending rows, each call one database transaction.
+ *
+ * Exactly one thread of one process may hold it (workers/index.ts); readers open their own (reader.ts).
+ * A call that throws leaves the database as it was.
+ * Source: design.md §2.3, §2.4, §6.
+ * @module
+ */
+
+import { deserialize } from "bun:jsc";
+import type { Database } from "bun:sqlite";
+import type { BlockHash, Id } from "../../arweave/id.ts";
+import { assert } from "../../lib/assert.ts";
+import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import { type Clock, unixSeconds } from "../../lib/clock.ts";
+import { closeDatabase, inTransaction, openForWriting, prepareQuery } from "../sqlite.ts";
+import { type Bundles, createBundles } from "./bundles.ts";
+import { type ChainTables, createChainTables } from "./chain-tables.ts";
+import { createCounts } from "./counts.ts";
+import { createFilterKeys, createFilterSecret } from "./filter-key.ts";
+import { createOwners } from "./owners.ts";
+import { type PartSizes, partSizesDefault } from "./parts/table.ts";
+import { createPending, type Pending } from "./pending.ts";
+import { type Place, packHeight, pendingHeight } from "./place.ts";
+import { createRowTable, type RowTable } from "./row-table.ts";
+import type {
+  BlockChecks,
+  BlockRows,
+  BundleFilters,
+  BundleJob,
+  BundleRef,
+  BundleRow,
+  InvalidItem,
+  ItemRow,
+  PendingRow,
+  SerialisedRows,
+  TransactionRow,
+  WeaveLayout,
+} from "./rows.ts";
+import { indexMigrations } from "./schema.ts";
+import { storedItem } from "./stored-row.ts";
+
+/** What a batch of items became. */
+export type ItemsAdded = Readonly<{
+  /** Rows that are new to the index and stand at their canonical place. */
+  added: number;
+  /** Rows whose id stands at a lower place already; kept apart. */
+  duplicated: number;
+  /** Rows that were there before, at the same place: a step that was repeated. */
+  repeated: number;
+  /** Whether the bundle is no longer there: then nothing was added. */
+  gone: boolean;
+}>;
+
+/** A block by its hash too: after a reorganisation another one stands at its height. */
+export type BlockRef = Readonly<{ height: number; hash: BlockHash }>;
+
+/** A batch of verified items of one bundle, and how far the bundle is done after it. */
+export type ItemBatch = Readonly<{
+  bundle: BundleRef;
+  /** In any order; `bun:jsc` serialised `ItemRow[]` is taken as it is. */
+  rows: readonly ItemRow[] | SerialisedRows;
+  /** The first entry of the bundle that is not in this batch or one before it. */
+  nextEntry: number;
+  /** Bundles found among the items; queued in the same transaction. */
+  bundles: readonly BundleRow[];
+  /** Entries before `nextEntry` that are no valid items. */
+  invalid?: readonly InvalidItem[];
+}>;
+
+/** Which item rows go. Heights are inclusive. */
+export type PruneBounds = Readonly<{
+  ingestedBeforeSeconds: number;
+  startHeight: number;
+  endHeight: number;
+  /** Items that stay all the same: where they lie must be known to refuse them. Ids, and digests as base64url. */
+  kept?: Readonly<{ ids: readonly string[]; digests: readonly string[] }>;
+}>;
+
+/** The writer. Times are taken from its clock. */
+export type IndexWriter = Readonly<{
+  /**
+   * Adds the block after the tip, with its transactions, the ids that are missing, and the bundles to queue.
+   * The first block may have any height. Rows that are there already (queued by hand before) are kept.
+   *
+   * @param rows - As values, or serialised with `bun:jsc`.
+   */
+  addBlock: (rows: BlockRows | SerialisedRows) => void;
+  /** Adds a block that is not followed (below the first one), for single transactions an operator asks for. */
+  addStrayBlock: (rows: BlockRows) => void;
+  /** Removes every block and row at or above a height; the ids' other places take over. In steps for deep ones. */
+  rollback: (fromHeight: number) => Readonly<{ blocks: number; rows: number }>;
+  /** Fills a transaction that was missing; false when it is not missing in that block (any more). */
+  addMissingTransaction: (block: BlockRef, row: TransactionRow, bundles: readonly BundleRow[]) => boolean;
+  /**
+   * Sets where the transactions of a block lie in the weave, once all of them are known; false when another
+   * block stands
+   * at its height by now, or none.
+   *
+   * @param checks - What is checked of the block by now; absent: as before.
+   */
+  setWeaveLayout: (block: BlockRef, layout: WeaveLayout, checks?: BlockChecks) => boolean;
+  /** Notes one more failed attempt at a missing transaction. */
+  postponeMissing: (place: Place, nextTryAtMs: number) => void;
+  /** Adds items of a bundle and notes the bundle's progress. */
+  addItems: (batch: ItemBatch) => ItemsAdded;
+  /** Adds pending rows in arrival order; ids that have a row are left alone. Answers how many were added. */
+  addPending: (rows: readonly PendingRow[]) => number;
+  /** Removes pending rows by id. */
+  removePending: (ids: readonly Id[]) => number;
+  /** Removes pending rows that were ingested before a time. Unix seconds. */
+  expirePending: (beforeSeconds: number) => number;
+  /** Removes announced items that were ingested before a time and have not come. Unix seconds. */
+  expireAnnounced: (beforeSeconds: number) => number;
+  /** Queues bundles, or queues them again; answers how many were not queued already. */
+  queueBundles: (bundles: readonly BundleRow[]) => number;
+  /** Takes the bundle that is due first, or undefined. It is taken again after a crash. */
+  takeBundle: () => BundleJob | undefined;
+  /** Takes at most so many bundles that are due. */
+  takeBundles: (limit: number) => readonly BundleJob[];
+  /** The filter said no. This and the two steps below do nothing when the bundle is no longer there. */
+  skipBundle: (bundle: BundleRef, filters: BundleFilters) => void;
+  /** Every entry was read and its items are in the index. `itemCount`: entries of the bundle, valid or not. */
+  finishBundle: (bundle: BundleRef, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
+  /** The bundle could not be done now; it is due again at that time. Null: never (the bundle itself is malformed). */
+  failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
+  /** Removes item rows of stable heights by time of ingestion; transactions stay. */
+  pruneItems: (bounds: PruneBounds) => number;
+  /** Folds what it can of the log into the file, without waiting for readers; called when there is nothing to do. */
+  checkpoint: () => void;
+  close: () => void;
+}>;
+
+/** How the writer is opened. */
+export type IndexWriterOptions = Readonly<{
+  clock: Clock;
+  /** Page cache, bytes. */
+  cacheBytes?: number;
+  /** When rows become parts of the posting index, and when parts are merged. */
+  partSizes?: PartSizes;
+}>;
+
+const cacheBytesDefault = 64 * 2 ** 20;
+/** A rollback removes whole blocks, about so many rows at a time: bounds the write-ahead log. */
+const rollbackRows = 20_000;
+const itemsPerPruneStep = 5_000;
+
+/**
+ * Opens the index for writing; creates it when absent.
+ *
+ * @throws Error when the file is damaged or of a newer version.
+ */
+export function openIndexWriter(path: string, options: IndexWriterOptions): IndexWriter {
+  const { clock, cacheBytes = cacheBytesDefault, partSizes = partSizesDefault } = options;
+  const db = openForWriting(path, { migrations: indexMigrations, synchronous: "NORMAL", cacheBytes });
+  const counts = createCounts(db);
+  const owners = createOwners(db, counts);
+  /** One call, one transaction; what was remembered of a failed one is forgotten. */
+  const step = <Answer>(work: () => Answer): Answer => {
+    try {
+      return inTransaction(db, () => {
+        const answer = work();
+        counts.flush();
+        return answer;
+      });
+    } catch (error) {
+      counts.discard();
+      owners.discard();
+      throw error;
+    }
+  };
+  const keys = step(() => createFilterKeys(secretOf(db)));
+  const rows = createRowTable({ db, keys, owners, counts, partSizes });
+  const chain = createChainTables(db, rows, counts);
+  const bundles = createBundles(db, counts, clock);
+  const pending = createPending({ db, rows, chain, counts });
+  step(bundles.resume);
+
+  return {
+    ...chainSteps({ db, step, rows, chain, bundles, pending, clock }),
+    ...bundleSteps({ db, step, rows, chain, bundles, pending, clock }),
+    checkpoint: () => {
+      db.run("PRAGMA wal_checkpoint(PASSIVE)");
+    },
+    close: () => closeDatabase(db),
+  };
+}
+
+type Parts = Readonly<{
+  db: Database;
+  step: <Answer>(work: () => Answer) => Answer;
+  rows: RowTable;
+  chain: ChainTables;
+  bundles: Bundles;
+  pending: Pending;
+  clock: Clock;
+}>;
+
+type ChainSteps = Pick<
+  IndexWriter,
+  | "addBlock"
+  | "addStrayBlock"
+  | "rollback"
+  | "addMissingTransaction"
+  | "setWeaveLayout"
+  | "postponeMissing"
+  | "addPending"
+  | "removePending"
+  | "expirePending"
+  | "expireAnnounced"
+>;
+
+function chainSteps({ db, step, rows, chain, bundles, pending, clock }: Parts): ChainSteps {
+  const tip = prepareQuery<{ height: number }>(
+    db,
+    "SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1",
+  );
+  const nextRemoval = createRemovalSteps(db);
+  const removeFrom = (height: number): Readonly<{ blocks: number; rows: number }> => {
+    bundles.remove(packHeight(height), packHeight(pendingHeight) - 1n);
+    return chain.removeFrom(height);
+  };
+  const stands = ({ height, hash }: BlockRef): boolean => {
+    const known = chain.known(height);
+    return known !== undefined && encodeBase64url(known.hash) === hash;
+  };
+  const addRows = ({ block, transactions, missing, bundles: queued }: BlockRows, followed: boolean): void => {
+    chain.addBlock(block, followed);
+    chain.addTransactions(block.height, transactions, unixSeconds(clock));
+    for (const { txIndex, id } of missing)
+      chain.addMissing({ height: block.height, txIndex, offset: -1 }, id, clock());
+    bundles.queue(queued);
+  };
+
+  return {
+    addBlock: (given) =>
+      step(() => {
+        const block = isSerialised(given) ? readBlockRows(given) : given;
+        const before = tip.get();
+        const { height, hash } = block.block;
+        assert(before === undefined || before.height + 1 === height, "blocks are added one after the other");
+        // A block that was put there by hand may have been forked away since.
+        if (chain.known(height) !== undefined && !stands({ height, hash })) removeFrom(height);
+        addRows(block, true);
+        rows.seal();
+      }),
+    addStrayBlock: (block) => step(() => addRows(block, false)),
+    rollback: (fromHeight) => {
+      const removed = { blocks: 0, rows: 0 };
+      for (;;) {
+        const height = nextRemoval(fromHeight);
+        if (height === undefined) return removed;
+        const { blocks, rows } = step(() => removeFrom(height));
+        removed.blocks += blocks;
+        removed.rows += rows;
+      }
+    },
+    addMissingTransaction: (block, row, queued) =>
+      step(() => {
+        const { height } = block;
+        if (!stands(block) || !chain.foundMissing({ height, txIndex: row.txIndex, offset: -1 }, row.id))
+          return false;
+        chain.addTransactions(height, [row], unixSeconds(clock));
+        bundles.queue(queued);
+        return true;
+      }),
+    setWeaveLayout: (block, layout, checks) =>
+      step(() => {
+        if (!stands(block)) return false;
+        chain.setWeaveLayout(block.height, layout);
+        if (checks !== undefined) chain.setChecks(block.height, checks);
+        return true;
+      }),
+    postponeMissing: (place, nextTryAtMs) => step(() => chain.postponeMissing(place, nextTryAtMs)),
+    addPending: (added) => step(() => pending.add(added, unixSeconds(clock))),
+    removePending: (ids) => step(() => pending.remove(ids)),
+    expirePending: (beforeSeconds) => step(() => pending.expire(beforeSeconds)),
+    expireAnnounced: (beforeSeconds) => step(() => pending.expireAnnounced(beforeSeconds)),
+  };
+}
+
+type BundleSteps = Pick<
+  IndexWriter,
+  | "addItems"
+  | "queueBundles"
+  | "takeBundle"
+  | "takeBundles"
+  | "skipBundle"
+  | "finishBundle"
+  | "failBundle"
+  | "pruneItems"
+>;
+
+function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
+  const heightsWithItems = prepareQuery<{ height: number }>(
+    db,
+    "SELECT height FROM blocks WHERE item_count > 0 AND height BETWEEN ? AND ?",
+  );
+  return {
+    addItems: (batch) =>
+      step(() => {
+        if (!bundles.has(batch.bundle)) return { added: 0, duplicated: 0, repeated: 0, gone: true };
+        const items = isSerialised(batch.rows) ? readItems(batch.rows) : batch.rows;
+        const outcome = rows.add(items.map(storedItem), unixSeconds(clock));
+        bundles.advance(batch.bundle, batch.nextEntry, items.length);
+        bundles.queue(batch.bundles);
+        bundles.addInvalid(batch.bundle, batch.invalid ?? []);
+        rows.seal();
+        return { ...outcome, gone: false };
+      }),
+    queueBundles: (queued) => step(() => bundles.queue(queued)),
+    takeBundle: () => step(() => bundles.take(1)[0]),
+    takeBundles: (limit) => step(() => bundles.take(limit)),
+    skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),
+    finishBundle: (bundle, outcome) => step(() => bundles.finish(bundle, outcome, outcome.itemCount)),
+    failBundle: (bundle, reason, nextTryAtMs) => step(() => bundles.fail(bundle, reason, nextTryAtMs)),
+    pruneItems: ({ ingestedBeforeSeconds, startHeight, endHeight, kept }) => {
+      const lastHeight = Math.min(endHeight, pendingHeight - 1);
+      if (startHeight > lastHeight) return 0;
+      const conditions = [ingestedBeforeSeconds, hexList(kept?.ids), hexList(kept?.digests)];
+      const rangeOf = (first: number, last: number): bigint[] => [
+        packHeight(first),
+        packHeight(last + 1) - 1n,
+      ];
+      const whole = rangeOf(startHeight, lastHeight);
+      step(() => rows.removeDuplicates(prunedSql, [...whole, ...conditions]));
+      let removed = 0;
+      for (const { height } of heightsWithItems.all(startHeight, lastHeight)) {
+        const bounds = [...rangeOf(height, height), ...conditions];
+        let count: number;
+        do {
+          count = step(() => rows.remove(prunedSql, bounds, itemsPerPruneStep));
+          removed += count;
+        } while (count === itemsPerPruneStep);
+      }
+      return removed;
+    },
+  };
+}
+
+const prunedSql = `n BETWEEN ? AND ? AND sig > 0 AND ingested < ?
+  AND hex(id) NOT IN (SELECT value FROM json_each(?))
+  AND (digest IS NULL OR hex(digest) NOT IN (SELECT value FROM json_each(?)))`;
+
+/** Texts of bytes as JSON that SQL compares with its own `hex`. */
+function hexList(texts: readonly string[] = []): string {
+  return JSON.stringify(
+    texts.map((text) => (decodeBase64url(text) ?? new Uint8Array(0)).toHex().toUpperCase()),
+  );
+}
+
+/** Answers from which height the next step of a rollback removes; undefined when nothing is left. */
+function createRemovalSteps(db: Database): (fromHeight: number) => number | undefined {
+  const newest = prepareQuery<{ height: number; weight: number }>(
+    db,
+    `SELECT height, stored_count + item_count AS weight FROM blocks WHERE height >= ?
+     ORDER BY height DESC LIMIT 1000`,
+  );
+  return (fromHeight) => {
+    let height: number | undefined;
+    let weight = 0;
+    for (const block of newest.all(fromHeight)) {
+      height = block.height;
+      weight += block.weight;
+      if (weight >= rollbackRows) break;
+    }
+    return height;
+  };
+}
+
+function secretOf(db: Database): Uint8Array {
+  const found = prepareQuery<{ value: Uint8Array }>(
+    db,
+    "SELECT value FROM meta WHERE name = 'filter_secret'",
+  ).get();
+  if (found !== undefined) return found.value;
+  const secret = createFilterSecret();
+  db.run("INSERT INTO meta VALUES ('filter_secret', ?)", [secret]);
+  return secret;
+}
+
+function isSerialised(rows: object): rows is SerialisedRows {
+  return rows instanceof ArrayBuffer || rows instanceof SharedArrayBuffer;
+}
+
+function readItems(serialised: SerialisedRows): readonly ItemRow[] {
+  const rows: unknown = deserialize(serialised);
+  assert(Array.isArray(rows), "a batch of items is a list");
+  return rows;
+}
+
+function readBlockRows(serialised: SerialisedRows): BlockRows {
+  const rows: unknown = deserialize(serialised);
+  assert(typeof rows === "object" && rows !== null && "block" in rows, "serialised rows of a block have it");
+  return rows as BlockRows;
+}

@@ -1,0 +1,73 @@
+/**
+ * What a data item says of approvals in its tags: credits that its signer lets somebody else spend, or takes back.
+ * Source: contract.md §6; reference/upload.md §1, reference/payment.md §10.
+ * @module
+ */
+import type { Id } from "../../arweave/id.ts";
+import { type Tag, tagValue } from "../../arweave/tags.ts";
+import { readWinc } from "../../arweave/winston.ts";
+import { Failure } from "../../failures.ts";
+import { readAddress, type UserAddress } from "../../payment/addresses.ts";
+import type { ApprovalRequest, RevocationRequest } from "../../payment/credits/approvals.ts";
+
+/** What an item wants of approvals. */
+export type ApprovalWish =
+  | Readonly<{ kind: "give"; request: ApprovalRequest }>
+  | Readonly<{ kind: "revoke"; request: RevocationRequest }>;
+
+/** An approval that outlives this many seconds needs no end: 100 years. */
+const secondsMax = 100 * 366 * 86_400;
+
+/**
+ * Reads the wish of an item, if it has one.
+ *
+ * @param payer - The account of who signed it. @param now - Unix milliseconds: an approval's time begins with it.
+ * @throws Failure `upload_refused` for tags that make no sense: nothing may be charged for what was not meant.
+ */
+export function readApprovalWish(
+  id: Id,
+  tags: readonly Tag[],
+  payer: UserAddress,
+  now: number,
+): ApprovalWish | undefined {
+  const given = tagValue(tags, "x-approve-payment");
+  const revoked = tagValue(tags, "x-delete-payment-approval");
+  if (given !== undefined && revoked !== undefined)
+    throw refused("create", "approve and revoke stand in one item");
+  if (given !== undefined) {
+    const approved = addressIn(given);
+    if (approved === undefined) throw refused("create", "the tag x-approve-payment is no address");
+    const request = { approvalId: id, payer, approved };
+    return { kind: "give", request: { ...request, winc: amountIn(tags), expiresAt: expiryIn(tags, now) } };
+  }
+  if (revoked === undefined) return undefined;
+  const approved = addressIn(revoked);
+  if (approved === undefined) throw refused("revoke", "the tag x-delete-payment-approval is no address");
+  return { kind: "revoke", request: { payer, approved, revokeId: id } };
+}
+
+function addressIn(text: string): UserAddress | undefined {
+  return readAddress(text)?.address;
+}
+
+function amountIn(tags: readonly Tag[]): bigint {
+  const text = tagValue(tags, "x-amount");
+  if (text === undefined)
+    throw new Failure("upload_refused", { reason: "Approval x-amount tag missing a winc value!" });
+  const amount = readWinc(text);
+  if (amount === undefined || amount === 0n) throw refused("create", "the tag x-amount is no amount of winc");
+  return amount;
+}
+
+function expiryIn(tags: readonly Tag[], now: number): number | undefined {
+  const text = tagValue(tags, "x-expires-seconds");
+  if (text === undefined) return undefined;
+  const seconds = /^\d{1,12}$/.test(text) ? Number(text) : 0;
+  if (seconds < 1) throw refused("create", "the tag x-expires-seconds is no number of seconds");
+  return seconds > secondsMax ? undefined : now + seconds * 1_000;
+}
+
+/** Why an approval was not given, or none taken back. @param why - Goes on after a colon. */
+export function refused(what: "create" | "revoke", why: string): Failure {
+  return new Failure("upload_refused", { reason: `Unable to ${what} delegated payment approval: ${why}` });
+}

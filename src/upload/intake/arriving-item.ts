@@ -1,0 +1,109 @@
+/**
+ * A data item as it arrives: its header first, then all of it in pieces of one size.
+ * @module
+ */
+import { type ItemHeader, readItemHeader } from "../../arweave/data-item.ts";
+import { Failure } from "../../failures.ts";
+import { concatBytes } from "../../lib/bytes.ts";
+
+/** An item whose header has been read. */
+export type ArrivingItem = Readonly<{
+  header: ItemHeader;
+  /** What has come of it, its first byte first. */
+  head: Uint8Array;
+  /** What is still to come. */
+  rest: AsyncIterator<Uint8Array>;
+}>;
+
+/**
+ * Reads until the header is complete.
+ *
+ * @param size - Of the whole item, where it is announced.
+ * @throws Failure `upload_refused` {reason} as soon as it is seen that this is no item; what the pieces throw.
+ */
+export async function readArriving(
+  pieces: AsyncIterable<Uint8Array>,
+  size: number | undefined,
+): Promise<ArrivingItem> {
+  const rest = pieces[Symbol.asyncIterator]();
+  let head: Uint8Array = new Uint8Array(0);
+  try {
+    for (;;) {
+      const read = readItemHeader(head, "strict", size);
+      if (read.kind === "invalid") throw invalidItem(read.reason);
+      if (read.kind === "header") return { header: read.header, head, rest };
+      head = concatBytes([head, ...(await atLeast(rest, read.bytes - head.length))]);
+    }
+  } catch (error) {
+    await rest.return?.();
+    throw error;
+  }
+}
+
+/** The next pieces, together so many bytes or more: joined once, however small they are. */
+async function atLeast(rest: AsyncIterator<Uint8Array>, bytes: number): Promise<Uint8Array[]> {
+  const pieces: Uint8Array[] = [];
+  for (let size = 0; size < bytes; ) {
+    const next = await rest.next();
+    if (next.done === true) throw invalidItem("the item is cut short");
+    pieces.push(next.value);
+    size += next.value.length;
+  }
+  return pieces;
+}
+
+/** All of an item as it arrives. */
+export function allOf({ head, rest }: ArrivingItem): AsyncGenerator<Uint8Array> {
+  return chained([head], { [Symbol.asyncIterator]: () => rest });
+}
+
+/** Some pieces and then others. */
+export async function* chained(
+  first: readonly Uint8Array[],
+  rest: AsyncIterable<Uint8Array>,
+): AsyncGenerator<Uint8Array> {
+  yield* first;
+  yield* rest;
+}
+
+/**
+ * All of an item in pieces of one size, the last one shorter; each is a buffer of its own.
+ *
+ * @param expected - Bytes that are expected; no buffer is larger than that.
+ * @param pieceBytes - Size of a piece.
+ * @param onSize - Told how much has come before any of it is given on; what it throws ends the item.
+ */
+export async function* joinedPieces(
+  { head, rest }: ArrivingItem,
+  expected: number,
+  pieceBytes: number,
+  onSize: (size: number) => void,
+): AsyncGenerator<Uint8Array<ArrayBuffer>> {
+  const capacity = Math.min(expected, pieceBytes);
+  let buffer = new Uint8Array(capacity);
+  let filled = 0;
+  let total = 0;
+  for (let piece: Uint8Array | undefined = head; piece !== undefined; ) {
+    total += piece.length;
+    onSize(total);
+    for (let at = 0; at < piece.length; ) {
+      const part = piece.subarray(at, at + capacity - filled);
+      buffer.set(part, filled);
+      filled += part.length;
+      at += part.length;
+      if (filled === capacity) {
+        yield buffer;
+        buffer = new Uint8Array(capacity);
+        filled = 0;
+      }
+    }
+    const next = await rest.next();
+    piece = next.done === true ? undefined : next.value;
+  }
+  if (filled > 0) yield buffer.slice(0, filled);
+}
+
+/** What is no data item, and why. @param reason - One lower-case sentence. */
+export function invalidItem(reason: string): Failure {
+  return new Failure("upload_refused", { reason: `Invalid Data Item! ${reason}` });
+}

@@ -1,0 +1,255 @@
+/**
+ * Charging for a data item: the one transaction in which it is paid for, what its tags say of approvals is carried out,
+ * and its row is written. An item that is there already costs nothing, whoever sends it and however often.
+ * Source: contract.md §6; reference/upload.md §1.
+ * @module
+ */
+import { tagValue } from "../../arweave/tags.ts";
+import { type Winc, winc } from "../../arweave/winston.ts";
+import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Token, UserAddress } from "../../payment/addresses.ts";
+import {
+  type Approval,
+  approvalsRevokedBy,
+  findApproval,
+  giveApproval,
+  revokeApprovals,
+  type Step,
+} from "../../payment/credits/approvals.ts";
+import { type PaymentDirective, payAtOnce } from "../../payment/credits/reservations.ts";
+import type { Prices } from "../../payment/prices/prices.ts";
+import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
+import { user } from "../../store/ledger/accounts.ts";
+import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
+import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import { balanceOf } from "../../store/ledger/transfers.ts";
+import { findUpload, insertUpload, replaceUpload, type TakenItem, type Upload } from "../uploads.ts";
+import { type ApprovalWish, readApprovalWish } from "./approval-tags.ts";
+import { accountOf, namesOf } from "./signer-account.ts";
+
+/** Who pays for an item, and what else belongs to its transaction. */
+export type Terms = Readonly<{
+  /** Whose approvals pay, in this order. */
+  paidBy: readonly UserAddress[];
+  directive: PaymentDirective;
+  /** The token by whose name the item was sent: it may tell which of its accounts a signer means (`accountOf`). */
+  token?: Token | undefined;
+  /** Set for an item that was paid for before it came: then nobody else pays. */
+  prepaid?: Prepaid | undefined;
+  /** Runs first in the transaction in which the item is taken, or found to be there. It may run more than once. */
+  alongside?: ((tx: Tx, step: Step, id: string) => Promise<void>) | undefined;
+}>;
+
+/** What was paid for before it came: the item costs its price, and never more than was asked for its size. */
+export type Prepaid = Readonly<{
+  /** Whose balance it is taken from. */
+  payer: UserAddress;
+  /** What was asked for. */
+  winc: Winc;
+  /** Of the whole item, as it was announced. Bytes. */
+  size: number;
+}>;
+
+/** What became of an item. */
+export type Taken = Readonly<{
+  upload: Upload;
+  /** Approvals that this item gave, or took back. */
+  createdApproval: Approval | undefined;
+  revokedApprovals: readonly Approval[] | undefined;
+}>;
+
+/** Whose items cost nothing. */
+export type PriceRules = Readonly<{
+  /** Items up to this size cost nothing. */
+  freeBytesMax: number;
+  /** Names of signers whose items cost nothing (`namesOf`). */
+  allowed: ReadonlySet<string>;
+}>;
+
+/** What charging needs. */
+export type ChargeParts = Readonly<{
+  ledger: LedgerDatabase;
+  prices: Pick<Prices, "bytes">;
+  /** Height of the chain; `undefined` while it is not known. */
+  height: () => number | undefined;
+  /** Of the folder of uploads in which items are (store/uploads/store-name.ts). */
+  storeName: string;
+  rules: PriceRules;
+  /**
+   * Told of every item that was taken for the first time, when it is durable; its receipt waits for it. Never
+   * rejects.
+   */
+  onTaken: (item: WrittenItem, upload: Upload) => Promise<void>;
+  makeId: MakeId;
+  clock: Clock;
+}>;
+
+/** Blocks within which an item is promised to be on the chain. */
+const deadlineBlocks = 200;
+
+/** What an item costs its signer. Free items are free also while no price is known. @param names - Of the signer. */
+export async function priceOf(
+  { rules, prices }: Pick<ChargeParts, "rules" | "prices">,
+  names: readonly string[],
+  size: number,
+  signal: AbortSignal,
+): Promise<Winc> {
+  if (size <= rules.freeBytesMax || names.some((name) => rules.allowed.has(name))) return winc(0n);
+  return (await prices.bytes(BigInt(size), signal)).winc;
+}
+
+/**
+ * Charges for an item and writes its row, or finds that it was there.
+ *
+ * @param item - Verified, and on the disk.
+ * @throws Failure `insufficient_balance` {needed, available}, `payment_refused` {reason}, `upload_refused` {reason};
+ *   with the fact `wish` where it was the item's approval or revocation that failed; `pricing_oracle_unavailable`,
+ *   `not_synced`. Then nothing was charged. `database_unavailable`, `busy`: then that is not known.
+ */
+export async function charge(
+  parts: ChargeParts,
+  item: WrittenItem,
+  terms: Terms,
+  signal: AbortSignal,
+): Promise<Taken> {
+  const { row } = item;
+  const signer = accountOf(row.signatureType, row.owner, terms.token);
+  const names = namesOf(row.signatureType, row.owner, signer);
+  const price = await priceWith(parts, names, item.size, terms.prepaid, signal);
+  const deadlineHeight = deadlineFrom(parts.height());
+  const step = { now: parts.clock(), makeId: parts.makeId };
+  const wish = readApprovalWish(row.id, row.tags, signer, step.now);
+  const taken = await parts.ledger.write(async (tx) => {
+    const known = await findTaken(tx, row.id);
+    await terms.alongside?.(tx, step, row.id);
+    if (known !== undefined && known.upload.state !== "failed") return known;
+    const reservationId = await pay(tx, { itemId: row.id, signer, price, terms, step });
+    const charged = takenItem(item, {
+      ...{ store: parts.storeName, signer, winc: price },
+      ...{ reservationId, receivedAt: step.now, deadlineHeight },
+    });
+    const upload: Upload = { ...charged, state: "stored", place: undefined, failedReason: undefined };
+    if (known === undefined) {
+      const approvals = wish === undefined ? noApprovals : await carryOut(tx, wish, step);
+      await insertUpload(tx, charged);
+      return { upload, ...approvals };
+    }
+    // What an item said of approvals stays done when it fails afterwards.
+    await replaceUpload(tx, charged);
+    return { ...known, upload };
+  });
+  if (isItsOwn(taken, item)) await parts.onTaken(item, taken.upload);
+  return taken;
+}
+
+/** Whether the row of an item names these bytes of it, and not those that came at another time. */
+export function isItsOwn({ upload }: Taken, { file, offset }: WrittenItem): boolean {
+  return upload.bytes.file === file && upload.bytes.offset === offset;
+}
+
+/**
+ * The height by which an item is promised to be on the chain.
+ *
+ * @throws Failure `not_synced` while the chain's height is not known.
+ */
+export function deadlineFrom(height: number | undefined): number {
+  if (height === undefined) throw new Failure("not_synced", { reason: "no block has been followed yet" });
+  return height + deadlineBlocks;
+}
+
+/**
+ * Finds an item that was taken before and has not failed; what belongs to its transaction is done for it too.
+ *
+ * @returns Also what the account has of its own, read with it.
+ */
+export async function findAgain(
+  { ledger, clock, makeId }: Pick<ChargeParts, "ledger" | "clock" | "makeId">,
+  id: string,
+  account: UserAddress,
+  { alongside }: Terms,
+): Promise<Readonly<{ known: Taken | undefined; ownWinc: bigint }>> {
+  const { taken, ownWinc } = await ledger.read(async (tx) => ({
+    taken: await findTaken(tx, id),
+    ownWinc: await balanceOf(tx, user(account)),
+  }));
+  const known = taken?.upload.state === "failed" ? undefined : taken;
+  if (known === undefined || alongside === undefined) return { known, ownWinc };
+  const step = { now: clock(), makeId };
+  await ledger.write((tx) => alongside(tx, step, id));
+  return { known, ownWinc };
+}
+
+/** What became of an item earlier; `undefined` for one that was never taken. */
+export async function findTaken(tx: Tx, id: string): Promise<Taken | undefined> {
+  // Nearly every item is new, and this is asked twice of each: a look at the key alone costs a third.
+  if ((await tx.get("SELECT id FROM uploads WHERE id = ?", id)) === undefined) return undefined;
+  const upload = await findUpload(tx, id);
+  if (upload === undefined) return undefined;
+  const revoked = await approvalsRevokedBy(tx, id);
+  const revokedApprovals = revoked.length === 0 ? undefined : revoked;
+  const given = await findApproval(tx, id);
+  // As it was given: a receipt says the same at all times.
+  const createdApproval = given === undefined ? undefined : { ...given, usedWinc: 0n };
+  return { upload, createdApproval, revokedApprovals };
+}
+
+async function priceWith(
+  parts: ChargeParts,
+  names: readonly string[],
+  size: number,
+  prepaid: Prepaid | undefined,
+  signal: AbortSignal,
+): Promise<Winc> {
+  if (prepaid?.size === size) return prepaid.winc;
+  const price = await priceOf(parts, names, size, signal);
+  return prepaid !== undefined && prepaid.winc < price ? prepaid.winc : price;
+}
+
+type Bill = Readonly<{ itemId: string; signer: UserAddress; price: Winc; terms: Terms; step: Step }>;
+
+/** @returns What was paid with; `undefined` where nothing was. */
+async function pay(tx: Tx, { itemId, signer, price, terms, step }: Bill): Promise<string | undefined> {
+  if (price === 0n) return undefined;
+  const { paidBy, directive, prepaid } = terms;
+  const payers =
+    prepaid === undefined
+      ? { signer, paidBy, directive }
+      : { signer: prepaid.payer, paidBy: [], directive: "list-or-signer" as const };
+  return (await payAtOnce(tx, { itemId, ...payers, winc: price }, step)).id;
+}
+
+const noApprovals = { createdApproval: undefined, revokedApprovals: undefined } as const;
+
+/** Gives an approval, or takes some back. @returns What `findTaken` tells of them later. */
+async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<Omit<Taken, "upload">> {
+  try {
+    return wish.kind === "give"
+      ? { ...noApprovals, createdApproval: await giveApproval(tx, wish.request, step) }
+      : { ...noApprovals, revokedApprovals: await revokeApprovals(tx, wish.request, step) };
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    throw new Failure(error.code, { ...error.facts, wish: wish.kind }, error);
+  }
+}
+
+type Charged = Pick<
+  TakenItem,
+  "store" | "signer" | "winc" | "reservationId" | "receivedAt" | "deadlineHeight"
+>;
+
+function takenItem({ file, offset, size, row }: WrittenItem, charged: Charged): TakenItem {
+  assert(row.digest !== null, "an item that was written has a digest");
+  return {
+    ...charged,
+    id: row.id,
+    bytes: { file, offset, size },
+    headerSize: row.headerSize,
+    signatureType: row.signatureType,
+    ownerAddress: row.ownerAddress,
+    contentType: tagValue(row.tags, "Content-Type"),
+    contentEncoding: tagValue(row.tags, "Content-Encoding"),
+    digest: row.digest,
+  };
+}

@@ -1,0 +1,75 @@
+/**
+ * Checking a data item that lies in a file: one walk over it in a thread, in steps, between which the thread serves
+ * others.
+ * Source: design.md §9.
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
+import { unheard } from "../../lib/stop.ts";
+import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
+import type { LeaveWalkJob, WalkItemAnswer, WalkItemJob } from "../../store/jobs/walk-jobs.ts";
+import type { Pool } from "../../threads/pool.ts";
+
+/**
+ * Checks the item that a file below the folder of uploads begins with.
+ *
+ * @param size - Of the item; the file has no fewer bytes.
+ * @throws Failure `upload_refused` {reason} when it is no valid item; `disk_failed` {reason} when it cannot be read;
+ *   `busy`, `worker_failed`; the signal's reason.
+ */
+export type CheckFile = (file: string, size: number, signal: AbortSignal) => Promise<WrittenItem>;
+
+/**
+ * Creates the check.
+ *
+ * @param folder - That of uploads, as an absolute path.
+ * @param pools - Of one thread each, entry `walk`: a walk stays with one of them.
+ */
+export function createFileCheck(folder: string, pools: readonly Pool[]): CheckFile {
+  const busy = new Map(pools.map((pool) => [pool, 0]));
+
+  async function walk(pool: Pool, file: string, size: number, signal: AbortSignal): Promise<WrittenItem> {
+    const session = crypto.randomUUID();
+    try {
+      for (let isFirst = true; ; isFirst = false) {
+        const job: WalkItemJob = { folder, session, file, size, isFirst };
+        const answer = await pool.run<WalkItemAnswer>("walkItem", job, { signal });
+        if (answer.kind === "valid") return answer.item;
+        if (answer.kind !== "more") throw failureOf(answer);
+      }
+    } catch (error) {
+      // After a wait that was cut short the walk is still open there; a thread that died has let go of it.
+      const job: LeaveWalkJob = { session };
+      unheard(pool.run("leaveWalk", job));
+      throw error;
+    }
+  }
+
+  return async (file, size, signal) => {
+    const pool = idlest(busy);
+    busy.set(pool, (busy.get(pool) ?? 0) + 1);
+    try {
+      return await walk(pool, file, size, signal);
+    } finally {
+      busy.set(pool, (busy.get(pool) ?? 0) - 1);
+    }
+  };
+}
+
+function idlest(busy: ReadonlyMap<Pool, number>): Pool {
+  const [first] = [...busy].toSorted(([, left], [, right]) => left - right);
+  assert(first !== undefined, "there is a thread for every walk");
+  return first[0];
+}
+
+function failureOf(answer: Exclude<WalkItemAnswer, Readonly<{ kind: "more" | "valid" }>>): Failure {
+  switch (answer.kind) {
+    case "invalid":
+      return new Failure("upload_refused", { reason: `Invalid Data Item! ${answer.reason}` });
+    case "unread":
+      return new Failure("disk_failed", { reason: answer.reason });
+    case "lost":
+      return new Failure("worker_failed", { reason: "the thread that walked over the item is gone" });
+  }
+}

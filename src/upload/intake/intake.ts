@@ -1,0 +1,299 @@
+/**
+ * Taking a data item in: from the first bytes of a stream to a durable row that its receipt can be made of.
+ *
+ * What can be refused is refused as soon as the header is read. The bytes are verified and on the disk before the one
+ * transaction that charges for the item, carries out what its tags say of approvals, and writes its row. An item that
+ * comes again is answered with the row of the first time, and nothing is charged: also when both come at once, and
+ * from two processes.
+ * Source: contract.md §6; reference/upload.md §1, §3.
+ * @module
+ */
+import { Failure } from "../../failures.ts";
+import type { UserAddress } from "../../payment/addresses.ts";
+import type { Balance } from "../../payment/credits/balances.ts";
+import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
+import { refuseTooLarge } from "../item-size.ts";
+import { readApprovalWish } from "./approval-tags.ts";
+import {
+  type ArrivingItem,
+  allOf,
+  chained,
+  invalidItem,
+  joinedPieces,
+  readArriving,
+} from "./arriving-item.ts";
+import {
+  type ChargeParts,
+  charge,
+  deadlineFrom,
+  findAgain,
+  isItsOwn,
+  type Prepaid,
+  type PriceRules,
+  priceOf,
+  type Taken,
+  type Terms,
+} from "./charge.ts";
+import type { ItemSession } from "./item-session.ts";
+import { type ItemStore, smallItemBytesMax } from "./item-store.ts";
+import type { RoomHeld, UploadRoom } from "./room.ts";
+import { accountOf, namesOf } from "./signer-account.ts";
+
+/** An item as it arrives. */
+export type Arrival = Terms &
+  Readonly<{
+    /** Its bytes, in any pieces; it throws what ends it early. */
+    pieces: AsyncIterable<Uint8Array>;
+    /** Of the whole item, as announced; `undefined` where only the end will tell. */
+    size: number | undefined;
+    /**
+     * Has it paid for: asked once, when its header is well and there is room, and before any more of it is taken. Not
+     * asked for an item that is there already. Only with a size.
+     */
+    prepay?: ((id: string, signal: AbortSignal) => Promise<Prepaid>) | undefined;
+  }>;
+
+/** An item whose bytes are in a file that will be its own. */
+export type Lying = Terms &
+  Readonly<{
+    /** Its first bytes, in any pieces. */
+    head: AsyncIterable<Uint8Array>;
+    size: number;
+    /** Walks over all of it and answers when it is verified and on the disk. */
+    verify: (signal: AbortSignal) => Promise<WrittenItem>;
+  }>;
+
+/** Takes items. */
+export type Intake = Readonly<{
+  /**
+   * Takes an item. When it resolves, its bytes, its row and its payment are durable.
+   *
+   * @throws Failure `upload_refused` {reason}, `item_too_large` {reason}, `upload_forbidden`, `insufficient_balance`
+   *   {needed, available}, `payment_refused` {reason}, `no_room`, `disk_failed`, `busy`, `not_synced`,
+   *   `pricing_oracle_unavailable`; what the pieces throw. Then nothing was charged and nothing is kept.
+   *   `database_unavailable`: then that is not known, and the item is to be sent again.
+   */
+  take: (arrival: Arrival, signal: AbortSignal) => Promise<Taken>;
+  /**
+   * Takes an item whose bytes are on the disk already. The file is the item's when the row that is answered names it;
+   * else, and after a failure, it is still the caller's. The caller holds the room.
+   *
+   * @throws Failure as `take` does, but for `no_room`; what `verify` throws.
+   */
+  takeLying: (lying: Lying, signal: AbortSignal) => Promise<Taken>;
+}>;
+
+/** What intake is made of. */
+export type IntakeParts = ChargeParts &
+  Readonly<{
+    store: ItemStore;
+    room: UploadRoom;
+    balance: (address: UserAddress) => Promise<Balance | undefined>;
+    rules: IntakeRules;
+  }>;
+
+/** What is taken, and from whom. */
+export type IntakeRules = PriceRules &
+  Readonly<{
+    itemBytesMax: number;
+    /** Names of signers whose items are refused (`namesOf`). */
+    blocked: ReadonlySet<string>;
+  }>;
+
+/** An item whose size is not told is small until more than this has come of it. */
+const pieceBytes = smallItemBytesMax;
+
+/** Creates the intake. */
+export function createIntake(parts: IntakeParts): Intake {
+  const { room, store, rules } = parts;
+
+  async function take(arrival: Arrival, signal: AbortSignal): Promise<Taken> {
+    refuseSize(arrival.size, rules);
+    const arriving = await readArriving(arrival.pieces, arrival.size);
+    try {
+      const signer = admit(arriving, arrival);
+      const { known, ownWinc } = await findAgain(parts, arriving.header.id, signer.account, arrival);
+      if (known !== undefined) return known;
+      const payer = { ...signer, ownWinc };
+      if (arrival.size !== undefined && arrival.prepay === undefined)
+        await checkFunds(parts, payer, arrival, arrival.size, signal);
+      return await takeNew(arriving, payer, arrival, signal);
+    } finally {
+      // What has not come of it is not waited for: the listener answers, and takes it off the connection.
+      await arriving.rest.return?.();
+    }
+  }
+
+  async function takeNew(
+    arriving: ArrivingItem,
+    payer: ItemPayer,
+    arrival: Arrival,
+    signal: AbortSignal,
+  ): Promise<Taken> {
+    deadlineFrom(parts.height()); // a receipt could not be written
+    const held = room.take(arrival.size ?? 0);
+    let keptBytes = 0;
+    try {
+      const prepaid = await arrival.prepay?.(arriving.header.id, signal);
+      const terms = prepaid === undefined ? arrival : { ...arrival, prepaid };
+      const allow = createAllowance(arrival.size ?? 0, held, (size) =>
+        checkFunds(parts, payer, arrival, size, signal),
+      );
+      const item = await write(parts, arriving, { size: arrival.size, allow, held }, signal);
+      const taken = await chargeOrDiscard(item, terms, signal);
+      if (isItsOwn(taken, item)) keptBytes = item.size;
+      return taken;
+    } finally {
+      held.release(keptBytes);
+    }
+  }
+
+  /** Bytes that became nobody's do not stay. */
+  async function chargeOrDiscard(item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
+    try {
+      const taken = await charge(parts, item, terms, signal);
+      if (!isItsOwn(taken, item)) await store.discard(item);
+      return taken;
+    } catch (error) {
+      if (isRefusal(error, signal)) await store.discard(item);
+      throw error;
+    }
+  }
+
+  async function takeLying(lying: Lying, signal: AbortSignal): Promise<Taken> {
+    const { head, size, verify } = lying;
+    refuseSize(size, rules);
+    const arriving = await readArriving(head, size);
+    await arriving.rest.return?.();
+    const signer = admit(arriving, lying);
+    const { known, ownWinc } = await findAgain(parts, arriving.header.id, signer.account, lying);
+    if (known !== undefined) return known;
+    await checkFunds(parts, { ...signer, ownWinc }, lying, size, signal);
+    return await charge(parts, await verify(signal), lying, signal);
+  }
+
+  /** Refuses what can be refused by the header alone. */
+  function admit({ header }: ArrivingItem, { token }: Terms): ItemSigner {
+    const { id, signatureType, owner, tags } = header;
+    const account = accountOf(signatureType, owner, token);
+    const names = namesOf(signatureType, owner, account);
+    if (names.some((name) => rules.blocked.has(name))) throw new Failure("upload_forbidden", { account });
+    readApprovalWish(id, tags, account, parts.clock());
+    return { account, names };
+  }
+
+  return { take, takeLying };
+}
+
+/** Who signed an item, as far as its header says. */
+type ItemSigner = Readonly<{ account: UserAddress; names: readonly string[] }>;
+
+/** The signer, and what its account has of its own. */
+type ItemPayer = ItemSigner & Readonly<{ ownWinc: bigint }>;
+
+function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
+  if (size !== undefined) refuseTooLarge(size, itemBytesMax);
+}
+
+/**
+ * Early word to those who cannot pay, whoever else is to pay for them: nothing of theirs is read or written. What
+ * counts is decided by `charge`.
+ */
+async function checkFunds(
+  parts: IntakeParts,
+  { account, names, ownWinc }: ItemPayer,
+  { prepaid }: Terms,
+  size: number,
+  signal: AbortSignal,
+): Promise<void> {
+  if (prepaid !== undefined) return;
+  const needed = await priceOf(parts, names, size, signal);
+  // What others approved is looked for only where it matters.
+  if (needed <= ownWinc || needed === 0n) return;
+  const available = spendableOf(await parts.balance(account));
+  if (available < needed) throw new Failure("insufficient_balance", { account, needed, available });
+}
+
+/** What an account can spend at most. Who is in debt has nothing of its own, and still what others approved. */
+function spendableOf(balance: Balance | undefined): bigint {
+  if (balance === undefined) return 0n;
+  const { winc, effectiveBalance } = balance;
+  return winc < 0n ? effectiveBalance - winc : effectiveBalance;
+}
+
+/** Asked before so many bytes of an item are written. */
+type Allow = (size: number) => Promise<void>;
+
+/**
+ * Lets an item grow of which only its end will tell how large it is: each time to twice of what has come, when there
+ * are credits for what has come and room for the double.
+ *
+ * @param announced - What was allowed before it came. Bytes.
+ */
+function createAllowance(announced: number, held: RoomHeld, checkFundsFor: Allow): Allow {
+  let allowed = announced;
+  return async (size) => {
+    if (size <= allowed) return;
+    await checkFundsFor(size);
+    allowed = 2 * size;
+    held.grow(allowed);
+  };
+}
+
+type Writing = Readonly<{ size: number | undefined; allow: Allow; held: RoomHeld }>;
+
+/** Brings the item to the disk, verified. */
+async function write(
+  { store, rules }: IntakeParts,
+  arriving: ArrivingItem,
+  writing: Writing,
+  signal: AbortSignal,
+): Promise<WrittenItem> {
+  const { size, allow } = writing;
+  const refuse = (come: number) => refuseSize(come, rules);
+  const begin = () => store.begin(size, arriving.header.headerSize);
+  if (size !== undefined && size > smallItemBytesMax)
+    return await feedAll(begin(), allOf(arriving), writing, refuse, signal);
+  const pieces = joinedPieces(arriving, size ?? pieceBytes, pieceBytes, refuse);
+  const first = await pieces.next();
+  if (first.done === true) throw invalidItem("the item is cut short");
+  const second = await pieces.next();
+  if (second.done !== true) {
+    const all = chained([first.value, second.value], pieces);
+    return await feedAll(begin(), all, writing, refuse, signal);
+  }
+  const come = first.value.length;
+  if (size !== undefined && come !== size) throw invalidItem(`it has ${come} bytes, ${size} were announced`);
+  await allow(come);
+  return await store.take(first.value, signal);
+}
+
+async function feedAll(
+  session: ItemSession,
+  pieces: AsyncIterable<Uint8Array>,
+  { allow, held }: Writing,
+  refuse: (come: number) => void,
+  signal: AbortSignal,
+): Promise<WrittenItem> {
+  let fed = 0;
+  try {
+    for await (const piece of pieces) {
+      signal.throwIfAborted();
+      fed += piece.length;
+      refuse(fed);
+      await allow(fed);
+      await session.feed(piece);
+      held.wrote(piece.length);
+    }
+    return await session.finish();
+  } catch (error) {
+    await session.drop();
+    throw error;
+  }
+}
+
+/** Whether nothing of an item was kept for sure: a ledger that fails may have written its row all the same. */
+function isRefusal(error: unknown, signal: AbortSignal): boolean {
+  if (signal.aborted && error === signal.reason) return true;
+  return error instanceof Failure && error.code !== "database_unavailable" && error.code !== "busy";
+}

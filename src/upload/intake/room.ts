@@ -1,0 +1,162 @@
+/**
+ * Room for uploads: how much of the disk their bytes may take, those under way included.
+ * Source: contract.md §6 ("no room 503 before the first byte"); reference/trust.md C6.
+ * @module
+ */
+import { statfsSync } from "node:fs";
+import { Failure } from "../../failures.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+
+/** A part of the room, held while an item arrives. */
+export type RoomHeld = Readonly<{
+  /**
+   * Holds more, for an item of which more comes than was thought.
+   * @param size - Of all that it will take. Bytes.
+   * @throws Failure `no_room`; what was held stays held.
+   */
+  grow: (size: number) => void;
+  /** So many more bytes of it are on the disk, where the system counts them. */
+  wrote: (size: number) => void;
+  /** Gives it back. A second call does nothing. @param keptBytes - Of the item that came of it; 0 where none did. */
+  release: (keptBytes?: number) => void;
+}>;
+
+/** The room. */
+export type UploadRoom = Readonly<{
+  /**
+   * Holds room for an item that begins to arrive.
+   * @param size - What it will take at most. Bytes.
+   * @throws Failure `no_room`.
+   */
+  take: (size: number) => RoomHeld;
+  /** Counts what is kept now, and not when it is time for it. Never rejects. */
+  recount: () => Promise<void>;
+  /** Why uploads are refused, in a sentence; none while there is room. */
+  reasons: () => readonly string[];
+}>;
+
+/** What the room is measured by. */
+export type RoomOptions = Readonly<{
+  folder: string;
+  /** Counts the bytes of items that are kept. */
+  countKept: () => Promise<number>;
+  /** What that was when it was last counted. */
+  keptBytes: number;
+  bytesMax: number;
+  /** Of the disk, what stays free. */
+  freeBytesMin: number;
+  clock: Clock;
+  log: Log;
+}>;
+
+/** The system is asked how much is free at most so often: it costs more than the rest. Milliseconds. */
+const freeFreshMs = 500;
+
+/** What is kept is counted again at most so often: items leave the disk when they are permanent. Milliseconds. */
+const keptFreshMs = 15_000;
+
+/** Creates the room. */
+export function createUploadRoom(options: RoomOptions): UploadRoom {
+  const { folder, bytesMax, freeBytesMin, clock } = options;
+  const kept = createKept(options);
+  const freeBytes = createFreeBytes(folder, clock);
+  /** What items under way will take, and what of it the disk does not show yet. */
+  let underWay = 0;
+  let unwritten = 0;
+
+  /** What is wrong with so many bytes more. */
+  function fault(size: number): string | undefined {
+    const taken = kept.bytes() + underWay;
+    if (taken + size > bytesMax)
+      return `Uploads take ${taken} of the ${bytesMax} bytes that UPLOAD_DISK_BYTES_MAX allows.`;
+    const free = freeBytes();
+    if (free - unwritten - size < freeBytesMin)
+      return `The disk has ${free} bytes free, and ${freeBytesMin} are to stay free (UPLOAD_FREE_BYTES_MIN).`;
+    return undefined;
+  }
+
+  function hold(size: number): void {
+    const reason = fault(size);
+    if (reason !== undefined) throw new Failure("no_room", { reason, size });
+    underWay += size;
+    unwritten += size;
+  }
+
+  return {
+    take: (first) => {
+      hold(first);
+      let size = first;
+      let written = 0;
+      let isHeld = true;
+      return {
+        grow: (whole) => {
+          if (whole <= size) return;
+          hold(whole - size);
+          size = whole;
+        },
+        wrote: (bytes) => {
+          const counted = Math.min(bytes, size - written);
+          written += counted;
+          unwritten -= counted;
+        },
+        release: (keptBytes = 0) => {
+          if (!isHeld) return;
+          isHeld = false;
+          underWay -= size;
+          unwritten -= size - written;
+          kept.add(keptBytes);
+        },
+      };
+    },
+    recount: kept.count,
+    reasons: () => {
+      const reason = fault(0);
+      return reason === undefined ? [] : [reason];
+    },
+  };
+}
+
+/** Bytes of items that are kept: counted now and then, with what came since. */
+function createKept({ countKept, keptBytes, clock, log }: RoomOptions) {
+  let bytes = keptBytes;
+  let countedAt = clock();
+  let isCounting = false;
+
+  async function count(): Promise<void> {
+    isCounting = true;
+    try {
+      bytes = await countKept();
+    } catch (error) {
+      log.warn("the room that uploads take could not be counted", { error });
+    } finally {
+      countedAt = clock();
+      isCounting = false;
+    }
+  }
+
+  return {
+    count,
+    bytes: () => {
+      if (!isCounting && Math.abs(clock() - countedAt) >= keptFreshMs) void count();
+      return bytes;
+    },
+    add: (size: number) => {
+      bytes += size;
+    },
+  };
+}
+
+function createFreeBytes(folder: string, clock: Clock): () => number {
+  let free = 0;
+  let askedAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const now = clock();
+    if (Math.abs(now - askedAt) >= freeFreshMs) {
+      const { bavail, bsize } = statfsSync(folder);
+      free = bavail * bsize;
+      askedAt = now;
+    }
+    return free;
+  };
+}

@@ -1,0 +1,150 @@
+/**
+ * What is done about uploads in parts without being asked: those whose time is over end, with their files and what they
+ * hold; what was being finalized goes on; files that belong to nobody are removed.
+ * Source: contract.md §6; reference/upload.md §7 ("24 h expiry with real cleanup").
+ * @module
+ */
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import { sleep, unheard } from "../../lib/stop.ts";
+import { voidReservation } from "../../payment/credits/reservations.ts";
+import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import type { PartFiles } from "../../store/uploads/part-files.ts";
+import type { Finalizer } from "./finalize.ts";
+import type { PartWriters } from "./part-writers.ts";
+import {
+  deleteFinalized,
+  deleteMultipart,
+  finalizingMultiparts,
+  findMultipart,
+  isOver,
+  type MultipartUpload,
+  overdueMultiparts,
+  ownerOfFile,
+  refuseElsewhere,
+} from "./rows.ts";
+
+/** The sweep, at work. */
+export type MultipartSweep = Readonly<{
+  /**
+   * Ends an upload before its time, unless it is being finalized, or an item.
+   * @throws Failure `busy` when another program has its file.
+   */
+  drop: (id: string) => Promise<void>;
+  /** Ends what is over, and goes on with what nobody works on. It does so by itself every minute. */
+  sweep: () => Promise<void>;
+  /** Counts the files, and removes those of nobody. It does so by itself at the start and every hour. */
+  tidy: () => Promise<void>;
+  close: () => Promise<void>;
+}>;
+
+/** What it works with. */
+export type MultipartSweepParts = Readonly<{
+  /** Of the folder of uploads (store/uploads/store-name.ts). */
+  storeName: string;
+  ledger: LedgerDatabase;
+  files: PartFiles;
+  writers: PartWriters;
+  finalizer: Finalizer;
+  /** Told of every upload that has ended without becoming an item. */
+  onEnded: (id: string) => void;
+  makeId: MakeId;
+  clock: Clock;
+  log: Log;
+}>;
+
+/** Between two sweeps; every so many of them the folder is tidied. */
+const sweepMs = 60_000;
+const sweepsPerTidying = 60;
+
+/** Uploads that one sweep ends: the others wait for the next. */
+const endedMax = 1_000;
+
+/** How long after its time an upload that became an item is remembered. Milliseconds. */
+const rememberedMs = 30 * 24 * 3_600_000;
+
+/** Tidies and sweeps once, then keeps at it. Rejects when the folder or the ledger cannot be read. */
+export async function openMultipartSweep(parts: MultipartSweepParts): Promise<MultipartSweep> {
+  const { log } = parts;
+  const life = new AbortController();
+  const sweepOnce = () => sweep(parts, life.signal);
+  const tidyOnce = () => tidy(parts, life.signal);
+  await tidyOnce();
+  await sweepOnce();
+
+  async function keepOn(): Promise<void> {
+    for (let turn = 1; await isOpenAfter(sweepMs, life.signal); turn += 1) {
+      try {
+        await sweepOnce();
+        if (turn % sweepsPerTidying === 0) await tidyOnce();
+      } catch (error) {
+        log.error("uploads in parts could not be swept", { error });
+      }
+    }
+  }
+
+  const running = keepOn();
+  return {
+    drop: (id) => dropUpload(parts, id, () => true),
+    sweep: sweepOnce,
+    tidy: tidyOnce,
+    close: async () => {
+      life.abort(new DOMException("uploads were closed", "AbortError"));
+      await running;
+    },
+  };
+}
+
+function isOpenAfter(ms: number, signal: AbortSignal): Promise<boolean> {
+  return sleep(ms, signal).then(
+    () => true,
+    () => false, // closed
+  );
+}
+
+async function sweep(parts: MultipartSweepParts, signal: AbortSignal): Promise<void> {
+  const { storeName, ledger, finalizer, clock } = parts;
+  const overdue = await ledger.read((tx) => overdueMultiparts(tx, storeName, clock(), endedMax));
+  for (const { id } of overdue) {
+    if (signal.aborted) return;
+    await dropUpload(parts, id, (upload) => isOver(upload, clock()));
+  }
+  const left = await ledger.read((tx) => finalizingMultiparts(tx, storeName));
+  for (const upload of left)
+    if (finalizer.stage(upload.id) === undefined && !finalizer.isFull()) unheard(finalizer.run(upload, true));
+}
+
+/** Ends an upload, with its file, and gives back what it holds. @param isToEnd - Asked in the transaction that does. */
+async function dropUpload(
+  { storeName, ledger, writers, onEnded, clock, makeId }: MultipartSweepParts,
+  id: string,
+  isToEnd: (upload: MultipartUpload) => boolean,
+): Promise<void> {
+  const step = { now: clock(), makeId };
+  const isEnded = await ledger.write(async (tx) => {
+    const upload = await findMultipart(tx, id);
+    if (upload === undefined || upload.state === "finalized" || !isToEnd(upload)) return false;
+    refuseElsewhere(storeName, upload);
+    if (!(await deleteMultipart(tx, id))) return false;
+    if (upload.paid?.reservationId !== undefined) await voidReservation(tx, upload.paid.reservationId, step);
+    return true;
+  });
+  if (!isEnded) return;
+  onEnded(id);
+  await writers.remove(id);
+}
+
+async function tidy(parts: MultipartSweepParts, signal: AbortSignal): Promise<void> {
+  const { storeName, ledger, files, writers, clock, log } = parts;
+  for (const id of await files.list()) {
+    if (signal.aborted) return;
+    if (writers.isOpen(id)) continue;
+    const owner = await ledger.read((tx) => ownerOfFile(tx, id, files.nameOf(id)));
+    if (owner === "upload") await writers.count(id);
+    if (owner !== undefined) continue;
+    log.info("a file of parts belonged to nobody", { uploadId: id });
+    await writers.remove(id);
+  }
+  await ledger.write((tx) => deleteFinalized(tx, storeName, clock() - rememberedMs));
+}

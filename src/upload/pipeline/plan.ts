@@ -1,0 +1,232 @@
+/**
+ * Planning: which items go into a bundle together, and where in it each stands.
+ *
+ * Items go in the order in which they came. Those that wait are put into the one bundle of their store that is filling,
+ * a slice at a time, so that nobody waits for the ledger while thousands are moved; it is closed when it is full, or
+ * when its oldest item has waited long enough. Places are worked out in the database, in the transaction that takes the
+ * items: two planners at once, or a crash between two slices, change nothing of that.
+ * Source: reference/upload.md §2, §3 (bundle header); design.md §9.
+ * @module
+ */
+import { assert } from "../../lib/assert.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
+import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import { readCount, readTime } from "../../store/ledger/values.ts";
+
+/** How bundles are planned. */
+export type PlanRules = Readonly<{
+  /** Items of one bundle at most. */
+  itemsMax: number;
+  /** Of the items of one bundle together; a larger item goes alone. Bytes. */
+  bytesMax: number;
+  /** Longest that an item waits for others. Milliseconds. */
+  waitMs: number;
+}>;
+
+/** The rules of design.md §9. */
+export const bundleItemsMax = 10_000;
+export const bundleBytesMax = 2 * 2 ** 30;
+
+/** So many items that wait are a reason to look, however short they have waited. */
+const notedItemsMax = 500;
+
+/** Items that one transaction moves: about 8 ms on SQLite, for which nobody else is served (measured). */
+const sliceItemsMax = 200;
+
+/** Plans the bundles of one store. */
+export type Planner = Readonly<{
+  /**
+   * Says that an item waits.
+   * @param size - Of the whole item. Bytes.
+   * @returns Whether `look` is due earlier than it was.
+   */
+  note: (size: number) => boolean;
+  /** Says that items were given back by their bundle: they have waited long enough. */
+  again: () => void;
+  /** Whether `look` has something to do. */
+  isDue: () => boolean;
+  /** When it has, at the latest: Unix milliseconds; `Infinity` while nothing waits. */
+  nextAt: () => number;
+  /** Puts all that waits into bundles, and closes those that are full or due. Calls must not overlap. */
+  look: () => Promise<void>;
+}>;
+
+/** What a planner is made of. */
+export type PlannerParts = Readonly<{
+  ledger: LedgerDatabase;
+  /** Of the folder of uploads (store/uploads/store-name.ts). */
+  storeName: string;
+  rules: PlanRules;
+  makeId: MakeId;
+  clock: Clock;
+}>;
+
+/** Creates the planner; its first look is due at once. */
+export function createPlanner(parts: PlannerParts): Planner {
+  const { ledger, rules, clock } = parts;
+  // What was noted since the last look; the ledger alone knows what waits.
+  let notedItems = 0;
+  let notedBytes = 0;
+  let dueAt = Number.NEGATIVE_INFINITY;
+  const isDue = () => clock() >= dueAt || notedItems >= notedItemsMax || notedBytes >= rules.bytesMax;
+
+  /** @returns When the bundle that is filling is to be closed. */
+  async function planAll(): Promise<number> {
+    for (;;) {
+      const step = await ledger.write((tx) => planSlice(tx, parts, clock()));
+      if (step.kind === "done") return step.nextAt;
+      await new Promise<void>((resolve) => setImmediate(resolve));
+    }
+  }
+
+  return {
+    isDue,
+    nextAt: () => dueAt,
+    again: () => {
+      dueAt = Number.NEGATIVE_INFINITY;
+    },
+    note: (size) => {
+      const wasDue = isDue();
+      const isFirst = notedItems === 0;
+      notedItems += 1;
+      notedBytes += size;
+      const before = dueAt;
+      if (isFirst) dueAt = Math.min(dueAt, clock() + rules.waitMs);
+      return dueAt < before || (!wasDue && isDue());
+    },
+    look: async () => {
+      const before = { notedItems, notedBytes, dueAt };
+      notedItems = 0;
+      notedBytes = 0;
+      // What comes meanwhile may be too late for this look.
+      dueAt = Number.POSITIVE_INFINITY;
+      try {
+        const nextAt = await planAll();
+        dueAt = Math.min(dueAt, nextAt);
+      } catch (error) {
+        notedItems += before.notedItems;
+        notedBytes += before.notedBytes;
+        dueAt = Math.min(dueAt, before.dueAt);
+        throw error;
+      }
+    },
+  };
+}
+
+/** Another slice may follow, or everything that waited is in a bundle; the next one is closed at the time given. */
+type PlanStep = Readonly<{ kind: "more" }> | Readonly<{ kind: "done"; nextAt: number }>;
+
+type WaitingRow = Readonly<{ id: string; size: bigint; received_at: bigint }>;
+
+/** The bundle that takes items. */
+type Filling = Readonly<{ id: string; itemCount: number; itemsSize: number; nextAt: number }>;
+
+const nothingWaits: PlanStep = { kind: "done", nextAt: Number.POSITIVE_INFINITY };
+const more: PlanStep = { kind: "more" };
+
+async function planSlice(tx: Tx, parts: PlannerParts, now: number): Promise<PlanStep> {
+  const { storeName, rules } = parts;
+  const filling = await findFilling(tx, storeName);
+  const waiting = await tx.all<WaitingRow>(
+    "SELECT id, size, received_at FROM uploads WHERE store = ? AND bundle_id IS NULL AND failed_reason IS NULL " +
+      "ORDER BY received_at, id LIMIT ?",
+    ...[storeName, BigInt(sliceItemsMax)],
+  );
+  if (waiting.length === 0) {
+    if (filling === undefined) return nothingWaits;
+    if (now < filling.nextAt) return { kind: "done", nextAt: filling.nextAt };
+    await close(tx, filling.id, now);
+    return nothingWaits;
+  }
+  const chosen = fitting(waiting, filling, rules);
+  if (chosen.length > 0) {
+    const filled = await fill(tx, parts, filling, chosen, now);
+    if (filled.itemCount < rules.itemsMax && filled.itemsSize < rules.bytesMax) return more;
+    await close(tx, filled.id, now);
+  } else if (filling !== undefined) await close(tx, filling.id, now);
+  return more;
+}
+
+async function findFilling(tx: Tx, storeName: string): Promise<Filling | undefined> {
+  const row = await tx.get<{ id: string; item_count: bigint; items_size: bigint; next_at: bigint }>(
+    "SELECT id, item_count, items_size, next_at FROM bundles WHERE store = ? AND state = 'filling' " +
+      "AND state NOT IN ('permanent', 'dropped')",
+    storeName,
+  );
+  if (row === undefined) return undefined;
+  const { id, item_count, items_size, next_at } = row;
+  return {
+    id,
+    itemCount: readCount(item_count),
+    itemsSize: readCount(items_size),
+    nextAt: readTime(next_at),
+  };
+}
+
+/** The first items that fit; of an empty bundle at least one. */
+function fitting(
+  waiting: readonly WaitingRow[],
+  filling: Filling | undefined,
+  { itemsMax, bytesMax }: PlanRules,
+): readonly WaitingRow[] {
+  let count = filling?.itemCount ?? 0;
+  let bytes = filling?.itemsSize ?? 0;
+  let chosen = 0;
+  for (const { size } of waiting) {
+    bytes += readCount(size);
+    if (count === itemsMax || (count > 0 && bytes > bytesMax)) break;
+    count += 1;
+    chosen += 1;
+  }
+  return waiting.slice(0, chosen);
+}
+
+/** Puts items into the bundle, which is made where there is none. */
+async function fill(
+  tx: Tx,
+  { storeName, rules, makeId }: PlannerParts,
+  filling: Filling | undefined,
+  chosen: readonly WaitingRow[],
+  now: number,
+): Promise<Pick<Filling, "id" | "itemCount" | "itemsSize">> {
+  const [first] = chosen;
+  const last = chosen.at(-1) ?? first;
+  assert(first !== undefined && last !== undefined, "a bundle is filled with something");
+  const id = filling?.id ?? makeId();
+  const itemCount = filling?.itemCount ?? 0;
+  const itemsSize = filling?.itemsSize ?? 0;
+  const count = itemCount + chosen.length;
+  const size = chosen.reduce((sum, each) => sum + readCount(each.size), itemsSize);
+  if (filling === undefined)
+    await tx.run(
+      "INSERT INTO bundles (id, store, state, item_count, items_size, created_at, changed_at, next_at) " +
+        "VALUES (?, ?, 'filling', ?, ?, ?, ?, ?)",
+      ...[id, storeName, BigInt(count), BigInt(size), BigInt(now), BigInt(now)],
+      first.received_at + BigInt(rules.waitMs),
+    );
+  else
+    await tx.run(
+      "UPDATE bundles SET item_count = ?, items_size = ?, changed_at = ? WHERE id = ?",
+      ...[BigInt(count), BigInt(size), BigInt(now), id],
+    );
+  await tx.run(
+    "UPDATE uploads SET bundle_id = ?, position = ? + placed.n, behind = ? + placed.upto - uploads.size FROM (" +
+      "SELECT id, ROW_NUMBER() OVER (ORDER BY received_at, id) - 1 AS n, " +
+      "CAST(SUM(size) OVER (ORDER BY received_at, id) AS BIGINT) AS upto " +
+      "FROM uploads WHERE store = ? AND bundle_id IS NULL AND failed_reason IS NULL " +
+      "AND (received_at < ? OR (received_at = ? AND id <= ?))" +
+      ") AS placed WHERE uploads.id = placed.id",
+    ...[id, BigInt(itemCount), BigInt(itemsSize), storeName],
+    ...[last.received_at, last.received_at, last.id],
+  );
+  return { id, itemCount: count, itemsSize: size };
+}
+
+async function close(tx: Tx, id: string, now: number): Promise<void> {
+  const at = BigInt(now);
+  await tx.run(
+    "UPDATE bundles SET state = 'planned', changed_at = ?, next_at = ? WHERE id = ? AND state = 'filling'",
+    ...[at, at, id],
+  );
+}

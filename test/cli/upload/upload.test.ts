@@ -1,0 +1,496 @@
+/**
+ * `cairn upload` against a service that keeps what it is sent, and one that is in trouble.
+ * @module
+ */
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
+import { randomBytes } from "node:crypto";
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { checkItem } from "../../../src/arweave/data-item.ts";
+import { readManifest } from "../../../src/arweave/manifest.ts";
+import { ed25519KeyPair } from "../../../src/arweave/signers/ed25519.ts";
+import { encodeBase58 } from "../../../src/lib/base58.ts";
+import { rsaKey, testKey } from "../../support/signers.ts";
+import { type Ran, runCairn } from "../command.ts";
+import { fakeReceipt, openFakeUploadService } from "../upload-service.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "cairn-upload-"));
+const state = join(folder, "state");
+const service = openFakeUploadService();
+const dev = join(folder, "data", "devnet");
+mkdirSync(dev, { recursive: true });
+writeFileSync(join(dev, "wallet-rsa.json"), JSON.stringify(rsaKey));
+
+const { LARGE_MIB } = process.env;
+/** Of the file that shows that memory does not grow with files. Bytes. */
+const largeBytes = Number(LARGE_MIB ?? "160") * 2 ** 20;
+
+beforeEach(() => {
+  service.forget();
+  rmSync(state, { recursive: true, force: true });
+});
+afterAll(async () => {
+  await service.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function write(path: string, data: string | Uint8Array): string {
+  const file = join(folder, path);
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, data);
+  return file;
+}
+
+function upload(path: string, ...words: string[]): Promise<Ran> {
+  return runCairn(["upload", path, "--to", service.url, ...words], {
+    cwd: folder,
+    environment: { XDG_STATE_HOME: state },
+  });
+}
+
+/** The item of an id as it was taken: signed, and whole. */
+function taken(id: string) {
+  const checked = checkItem(service.items.get(id) ?? new Uint8Array(0), "strict");
+  if (checked.kind === "invalid") throw new Error(`${id}: ${checked.reason}`);
+  return checked;
+}
+
+describe("a file", () => {
+  test("is signed by the development chain's wallet, with its type, and its receipt is told", async () => {
+    const { code, out } = await upload(
+      write("page.html", "<h1>Hi</h1>"),
+      "--json",
+      "--tags",
+      "App-Name=Test,x=y=z",
+    );
+    const record = JSON.parse(out);
+    const { header, data } = taken(record.id);
+    expect(Buffer.from(data).toString()).toBe("<h1>Hi</h1>");
+    expect(header.tags).toEqual([
+      { name: "Content-Type", value: "text/html;charset=utf-8" },
+      { name: "App-Name", value: "Test" },
+      { name: "x", value: "y=z" },
+    ]);
+    expect(record).toEqual({
+      id: header.id,
+      url: `http://gateway.test/${header.id}`,
+      address: header.ownerAddress,
+      to: service.url,
+      winc: "1000",
+      items: [
+        {
+          path: "page.html",
+          size: 11,
+          id: header.id,
+          state: "uploaded",
+          winc: "1000",
+          receipt: fakeReceipt(header.id),
+        },
+      ],
+      leftOut: [],
+    });
+    expect(code).toBe(0);
+  });
+
+  test("has the same id whenever it is signed, and is not sent again", async () => {
+    const file = write("same.txt", "the same");
+    const first = JSON.parse((await upload(file, "--json")).out);
+    utimesSync(file, 1, 1);
+    const second = JSON.parse((await upload(file, "--json")).out);
+    expect(second).toMatchObject({ id: first.id, winc: "0", items: [{ state: "there" }] });
+    expect(service.asked.filter(({ method }) => method === "POST").length).toBe(1);
+    const other = JSON.parse((await upload(file, "--json", "--tags", "a=b")).out);
+    expect(other.id).not.toBe(first.id);
+  });
+
+  test("has its receipt kept: it is told again, and verified by the item's id", async () => {
+    const file = write("kept.txt", "kept");
+    const { id, items } = JSON.parse((await upload(file, "--json")).out);
+    const again = JSON.parse((await upload(file, "--json")).out);
+    expect(again.items).toEqual([{ ...items[0], state: "there" }]);
+    const verify = () => runCairn(["receipt", "verify", id], { environment: { XDG_STATE_HOME: state } });
+    expect(await verify()).toMatchObject({ code: 0, out: expect.stringContaining(`item       ${id}`) });
+    const kept = join(state, "cairn", "receipts");
+    expect((await upload(file)).out).toContain(`receipts  ${kept}`);
+    // Of another service it is no receipt.
+    writeFileSync(join(kept, `${id}.json`), JSON.stringify({ ...items[0].receipt, to: "http://elsewhere" }));
+    expect(JSON.parse((await upload(file, "--json")).out).items[0].receipt).toBeUndefined();
+    rmSync(kept, { recursive: true });
+    expect(await verify()).toMatchObject({ code: 2, err: expect.stringContaining("cannot be read") });
+  });
+
+  const pair = ed25519KeyPair(testKey(4));
+  const solana = Buffer.concat([testKey(4), pair.publicKey]);
+  test.each([
+    ["an Ethereum key", "eth.txt", `0x${"11".repeat(32)}\n`, 3, "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"],
+    ["a secp256k1 key", "ec.json", ecKey(), 3, "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A"],
+    ["a Solana key pair", "sol.json", JSON.stringify([...solana]), 4, encodeBase58(pair.publicKey)],
+    ["a Solana key pair as text", "sol.txt", encodeBase58(solana), 4, encodeBase58(pair.publicKey)],
+  ] as const)("is signed with %s", async (_name, name, key, type, address) => {
+    const file = write("signed.txt", "signed");
+    const { out } = await upload(file, "--json", "--wallet", write(`keys/${name}`, key));
+    const record = JSON.parse(out);
+    expect(taken(record.id).header.signatureType).toBe(type);
+    expect(record.address).toBe(address);
+  });
+
+  test("that is empty is an item too", async () => {
+    const { out } = await upload(write("empty.bin", ""), "--json");
+    expect(taken(JSON.parse(out).id).data.length).toBe(0);
+  });
+});
+
+describe("a folder", () => {
+  const site = {
+    "index.html": "<h1>Home</h1>",
+    "404.html": "<h1>No</h1>",
+    "about/index.html": "<h1>About</h1>",
+    "about/copy.html": "<h1>About</h1>",
+    ".env": "SECRET=1",
+    ".git/config": "[core]",
+    ".well-known/x.json": "{}",
+    "data/ledger.sqlite": "a name that is no secret here",
+  };
+  for (const [path, data] of Object.entries(site)) write(`site/${path}`, data);
+  symlinkSync(join(folder, "absent"), join(folder, "site", "broken"));
+
+  test("becomes items and a manifest: index, fallback, every path but hidden ones", async () => {
+    const { code, out } = await upload("site", "--json");
+    const record = JSON.parse(out);
+    expect(code).toBe(0);
+    const { header, data } = taken(record.id);
+    expect(header.tags).toEqual([{ name: "Content-Type", value: "application/x.arweave-manifest+json" }]);
+    const ids = new Map<string, string>(
+      record.items.map(({ path, id }: { path: string; id: string }) => [path, id]),
+    );
+    expect([...ids.keys()]).toEqual([
+      ".well-known/x.json",
+      "404.html",
+      "about/copy.html",
+      "about/index.html",
+      "data/ledger.sqlite",
+      "index.html",
+    ]);
+    const manifest = readManifest(data);
+    expect(manifest.version).toBe("0.2.0");
+    expect(manifest.index).toEqual({ path: "index.html" });
+    expect<string | undefined>(manifest.fallback).toBe(ids.get("404.html"));
+    expect(new Map<string, string>(manifest.paths)).toEqual(ids);
+    for (const [path, id] of ids)
+      expect(Buffer.from(taken(id).data).toString()).toBe(site[path as keyof typeof site]);
+    expect(record.leftOut).toEqual([".env", ".git", "broken"]);
+    expect(record.url).toBe(`http://gateway.test/${record.id}/`);
+    // What is twice in the folder is one item, sent and paid for once: five items and the manifest.
+    expect([record.winc, service.items.size]).toEqual(["6000", 6]);
+  });
+
+  test("has the same manifest whatever was there before; nothing is sent or charged twice", async () => {
+    const first = JSON.parse((await upload("site", "--json")).out);
+    const before = service.asked.length;
+    const { out } = await upload("site");
+    expect(out).toContain("6 files, 83 B, all there already");
+    expect(out).toContain("0 winc");
+    expect(out).toContain(first.id);
+    expect(service.asked.slice(before).filter(({ method }) => method === "POST")).toEqual([]);
+  });
+
+  test("opens what it is told to, with --index and --fallback", async () => {
+    const words = ["--index", "about/index.html", "--fallback", "index.html", "--json"];
+    const record = JSON.parse((await upload("site", ...words)).out);
+    const manifest = readManifest(taken(record.id).data);
+    expect(manifest.index).toEqual({ path: "about/index.html" });
+    expect(manifest.fallback).toBe(
+      record.items.find(({ path }: { path: string }) => path === "index.html").id,
+    );
+  });
+
+  test("without an index opens its first file, and has no fallback", async () => {
+    write("photos/b.png", "b");
+    write("photos/a.png", "a");
+    const manifest = readManifest(taken(JSON.parse((await upload("photos", "--json")).out).id).data);
+    expect([manifest.index, manifest.fallback]).toEqual([{ path: "a.png" }, undefined]);
+  });
+
+  test("never takes keys along: not the data folder, not the wallet, not hidden files unasked", async () => {
+    const wallet = write("mixed/key.json", JSON.stringify(rsaKey));
+    write("mixed/page.txt", "page");
+    write("mixed/.hidden", "hidden");
+    const record = JSON.parse((await upload("mixed", "--json", "--wallet", wallet)).out);
+    expect(record.items.map(({ path }: { path: string }) => path)).toEqual(["page.txt"]);
+    const asked = JSON.parse((await upload("mixed", "--json", "--hidden", "--wallet", wallet)).out);
+    expect(asked.items.map(({ path }: { path: string }) => path)).toEqual([".hidden", "page.txt"]);
+    for (const secret of ["data", "data/devnet/wallet-rsa.json", "mixed/key.json"]) {
+      const { code, err } = await upload(secret, "--wallet", wallet);
+      expect([code, err]).toEqual([2, expect.stringContaining("holds keys")]);
+    }
+    const whole = JSON.parse((await upload(".", "--json")).out);
+    expect(whole.leftOut).toContain("data");
+    symlinkSync(wallet, join(folder, "mixed", "linked.json"));
+    symlinkSync(join(folder, "data", "devnet"), join(folder, "mixed", "linked"));
+    const linked = JSON.parse((await upload("mixed", "--json", "--wallet", wallet)).out);
+    expect(linked.items.map(({ path }: { path: string }) => path)).toEqual(["page.txt"]);
+    expect(linked.leftOut).toEqual([".hidden", "key.json", "linked", "linked.json"]);
+    const { code } = await upload("mixed/linked/wallet-rsa.json", "--wallet", wallet);
+    expect(code).toBe(2);
+  });
+
+  test("with links takes along what they lead to, and leaves out those that lead back", async () => {
+    write("elsewhere/far.txt", "far");
+    write("links/sub/near.txt", "near");
+    symlinkSync("../elsewhere", join(folder, "links", "away"));
+    symlinkSync("..", join(folder, "links", "sub", "back"));
+    const { items, leftOut } = JSON.parse((await upload("links", "--json")).out);
+    expect(items.map(({ path }: { path: string }) => path)).toEqual(["away/far.txt", "sub/near.txt"]);
+    expect(leftOut).toEqual(["sub/back"]);
+  });
+});
+
+describe("used wrongly, it says so and sends nothing", () => {
+  write("file.txt", "x");
+  write("-o.txt", "x");
+  mkdirSync(join(folder, "void"));
+  const nothing = write("keys/nothing.json", "{}");
+  test.each([
+    ["nothing there", ["absent"], "neither a file nor a folder"],
+    ["an empty name, as of a variable that is not set", [""], "the path is empty"],
+    ["an empty folder", ["void"], "holds no files"],
+    ["no wallet", ["file.txt", "--wallet", "absent.json"], "absent.json cannot be read"],
+    ["a wallet that is none", ["file.txt", "--wallet", nothing], "is no wallet"],
+    ["tags that are none", ["file.txt", "--tags", "novalue"], "--tags must be name=value"],
+    ["tags that are too long", ["file.txt", "--tags", `a=${"b".repeat(4_000)}`], "--tags: "],
+    [
+      "an index that is not there",
+      ["site", "--index", "no.html"],
+      "--index no.html is no file of the folder",
+    ],
+    ["an index of a file", ["file.txt", "--index", "file.txt"], "--index and --fallback are of folders"],
+    ["an option that is none", ["file.txt", "--walet", "x"], "--walet is no option of upload"],
+    ["a file whose name looks like an option", ["-o.txt"], "; the file of that name is ./-o.txt"],
+  ])("%s", async (_name, words, says) => {
+    const { code, out, err } = await upload(words[0] ?? "", ...words.slice(1));
+    expect([code, out]).toEqual([2, ""]);
+    expect(err).toContain(says);
+    expect(service.asked.filter(({ method }) => method === "POST")).toEqual([]);
+  });
+
+  test("a place where no receipt can be kept", async () => {
+    const words = ["upload", "file.txt", "--to", service.url];
+    const environment = { XDG_STATE_HOME: join(folder, "file.txt") };
+    const { code, err } = await runCairn(words, { cwd: folder, environment });
+    expect([code, err]).toEqual([2, expect.stringContaining("XDG_STATE_HOME can name another place")]);
+    expect(service.items.size).toBe(0);
+  });
+
+  test("a service that is none", async () => {
+    for (const [to, code, says] of [
+      ["ftp://x", 2, "--to must be an http or https URL"],
+      ["http://127.0.0.1:1", 1, "nobody answers there"],
+      [`${service.url}/elsewhere`, 1, "answered 404: Not Found"],
+    ] as const) {
+      const ran = await runCairn(["upload", "file.txt", "--to", to], { cwd: folder });
+      expect([ran.code, ran.err]).toEqual([code, expect.stringContaining(says)]);
+    }
+  });
+});
+
+describe("a service in trouble", () => {
+  test("is asked again, and what it took is taken once", async () => {
+    service.fail(({ path }, times) => {
+      if (path !== "/tx" || times > 3) return undefined;
+      if (times === 1) return Response.json("Service busy", { status: 503, headers: { "Retry-After": "1" } });
+      return times === 2
+        ? new Response("bad gateway", { status: 502 })
+        : Response.json("slow", { status: 429 });
+    });
+    const { code, err, out } = await upload(write("again.txt", "again"), "--json");
+    expect([code, service.items.size]).toEqual([0, 1]);
+    expect(err).toContain("it answered 503 Service busy");
+    expect(err).toContain("it answered 502 bad gateway");
+    expect(JSON.parse(out).items[0].state).toBe("uploaded");
+  });
+
+  test("that refuses for want of credits says what is needed and what there is, and nothing more is sent", async () => {
+    const refusal = {
+      error: "Insufficient balance",
+      message: "Insufficient balance",
+      needed: "123",
+      available: "45",
+    };
+    service.fail(({ path }) => (path === "/tx" ? Response.json(refusal, { status: 402 }) : undefined));
+    for (let file = 0; file < 40; file += 1) write(`many/${file}.txt`, `file ${file}`);
+    const { code, out, err } = await upload("many");
+    expect([code, out]).toEqual([1, ""]);
+    expect(err).toContain("not enough credits: 123 winc are needed, 45 are there");
+    expect(service.asked.filter(({ method }) => method === "POST").length).toBeLessThanOrEqual(8);
+  });
+
+  test.each([
+    [
+      "400 with a reason",
+      () => Response.json("Invalid Data Item! no", { status: 400 }),
+      "answered 400: Invalid Data Item! no",
+    ],
+    ["no JSON", () => new Response("fine", { status: 200 }), "answered 200: fine"],
+    [
+      "a receipt for something else",
+      () => Response.json(fakeReceipt("A".repeat(43))),
+      "it is for another item",
+    ],
+  ])("that answers %s fails", async (_name, answer, says) => {
+    service.fail(({ path }) => (path === "/tx" ? answer() : undefined));
+    const { code, err } = await upload(write("refused.txt", "refused"));
+    expect([code, err]).toEqual([1, expect.stringContaining(says)]);
+  });
+
+  test("whose receipt is not signed fails", async () => {
+    const { id } = JSON.parse((await upload(write("forged.txt", "forged"), "--json")).out);
+    service.forget();
+    const forged = fakeReceipt(id, { deadlineHeight: 9_999 });
+    service.fail(({ path }) => (path === "/tx" ? Response.json(forged) : undefined));
+    const { code, err } = await upload(join(folder, "forged.txt"));
+    expect([code, err]).toEqual([1, expect.stringContaining("its signature is not that of its key")]);
+  });
+
+  test("that is no upload service but a gateway is sent nothing", async () => {
+    service.fail(({ path }) => (path === "/info" ? Response.json({ network: "x", height: 1 }) : undefined));
+    const { code, err } = await upload("file.txt");
+    expect([code, err]).toEqual([2, expect.stringContaining(`may be ${service.url}/upload`)]);
+    expect(service.asked.length).toBe(1);
+  });
+
+  test("that takes no file of this size is not sent any", async () => {
+    service.fail(({ path }) => (path === "/info" ? Response.json({ uploadLimitBytes: 3 }) : undefined));
+    const { code, err } = await upload(write("four.txt", "four"));
+    expect([code, err]).toEqual([1, expect.stringContaining("takes at most 3 B")]);
+    expect(service.asked.length).toBe(1);
+  });
+});
+
+describe("a large file goes in parts", () => {
+  const mebibyte = 2 ** 20;
+  const large = randomBytes(45 * mebibyte);
+  const file = write("large.bin", large);
+
+  test("whose item is that of the file, and which leave nothing behind", async () => {
+    const { code, out } = await upload(file, "--json");
+    const record = JSON.parse(out);
+    expect(code).toBe(0);
+    expect(Buffer.compare(taken(record.id).data, large)).toBe(0);
+    const posts = service.asked.filter(({ method, size }) => method === "POST" && size > 0);
+    expect(posts.length).toBe(6);
+    expect(Math.max(...posts.map(({ size }) => size))).toBe(8 * mebibyte);
+    expect(readdirSync(join(state, "cairn", "uploads"))).toEqual([]);
+  });
+
+  test("and goes on where it was cut short: only what is missing is sent", async () => {
+    service.fail(({ path }, times) =>
+      /\/(16777216|25165824)$/.test(path) && times <= 1 ? Response.json("no", { status: 400 }) : undefined,
+    );
+    const first = await upload(file);
+    expect([first.code, first.err]).toEqual([1, expect.stringContaining("answered 400: no")]);
+    const [kept = ""] = readdirSync(join(state, "cairn", "uploads"));
+    const there = service.uploads.get("upload-1")?.size ?? 0;
+    expect(there).toBeLessThan(6);
+    const before = service.asked.length;
+    service.fail(() => undefined);
+    const second = JSON.parse((await upload(file, "--json")).out);
+    expect(kept).toBe(`${second.id}.json`);
+    expect(service.uploads.size).toBe(1);
+    const sent = service.asked.slice(before).filter(({ method, size }) => method === "POST" && size > 0);
+    expect(sent.length).toBe(6 - there);
+    expect(Buffer.compare(taken(second.id).data, large)).toBe(0);
+  });
+
+  test.each([
+    ["killed", "SIGKILL", 137, ""],
+    ["interrupted", "SIGINT", 130, "stopped; run it again, and it goes on\n"],
+  ] as const)("%s in the middle, it goes on", async (_how, signal, code, says) => {
+    const reached = Promise.withResolvers<void>();
+    service.fail(({ path }) => {
+      if (/\/upload-1\/\d+$/.test(path) && (service.uploads.get("upload-1")?.size ?? 0) >= 2)
+        reached.resolve();
+      return undefined;
+    });
+    const running = runCairn(["upload", file, "--to", service.url], {
+      cwd: folder,
+      environment: { XDG_STATE_HOME: state },
+      onStart: (child) => void reached.promise.then(() => child.kill(signal)),
+    });
+    expect(await running).toMatchObject({ code, err: says });
+    service.fail(() => undefined);
+    const there = service.uploads.get("upload-1")?.size ?? 0;
+    const before = service.asked.length;
+    const { id } = JSON.parse((await upload(file, "--json")).out);
+    expect(Buffer.compare(taken(id).data, large)).toBe(0);
+    const sent = service.asked.slice(before).filter(({ method, size }) => method === "POST" && size > 0);
+    expect([service.uploads.size, sent.length]).toEqual([1, 6 - there]);
+  });
+
+  test("from the beginning when the service has forgotten it", async () => {
+    service.fail(({ path }) =>
+      path.endsWith("/8388608") ? Response.json("no", { status: 400 }) : undefined,
+    );
+    expect((await upload(file)).code).toBe(1);
+    service.uploads.clear();
+    service.fail(() => undefined);
+    expect((await upload(file)).code).toBe(0);
+    expect(service.items.size).toBe(1);
+  });
+
+  test.each([
+    [
+      { status: "UNDERFUNDED", needed: "7", available: "3" },
+      "not enough credits: 7 winc are needed, 3 are there; buy some (cairn topup), then run this again",
+    ],
+    [{ status: "INVALID", reason: "its signature" }, "takes it for no valid item: its signature"],
+    [{ status: "APPROVAL_FAILED" }, "says APPROVAL_FAILED"],
+  ])("that ends as %p fails", async (status, says) => {
+    service.endAs(status);
+    const { code, err } = await upload(file);
+    expect([code, err]).toEqual([1, expect.stringContaining(says)]);
+  });
+
+  test("that failed for want of credits is only finished when there are some", async () => {
+    service.endAs({ status: "UNDERFUNDED" });
+    expect((await upload(file)).code).toBe(1);
+    const before = service.asked.length;
+    service.endAs(undefined);
+    expect((await upload(file)).code).toBe(0);
+    const sent = service.asked.slice(before).filter(({ method, size }) => method === "POST" && size > 0);
+    expect([service.uploads.size, sent]).toEqual([1, []]);
+  });
+
+  test("whose memory does not grow with it", async () => {
+    const huge = write("huge.bin", "");
+    const block = randomBytes(mebibyte);
+    const writer = Bun.file(huge).writer();
+    for (let written = 0; written < largeBytes; written += mebibyte) writer.write(block);
+    await writer.end();
+    const small = await upload(write("small.txt", "small"));
+    const ran = await upload(huge);
+    expect([ran.code, ran.err]).toEqual([0, expect.any(String)]);
+    expect(existsSync(huge)).toBe(true);
+    expect(ran.peakBytes - small.peakBytes).toBeLessThan(150 * mebibyte);
+    rmSync(huge);
+  }, 120_000);
+});
+
+function ecKey(): string {
+  return JSON.stringify({
+    kty: "EC",
+    crv: "secp256k1",
+    d: Buffer.alloc(32, 0x11).toString("base64url"),
+    x: "",
+    y: "",
+  });
+}

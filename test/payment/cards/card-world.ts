@@ -1,0 +1,228 @@
+/**
+ * Payments by card with everything real but the money: a ledger, the payment service's routes on a socket, and the
+ * sandbox that stands for Stripe on another, both by one clock that the test moves.
+ * @module
+ */
+
+import { Failure } from "../../../src/failures.ts";
+import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
+import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
+import { createQuoteRoutes } from "../../../src/http/payment/quote-routes.ts";
+import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
+import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
+import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
+import { createPublicUrl } from "../../../src/http/public-url.ts";
+import { createSandboxRoutes } from "../../../src/http/sandbox/sandbox-routes.ts";
+import { silentLog } from "../../../src/lib/log.ts";
+import type { UserAddress } from "../../../src/payment/addresses.ts";
+import { type CardEvents, createCardEvents } from "../../../src/payment/cards/events.ts";
+import { type CardWatch, createCardWatch } from "../../../src/payment/cards/watch.ts";
+import { defaultRules } from "../../../src/payment/prices/default-rules.ts";
+import { keyOf } from "../../../src/payment/prices/feed.ts";
+import { createPrices } from "../../../src/payment/prices/pricing.ts";
+import { readDecimal } from "../../../src/payment/prices/rational.ts";
+import type { PriceRules } from "../../../src/payment/prices/rules.ts";
+import { openStripe } from "../../../src/payment/providers/stripe.ts";
+import type { CardProvider } from "../../../src/payment/providers/stripe-session.ts";
+import { createGifts, type Gifts } from "../../../src/payment/top-ups/gifts.ts";
+import { createPromos } from "../../../src/payment/top-ups/promo.ts";
+import { findQuote, hasPaid } from "../../../src/payment/top-ups/quotes.ts";
+import { createTopUps, type TopUps } from "../../../src/payment/top-ups/top-up.ts";
+import { openStripeSandbox, type StripeSandbox } from "../../../src/sandbox/stripe.ts";
+import type { LetterFaults } from "../../../src/sandbox/stripe-letters.ts";
+import { user } from "../../../src/store/ledger/accounts.ts";
+import { checkLedger, type Finding } from "../../../src/store/ledger/check.ts";
+import { openTestPayment, type TestPayment } from "../../support/payment.ts";
+import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
+
+/** What a world is made with. */
+export type CardWorldOptions = Readonly<{
+  seed?: number;
+  rules?: Partial<PriceRules>;
+  returnOrigins?: readonly string[];
+  publicUrl?: string;
+  /** Prices of the feed by pair; absent ones cannot be had. An AR costs 7 dollars where nothing is said. */
+  feed?: Readonly<Record<string, string>>;
+  faults?: LetterFaults;
+  /** Stripe elsewhere: another process. */
+  stripe?: Readonly<{ url: string; secretKey: string }>;
+  openQuotesMax?: number;
+  /** Whether webhooks are told to the service. */
+  isTold?: boolean;
+}>;
+
+/** A world. */
+export type CardWorld = Readonly<{
+  payment: TestPayment;
+  server: PaymentServer;
+  sandbox: StripeSandbox;
+  sandboxUrl: string;
+  provider: CardProvider;
+  events: CardEvents;
+  watch: CardWatch;
+  gifts: Gifts;
+  topUps: TopUps;
+  /** Asks the service. */
+  ask: (path: string, init?: RequestInit) => Promise<Asked>;
+  /** Opens a top-up that must be answered 200. */
+  topUp: (path: string) => Promise<TopUpAnswer>;
+  /** Pays a hosted checkout as a browser's form does. @returns The status of the page. */
+  payPage: (url: string, card?: string) => Promise<Response>;
+  /** Moves the clock until every webhook was taken. */
+  settle: () => Promise<void>;
+  balance: (address: UserAddress) => Promise<bigint>;
+  findings: () => Promise<Finding[]>;
+  close: () => Promise<void>;
+}>;
+
+/** An answer; the body is whatever the service said. */
+export type Asked = Readonly<{ status: number; headers: Headers; body: ReturnType<typeof JSON.parse> }>;
+
+/** The body of a top-up. */
+export type TopUpAnswer = Readonly<{
+  topUpQuote: Readonly<Record<string, string>> &
+    Readonly<{ paymentAmount: number; quotedPaymentAmount: number }>;
+  paymentSession: Readonly<{ id: string; client_secret: string; url: string }>;
+  adjustments: readonly Readonly<Record<string, string>>[];
+  fees: readonly Readonly<Record<string, string>>[];
+  giftId?: string;
+  giftUrl?: string;
+}>;
+
+export const sandboxKey = "sk_test_world";
+export const webhookSecret = "whsec_world";
+
+const usualFeed: Readonly<Record<string, string>> = {
+  "arweave usd": "7",
+  "arweave eur": "6.3",
+  "arweave jpy": "1050",
+  "arweave gbp": "5.25",
+  "arweave cad": "9.8",
+  "arweave aud": "10.5",
+  "arweave brl": "38.5",
+  "arweave hkd": "54.6",
+  "arweave inr": "588",
+  "arweave sgd": "9.1",
+};
+
+/** Opens a world. */
+export async function openCardWorld(options: CardWorldOptions = {}): Promise<CardWorld> {
+  const payment = await openTestPayment({ seed: options.seed ?? 1 });
+  const { database: ledger, clock, random, makeId } = payment;
+  const inUnit = () => random.below(2 ** 32) / 2 ** 32;
+  const sandbox = openStripeSandbox({
+    clock: clock.now,
+    random: inUnit,
+    log: silentLog,
+    ...(options.faults === undefined ? {} : { faults: options.faults }),
+  });
+  let sandboxUrl = "";
+  const listener = Bun.serve({
+    hostname: "127.0.0.1",
+    port: 0,
+    fetch: createSandboxRoutes({
+      sandbox,
+      secretKey: sandboxKey,
+      pageUrl: () => sandboxUrl,
+      priceFeed: () => undefined,
+      log: silentLog,
+    }),
+  });
+  sandboxUrl = `http://127.0.0.1:${listener.port}`;
+
+  const rules: PriceRules = { ...defaultRules, ...options.rules };
+  const feed = options.feed ?? usualFeed;
+  const promos = createPromos({ database: ledger, rules: rules.promos, hasPaid, clock: clock.now });
+  const prices = createPrices({
+    rules,
+    network: { price: async () => 1n },
+    feed: {
+      prices: async (pairs) =>
+        pairs.map((pair) => {
+          const price = readDecimal(feed[keyOf(pair)] ?? "");
+          if (price === undefined) throw new Failure("fiat_oracle_unavailable", { pair });
+          return price;
+        }),
+    },
+    promos,
+    clock: clock.now,
+  });
+  const provider = openStripe({
+    ...(options.stripe ?? { url: sandboxUrl, secretKey: sandboxKey }),
+    random: inUnit,
+  });
+  const log = silentLog;
+  const events = createCardEvents({ ledger, makeId, countPromo: promos.count, clock: clock.now, log });
+  const watch = createCardWatch({ ledger, provider, events, clock: clock.now, log });
+  const gifts = createGifts({ ledger, makeId, clock: clock.now });
+  const topUps = createTopUps({
+    ...{ ledger, prices, provider, clock: clock.now, log },
+    randomBytes: random.bytes,
+    ...(options.openQuotesMax === undefined ? {} : { openQuotesMax: options.openQuotesMax }),
+  });
+  const publicUrl = createPublicUrl({
+    setting: options.publicUrl,
+    port: () => server.server.port,
+    ownHosts: [],
+  });
+  const guards = {
+    promoGuard: createPromoGuard(clock.now, 1),
+    sessionGuard: createSessionGuard(clock.now, 1),
+  };
+  const server: PaymentServer = openPaymentServer(() => [
+    createTopUpRoutes({ topUps, ...guards, publicUrl, returnOrigins: options.returnOrigins ?? [] }),
+    createQuoteRoutes({ quote: (id) => ledger.read((tx) => findQuote(tx, id)) }),
+    createWebhookRoutes({ events, secrets: [webhookSecret], clock: clock.now }),
+    createGiftRoutes({ gifts }),
+  ]);
+  const isTold = options.isTold ?? true;
+  if (isTold) sandbox.deliverTo({ url: `${server.url}/v1/stripe-webhook`, secret: webhookSecret });
+
+  const ask = async (path: string, init: RequestInit = {}): Promise<Asked> => {
+    const answer = await fetch(`${server.url}${path}`, init);
+    const text = await answer.text();
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: text === "" ? undefined : JSON.parse(text),
+    };
+  };
+  return {
+    payment,
+    server,
+    sandbox,
+    sandboxUrl,
+    provider,
+    events,
+    watch,
+    gifts,
+    topUps,
+    ask,
+    topUp: async (path) => {
+      const { status, body } = await ask(path);
+      if (status !== 200) throw new Error(`${path} answered ${status}: ${JSON.stringify(body)}`);
+      return body;
+    },
+    payPage: (url, card = "4242 4242 4242 4242") =>
+      fetch(url, {
+        method: "POST",
+        body: new URLSearchParams({ cardNumber: card, expiry: "12 / 40", cvc: "123" }),
+        redirect: "manual",
+      }),
+    settle: async () => {
+      while (sandbox.lettersWaiting() > 0) {
+        clock.advance(250);
+        await sandbox.deliver(new AbortController().signal);
+      }
+    },
+    balance: (address) => payment.held(user(address)),
+    findings: () => checkLedger(ledger),
+    close: async () => {
+      provider.close();
+      await sandbox.close();
+      await server.close();
+      await listener.stop(true);
+      await payment.close();
+    },
+  };
+}

@@ -1,0 +1,74 @@
+/**
+ * Prices for tests: rules, and what the world says, as a test likes them.
+ * @module
+ */
+import { Failure } from "../../../src/failures.ts";
+import { defaultRules, magnitude } from "../../../src/payment/prices/default-rules.ts";
+import { type FeedPair, keyOf } from "../../../src/payment/prices/feed.ts";
+import type { Prices } from "../../../src/payment/prices/prices.ts";
+import { createPrices } from "../../../src/payment/prices/pricing.ts";
+import { type Rational, readDecimal } from "../../../src/payment/prices/rational.ts";
+import type { FeeRule, PriceRules, PromoRule, Rule, UploadRule } from "../../../src/payment/prices/rules.ts";
+
+/** When prices are asked for, Unix milliseconds. */
+export const priceTime = 1_800_000_000_000;
+
+/** What the world says in a test: winston for 10 GiB, and the feed's prices. */
+export type World = Readonly<{
+  network?: bigint;
+  feed?: Readonly<Record<string, string>>;
+  rules?: Partial<PriceRules>;
+}>;
+
+/** Prices in such a world; promo codes are found whoever asks for them. */
+export function pricesIn({ network = 1n, feed = {}, rules = {} }: World): Prices {
+  const all: PriceRules = { ...defaultRules, ...rules };
+  const priceOf = (pair: FeedPair): Rational => {
+    const price = readDecimal(feed[keyOf(pair)] ?? "");
+    if (price === undefined) throw new Failure("fiat_oracle_unavailable", { pair });
+    return price;
+  };
+  return createPrices({
+    rules: all,
+    network: { price: async () => network },
+    feed: { prices: async (pairs) => pairs.map(priceOf) },
+    promos: { find: async () => all.promos },
+    clock: () => priceTime,
+  });
+}
+
+/** What a feed says where an AR costs so many dollars. */
+export const arAt = (usd: string) => ({ "arweave usd": usd });
+
+/** The failure with which something ends. */
+export async function failureOf(promise: Promise<unknown>): Promise<Failure> {
+  const outcome = await promise.then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+  if (outcome instanceof Failure) return outcome;
+  throw new Error("it did not fail as expected", { cause: outcome });
+}
+
+export function ruleOf(text: string, changed: Partial<Rule> = {}): Rule {
+  return {
+    ...{ name: "rule", description: "A rule.", operator: "multiply", magnitude: magnitude(text) },
+    ...{ startsAt: 0n, endsAt: undefined, priority: 500n, ...changed, magnitude: magnitude(text) },
+  };
+}
+
+export function uploadRule(text: string, changed: Partial<Omit<UploadRule, "magnitude">> = {}): UploadRule {
+  return { sizeMax: 0n, ...changed, ...ruleOf(text, changed) };
+}
+
+export function feeRule(text: string, changed: Partial<Rule> = {}): FeeRule {
+  return { ...ruleOf(text, changed), payments: new Set(["fiat", "ethereum", "solana", "kyve", "usdc"]) };
+}
+
+export function promoRule(code: string, text: string, changed: Partial<PromoRule> = {}): PromoRule {
+  return {
+    ...{ group: "all", usesMax: undefined, usdCentsMin: 0n, discountUsdCentsMax: undefined, ...changed },
+    ...ruleOf(text, changed),
+    code,
+  };
+}

@@ -1,0 +1,95 @@
+/**
+ * A value that is asked for in the background, again and again.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { createLog } from "../../../src/lib/log.ts";
+import { sleep } from "../../../src/lib/stop.ts";
+import { openRefresh } from "../../../src/payment/prices/refresh.ts";
+
+const signal = new AbortController().signal;
+
+/** A refresh whose attempts do what the test says; its log lines. */
+function open(
+  ask: (count: number, signal: AbortSignal) => Promise<void>,
+  times: Readonly<{ everyMs?: number; timeoutMs?: number; wokenEveryMs?: number }> = {},
+) {
+  const lines: { level: string; message: string }[] = [];
+  let count = 0;
+  const log = createLog({
+    ...{ level: "debug", format: "json", clock: () => 0 },
+    write: (line) => lines.push(JSON.parse(line)),
+  });
+  const refresh = openRefresh({
+    ...{ name: "a test", everyMs: 3_600_000, timeoutMs: 1_000, ...times, random: () => 0, log },
+    ask: (own) => {
+      count += 1;
+      return ask(count, own);
+    },
+  });
+  return { refresh, lines, count: () => count };
+}
+
+describe("a refresh", () => {
+  test("asks at once, then at its pace", async () => {
+    const { refresh, count } = open(async () => undefined, { everyMs: 1 });
+    expect(count()).toBe(1);
+    while (count() < 5) await Bun.sleep(1);
+    await refresh.close();
+    const atEnd = count();
+    await Bun.sleep(20);
+    expect(count()).toBe(atEnd);
+  });
+
+  test("is woken by who needs a value, but not more often than is said", async () => {
+    const { refresh, count } = open(async () => undefined, { wokenEveryMs: 1_000 });
+    await refresh.settled(signal);
+    await refresh.settled(signal);
+    expect(count()).toBe(1);
+    await Bun.sleep(1_100);
+    await Promise.all(Array.from({ length: 20 }, () => refresh.settled(signal)));
+    expect(count()).toBe(2);
+    await refresh.close();
+  });
+
+  test("is not woken while it backs off: the source has just said that it cannot", async () => {
+    const { refresh, count } = open(() => Promise.reject(new Error("no")), { wokenEveryMs: 0 });
+    await refresh.settled(signal);
+    for (let round = 0; round < 100; round += 1) await refresh.settled(signal);
+    expect(count()).toBe(1);
+    await refresh.close();
+  });
+
+  test("gives an attempt up when its time is over, and says so once an outage", async () => {
+    const { refresh, lines, count } = open(
+      async (made, own) => {
+        if (made !== 3) await sleep(60_000, own);
+      },
+      { everyMs: 1, timeoutMs: 5 },
+    );
+    while (count() < 4) await Bun.sleep(5);
+    await refresh.close();
+    const said = lines.filter(({ level }) => level !== "debug").map(({ message }) => message);
+    expect(said.slice(0, 2)).toEqual([
+      "a price cannot be had; the last one is used while it may be",
+      "a price can be had again",
+    ]);
+  });
+
+  test("leaves work behind that does not end when it is told to", async () => {
+    const { refresh, count } = open(() => new Promise(() => undefined), { timeoutMs: 1 });
+    await refresh.settled(signal);
+    expect(count()).toBe(1);
+    await refresh.settled(signal);
+    await refresh.close();
+  });
+
+  test("lets nobody wait after it is closed", async () => {
+    const { refresh } = open((_made, own) => sleep(60_000, own));
+    const waiting = refresh.settled(signal);
+    await refresh.close();
+    await waiting;
+    await refresh.settled(signal);
+    await refresh.close();
+  });
+});

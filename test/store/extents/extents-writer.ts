@@ -1,0 +1,28 @@
+/**
+ * A process that writes to a content cache until it is killed, and says what was written down.
+ * Arguments: folder, first root's number.
+ * @module
+ */
+import { join } from "node:path";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { silentLog } from "../../../src/lib/log.ts";
+import { openExtents } from "../../../src/store/extents/extents.ts";
+import { madeBytes } from "../../chain/data-node.ts";
+import { killedRoot, killedRootBytes } from "../index/killed-roots.ts";
+
+const [folder = "", first = "0"] = process.argv.slice(2);
+const extents = openExtents({
+  folder: join(folder, "content"),
+  mapPath: join(folder, "content.sqlite"),
+  bytesMax: 24 * 2 ** 20,
+  freeBytesMin: 0,
+  clock: systemClock,
+  log: silentLog,
+});
+for (let number = Number(first); ; number++) {
+  const bytes = madeBytes(number, killedRootBytes);
+  for (let at = 0; at < bytes.length; at += 250_000) {
+    await extents.write(killedRoot(number), at, bytes.subarray(at, at + 250_000));
+  }
+  if (number % 4 === 3 && (await extents.flush())) process.stdout.write(`${number}\n`);
+}

@@ -1,0 +1,280 @@
+/**
+ * Bundles go through their states, one step at a time, and each step is told by the status record.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import type { Id } from "../../../src/arweave/id.ts";
+import type { BundleRow } from "../../../src/store/index/rows.ts";
+import { createRandom } from "../random.ts";
+import { growingChain } from "./growing-chain.ts";
+import { type IndexFile, indexFile } from "./index-file.ts";
+import { bundleOf, idOf, itemOf, ownerOf, someFilters } from "./rows-of.ts";
+
+const random = createRandom(5);
+const owner = ownerOf(random);
+const root = { height: 10, txIndex: 0, offset: -1 };
+
+/** An index with one queued bundle; its id. */
+function queued(file: IndexFile): Id {
+  const { transactions } = growingChain(file.writer, random, owner).add({
+    transactions: [{ dataSize: 1_000_000 }],
+    bundles: (_height, rows) => rows.map(({ id, dataSize }) => bundleOf(root, id, dataSize)),
+  });
+  return transactions[0]?.id ?? idOf(random);
+}
+
+const nestedOf = (offset: number, id: Id = idOf(random)): BundleRow => ({
+  id,
+  place: { ...root, offset },
+  parentOffset: null,
+  headerSize: 130,
+  size: 10_000,
+  depth: 1,
+  bypassFilter: false,
+});
+
+describe("bundle states", () => {
+  test("queued, unbundled and indexed, with every field of the record", () => {
+    using file = indexFile();
+    const id = queued(file);
+    expect(file.reader.bundleStatus(idOf(random))).toBeUndefined();
+    expect(file.reader.nextBundleAt()).toBe(file.nowMs);
+    expect(file.writer.takeBundle()).toEqual({
+      ...bundleOf(root, id, 1_000_000),
+      rootId: id,
+      nextEntry: 0,
+      attempts: 0,
+      matchedCount: 0,
+    });
+    expect(file.writer.takeBundle()).toBeUndefined();
+    expect(file.reader.nextBundleAt()).toBeUndefined();
+    file.nowMs += 10_000;
+    const item = itemOf(random, owner, { place: { ...root, offset: 96 } });
+    file.writer.addItems({
+      bundle: { ...root, id },
+      rows: [item],
+      nextEntry: 3,
+      bundles: [],
+      invalid: [
+        { entry: 2, offset: 500, id, reason: "signature" },
+        { entry: 1, offset: 300, id: item.id, reason: "tags" },
+      ],
+    });
+    file.writer.finishBundle({ ...root, id }, { ...someFilters, itemCount: 3 });
+    expect(file.reader.bundleStatus(id)).toEqual({
+      id,
+      rootTransactionId: id,
+      formatId: 1,
+      unbundleFilterId: 1,
+      indexFilterId: 1,
+      previousUnbundleFilterId: null,
+      previousIndexFilterId: null,
+      dataItemCount: 3,
+      matchedDataItemCount: 1,
+      duplicatedDataItemCount: 0,
+      importAttemptCount: 1,
+      retryAttemptCount: 0,
+      firstQueuedAt: 1_700_000_000,
+      lastQueuedAt: 1_700_000_000,
+      firstSkippedAt: null,
+      lastSkippedAt: null,
+      firstUnbundledAt: 1_700_000_010,
+      lastUnbundledAt: 1_700_000_010,
+      firstFullyIndexedAt: 1_700_000_010,
+      lastFullyIndexedAt: 1_700_000_010,
+      firstRetriedAt: null,
+      lastRetriedAt: null,
+    });
+    expect(file.reader.invalidItems(id, 10).map(({ entry, reason }) => [entry, reason])).toEqual([
+      [1, "tags"],
+      [2, "signature"],
+    ]);
+    expect(file.reader.counts()).toMatchObject({
+      bundles: 1,
+      bundlesQueued: 0,
+      bundleItems: 3,
+      matchedItems: 1,
+    });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("skipped, then queued again by hand under other filters", () => {
+    using file = indexFile();
+    const id = queued(file);
+    file.writer.takeBundle();
+    file.writer.skipBundle(root, someFilters);
+    expect(file.reader.bundleStatus(id)).toMatchObject({
+      firstSkippedAt: 1_700_000_000,
+      unbundleFilterId: 1,
+    });
+    expect(file.writer.takeBundle()).toBeUndefined();
+    file.nowMs += 1_000;
+    expect(file.writer.queueBundles([{ ...bundleOf(root, id, 1_000_000), bypassFilter: true }])).toBe(1);
+    expect(file.writer.queueBundles([bundleOf(root, id, 1_000_000)])).toBe(0);
+    expect(file.writer.takeBundle()).toMatchObject({ bypassFilter: true, attempts: 1 });
+    const other = { unbundleFilter: '{"never":true}', indexFilter: someFilters.indexFilter };
+    file.writer.finishBundle(root, { ...other, itemCount: 0 });
+    expect(file.reader.bundleStatus(id)).toMatchObject({
+      unbundleFilterId: 2,
+      indexFilterId: 1,
+      previousUnbundleFilterId: 1,
+      previousIndexFilterId: null,
+      firstQueuedAt: 1_700_000_000,
+      lastQueuedAt: 1_700_000_001,
+      importAttemptCount: 2,
+    });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("failed, retried when due from the entry it had reached, given up when nothing can help", () => {
+    using file = indexFile();
+    const id = queued(file);
+    file.writer.takeBundle();
+    file.writer.addItems({
+      bundle: root,
+      rows: [itemOf(random, owner, { place: { ...root, offset: 96 } })],
+      nextEntry: 1,
+      bundles: [],
+    });
+    file.writer.failBundle(root, "no source", file.nowMs + 60_000);
+    expect(file.writer.takeBundle()).toBeUndefined();
+    expect(file.reader.counts()).toMatchObject({ bundlesQueued: 0, bundlesFailed: 1 });
+    expect(file.reader.nextBundleAt()).toBe(file.nowMs + 60_000);
+    file.nowMs += 60_000;
+    expect(file.writer.takeBundle()).toMatchObject({ nextEntry: 1, matchedCount: 1, attempts: 1 });
+    expect(file.reader.bundleStatus(id)).toMatchObject({
+      importAttemptCount: 2,
+      retryAttemptCount: 1,
+      firstRetriedAt: 1_700_000_060,
+    });
+    file.writer.failBundle(root, "no bundle", null);
+    file.nowMs += 10 ** 9;
+    expect(file.writer.takeBundle()).toBeUndefined();
+    expect(file.reader.counts()).toMatchObject({ bundlesQueued: 0, bundlesFailed: 1 });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("a nested bundle is queued once for its place, and both its places have a row", () => {
+    using file = indexFile();
+    const rootId = queued(file);
+    file.writer.takeBundle();
+    const nested = nestedOf(5_000);
+    const batch = { bundle: root, rows: [], nextEntry: 1, bundles: [nested, nestedOf(9_000_064, nested.id)] };
+    file.writer.addItems(batch);
+    file.writer.addItems(batch);
+    const taken = file.writer.takeBundles(10);
+    expect(taken.map(({ place }) => place.offset)).toEqual([5_000, 9_000_064]);
+    expect(taken[0]).toEqual({ ...nested, rootId, nextEntry: 0, attempts: 0, matchedCount: 0 });
+    expect(file.reader.bundleStatus(nested.id)?.rootTransactionId).toBe(rootId);
+    expect(file.reader.counts()).toMatchObject({ bundles: 3, bundlesQueued: 3 });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("what an operator asks for comes before what waits", () => {
+    using file = indexFile();
+    queued(file);
+    file.nowMs += 1_000;
+    file.writer.queueBundles([{ ...nestedOf(640), bypassFilter: true }, nestedOf(320)]);
+    const offsets = Array.from({ length: 4 }, () => file.writer.takeBundle()?.place.offset);
+    expect(offsets).toEqual([640, -1, 320, undefined]);
+  });
+
+  test("steps of a bundle that is gone, or of another at its place, do nothing", () => {
+    using file = indexFile();
+    const id = queued(file);
+    file.writer.takeBundle();
+    const other = { ...root, id: idOf(random) };
+    const rows = [itemOf(random, owner, { place: { ...root, offset: 96 } })];
+    const step = { rows, nextEntry: 1, bundles: [] };
+    const nothing = { added: 0, duplicated: 0, repeated: 0, gone: true };
+    expect(file.writer.addItems({ ...step, bundle: other })).toEqual(nothing);
+    file.writer.finishBundle(other, { ...someFilters, itemCount: 1 });
+    file.writer.skipBundle(other, someFilters);
+    file.writer.failBundle(other, "late", null);
+    expect(file.reader.bundleStatus(id)).toMatchObject({ lastUnbundledAt: null, lastSkippedAt: null });
+    file.writer.rollback(10);
+    expect(file.writer.addItems({ ...step, bundle: root })).toEqual(nothing);
+    file.writer.finishBundle(root, { ...someFilters, itemCount: 1 });
+    expect(file.reader.counts()).toMatchObject({ bundles: 0, bundlesQueued: 0, bundlesFailed: 0, items: 0 });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("a bundle whose root transaction is missing waits for it", () => {
+    using file = indexFile();
+    const id = idOf(random);
+    const chain = growingChain(file.writer, random, owner);
+    const { block } = chain.add({ missing: [{ txIndex: 0, id }] });
+    file.writer.queueBundles([bundleOf(root, id, 5)]);
+    expect(file.writer.takeBundle()).toBeUndefined();
+    const late = chain.next({ transactions: [{ id }] }).transactions;
+    for (const row of late) file.writer.addMissingTransaction(block, row, []);
+    expect(file.writer.takeBundle()?.id).toBe(id);
+  });
+});
+
+describe("times and counts", () => {
+  test("are those of the newest events and of the heights on both sides of the border", () => {
+    using file = indexFile();
+    const chain = growingChain(file.writer, random, owner);
+    for (let count = 0; count < 30; count += 1) {
+      file.nowMs += 1_000;
+      const { block } = chain.add({
+        transactions: [{ dataSize: 1_000 }, {}],
+        missing: [{ txIndex: 2, id: idOf(random) }],
+        bundles: (height, rows) => rows.slice(0, 1).map(({ id }) => bundleOf({ ...root, height }, id, 1_000)),
+      });
+      const place = { ...root, height: block.height };
+      const rows = [
+        itemOf(random, owner, { place: { ...place, offset: 96 } }),
+        itemOf(random, owner, { place: { ...place, offset: 400 }, parentOffset: 96 }),
+      ];
+      file.writer.addItems({ bundle: place, rows, nextEntry: 2, bundles: [] });
+    }
+    // Heights 10 to 39: stable are those up to 39 − 18.
+    expect(file.reader.counts()).toMatchObject({
+      blocks: 30,
+      blockTransactions: 90,
+      transactions: 60,
+      items: 60,
+      nestedItems: 30,
+      missingTransactions: 30,
+      stable: {
+        blocks: 12,
+        blockTransactions: 36,
+        transactions: 24,
+        items: 24,
+        minHeight: 10,
+        maxHeight: 21,
+        minItemHeight: 10,
+        maxItemHeight: 21,
+      },
+      recent: {
+        blocks: 18,
+        blockTransactions: 54,
+        transactions: 36,
+        items: 36,
+        minHeight: 22,
+        maxHeight: 39,
+        minItemHeight: 22,
+        maxItemHeight: 39,
+      },
+    });
+    expect(file.reader.times()).toEqual({
+      bundleQueuedAt: 1_700_000_030,
+      bundleSkippedAt: null,
+      bundleUnbundledAt: null,
+      bundleFullyIndexedAt: null,
+      recentItemIndexedAt: 1_700_000_030,
+      stableItemIndexedAt: 1_700_000_012,
+    });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("of an empty index are zero and unknown", () => {
+    using file = indexFile();
+    const nothing = { blocks: 0, items: 0, minHeight: null, maxHeight: null, minItemHeight: null };
+    expect(file.reader.counts()).toMatchObject({ owners: 0, bundles: 0, stable: nothing, recent: nothing });
+    expect(Object.values(file.reader.times())).toEqual([null, null, null, null, null, null]);
+    expect(file.reader.nextBundleAt()).toBeUndefined();
+  });
+});

@@ -1,0 +1,57 @@
+/**
+ * Blocks that follow one another, for tests that say what stands in them.
+ * @module
+ */
+import type { BlockHash } from "../../../src/arweave/id.ts";
+import type { BlockRow, BlockRows, TransactionRow } from "../../../src/store/index/rows.ts";
+import type { IndexWriter } from "../../../src/store/index/writer.ts";
+import type { Random } from "../random.ts";
+import { blockOf, type Owner, transactionOf } from "./rows-of.ts";
+
+/** What a block of a test holds; the rest follows. */
+export type GivenBlock = Readonly<{
+  /** Of each transaction what matters; its index is its position. */
+  transactions?: readonly Partial<TransactionRow>[];
+  missing?: BlockRows["missing"];
+  bundles?: (height: number, rows: readonly TransactionRow[]) => BlockRows["bundles"];
+  block?: Partial<BlockRow>;
+}>;
+
+/** A chain from some height on. */
+export type GrowingChain = Readonly<{
+  /** Rows of the next block, not written yet. */
+  next: (given?: GivenBlock) => BlockRows;
+  /** Adds the next block. */
+  add: (given?: GivenBlock) => BlockRows;
+  /** Goes back, in the index too, so that `add` gives the block at `height`. */
+  rollback: (height: number) => Readonly<{ blocks: number; rows: number }>;
+}>;
+
+/** Begins a chain over an empty index. */
+export function growingChain(writer: IndexWriter, random: Random, owner: Owner, start = 10): GrowingChain {
+  let hashes: BlockHash[] = [];
+  const next = ({ transactions = [], missing = [], bundles, block = {} }: GivenBlock = {}): BlockRows => {
+    const height = start + hashes.length;
+    const rows = transactions.map((given, txIndex) => transactionOf(random, owner, { txIndex, ...given }));
+    const txCount = rows.length + missing.length;
+    return {
+      block: blockOf(random, { height, previous: hashes.at(-1) ?? "", txCount, ...block }),
+      transactions: rows,
+      missing,
+      bundles: bundles?.(height, rows) ?? [],
+    };
+  };
+  return {
+    next,
+    add: (given) => {
+      const rows = next(given);
+      writer.addBlock(rows);
+      hashes.push(rows.block.hash);
+      return rows;
+    },
+    rollback: (height) => {
+      hashes = hashes.slice(0, height - start);
+      return writer.rollback(height);
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/**
+ * An index in a folder of its own, with a clock that tests move.
+ * @module
+ */
+
+import { inspectIndex } from "../../../src/store/index/inspect.ts";
+import { type IndexReaderOptions, openIndexReader } from "../../../src/store/index/reader.ts";
+import type { IndexReader } from "../../../src/store/index/types.ts";
+import { type IndexWriter, openIndexWriter } from "../../../src/store/index/writer.ts";
+import { temporaryFolder } from "../folder.ts";
+
+/** The index and what tests do with it. */
+export type IndexFile = Disposable & {
+  readonly path: string;
+  readonly writer: IndexWriter;
+  readonly reader: IndexReader;
+  /** Unix milliseconds; to be set. */
+  nowMs: number;
+  /** What inspection finds wrong. */
+  readonly faults: () => readonly string[];
+};
+
+/** Makes an empty index. `using` closes and removes it. */
+export function indexFile(options: IndexReaderOptions = {}): IndexFile {
+  const folder = temporaryFolder();
+  const path = `${folder.path}/index.sqlite`;
+  const file = { nowMs: 1_700_000_000_000 };
+  const writer = openIndexWriter(path, { clock: () => file.nowMs });
+  const reader = openIndexReader(path, options);
+  return Object.assign(file, {
+    path,
+    writer,
+    reader,
+    faults: () => inspectIndex(path).faults,
+    [Symbol.dispose]: () => {
+      reader.close();
+      writer.close();
+      folder[Symbol.dispose]();
+    },
+  });
+}

@@ -1,0 +1,58 @@
+/**
+ * A writer that is killed: it adds blocks, items and pending rows, goes back now and then, and says what is done.
+ *
+ * Arguments: the index file, a seed. Each line is the tip's height and the items of its bundle that were added.
+ * @module
+ */
+import { writeSync } from "node:fs";
+
+import { openIndexReader } from "../../../src/store/index/reader.ts";
+import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { createRandom } from "../random.ts";
+import { growingChain } from "./growing-chain.ts";
+import { bundleOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
+
+const [path = "", seed = "0"] = process.argv.slice(2);
+const random = createRandom(Number(seed));
+const owners = Array.from({ length: 3 }, () => ownerOf(random));
+// Small parts, so that many a kill comes while rows are sealed or parts are merged.
+const partSizes = { rowsMin: 3, sealRows: 200, levelRows: 64, fanIn: 3, mergedRowsMax: 5_000 };
+const writer = openIndexWriter(path, { clock: Date.now, partSizes });
+const reader = openIndexReader(path);
+const start = (reader.tip()?.height ?? 9) + 1;
+const chain = growingChain(writer, random, random.pick(owners), start);
+
+const say = (height: number, items: number): void => {
+  writeSync(1, `${height} ${items}\n`);
+};
+
+for (;;) {
+  const { block } = chain.add({
+    // The chain goes on from a tip that an earlier run left: its first block follows from it.
+    block: reader.tip() === undefined ? {} : { previous: reader.tip()?.hash ?? "" },
+    transactions: Array.from({ length: 20 }, () => ({
+      dataSize: 10 ** 6,
+      tags: [tagOf("n", String(random.below(9)))],
+    })),
+    bundles: (height, rows) =>
+      rows.slice(0, 1).map(({ id }) => bundleOf({ height, txIndex: 0, offset: -1 }, id, 10 ** 6)),
+  });
+  say(block.height, 0);
+  const place = { height: block.height, txIndex: 0, offset: -1 };
+  for (let batch = 0; batch < 3; batch += 1) {
+    const rows = Array.from({ length: 200 }, (_, index) =>
+      itemOf(random, random.pick(owners), {
+        place: { ...place, offset: 64_000 + (batch * 200 + index) * 256 },
+        tags: [tagOf("n", String(random.below(9))), tagOf("unique", String(random.below(10 ** 9)))],
+      }),
+    );
+    writer.addItems({ bundle: place, rows, nextEntry: (batch + 1) * 200, bundles: [] });
+    say(block.height, (batch + 1) * 200);
+  }
+  writer.addPending([pendingOf(random, random.pick(owners))]);
+  if (random.chance(0.2) && block.height > start + 3) {
+    const from = block.height - random.below(3);
+    say(from - 1, -1);
+    chain.rollback(from);
+  }
+}

@@ -1,0 +1,67 @@
+/**
+ * A writer killed at any moment leaves an index that is whole and holds all that was said to be done.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { inspectIndex } from "../../../src/store/index/inspect.ts";
+import { openIndexReader } from "../../../src/store/index/reader.ts";
+import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { newSeed } from "../../support/seed.ts";
+import { temporaryFolder } from "../folder.ts";
+import { createRandom } from "../random.ts";
+
+const rounds = Number(process.env["STORE_KILL_ROUNDS"] ?? 5);
+const child = new URL("./kill-child.ts", import.meta.url).pathname;
+
+describe("kill -9 of the index's writer", () => {
+  test(
+    `${rounds} times in a row on one file`,
+    async () => {
+      const seed = newSeed();
+      const random = createRandom(seed);
+      using folder = temporaryFolder();
+      const path = `${folder.path}/index.sqlite`;
+      for (let round = 0; round < rounds; round += 1) {
+        const said = await runUntilKilled(path, seed + round, 3 + random.below(25));
+        const { faults, rows } = inspectIndex(path);
+        expect({ seed, round, faults }).toEqual({ seed, round, faults: [] });
+        expect(rows).toBeGreaterThan(0);
+        checkSaid(path, said);
+      }
+    },
+    20_000 + rounds * 4_000,
+  );
+});
+
+/** Lets a writer say so many things, kills it, and answers the last one; the writer is ahead of what was read. */
+async function runUntilKilled(path: string, seed: number, lines: number): Promise<string[]> {
+  const writer = Bun.spawn(["bun", child, path, String(seed)], { stdout: "pipe", stderr: "inherit" });
+  const decoder = new TextDecoder();
+  let text = "";
+  for await (const piece of writer.stdout) {
+    text += decoder.decode(piece, { stream: true });
+    if (text.split("\n").length > lines) writer.kill("SIGKILL");
+  }
+  await writer.exited;
+  return text.split("\n").slice(0, -1);
+}
+
+/** What was said last must be there, and the bundle at work is handed out again at its next entry. */
+function checkSaid(path: string, said: readonly string[]): void {
+  const [height = 0, items = 0] = (said.at(-1) ?? "").split(" ").map(Number);
+  const reader = openIndexReader(path);
+  const tip = reader.tip()?.height ?? -1;
+  // After the last line at most one more step was done: a block, or a part of going back.
+  expect(tip).toBeGreaterThanOrEqual(height);
+  expect(tip).toBeLessThanOrEqual(items === -1 ? height + 3 : height + 1);
+  if (items > 0 && tip === height) {
+    const columns = { tags: false, ownerKey: false, parent: false, block: false };
+    const plan = { block: { min: height, max: height }, order: "asc", limit: 1, columns } as const;
+    expect(reader.count(plan, 10_000)).toBeGreaterThanOrEqual(20 + items);
+  }
+  const writer = openIndexWriter(path, { clock: () => Date.now() + 1_000 });
+  writer.takeBundles(10_000);
+  expect(reader.counts().bundlesQueued).toBe(reader.counts().bundles);
+  reader.close();
+  writer.close();
+}

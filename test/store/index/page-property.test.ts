@@ -1,0 +1,95 @@
+/**
+ * Walking all pages gives exactly the rows there are, in both orders, by any filters, while the chain grows and forks.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { inspectIndex } from "../../../src/store/index/inspect.ts";
+import { comparePlaces, type Place } from "../../../src/store/index/place.ts";
+import { openIndexReader } from "../../../src/store/index/reader.ts";
+import type { PagePlan } from "../../../src/store/index/rows.ts";
+import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { seedsOr } from "../../support/seed.ts";
+import { temporaryFolder } from "../folder.ts";
+import { createRandom } from "../random.ts";
+import { fullScan, pageRowText, rowText } from "./model.ts";
+import { createWorld, type World } from "./world.ts";
+
+const seeds = seedsOr([1, 2, 3, 4]);
+const stepsBefore = 200;
+const walks = 60;
+const stepsPerWalkMax = 30;
+const tinyParts = { rowsMin: 3, sealRows: 30, levelRows: 20, fanIn: 3, mergedRowsMax: 1_000 };
+
+describe("pages", () => {
+  test.each(seeds)(
+    "with seed %d every page is what a full scan at that moment gives, and nothing repeats",
+    (seed) => {
+      using folder = temporaryFolder();
+      const path = `${folder.path}/index.sqlite`;
+      const random = createRandom(seed);
+      const opened: (() => void)[] = [];
+      const reader = { current: undefined as ReturnType<typeof openIndexReader> | undefined };
+      const world = createWorld(random, (clock) => {
+        // Tiny parts and steps take every turn of sealing, merging and walking on few rows.
+        const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes: tinyParts });
+        const index = openIndexReader(path, seed % 2 === 0 ? {} : { windows: { min: 2, max: 40 } });
+        reader.current = index;
+        opened.push(index.close, writer.close);
+        return { writer, reader: index };
+      });
+      if (reader.current === undefined) throw new Error("the world opens its index");
+
+      for (let step = 0; step < stepsBefore; step += 1) world.step();
+      for (let walk = 0; walk < walks; walk += 1) {
+        const plan = world.plan();
+        walkAll(
+          world,
+          reader.current.page,
+          plan,
+          random.chance(0.6) ? () => random.chance(0.3) : () => false,
+        );
+      }
+      for (const close of opened) close();
+      expect(inspectIndex(path).faults).toEqual([]);
+    },
+  );
+});
+
+type PageOf = (plan: PagePlan) => ReturnType<ReturnType<typeof openIndexReader>["page"]>;
+
+function walkAll(world: World, page: PageOf, plan: PagePlan, happens: () => boolean): void {
+  const seen: { place: Place; text: string }[] = [];
+  let standing = new Set(fullScan(world.rows(), plan).map(rowText));
+  let after: Place | undefined;
+  let steps = 0;
+  for (;;) {
+    const answer = page({ ...plan, ...(after === undefined ? {} : { after }) });
+    const now = fullScan(world.rows(), plan);
+    const rest = now.filter(({ place }) => after === undefined || isAfter(place, after, plan.order));
+    const expected = { rows: rest.slice(0, plan.limit).map(rowText), hasNextPage: rest.length > plan.limit };
+    const found = { rows: answer.rows.map(pageRowText), hasNextPage: answer.hasNextPage };
+    // The plan is part of what is compared, so that a failure shows it.
+    expect({ plan, after, ...found }).toEqual({ plan, after, ...expected });
+
+    seen.push(...answer.rows.map((row) => ({ place: row.place, text: pageRowText(row) })));
+    if (!answer.hasNextPage) break;
+    after = answer.rows.at(-1)?.place;
+    // A chain that grew faster than it is read would be read for ever.
+    for (; steps < stepsPerWalkMax && happens(); steps += 1) {
+      world.step();
+      const current = new Set(fullScan(world.rows(), plan).map(rowText));
+      standing = new Set([...standing].filter((text) => current.has(text)));
+    }
+  }
+  const ordered = seen.every(({ place }, index) => {
+    const before = seen[index - 1];
+    return before === undefined || isAfter(place, before.place, plan.order);
+  });
+  expect(ordered).toBe(true);
+  const texts = new Set(seen.map(({ text }) => text));
+  expect([...standing].filter((text) => !texts.has(text))).toEqual([]);
+}
+
+function isAfter(place: Place, other: Place, order: "asc" | "desc"): boolean {
+  return order === "asc" ? comparePlaces(place, other) > 0 : comparePlaces(place, other) < 0;
+}

@@ -1,0 +1,251 @@
+/**
+ * Parts of the posting index: what was put in is found, alone, merged, and in any order.
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import {
+  markOrdinals,
+  ordinalsPerChunk,
+  placesPerBlock,
+  readBits,
+  readOrdinals,
+  readPlaces,
+  writeOrdinals,
+  writePlaces,
+} from "../../../../src/store/index/parts/codec.ts";
+import { gatherPart, mergeParts, type NewPartRow } from "../../../../src/store/index/parts/image.ts";
+import { compareHalves, type PlaceHalves } from "../../../../src/store/index/parts/places.ts";
+import { createPartReads, type PartQuery } from "../../../../src/store/index/parts/read.ts";
+import { createPartLoader, createParts, type PartSizes } from "../../../../src/store/index/parts/table.ts";
+import { mergeStreams } from "../../../../src/store/index/place-streams.ts";
+import { indexMigrations } from "../../../../src/store/index/schema.ts";
+import { seedOr } from "../../../support/seed.ts";
+import { createRandom, type Random } from "../../random.ts";
+
+const place = fc.record({
+  high: fc.nat({ max: 2 ** 32 - 1 }),
+  low: fc.nat({ max: 2 ** 31 - 1 }),
+});
+
+describe("the codec", () => {
+  test("places come back, near and far ones", () => {
+    const near = fc.record({ high: fc.nat({ max: 3 }), low: fc.nat({ max: 200 }) });
+    const lists = fc.uniqueArray(fc.oneof(place, near), {
+      maxLength: placesPerBlock,
+      comparator: (a, b) => a.high === b.high && a.low === b.low,
+    });
+    fc.assert(
+      fc.property(lists, (given) => {
+        const places = given.toSorted(compareHalves);
+        const list = {
+          high: Uint32Array.from(places, ({ high }) => high),
+          low: Uint32Array.from(places, ({ low }) => low),
+        };
+        expect(readPlaces(writePlaces(list))).toEqual(list);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  test.each([
+    ["one", [0]],
+    ["the last", [ordinalsPerChunk - 1]],
+    ["steps of one, two and three bytes", [0, 127, 128, 255, 16_639, 16_640, 65_535]],
+    ["every row", Array.from({ length: ordinalsPerChunk }, (_, index) => index)],
+    ["one in nine", Array.from({ length: 7_000 }, (_, index) => index * 9)],
+    ["one in eleven", Array.from({ length: 5_900 }, (_, index) => index * 11)],
+  ])("ordinals come back: %s", (_what, given) => {
+    const ordinals = Uint16Array.from(given);
+    const bytes = writeOrdinals(ordinals, ordinalsPerChunk);
+    expect(readOrdinals(bytes, ordinals.length)).toEqual(ordinals);
+    const bits = new Uint8Array(ordinalsPerChunk / 8);
+    markOrdinals(bytes, ordinals.length, bits);
+    const marked = new Uint16Array(ordinals.length);
+    expect(readBits(bits, marked)).toBe(ordinals.length);
+    expect(marked).toEqual(ordinals);
+    expect(bytes.length).toBeLessThanOrEqual(1 + ordinalsPerChunk / 8);
+  });
+
+  test("a dense list takes a bit a row, a sparse one a byte or two an entry", () => {
+    const every = (step: number, count: number) =>
+      Uint16Array.from({ length: count }, (_, index) => index * step);
+    expect(writeOrdinals(every(2, 500), 1_000).length).toBe(1 + 125);
+    expect(writeOrdinals(every(100, 600), ordinalsPerChunk).length).toBe(1 + 600);
+    expect(writeOrdinals(every(1_000, 60), ordinalsPerChunk).length).toBe(1 + 1 + 59 * 2);
+  });
+
+  test("damage is found where it is read", () => {
+    expect(() => readPlaces(Uint8Array.of(0, 5))).toThrow("invariant broken");
+    expect(() => readPlaces(Uint8Array.of(0x80, 0x80, 0x80, 0x80, 0x80, 0x80))).toThrow("too long");
+    expect(() => readOrdinals(Uint8Array.of(0, 1, 1), 3)).toThrow("invariant broken");
+  });
+});
+
+const sizes: PartSizes = { rowsMin: 1, sealRows: 1, levelRows: 512, fanIn: 8, mergedRowsMax: 2 ** 19 };
+
+/** Rows at distinct places with keys of all frequencies: one in two, one in a hundred, one of its own. */
+function rowsOf(random: Random, count: number, high = 5): NewPartRow[] {
+  let low = 0;
+  return Array.from({ length: count }, (_, index) => {
+    low += 1 + random.below(3);
+    const keys = [
+      keyOf(1 + (index % 2)),
+      keyOf(10 + random.below(100)),
+      keyOf(1_000 + random.below(10 ** 6)),
+    ];
+    return {
+      high: high + Math.floor(index / 5_000),
+      low,
+      keys: random.chance(0.1) ? [...keys, ...keys] : keys,
+    };
+  });
+}
+
+/** Keys spread over all 47 bits. */
+function keyOf(number: number): number {
+  return Number((BigInt(number) * 0x9e3779b97f4a7c15n) & ((1n << 47n) - 1n));
+}
+
+function openTables(): Database {
+  const db = new Database(":memory:", { strict: true });
+  for (const script of indexMigrations) db.run(script);
+  return db;
+}
+
+function findAll(db: Database, query: PartQuery): PlaceHalves[] {
+  const reads = createPartReads(db);
+  const streams = reads.list().map((part) => ({
+    bound: query.order === "asc" ? part.first : part.last,
+    open: () => reads.find(part, query),
+  }));
+  return [...mergeStreams(streams, query.order)];
+}
+
+const everywhere = { first: { high: 0, low: 0 }, last: { high: 2 ** 32 - 1, low: 2 ** 31 - 1 } };
+
+describe("parts", () => {
+  test("find the rows that are in all groups, in none of the excluded, in a range, in both orders", () => {
+    const random = createRandom(seedOr(21));
+    const rows = rowsOf(random, 150_000);
+    using db = openTables();
+    createParts(db, sizes).add(rows);
+    const keySets = rows.map(({ keys }) => new Set(keys));
+    for (let count = 0; count < 40; count += 1) {
+      const [low, high] = [random.below(rows.length), random.below(rows.length)].sort((a, b) => a - b);
+      const group = (): number[] =>
+        random.chance(0.5)
+          ? [keyOf(1 + random.below(2))]
+          : random.chance(0.8)
+            ? [keyOf(10 + random.below(110)), keyOf(10 + random.below(100))]
+            : (rows[random.below(rows.length)]?.keys.slice(2, 3) ?? []);
+      const groups = [group(), ...(random.chance(0.6) ? [group()] : [])];
+      const excluded = random.chance(0.3) ? [group()] : [];
+      const range =
+        random.chance(0.5) || low === undefined || high === undefined
+          ? everywhere
+          : { first: rows[low] ?? everywhere.first, last: rows[high] ?? everywhere.last };
+      const expected = rows.filter(
+        (row, index) =>
+          compareHalves(row, range.first) >= 0 &&
+          compareHalves(row, range.last) <= 0 &&
+          groups.every((keys) => keys.some((key) => keySets[index]?.has(key))) &&
+          !excluded.some((keys) => keys.some((key) => keySets[index]?.has(key))),
+      );
+      const order = random.chance(0.5) ? "asc" : "desc";
+      const found = findAll(db, { ...range, groups, excluded, order, checkpoint: () => undefined });
+      const places = expected.map(({ high: above, low: below }) => ({ high: above, low: below }));
+      expect(found).toEqual(order === "asc" ? places : places.reverse());
+    }
+  });
+
+  test("a whole part is read back as it was", () => {
+    const random = createRandom(2);
+    const rows = rowsOf(random, 70_000);
+    using db = openTables();
+    createParts(db, sizes).add(rows);
+    const gathered = gatherPart(rows);
+    const loaded = createPartLoader(db)(1);
+    expect(loaded.places).toEqual(gathered.places);
+    expect(loaded.entries.sort()).toEqual(gathered.entries);
+  });
+
+  test("merged, whether apart, overlapping or in part the same, they are as one made of all their rows", () => {
+    const random = createRandom(3);
+    const all = rowsOf(random, 9_000);
+    const shares: NewPartRow[][] = [[], [], []];
+    for (const row of all) {
+      random.pick(shares).push(row);
+      if (random.chance(0.05)) random.pick(shares).push(row);
+    }
+    const distinct = shares.map((share) => [...new Set(share)].sort(compareHalves));
+    const merged = mergeParts(distinct.map(gatherPart));
+    const whole = gatherPart(all);
+    expect(merged.places).toEqual(whole.places);
+    expect(merged.entries).toEqual(whole.entries);
+  });
+
+  test("many small ones become few, and nothing is lost on the way", () => {
+    const random = createRandom(4);
+    const rows = rowsOf(random, 6_000);
+    using db = openTables();
+    const parts = createParts(db, { rowsMin: 1, sealRows: 1, levelRows: 20, fanIn: 4, mergedRowsMax: 2_000 });
+    // In an order of their own, so that parts overlap.
+    const batches = Array.from({ length: 300 }, (_, index) => rows.filter((_row, at) => at % 300 === index));
+    for (const batch of batches.sort(() => (random.chance(0.5) ? 1 : -1))) parts.add(batch);
+    const counts = db.query<{ count: number }, []>("SELECT count FROM parts").all();
+    expect(counts.length).toBeLessThan(25);
+    expect(counts.reduce((sum, { count }) => sum + count, 0)).toBe(rows.length);
+    expect(Math.max(...counts.map(({ count }) => count))).toBeLessThanOrEqual(2_000);
+    for (const key of [1, 2, 15, 60]) {
+      const expected = rows.filter(({ keys }) => keys.includes(keyOf(key)));
+      const query = { ...everywhere, groups: [[keyOf(key)]], excluded: [], checkpoint: () => undefined };
+      const places = expected.map(({ high, low }) => ({ high, low }));
+      expect(findAll(db, { ...query, order: "asc" })).toEqual(places);
+      expect(findAll(db, { ...query, order: "desc" })).toEqual(places.reverse());
+    }
+    // Bodies of parts that were merged away are gone.
+    const orphans = db.query<{ n: number }, []>(
+      `SELECT count(*) AS n FROM (SELECT n FROM part_places UNION ALL SELECT n FROM part_rare UNION ALL SELECT n FROM part_lists)
+       WHERE n >> 24 NOT IN (SELECT part FROM parts)`,
+    );
+    expect(orphans.get()?.n).toBe(0);
+  });
+
+  test("a search is ended between two chunks", () => {
+    using db = openTables();
+    createParts(db, sizes).add(rowsOf(createRandom(5), 2 * ordinalsPerChunk + 10));
+    let chunks = 0;
+    const checkpoint = (): void => {
+      chunks += 1;
+      if (chunks === 2) throw new Error("too late");
+    };
+    const query = { ...everywhere, groups: [[keyOf(1)]], excluded: [], order: "asc", checkpoint } as const;
+    expect(() => findAll(db, query)).toThrow("too late");
+  });
+});
+
+describe("mergeStreams", () => {
+  test("gives each place once, in order, and opens no stream before its turn", () => {
+    const opened: string[] = [];
+    const stream = (name: string, ...lows: number[]) => ({
+      bound: { high: 0, low: lows[0] ?? 0 },
+      open: () => {
+        opened.push(name);
+        return lows.map((low) => ({ high: 0, low })).values();
+      },
+    });
+    const merged = mergeStreams(
+      [stream("c", 5, 6), stream("a", 1, 3, 5), { ...stream("b", 2, 9), bound: undefined }, stream("none")],
+      "asc",
+    );
+    const taken: number[] = [];
+    for (const { low } of merged) {
+      taken.push(low);
+      if (low === 3) expect(opened).not.toContain("c");
+    }
+    expect(taken).toEqual([1, 2, 3, 5, 6, 9]);
+    expect(opened.length).toBe(4);
+  });
+});

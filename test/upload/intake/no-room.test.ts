@@ -1,0 +1,195 @@
+/**
+ * No room: uploads are told to come again before their first byte where that can be known, nothing of them stays, what
+ * was taken is answered all the while, and room that is made is used without a restart.
+ * Source: contract.md §6 ("no room 503 before the first byte"); reference/trust.md A4 (ENOSPC).
+ * @module
+ */
+import { afterAll, afterEach, describe, expect, test } from "bun:test";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { provider, revenue, user } from "../../../src/store/ledger/accounts.ts";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { balanceOf, transfer } from "../../../src/store/ledger/transfers.ts";
+import { describeWith } from "../../support/helpers.ts";
+import { openPlace } from "../../support/ledger-place.ts";
+import { eventually } from "../../support/program.ts";
+import { connectRaw } from "../../support/raw-request.ts";
+import { canMount } from "../../support/small-disk.ts";
+import { openTestUpload, type TestItem, type TestUpload, testItem } from "../../support/upload.ts";
+import { filesIn, makeReceiptKey } from "../../support/upload-parts.ts";
+import { sendItem, startUploads } from "../upload-process.ts";
+
+let made = 0;
+
+function newItem(size: number): TestItem {
+  made += 1;
+  return testItem(String(made).padEnd(size, "-"));
+}
+
+const large = 1_500_000;
+const noRoom = '"No room for uploads"';
+
+describe("when uploads have taken all that they may", () => {
+  let upload: TestUpload;
+  afterEach(() => upload.close());
+
+  const open = async (room: { bytesMax?: number; freeBytesMin?: number }) => {
+    upload = await openTestUpload({ room, rules: { freeBytesMax: 2 ** 30 } });
+  };
+
+  test("the next is told before a byte of it comes, and those that were taken are answered", async () => {
+    await open({ bytesMax: 4_000_000 });
+    const first = newItem(large);
+    const receipt = await (await upload.send(first.bytes)).text();
+    expect((await upload.send(newItem(large).bytes)).status).toBe(200);
+    const third = newItem(large);
+    const connection = await connectRaw(upload.url);
+    await connection.write(
+      `POST /tx HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${third.bytes.length}\r\n\r\n`,
+    );
+    await connection.write(third.bytes.subarray(0, 1_000));
+    const answer = await connection.until(noRoom);
+    expect(answer).toMatch(/^HTTP\/1.1 503 /);
+    expect(answer.toLowerCase()).toContain("\r\nretry-after: 60\r\n");
+    connection.cut();
+    expect(upload.parts.room.reasons()).toEqual([]);
+    expect(await (await upload.send(first.bytes)).text()).toBe(receipt);
+    // What is smaller finds room.
+    expect((await upload.send(newItem(100).bytes)).status).toBe(200);
+    expect((await upload.money()).faults).toEqual([]);
+  });
+
+  test("an item whose size is not told ends where there is no room for more, and leaves nothing", async () => {
+    await open({ bytesMax: 4_000_000 });
+    const item = newItem(10_000_000);
+    const answer = await upload.send(new Blob([item.bytes]).stream());
+    expect([answer.status, await answer.text(), answer.headers.get("retry-after")]).toEqual([
+      503,
+      noRoom,
+      "60",
+    ]);
+    expect(upload.files()).toEqual({});
+    expect((await upload.send(newItem(large).bytes)).status).toBe(200);
+  });
+
+  test("those under way count, and what they held is free when they leave", async () => {
+    await open({ bytesMax: 4_000_000 });
+    const slow = newItem(3_000_000);
+    const connection = await connectRaw(upload.url);
+    await connection.write(
+      `POST /tx HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${slow.bytes.length}\r\n\r\n`,
+    );
+    await connection.write(slow.bytes.subarray(0, 2_500_000));
+    const item = newItem(large);
+    await eventually(
+      async () => (await upload.send(newItem(large).bytes)).status,
+      (status) => status === 503,
+    );
+    connection.cut();
+    await eventually(
+      async () => (await upload.send(item.bytes)).status,
+      (status) => status === 200,
+    );
+  });
+
+  test("room is there again a moment after items are permanent", async () => {
+    await open({ bytesMax: 2_000_000 });
+    const first = newItem(large);
+    expect((await upload.send(first.bytes)).status).toBe(200);
+    const second = newItem(large);
+    expect((await upload.send(second.bytes)).status).toBe(503);
+    await upload.payment.database.write((tx) =>
+      tx.run("UPDATE uploads SET failed_reason = 'permanent, as far as room goes' WHERE id = ?", first.id),
+    );
+    upload.payment.clock.advance(16_000);
+    await eventually(
+      async () => (await upload.send(second.bytes)).status,
+      (status) => status === 200,
+    );
+  });
+
+  test("what is to stay free on the disk stays free", async () => {
+    await open({ freeBytesMin: 2 ** 50 });
+    expect(upload.parts.room.reasons()).toEqual([expect.stringContaining("UPLOAD_FREE_BYTES_MIN")]);
+    const answer = await upload.send(newItem(100).bytes);
+    expect([answer.status, await answer.text()]).toEqual([503, noRoom]);
+  });
+});
+
+describeWith({ there: canMount(), what: "the right to mount a small disk" }, "on a disk that is full", () => {
+  const root = mkdtempSync(join(tmpdir(), "cairn-full-"));
+  const disk = join(root, "disk");
+  afterAll(() => rmSync(root, { recursive: true, force: true }));
+
+  for (const [where, ledgerFolder] of [
+    ["uploads alone", root],
+    ["uploads and the ledger", disk],
+  ] as const)
+    test(`with ${where}: 503, answers go on, and what is freed is used without a restart`, async () => {
+      mkdirSync(disk, { recursive: true });
+      execFileSync("mount", ["-t", "tmpfs", "-o", "size=32m", "tmpfs", disk]);
+      const place = join(ledgerFolder, `ledger-${crypto.randomUUID()}.sqlite`);
+      const ledger = await openPlace(place);
+      const { account } = newItem(1);
+      await ledger.write((tx) =>
+        transfer(tx, {
+          ...{ id: createTransferIds(Date.now, Math.random)(), kind: "payment", at: Date.now() },
+          legs: [
+            { account: provider("stripe"), amount: -(10n ** 12n) },
+            { account: user(account), amount: 10n ** 12n },
+          ],
+        }),
+      );
+      const folder = join(disk, "uploads");
+      const uploads = await startUploads({ place, folder, keyFile: makeReceiptKey(join(root, "keys")) });
+      const filler = join(disk, "filler");
+      try {
+        const first = newItem(500);
+        const receipt = await sendItem(uploads.url, first.bytes);
+        expect(receipt.status).toBe(200);
+        const taken = [first, newItem(large)];
+        expect((await sendItem(uploads.url, taken[1]?.bytes ?? first.bytes)).status).toBe(200);
+
+        for (let round = 0; round < 3; round += 1) {
+          fill(disk, filler);
+          const refused = [newItem(900_000), newItem(large), newItem(20_000), newItem(3_000_000)];
+          const answers = await Promise.all(refused.map(({ bytes }) => sendItem(uploads.url, bytes)));
+          for (const { status, text } of answers) expect([status, text]).toEqual([503, expect.any(String)]);
+          expect(await sendItem(uploads.url, first.bytes)).toEqual(receipt);
+          const before = fileSizes(folder);
+          rmSync(filler);
+          // What the system refused is taken when there is room, by the same process.
+          for (const { bytes } of refused)
+            await eventually(
+              () => sendItem(uploads.url, bytes),
+              ({ status }) => status === 200,
+            );
+          taken.push(...refused);
+          expect(before).toBe(fileSizes(folder, refused));
+        }
+        const sizes = taken.reduce((sum, { bytes }) => sum + BigInt(bytes.length), 0n);
+        expect(await ledger.read((tx) => balanceOf(tx, revenue))).toBe(sizes);
+        expect(await checkLedger(ledger)).toEqual([]);
+      } finally {
+        await uploads.kill();
+        await ledger.close();
+        execFileSync("umount", [disk]);
+      }
+    }, 120_000);
+});
+
+/** Bytes of all files of uploads, without those of some items. */
+function fileSizes(folder: string, without: readonly TestItem[] = []): number {
+  const all = Object.entries(filesIn(folder)).filter(([name]) => /^(items|segments)\//.test(name));
+  const sum = all.reduce((total, [, size]) => total + size, 0);
+  return sum - without.reduce((total, { bytes }) => total + bytes.length, 0);
+}
+
+/** Leaves a few hundred bytes of a disk. */
+function fill(disk: string, file: string): void {
+  const { bavail, bsize } = statfsSync(disk);
+  writeFileSync(file, new Uint8Array(Math.max(0, bavail * bsize)));
+}

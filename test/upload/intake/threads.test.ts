@@ -1,0 +1,78 @@
+/**
+ * Threads that end amid their work: whoever sent what they had in hand is told to come again, and nobody else notices.
+ * Source: reference/trust.md B5.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { eventually } from "../../support/program.ts";
+import { openTestUpload, type TestUpload, testItem } from "../../support/upload.ts";
+
+let upload: TestUpload;
+
+beforeAll(async () => {
+  upload = await openTestUpload({
+    ...{ threads: 1, rules: { freeBytesMax: 2 ** 30 } },
+    intakeEntry: new URL("./mortal-intake.ts", import.meta.url),
+  });
+});
+afterAll(() => upload.close());
+
+const fatal = "the thread ends here";
+const large = 3_000_000;
+
+test("of a batch whose thread ends, the item that ends it is told to come again, and the others are taken", async () => {
+  const items = Array.from({ length: 100 }, (_, index) =>
+    testItem(index === 40 ? fatal : `item ${index} of a batch`),
+  );
+  const answers = await Promise.all(items.map(({ bytes }) => upload.send(bytes)));
+  const others = answers.filter((_, index) => index !== 40).map(({ status }) => status);
+  expect(new Set(others)).toEqual(new Set([200]));
+  const told = answers[40];
+  expect([told?.status, await told?.json(), told?.headers.get("retry-after")]).toEqual([
+    503,
+    "Service busy",
+    "5",
+  ]);
+  expect(await upload.row(items[40]?.id ?? "")).toBeUndefined();
+});
+
+test("a large item whose thread ends is told so, and its file is gone; the next is taken by another thread", async () => {
+  const data = Buffer.alloc(large, "-");
+  data.write(fatal, 2_500_000);
+  const answer = await upload.send(testItem(new Uint8Array(data)).bytes);
+  expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
+  expect(Object.keys(upload.files()).filter((name) => name.startsWith("items/"))).toEqual([]);
+  expect((await upload.send(testItem(new Uint8Array(large)).bytes)).status).toBe(200);
+});
+
+test("a large item whose thread was ended by another's is told so, wherever it was", async () => {
+  const slow = testItem(new Uint8Array(large).fill(3));
+  const goOn = Promise.withResolvers<void>();
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      controller.enqueue(slow.bytes.subarray(0, 2_200_000));
+      await goOn.promise;
+      controller.enqueue(slow.bytes.subarray(2_200_000));
+      controller.close();
+    },
+  });
+  const answer = upload.send(body);
+  // The thread has a part of it.
+  await eventually(
+    async () => Object.values(upload.files()),
+    (sizes) => sizes.includes(2 * 2 ** 20),
+  );
+  expect((await upload.send(testItem(`${fatal}, again`).bytes)).status).toBe(503);
+  goOn.resolve();
+  expect((await answer).status).toBe(503);
+  expect(await upload.row(slow.id)).toBeUndefined();
+  expect((await upload.send(slow.bytes)).status).toBe(200);
+  const row = await upload.row(slow.id);
+  const own = Object.keys(upload.files()).filter((name) => name.startsWith("items/"));
+  expect(own).toContain(row?.bytes.file ?? "none");
+  expect(own).toHaveLength(2);
+});
+
+test("after all of this nothing was charged", async () => {
+  expect(await upload.money()).toEqual({ faults: [], revenue: 0n });
+});

@@ -1,0 +1,43 @@
+/**
+ * A process that takes uploads in parts until it is killed: `bun multipart-child.ts <ledger> <folder of uploads>
+ * <the time by its clock>`. Prints `open <port>`. Lines that it reads: `kill <n>` ends it by SIGKILL at the n-th lasting step from there on;
+ * `clock <ms>` moves its clock to a time; `sweep` sweeps once, and tidies. Each is answered
+ * by a line with the steps taken so far.
+ * @module
+ */
+import { writeSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
+import { openPlace } from "../../support/ledger-place.ts";
+import { openMultipartWorld } from "./multipart-world.ts";
+
+const [place = "", folder = "", startsAt = ""] = process.argv.slice(2);
+let now = Number(startsAt);
+const database = await openPlace(place);
+// Ids are made by the machine's own clock and chance, as outside: another process on this ledger makes none of them.
+const makeId = createTransferIds(Date.now, Math.random);
+
+let stepsLeft = Number.POSITIVE_INFINITY;
+let taken = 0;
+const step = (name: string) => {
+  taken += 1;
+  stepsLeft -= 1;
+  if (stepsLeft > 0) return;
+  writeSync(1, `killed ${name}\n`);
+  process.kill(process.pid, "SIGKILL");
+};
+
+const world = await openMultipartWorld({ database, folder, makeId, clock: () => now, step });
+writeSync(1, `open ${world.server.port}\n`);
+
+for await (const line of createInterface({ input: process.stdin })) {
+  const [word, value] = line.split(" ");
+  if (word === "kill") stepsLeft = Number(value);
+  if (word === "clock") now = Number(value);
+  if (word === "sweep") {
+    await world.sweep.sweep();
+    await world.sweep.tidy();
+  }
+  writeSync(1, `did ${word} ${taken}\n`);
+}
+process.exit(0);

@@ -1,0 +1,273 @@
+/**
+ * Uploads in parts as they are in the program: a ledger, a folder, threads, and the routes on a real socket. A byte
+ * costs a winc.
+ * @module
+ */
+import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type AnyElysia, Elysia } from "elysia";
+import { checkItem } from "../../../src/arweave/data-item.ts";
+import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
+import type { Signer } from "../../../src/arweave/signers/scheme.ts";
+import type { Tag } from "../../../src/arweave/tags.ts";
+import { winc } from "../../../src/arweave/winston.ts";
+import { createRequestFigures } from "../../../src/http/request-figures.ts";
+import { type HttpServer, openServer } from "../../../src/http/server.ts";
+import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
+import { createReceiptWriter } from "../../../src/http/upload/receipt-record.ts";
+import type { Clock } from "../../../src/lib/clock.ts";
+import type { Log } from "../../../src/lib/log.ts";
+import { createMetrics } from "../../../src/lib/metrics.ts";
+import type { UserAddress } from "../../../src/payment/addresses.ts";
+import { createCredits } from "../../../src/payment/credits/credits.ts";
+import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
+import type { MakeId } from "../../../src/store/ledger/transfer-ids.ts";
+import { makeItemFolders } from "../../../src/store/uploads/item-files.ts";
+import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
+import { openPool } from "../../../src/threads/pool.ts";
+import { createFileCheck } from "../../../src/upload/intake/file-check.ts";
+import { createIntake, type Intake, type IntakeRules } from "../../../src/upload/intake/intake.ts";
+import { createItemStore } from "../../../src/upload/intake/item-store.ts";
+import { createUploadRoom } from "../../../src/upload/intake/room.ts";
+import { accountOf } from "../../../src/upload/intake/signer-account.ts";
+import { createFinalizer } from "../../../src/upload/multipart/finalize.ts";
+import { createMultipart, type Multipart } from "../../../src/upload/multipart/multipart.ts";
+import { createPartWriters, type PartWriters } from "../../../src/upload/multipart/part-writers.ts";
+import { type MultipartSweep, openMultipartSweep } from "../../../src/upload/multipart/sweep.ts";
+import { createRecordingLog } from "../../support/recording-log.ts";
+import { signers } from "../../support/signers.ts";
+
+/** What a world is opened on; what it is made of may be left to it. */
+export type WorldOptions = Readonly<{
+  database: LedgerDatabase;
+  /** That of uploads. */
+  folder: string;
+  clock: Clock;
+  makeId: MakeId;
+  rules?: Partial<IntakeRules>;
+  /** Disk that uploads may take. Bytes. */
+  diskBytesMax?: number;
+  /** … and parts that nobody has paid for. Bytes. */
+  unpaidBytesMax?: number;
+  /** The price of a byte; throws while no price is known. */
+  priceOfByte?: () => bigint;
+  /** The folder's name; `usualStoreName` unless told. */
+  store?: string;
+  /** Told before and after whatever lasts: a test may end the process there. */
+  step?: (name: string) => Promise<void> | void;
+}>;
+
+/** A world, open. */
+export type MultipartWorld = Readonly<{
+  intake: Intake;
+  multipart: Multipart;
+  sweep: MultipartSweep;
+  writers: PartWriters;
+  files: PartFiles;
+  server: HttpServer;
+  /** Log lines so far, parsed. */
+  lines: Record<string, unknown>[];
+  /** Ids of items of which the index was told, in order. */
+  told: string[];
+  close: () => Promise<void>;
+}>;
+
+/** The folder's name in these tests. */
+const usualStoreName = "00000000-0000-4000-8000-000000000000";
+
+/** Opens it. */
+export async function openMultipartWorld(options: WorldOptions): Promise<MultipartWorld> {
+  const { folder, clock, makeId, priceOfByte = () => 1n, step = () => undefined } = options;
+  const { store: storeName = usualStoreName } = options;
+  const { log, lines } = createRecordingLog(clock);
+  const ledger = stepped(options.database, step);
+  makeItemFolders(folder);
+  const files = steppedFiles(await openPartFiles(folder), step);
+  const pool = (entry: "intake" | "walk") =>
+    openPool({ entry, threads: 1, queueMax: 1_024, timeoutMs: 60_000, idleMs: 60_000 });
+  const pools = { intake: [pool("intake")], walk: [pool("walk"), pool("walk")] };
+  const told: string[] = [];
+  const writersLater: { bytes: () => number } = { bytes: () => 0 };
+  const room = createUploadRoom({
+    ...{ folder, clock, log },
+    countKept: async () => writersLater.bytes(),
+    keptBytes: 0,
+    bytesMax: options.diskBytesMax ?? 2 ** 40,
+    freeBytesMin: 0,
+  });
+  const intake = createIntake({
+    ...{ ledger, room, makeId, storeName, clock },
+    prices: {
+      bytes: async (size) => ({
+        winc: winc(size * priceOfByte()),
+        networkWinc: winc(size),
+        adjustments: [],
+      }),
+    },
+    store: createItemStore(folder, pools.intake),
+    balance: createCredits({ database: ledger, clock, makeId }).balance,
+    height: () => 1_000,
+    rules: {
+      itemBytesMax: 2 ** 30,
+      freeBytesMax: 0,
+      allowed: new Set(),
+      blocked: new Set(),
+      ...options.rules,
+    },
+    onTaken: async ({ row }) => {
+      told.push(row.id);
+    },
+  });
+  const writers = createPartWriters(files, room);
+  writersLater.bytes = writers.diskBytes;
+  const finalizer = createFinalizer({
+    ...{ ledger, writers, intake, makeId, clock, log, atOnce: 2 },
+    check: createFileCheck(folder, pools.walk),
+  });
+  const multipart = createMultipart({
+    ...{ storeName, ledger, writers, finalizer, makeId, clock },
+    itemBytesMax: options.rules?.itemBytesMax ?? 2 ** 30,
+    unpaidBytesMax: options.unpaidBytesMax ?? 2 ** 40,
+    makeUploadId: () => crypto.randomUUID(),
+  });
+  const sweep = await openMultipartSweep({
+    ...{ storeName, ledger, files, writers, finalizer, makeId, clock, log },
+    onEnded: multipart.forget,
+  });
+  await room.recount();
+  const server = openRoutes(multipart, log);
+  return {
+    ...{ intake, multipart, sweep, writers, files, server, lines, told },
+    close: async () => {
+      await server.close(1_000);
+      await sweep.close();
+      await finalizer.close();
+      for (const each of [...pools.intake, ...pools.walk]) await each.close();
+    },
+  };
+}
+
+/** The routes at the root and below `/v1`, as the program has them. */
+function openRoutes(multipart: Multipart, log: Log): HttpServer {
+  const writeReceipt = createReceiptWriter({
+    publicKey: "key",
+    sign: async (terms) => `signature of ${JSON.stringify(terms)}`,
+    hosts: () => ["gateway.example"],
+  });
+  const place = (prefix: string): AnyElysia =>
+    new Elysia({ prefix, strictPath: true }).use(createChunkRoutes({ multipart, writeReceipt }));
+  return openServer({
+    hostname: "127.0.0.1",
+    port: 0,
+    app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
+    bodyBytesMax: 600 * 2 ** 20,
+    log,
+    figures: createRequestFigures(createMetrics(), log, () => "/"),
+  });
+}
+
+/** A database that tells before and after whatever it writes. */
+export function stepped(database: LedgerDatabase, step: NonNullable<WorldOptions["step"]>): LedgerDatabase {
+  return {
+    ...database,
+    write: async (work) => {
+      await step("before a write to the ledger");
+      const answer = await database.write(work);
+      await step("after a write to the ledger");
+      return answer;
+    },
+  };
+}
+
+function steppedFiles(files: PartFiles, step: NonNullable<WorldOptions["step"]>): PartFiles {
+  const steppedFile = (file: PartFile): PartFile => ({
+    ...file,
+    write: async (pieces, position) => {
+      await step("before a write to a file");
+      await file.write(pieces, position);
+      await step("after a write to a file");
+    },
+    sync: async () => {
+      await step("before a synchronisation");
+      await file.sync();
+    },
+    truncate: async (size) => {
+      await step("before a file is cut");
+      await file.truncate(size);
+      await step("after a file is cut");
+    },
+  });
+  return {
+    ...files,
+    open: async (upload) => {
+      await step("before a file is opened");
+      const file = steppedFile(await files.open(upload));
+      await step("after a file is opened");
+      return file;
+    },
+    remove: async (upload) => {
+      await step("before a file is removed");
+      await files.remove(upload);
+      await step("after a file is removed");
+    },
+  };
+}
+
+/** A folder of a test's own. */
+export function makeFolder(): Readonly<{ path: string; remove: () => void }> {
+  const path = mkdtempSync(join(tmpdir(), "cairn-parts-"));
+  return { path: join(path, "uploads"), remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** A signed item, its id, and the account of who signed it. */
+export type TestItem = Readonly<{ bytes: Uint8Array; id: string; account: UserAddress; data: Uint8Array }>;
+
+/** The Ethereum signer: quick, and each signature of it is checked in full. */
+export const usualSigner = signers[2];
+
+/** Makes an item. */
+export function makeItem(
+  data: Uint8Array,
+  tags: readonly Tag[] = [],
+  signer: Signer | undefined = usualSigner,
+): TestItem {
+  if (signer === undefined) throw new Error("there is a signer of each type");
+  const bytes = createDataItem({ data, tags }, signer);
+  const checked = checkItem(bytes, "strict");
+  if (checked.kind !== "item") throw new Error(checked.reason);
+  return { bytes, id: checked.header.id, account: accountOf(signer.scheme.type, signer.owner), data };
+}
+
+/** Names of the files in the folder of parts. */
+export function partFilesIn(folder: string): string[] {
+  return existsSync(join(folder, "parts")) ? readdirSync(join(folder, "parts")).sort() : [];
+}
+
+/** A client of the routes. */
+export type PartsClient = Readonly<{
+  create: (query?: string) => Promise<string>;
+  put: (id: string, start: number, bytes: Uint8Array) => Promise<Response>;
+  list: (id: string) => Promise<Record<string, unknown>>;
+  status: (id: string) => Promise<Record<string, unknown>>;
+  finalize: (id: string, how?: "-1" | "finalize", headers?: Record<string, string>) => Promise<Response>;
+}>;
+
+/** Creates a client. @param base - The service's address, with or without `/v1`. */
+export function createPartsClient(base: string, token = "ethereum"): PartsClient {
+  const at = (rest: string) => `${base}/chunks/${token}/${rest}`;
+  const json = async (rest: string) => {
+    const answer = await fetch(at(rest));
+    const body = await answer.json();
+    if (!answer.ok) throw new Error(`${answer.status} ${JSON.stringify(body)}`);
+    return body as Record<string, unknown>;
+  };
+  return {
+    create: async (query = "") => String((await json(`-1/-1${query}`))["id"]),
+    put: (id, start, bytes) =>
+      fetch(at(`${id}/${start}`), { method: "POST", body: bytes as Uint8Array<ArrayBuffer> }),
+    list: (id) => json(`${id}/-1`),
+    status: (id) => json(`${id}/status`),
+    finalize: (id, how = "-1", headers = {}) => fetch(at(`${id}/${how}`), { method: "POST", headers }),
+  };
+}

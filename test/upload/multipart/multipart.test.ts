@@ -1,0 +1,551 @@
+/**
+ * Uploads in parts at their limits: how many, how large, how long, how much of the disk, and what a disk that fails does.
+ * @module
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { winc } from "../../../src/arweave/winston.ts";
+import { Failure } from "../../../src/failures.ts";
+import { createLog } from "../../../src/lib/log.ts";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
+import { createUploadRoom } from "../../../src/upload/intake/room.ts";
+import {
+  chunkSizeMax,
+  lifeMs,
+  partsMax,
+  unfinishedPerClientMax,
+} from "../../../src/upload/multipart/multipart.ts";
+import { createPartWriters } from "../../../src/upload/multipart/part-writers.ts";
+import type { Payers } from "../../../src/upload/multipart/rows.ts";
+import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
+import { eventually } from "../../support/program.ts";
+import {
+  type MultipartWorld,
+  makeFolder,
+  makeItem,
+  openMultipartWorld,
+  partFilesIn,
+  type WorldOptions,
+} from "./multipart-world.ts";
+
+const payers: Payers = { paidBy: [], directive: "list-or-signer", token: undefined };
+const nobody = new AbortController().signal;
+let folder: ReturnType<typeof makeFolder>;
+let payment: TestPayment;
+let world: MultipartWorld;
+
+beforeEach(async () => {
+  payment = await openTestPayment();
+  folder = makeFolder();
+  world = await openWorld();
+});
+
+afterEach(async () => {
+  await world.close();
+  expect(await checkLedger(payment.database)).toEqual([]);
+  await payment.close();
+  folder.remove();
+});
+
+function openWorld(more: Partial<WorldOptions> = {}): Promise<MultipartWorld> {
+  const { database, clock, makeId } = payment;
+  return openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path, ...more });
+}
+
+async function reopen(more: Partial<WorldOptions> = {}): Promise<void> {
+  await world.close();
+  world = await openWorld(more);
+}
+
+const create = async (client = "client") =>
+  (await world.multipart.create({ chunkSize: undefined, client })).id;
+
+async function put(id: string, start: number, bytes: Uint8Array): Promise<void> {
+  await world.multipart.put(id, { start, size: bytes.length, pieces: piecesOf(bytes) }, nobody);
+}
+
+async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536);
+}
+
+async function failureOf(work: Promise<unknown>): Promise<Failure> {
+  const error = await work.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  if (error instanceof Failure) return error;
+  throw new Error(`no Failure, but ${Bun.inspect(error)}`);
+}
+
+describe("limits", () => {
+  test("a client makes so many uploads; one that ends, however it does, makes room for another", async () => {
+    for (let count = 0; count < unfinishedPerClientMax; count += 1) await create("a");
+    expect((await failureOf(create("a"))).code).toBe("too_many_requests");
+    const other = await create("b");
+    await put(other, 0, new Uint8Array(10));
+
+    payment.clock.advance(lifeMs);
+    await world.sweep.sweep();
+    const item = makeItem(new Uint8Array(100));
+    await payment.credit(item.account, 10_000n);
+    for (let count = 0; count < unfinishedPerClientMax + 3; count += 1) {
+      const id = await create("a");
+      if (count % 2 === 1 && count < 7) continue;
+      if (count >= 7) break;
+      await put(id, 0, item.bytes);
+      await world.multipart.finalize(id, payers, nobody);
+    }
+    for (let count = 4; count < unfinishedPerClientMax; count += 1) await create("a");
+    expect((await failureOf(create("a"))).code).toBe("too_many_requests");
+  }, 120_000);
+
+  test("an upload has so many parts; those that come again are none more", async () => {
+    const id = await create();
+    await payment.database.write(async (tx) => {
+      for (let start = 0; start < partsMax - 1; start += 1)
+        await tx.run(
+          "INSERT INTO multipart_parts (upload_id, start, size) VALUES (?, ?, 1)",
+          id,
+          BigInt(start),
+        );
+      await tx.run("UPDATE multipart_uploads SET part_count = ? WHERE id = ?", BigInt(partsMax - 1), id);
+    });
+    await put(id, partsMax - 1, new Uint8Array(1));
+    await put(id, partsMax - 1, new Uint8Array(1));
+    await put(id, 0, new Uint8Array(1));
+    expect((await failureOf(put(id, partsMax, new Uint8Array(1)))).facts["reason"]).toBe(
+      "Invalid chunk. An upload has at most 10000 parts.",
+    );
+    expect((await world.multipart.list(id)).parts).toHaveLength(partsMax);
+    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_refused");
+  }, 120_000);
+
+  test("a part has at most 500 MiB, by its announcement", async () => {
+    await reopen({ rules: { itemBytesMax: 2 ** 40 } });
+    const id = await create();
+    const part = { start: 0, size: chunkSizeMax + 1, pieces: piecesOf(new Uint8Array(1)) };
+    const { code, facts } = await failureOf(world.multipart.put(id, part, nobody));
+    expect([code, facts["reason"]]).toEqual(["item_too_large", "Chunks have at most 524288000 bytes!"]);
+  });
+
+  test.each([
+    [4, 5],
+    [6, 5],
+    [0, 5],
+  ])("a part of %p bytes that announces %p is refused, and not in the list", async (come, announced) => {
+    const id = await create();
+    const part = { start: 0, size: announced, pieces: piecesOf(new Uint8Array(come)) };
+    const { facts } = await failureOf(world.multipart.put(id, part, nobody));
+    expect(facts["reason"]).toBe(`Invalid chunk. It has ${come} bytes, ${announced} were announced.`);
+    expect((await world.multipart.list(id)).parts).toEqual([]);
+  });
+
+  test("the disk that uploads may take is taken by what they have written, not by what they span", async () => {
+    await reopen({ diskBytesMax: 1_000_000 });
+    const id = await create();
+    await put(id, 900_000_000, new Uint8Array(400_000));
+    await put(id, 900_000_000, new Uint8Array(400_000)); // the same bytes once more
+    const { code, facts } = await failureOf(put(id, 0, new Uint8Array(700_000)));
+    expect([code, String(facts["reason"])]).toEqual([
+      "no_room",
+      expect.stringContaining("UPLOAD_DISK_BYTES_MAX"),
+    ]);
+    expect(world.writers.diskBytes()).toBeLessThan(500_000);
+    // Still so for the next program; and when the upload is over, there is room.
+    await reopen({ diskBytesMax: 1_000_000 });
+    expect((await failureOf(put(id, 0, new Uint8Array(700_000)))).code).toBe("no_room");
+    payment.clock.advance(lifeMs);
+    await world.sweep.sweep();
+    expect(world.writers.diskBytes()).toBe(0);
+    const next = await create();
+    await eventually(
+      () =>
+        put(next, 0, new Uint8Array(700_000)).then(
+          () => "taken",
+          (error: unknown) => {
+            payment.clock.advance(20_000); // what is kept is counted again now and then
+            return String(error);
+          },
+        ),
+      (answer) => answer === "taken",
+    );
+  });
+});
+
+describe("parts that nobody has paid for", () => {
+  test("take no more than their share of the disk, those that arrive included; what is paid for goes on", async () => {
+    await reopen({ unpaidBytesMax: 1_000_000 });
+    const id = await create();
+    await put(id, 0, new Uint8Array(500_000));
+    const held = Promise.withResolvers<void>();
+    const other = await create();
+    const arriving = world.multipart.put(
+      other,
+      {
+        ...{ start: 0, size: 400_000 },
+        pieces: (async function* () {
+          yield new Uint8Array(1);
+          await held.promise;
+          yield new Uint8Array(399_999);
+        })(),
+      },
+      nobody,
+    );
+    await eventually(
+      async () => world.writers.isOpen(other),
+      (isOpen) => isOpen,
+    );
+    const more = put(id, 500_000, new Uint8Array(200_000));
+    expect((await failureOf(more)).facts["reason"]).toStartWith("Parts take ");
+    const payer = testAddress("payer");
+    await payment.credit(payer, 10n);
+    const paid = { payer, winc: winc(5n), size: 900_000, payment: "one" };
+    const paidFor = await world.multipart.createPaid({ chunkSize: undefined, paid, from: payer });
+    await put(paidFor.id, 0, new Uint8Array(900_000));
+    held.resolve();
+    await arriving;
+    expect((await failureOf(put(id, 500_000, new Uint8Array(1)))).code).toBe("no_room");
+    payment.clock.advance(lifeMs);
+    await world.sweep.sweep();
+    await put(await create(), 0, new Uint8Array(900_000));
+  });
+});
+
+describe("time", () => {
+  test("an upload is over after 24 hours: not found, its file gone, whoever still writes to it stopped", async () => {
+    const id = await create();
+    await put(id, 0, new Uint8Array(1_000));
+    payment.clock.advance(lifeMs - 1);
+    await world.sweep.sweep();
+    await put(id, 1_000, new Uint8Array(1_000));
+    const held = Promise.withResolvers<void>();
+    const late = failureOf(
+      world.multipart.put(
+        id,
+        {
+          start: 5_000,
+          size: 10,
+          pieces: (async function* () {
+            yield new Uint8Array(1);
+            await held.promise;
+            yield new Uint8Array(9);
+          })(),
+        },
+        nobody,
+      ),
+    );
+    await eventually(
+      async () => world.writers.isOpen(id),
+      (isOpen) => isOpen,
+    );
+    payment.clock.advance(1);
+    const asked: Promise<unknown>[] = [
+      world.multipart.list(id),
+      world.multipart.status(id),
+      put(id, 0, new Uint8Array(1)),
+      world.multipart.finalize(id, payers, nobody),
+    ];
+    for (const { code } of await Promise.all(asked.map(failureOf))) expect(code).toBe("multipart_not_found");
+    await world.sweep.sweep();
+    expect((await late).code).toBe("upload_refused");
+    held.resolve();
+    expect(partFilesIn(folder.path)).toEqual([]);
+    expect(await rowsOf("multipart_parts")).toBe(0n);
+    expect(await rowsOf("multipart_uploads")).toBe(0n);
+  });
+
+  test("an upload that is an item is remembered for 30 days more", async () => {
+    const item = makeItem(new Uint8Array(100));
+    await payment.credit(item.account, 10_000n);
+    const id = await create();
+    await put(id, 0, item.bytes);
+    await world.multipart.finalize(id, payers, nobody);
+    payment.clock.advance(31 * lifeMs - 1);
+    await world.sweep.sweep();
+    await world.sweep.tidy();
+    expect((await world.multipart.status(id)).kind).toBe("finalized");
+    payment.clock.advance(1);
+    await world.sweep.tidy();
+    expect((await failureOf(world.multipart.status(id))).code).toBe("multipart_not_found");
+    expect(partFilesIn(folder.path)).toEqual([id]);
+  });
+
+  test("files of nobody go, those of uploads and items stay", async () => {
+    const id = await create();
+    await put(id, 0, new Uint8Array(10_000));
+    mkdirSync(join(folder.path, "parts"), { recursive: true });
+    writeFileSync(join(folder.path, "parts", "nobody"), "left behind");
+    await reopen();
+    expect(partFilesIn(folder.path)).toEqual([id]);
+    expect(world.writers.diskBytes()).toBeGreaterThanOrEqual(10_000);
+  });
+});
+
+describe("what was paid when the upload was made", () => {
+  const payer = testAddress("payer");
+  const payedFor = (size: number, payment: string) => ({ payer, winc: winc(5_000n), size, payment });
+  const makePaid = (paid: ReturnType<typeof payedFor>, from = payer) =>
+    world.multipart.createPaid({ chunkSize: undefined, paid, from });
+  const balanceOf = async () => (await payment.credits.balance(payer))?.winc;
+
+  beforeEach(async () => {
+    await payment.credit(payer, 6_000n);
+  });
+
+  test("is held, pays for the item, and what is left of it goes back", async () => {
+    const item = makeItem(new Uint8Array(1_000));
+    const { id } = await makePaid(payedFor(5_000, "one"));
+    expect(await balanceOf()).toBe(1_000n);
+    expect((await makePaid(payedFor(5_000, "one"))).id).toBe(id);
+    expect(await balanceOf()).toBe(1_000n);
+    await put(id, 0, item.bytes);
+    const { upload } = await world.multipart.finalize(id, payers, nobody);
+    expect([upload.winc, upload.signer]).toEqual([winc(BigInt(item.bytes.length)), item.account]);
+    expect(await balanceOf()).toBe(6_000n - BigInt(item.bytes.length));
+    expect((await makePaid(payedFor(5_000, "one"))).id).toBe(id);
+  });
+
+  test("covers what it was paid for, whatever it costs by then, known or not", async () => {
+    await reopen({
+      priceOfByte: () => {
+        throw new Failure("pricing_oracle_unavailable");
+      },
+    });
+    const item = makeItem(new Uint8Array(1_000));
+    const { id } = await makePaid(payedFor(item.bytes.length, "one"));
+    await put(id, 0, item.bytes);
+    expect((await world.multipart.finalize(id, payers, nobody)).upload.winc).toBe(winc(5_000n));
+    await reopen({ priceOfByte: () => 1_000n });
+    const next = makeItem(new Uint8Array(50));
+    await payment.credit(payer, 5_000n);
+    const second = (await makePaid(payedFor(10_000, "two"))).id;
+    await put(second, 0, next.bytes);
+    expect((await world.multipart.finalize(second, payers, nobody)).upload.winc).toBe(winc(5_000n));
+    expect(await balanceOf()).toBe(1_000n);
+  });
+
+  test("pays for no byte more", async () => {
+    const { id } = await makePaid(payedFor(100, "one"));
+    await put(id, 0, new Uint8Array(100));
+    for (const [start, size] of [
+      [0, 101],
+      [100, 1],
+      [99, 2],
+    ] as const)
+      expect((await failureOf(put(id, start, new Uint8Array(size)))).facts["reason"]).toBe(
+        `Invalid chunk. It ends at byte ${start + size}, and 100 bytes are paid for.`,
+      );
+  });
+
+  test("goes back when the item is refused; mended, it is paid from what went back", async () => {
+    const item = makeItem(new Uint8Array(1_000));
+    const { id } = await makePaid(payedFor(item.bytes.length, "one"));
+    await put(
+      id,
+      0,
+      item.bytes.map((byte, at) => (at === 500 ? ~byte : byte)),
+    );
+    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_refused");
+    expect(await balanceOf()).toBe(6_000n);
+    await put(id, 0, item.bytes);
+    await world.multipart.finalize(id, payers, nobody);
+    expect(await balanceOf()).toBe(1_000n);
+  });
+
+  test("goes back when its time is over, once", async () => {
+    const { id } = await makePaid(payedFor(100, "one"));
+    await put(id, 0, new Uint8Array(100));
+    payment.clock.advance(lifeMs);
+    await Promise.all([world.sweep.sweep(), world.sweep.sweep()]);
+    await payment.credits.expire(nobody);
+    expect(await balanceOf()).toBe(6_000n);
+    expect((await failureOf(world.multipart.status(id))).code).toBe("multipart_not_found");
+  });
+
+  test("goes back when its time is over while it is being finalized and cannot be, once", async () => {
+    let isKnown = false;
+    await reopen({
+      priceOfByte: () => {
+        if (isKnown) return 1n;
+        throw new Failure("pricing_oracle_unavailable");
+      },
+    });
+    const item = makeItem(new Uint8Array(1_000));
+    const { id } = await makePaid(payedFor(5_000, "one"));
+    await put(id, 0, item.bytes);
+    expect(await world.multipart.finalizeLater(id, payers)).toBeUndefined();
+    payment.clock.advance(lifeMs);
+    // Until the next try it is neither over nor an item.
+    await world.sweep.sweep();
+    expect(await balanceOf()).toBe(1_000n);
+    await eventually(
+      () =>
+        world.multipart.status(id).then(
+          () => "there",
+          (error: unknown) => (error instanceof Failure ? error.code : error),
+        ),
+      (seen) => seen === "multipart_not_found",
+    );
+    isKnown = true;
+    await Promise.all([world.sweep.sweep(), world.sweep.sweep()]);
+    await payment.credits.expire(nobody);
+    expect([await balanceOf(), await rowsOf("uploads"), partFilesIn(folder.path)]).toEqual([6_000n, 0n, []]);
+  });
+
+  test("goes back when the item was there already", async () => {
+    const item = makeItem(new Uint8Array(1_000));
+    await payment.credit(item.account, 10_000n);
+    const first = await create();
+    await put(first, 0, item.bytes);
+    await world.multipart.finalize(first, payers, nobody);
+    const { id } = await makePaid(payedFor(5_000, "one"));
+    await put(id, 0, item.bytes);
+    await world.multipart.finalize(id, payers, nobody);
+    expect(await balanceOf()).toBe(6_000n);
+  });
+
+  test("is given to whom the upload names, and given back to them", async () => {
+    const item = makeItem(new Uint8Array(1_000));
+    const { id } = await makePaid({ ...payedFor(5_000, "one"), payer: item.account }, payer);
+    expect([await balanceOf(), (await payment.credits.balance(item.account))?.winc]).toEqual([1_000n, 0n]);
+    await put(id, 0, item.bytes);
+    await world.multipart.finalize(id, payers, nobody);
+    const left = (await payment.credits.balance(item.account))?.winc;
+    expect([await balanceOf(), left]).toEqual([1_000n, 5_000n - BigInt(item.bytes.length)]);
+  });
+
+  test("cannot be held when it was spent meanwhile", async () => {
+    const asked = { payer, winc: winc(6_001n), size: 5, payment: "one" };
+    expect((await failureOf(makePaid(asked))).code).toBe("insufficient_balance");
+    expect(await rowsOf("multipart_uploads")).toBe(0n);
+  });
+});
+
+describe("another start", () => {
+  test("goes on with what was being finalized, also where nobody waits for it", async () => {
+    const item = makeItem(new Uint8Array(3_000_000));
+    await payment.credit(item.account, 10_000_000n);
+    const id = await create();
+    await put(id, 0, item.bytes);
+    expect(await world.multipart.finalizeLater(id, payers)).toBeUndefined();
+    await reopen();
+    await eventually(
+      () => world.multipart.status(id),
+      ({ kind }) => kind === "finalized",
+    );
+    expect((await payment.credits.balance(item.account))?.winc).toBe(10_000_000n - BigInt(item.bytes.length));
+  });
+
+  test("elsewhere says that the upload lies here, and tells how it stands", async () => {
+    const id = await create();
+    await put(id, 0, new Uint8Array(10));
+    await payment.database.write((tx) =>
+      tx.run("UPDATE multipart_uploads SET store = 'elsewhere' WHERE id = ?", id),
+    );
+    expect((await failureOf(put(id, 0, new Uint8Array(10)))).code).toBe("busy");
+    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("busy");
+    expect((await world.multipart.status(id)).kind).toBe("open");
+    payment.clock.advance(lifeMs);
+    await world.sweep.sweep();
+    expect(await rowsOf("multipart_uploads")).toBe(1n);
+  });
+});
+
+describe("a disk that fails", () => {
+  const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => undefined });
+
+  /** Writers on files of which a test decides what becomes of a call. */
+  async function faultyWriters(faults: Partial<Record<"write" | "sync", () => void>>) {
+    const files = await openPartFiles(folder.path);
+    const faulty: PartFiles = {
+      ...files,
+      open: async (upload) => {
+        const file = await files.open(upload);
+        let count = 0;
+        const counted = async (work: () => Promise<void>, fault: (() => void) | undefined) => {
+          try {
+            fault?.();
+            await work();
+          } catch (error) {
+            count += 1;
+            throw error;
+          }
+        };
+        const wrapped: PartFile = {
+          ...file,
+          write: (pieces, position) => counted(() => file.write(pieces, position), faults.write),
+          sync: () => counted(() => file.sync(), faults.sync),
+          faults: () => file.faults() + count,
+        };
+        return wrapped;
+      },
+    };
+    const room = createUploadRoom({
+      ...{ folder: folder.path, log, clock: Date.now, countKept: async () => 0, keptBytes: 0 },
+      ...{ bytesMax: 2 ** 40, freeBytesMin: 0 },
+    });
+    return createPartWriters(faulty, room);
+  }
+
+  function systemError(code: string): Error {
+    return Object.assign(new Error(`${code}: it failed`), { code, syscall: "pwritev" });
+  }
+
+  test("refuses the part that it did not take, with what the system says", async () => {
+    const faults = {
+      write: () => {
+        throw systemError("ENOSPC");
+      },
+    };
+    const writers = await faultyWriters(faults);
+    const part = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
+    const { code, facts } = await failureOf(writers.write("upload", part, nobody));
+    expect([code, facts["reason"]]).toEqual(["no_room", "ENOSPC: it failed"]);
+    expect(writers.isOpen("upload")).toBe(false);
+  });
+
+  test("believes no part that was being written when another was lost, and takes both again", async () => {
+    let isFaulty = true;
+    const faults = {
+      sync: () => {
+        if (isFaulty) throw systemError("EIO");
+      },
+    };
+    const writers = await faultyWriters(faults);
+    const gate = Promise.withResolvers<void>();
+    const slow = writers.write(
+      "upload",
+      {
+        start: 100,
+        size: 2,
+        pieces: (async function* () {
+          yield new Uint8Array(1);
+          await gate.promise;
+          yield new Uint8Array(1);
+        })(),
+      },
+      nobody,
+    );
+    await eventually(
+      async () => writers.isOpen("upload"),
+      (isOpen) => isOpen,
+    );
+    const quick = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
+    expect((await failureOf(writers.write("upload", quick, nobody))).code).toBe("disk_failed");
+    isFaulty = false;
+    gate.resolve();
+    expect((await failureOf(slow)).facts["reason"]).toBe("a part that was written beside this one was lost");
+    await writers.write("upload", { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) }, nobody);
+  });
+});
+
+async function rowsOf(
+  table: "multipart_parts" | "multipart_uploads" | "uploads",
+): Promise<bigint | undefined> {
+  const row = await payment.database.read((tx) =>
+    tx.get<{ n: bigint }>(`SELECT COUNT(*) AS n FROM ${table}`),
+  );
+  return row?.n;
+}

@@ -1,0 +1,113 @@
+/**
+ * What several nodes make of a post, over real sockets: taken by one is taken, refused is told from trouble.
+ * @module
+ */
+import { afterEach, describe, expect, test } from "bun:test";
+import type { Id } from "../../../src/arweave/id.ts";
+import { openNode } from "../../../src/chain/node.ts";
+import { createNodes } from "../../../src/chain/nodes.ts";
+import { openBundleChain } from "../../../src/cli/open/bundle-chain.ts";
+import { silentLog } from "../../../src/lib/log.ts";
+import type { Posted } from "../../../src/upload/pipeline/parts.ts";
+
+const never = new AbortController().signal;
+const someId = "A".repeat(43) as Id;
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+/** What a node answers to every request; `undefined`: nobody listens there. */
+type Answer = Readonly<{ status: number; body?: string }> | undefined;
+
+function chainOf(answers: readonly Answer[], missing: readonly string[] = []) {
+  const nodes = createNodes(
+    answers.map((answer) => openNode(`http://127.0.0.1:${portOf(answer)}`)),
+    { clock: Date.now, random: () => 0.5, log: silentLog },
+  );
+  cleanups.push(nodes.close);
+  return openBundleChain({
+    nodes,
+    reader: {
+      tip: () => undefined,
+      block: () => undefined,
+      transactionStatus: () => undefined,
+      bundleStatus: () => undefined,
+      dueMissing: () =>
+        missing.map((id) => ({ id: id as Id, place: { height: 1, txIndex: 0, offset: -1 }, attempts: 1 })),
+    },
+    index: { removePending: async () => 0 },
+    address: "wallet",
+    wantBundle: async () => undefined,
+  });
+}
+
+function portOf(answer: Answer): number {
+  const server = Bun.serve({
+    port: 0,
+    fetch: () => new Response(answer?.body ?? "", { status: answer?.status ?? 200 }),
+  });
+  const port = server.port ?? 0;
+  if (answer === undefined) server.stop(true);
+  else cleanups.push(() => server.stop(true));
+  return port;
+}
+
+const unknownRoot = { status: 400, body: '{"error":"data_root_not_found"}' };
+const wrongProof = { status: 400, body: '{"error":"invalid_proof"}' };
+const posts: readonly (readonly [what: string, answers: readonly Answer[], posted: Partial<Posted>])[] = [
+  ["taken", [{ status: 200 }], { kind: "taken" }],
+  ["known already", [{ status: 208, body: "Transaction already processed." }], { kind: "taken" }],
+  ["kept for a time", [{ status: 303 }], { kind: "taken" }],
+  ["taken by one, unknown to another", [unknownRoot, { status: 200 }], { kind: "taken" }],
+  ["taken by one, refused by another", [wrongProof, { status: 303 }], { kind: "taken" }],
+  ["taken by one while another is away", [undefined, { status: 200 }], { kind: "taken" }],
+  [
+    "refused by all",
+    [wrongProof, wrongProof],
+    { kind: "refused", word: "invalid_proof", isByAll: true, reason: '400 {"error":"invalid_proof"}' },
+  ],
+  [
+    "refused with a text",
+    [{ status: 400, body: "Invalid anchor (last_tx)." }],
+    { kind: "refused", word: "", isByAll: true, reason: "400 Invalid anchor (last_tx)." },
+  ],
+  ["refused by one while another is away", [unknownRoot, undefined], { kind: "refused", isByAll: false }],
+  ["refused by one while another fails", [unknownRoot, { status: 500 }], { kind: "refused", isByAll: false }],
+  ["too many", [{ status: 429 }], { kind: "trouble" }],
+  ["busy", [{ status: 503 }], { kind: "trouble" }],
+  ["nobody there", [undefined, undefined], { kind: "trouble" }],
+];
+
+describe("a post to several nodes", () => {
+  test.each(posts)("is seen as it is: %s", async (_, answers, posted) => {
+    const chain = chainOf(answers);
+    expect(await chain.post("/chunk", new TextEncoder().encode("{}"), never)).toMatchObject(posted);
+  });
+});
+
+const knowing: readonly (readonly [what: string, answers: readonly Answer[], isUnknown: boolean])[] = [
+  ["all say that they do not have it", [{ status: 404 }, { status: 404 }], true],
+  ["one has it waiting", [{ status: 404 }, { status: 202, body: "Pending" }], false],
+  [
+    "one has it in a block",
+    [
+      { status: 404 },
+      { status: 200, body: '{"block_height":5,"block_indep_hash":"x","number_of_confirmations":1}' },
+    ],
+    false,
+  ],
+  ["one is away", [{ status: 404 }, undefined], false],
+  ["one fails", [{ status: 404 }, { status: 500 }], false],
+  ["one refuses to say", [{ status: 404 }, { status: 400 }], false],
+];
+
+describe("a transaction is unknown", () => {
+  test.each(knowing)("or not, when %s", async (_, answers, isUnknown) => {
+    expect(await chainOf(answers).isUnknown(someId, never)).toBe(isUnknown);
+  });
+
+  test("to nobody whose followed block names it, though no header of it was given", async () => {
+    expect(await chainOf([{ status: 404 }], [someId]).isUnknown(someId, never)).toBe(false);
+  });
+});

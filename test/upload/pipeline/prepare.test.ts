@@ -1,0 +1,403 @@
+/**
+ * From chosen items to a signed transaction: header, data root, tags, reward and anchor to the byte, in one reading of
+ * the items; and what becomes of items that are not what they were.
+ * @module
+ */
+import { afterEach, beforeEach, describe, expect, test } from "bun:test";
+import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { writeBundle } from "../../../src/arweave/bundle.ts";
+import { dataRootOf } from "../../../src/arweave/data-root.ts";
+import { readTransactionHeader } from "../../../src/arweave/transaction.ts";
+import { verifyTransaction } from "../../../src/arweave/transaction-verify.ts";
+import { encodeBase64url } from "../../../src/lib/base64url.ts";
+import { checkLedger } from "../../../src/store/ledger/check.ts";
+import { type Bundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
+import { createPlanner } from "../../../src/upload/pipeline/plan.ts";
+import { prepare } from "../../../src/upload/pipeline/prepare.ts";
+import { findUpload } from "../../../src/upload/uploads.ts";
+import { paidIn, testAddress } from "../../support/payment.ts";
+import {
+  type BundleWorld,
+  openBundleWorld,
+  type Place,
+  quickRules,
+  type SignedItem,
+  storeName,
+  until,
+} from "./bundle-world.ts";
+import { createFakeChain, type FakeChain } from "./fake-chain.ts";
+
+const never = new AbortController().signal;
+
+let world: BundleWorld;
+let chain: FakeChain;
+beforeEach(async () => {
+  world = await openBundleWorld();
+  chain = createFakeChain(100);
+});
+afterEach(async () => {
+  expect(await checkLedger(world.database)).toEqual([]);
+  await world.close();
+});
+
+/** Plans what waits, and answers the bundles. */
+async function planned(): Promise<Bundle[]> {
+  const { database: ledger, makeId, clock } = world;
+  const rules = { ...quickRules.plan, waitMs: 0 };
+  await createPlanner({ ledger, storeName, rules, makeId, clock }).look();
+  return await bundlesIn("planned");
+}
+
+function bundlesIn(state: Bundle["state"]): Promise<Bundle[]> {
+  return world.database.read((tx) => nextBundles(tx, { store: storeName, states: [state], limit: 100 }));
+}
+
+const stateOf = async (id: string) => (await world.database.read((tx) => findUpload(tx, id)))?.state;
+
+describe("a bundle that is prepared", () => {
+  test.each([
+    ["one item of no bytes", [0]],
+    ["one item of many chunks", [1_000_000]],
+    ["a last chunk that would be small", [262_144 * 2 + 100]],
+    ["items that end at chunks' borders", [262_144 - 96 - 200, 262_144, 1]],
+    ["many small items", Array.from({ length: 700 }, (_, index) => index)],
+  ] as const)("has the root, the size and the fields of its data: %s", async (_, sizes) => {
+    const items = world.sign(sizes).toSorted((left, right) => (left.id < right.id ? -1 : 1));
+    await world.take(items);
+    const [bundle] = await planned();
+    chain.world.price = 12_345n;
+    await prepare(world.partsWith(chain), bundle as Bundle, never);
+    const [prepared] = await bundlesIn("prepared");
+    const written = writeBundle(items.map(({ bytes }) => bytes));
+    const transaction = readTransactionHeader(prepared?.transaction?.text ?? "");
+    expect(transaction).toMatchObject({
+      id: prepared?.transaction?.id ?? "",
+      format: 2,
+      dataSize: written.length,
+      dataRoot: encodeBase64url(dataRootOf(written, "halved")),
+      reward: 12_345n,
+      target: "",
+      quantity: 0n,
+    });
+    expect(transaction.tags.slice(0, 3)).toEqual([
+      { name: "Bundle-Format", value: "binary" },
+      { name: "Bundle-Version", value: "2.0.0" },
+      { name: "App-Name", value: "Cairn" },
+    ]);
+    const anchor = await chain.anchor(never);
+    expect(transaction.lastTx).toBe(anchor.hash);
+    expect(prepared?.transaction?.anchorHeight).toBe(anchor.height);
+    expect(verifyTransaction(transaction)).toEqual({ valid: true });
+  });
+
+  const signedAnewSql =
+    "UPDATE bundles SET state = 'planned', transaction_id = NULL, signed = NULL, anchor_height = NULL";
+
+  test("was read once, just before, whenever it is signed", async () => {
+    const items = world.sign(Array.from({ length: 40 }, () => 500_000));
+    const places = await world.take(items, { apart: true });
+    const [bundle] = await planned();
+    const size = bundle?.dataSize ?? 0;
+    const parts = world.partsWith(chain);
+    await world.threads.run("ping", undefined);
+    const before = bytesRead();
+    await prepare(parts, bundle as Bundle, never);
+    const read = bytesRead() - before;
+    expect(read).toBeGreaterThan(size * 0.99);
+    expect(read).toBeLessThan(size * 1.2);
+    await world.database.write((tx) => tx.run(signedAnewSql));
+    rmSync(join(world.folder, places[7]?.file ?? ""));
+    const [again] = await bundlesIn("planned");
+    await prepare(parts, again as Bundle, never);
+    expect(await bundlesIn("prepared")).toEqual([]);
+    expect(await stateOf(items[7]?.id ?? "")).toBe("failed");
+    const [rest] = await planned();
+    expect(rest?.itemCount).toBe(39);
+  });
+
+  test.each([
+    ["cannot be paid for", { balance: 0n }],
+    ["has an index that is behind the nodes", { indexLag: 20 }],
+    ["has silent nodes", { areNodesSilent: true }],
+  ] as const)("is not read while it %s", async (_, trouble) => {
+    await world.take(world.sign(Array.from({ length: 10 }, () => 500_000)));
+    const [bundle] = await planned();
+    await world.threads.run("ping", undefined);
+    Object.assign(chain.world, trouble);
+    const before = bytesRead();
+    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toThrow();
+    expect(bytesRead() - before).toBeLessThan((bundle?.dataSize ?? 0) * 0.1);
+  });
+
+  test("waits for an index that is behind its nodes, and for nodes that are silent", async () => {
+    await world.take(world.sign([10]));
+    const [bundle] = await planned();
+    chain.world.indexLag = 20;
+    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
+      code: "not_synced",
+    });
+    chain.world.indexLag = 0;
+    chain.world.areNodesSilent = true;
+    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
+      code: "source_failed",
+    });
+    expect(await bundlesIn("planned")).toHaveLength(1);
+  });
+});
+
+describe("an item that is not what it was", () => {
+  const ada = testAddress("ada");
+  const bob = testAddress("bob");
+
+  const damages: readonly (readonly [
+    name: string,
+    apart: boolean,
+    damage: (place: Place) => void,
+    says: RegExp,
+  ])[] = [
+    ["a byte of its payload changed", false, (place) => change(place, place.size - 1), /changed/],
+    [
+      "a byte of its payload changed, in its own file",
+      true,
+      (place) => change(place, place.size - 3),
+      /changed/,
+    ],
+    ["its file is gone", true, ({ file }) => rmSync(join(world.folder, file)), /not there/],
+    [
+      "its file is cut short",
+      true,
+      ({ file, size }) => truncateSync(join(world.folder, file), size - 1),
+      /cut short/,
+    ],
+    ["its file is empty", true, ({ file }) => truncateSync(join(world.folder, file), 0), /cut short/],
+  ];
+
+  function change({ file, offset }: Place, at: number): void {
+    const path = join(world.folder, file);
+    const bytes = readFileSync(path);
+    bytes[offset + at] = (bytes[offset + at] ?? 0) ^ 1;
+    writeFileSync(path, bytes);
+  }
+
+  test.each(damages)(
+    "fails alone and is paid back once; the others go on: %s",
+    async (_, apart, damage, says) => {
+      await paidIn(
+        {
+          database: world.database,
+          clock: { now: Date.now, set: noop, advance: noop },
+          makeId: world.makeId,
+        },
+        "payment",
+        ada,
+        100n,
+      );
+      const items = world.sign([300, 400, 500]);
+      const [first, bad, last] = items as [SignedItem, SignedItem, SignedItem];
+      await world.take([first]);
+      const [place] = await world.take([bad], { apart, payment: { signer: ada, winc: 7n } });
+      await world.take([last], { payment: { signer: ada, winc: 11n } });
+      expect(await balanceOf(ada)).toBe(82n);
+      damage(place as Place);
+      const [bundle] = await planned();
+      await prepare(world.partsWith(chain), bundle as Bundle, never);
+
+      expect(await stateOf(bad.id)).toBe("failed");
+      const failed = await world.database.read((tx) => findUpload(tx, bad.id));
+      expect(failed?.failedReason).toMatch(says);
+      expect(failed?.place).toBeUndefined();
+      expect(await balanceOf(ada)).toBe(89n);
+      expect(world.left).toContain(place?.file ?? "");
+      expect(chain.forgotten).toEqual([bad.id]);
+      expect(world.ended).toEqual({ permanent: 0, failed: 1 });
+
+      const [again] = await planned();
+      expect(again?.itemCount).toBe(2);
+      await prepare(world.partsWith(chain), again as Bundle, never);
+      expect(await bundlesIn("prepared")).toHaveLength(1);
+      expect(await Promise.all([first.id, last.id].map(stateOf))).toEqual(["planned", "planned"]);
+      expect(await balanceOf(ada)).toBe(89n);
+    },
+  );
+
+  test("gives what came of an approval to the one who gave it", async () => {
+    const payment = {
+      database: world.database,
+      clock: { now: Date.now, set: noop, advance: noop },
+      makeId: world.makeId,
+    };
+    await paidIn(payment, "payment", bob, 50n);
+    await paidIn(payment, "payment", ada, 5n);
+    const { giveApproval } = await import("../../../src/payment/credits/approvals.ts");
+    await world.database.write((tx) =>
+      giveApproval(
+        tx,
+        { approvalId: "approval", payer: bob, approved: ada, winc: 8n },
+        { now: Date.now(), makeId: world.makeId },
+      ),
+    );
+    const [item] = world.sign([10]);
+    const [place] = await world.take([item as SignedItem], {
+      apart: true,
+      payment: { signer: ada, winc: 10n, paidBy: [bob] },
+    });
+    expect([await balanceOf(ada), await balanceOf(bob)]).toEqual([3n, 42n]);
+    rmSync(join(world.folder, place?.file ?? ""));
+    const [bundle] = await planned();
+    await prepare(world.partsWith(chain), bundle as Bundle, never);
+    expect([await balanceOf(ada), await balanceOf(bob)]).toEqual([5n, 50n]);
+    expect(await planned()).toEqual([]);
+  });
+
+  test("a whole segment that is gone fails all that was in it, each paid back, in steps", async () => {
+    const payment = {
+      database: world.database,
+      clock: { now: Date.now, set: noop, advance: noop },
+      makeId: world.makeId,
+    };
+    await paidIn(payment, "payment", ada, 1_000n);
+    const items = world.sign(Array.from({ length: 120 }, () => 5));
+    const [place] = await world.take(items, { payment: { signer: ada, winc: 3n } });
+    rmSync(join(world.folder, place?.file ?? ""));
+    const [bundle] = await planned();
+    // The program ends after the first step.
+    let steps = 0;
+    const parts = world.partsWith(chain);
+    const ending = {
+      ...parts,
+      chain: {
+        ...chain,
+        forgetPending: async () => {
+          steps += 1;
+          if (steps === 1) throw new Error("the process ends here");
+        },
+      },
+    };
+    await expect(prepare(ending, bundle as Bundle, never)).rejects.toThrow("ends here");
+    expect(await balanceOf(ada)).toBe(1_000n - 360n + 150n);
+    for (let turn = 0; turn < 3; turn += 1)
+      for (const each of await planned()) await prepare(parts, each, never);
+    expect(await balanceOf(ada)).toBe(1_000n);
+    expect(new Set(await Promise.all(items.map(({ id }) => stateOf(id))))).toEqual(new Set(["failed"]));
+  });
+
+  test("a disk that cannot be read loses nobody's item", async () => {
+    const [item] = world.sign([2_000]);
+    const [place] = await world.take([item as SignedItem], { apart: true });
+    const path = join(world.folder, place?.file ?? "");
+    const bytes = readFileSync(path);
+    rmSync(path);
+    mkdirSync(path);
+    const [bundle] = await planned();
+    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
+      code: "busy",
+      facts: { reason: expect.stringContaining("cannot be read") },
+    });
+    expect(await stateOf(item?.id ?? "")).toBe("planned");
+    rmSync(path, { recursive: true });
+    writeFileSync(path, bytes);
+    await prepare(world.partsWith(chain), bundle as Bundle, never);
+    expect(await bundlesIn("prepared")).toHaveLength(1);
+  });
+
+  test("found when chunks are sent again, it ends the bundle and not its siblings", async () => {
+    const items = world.sign([300_000, 400_000]);
+    const places = await world.take(items, { apart: true });
+    const bad = places[1] as Place;
+    chain.world.faults = {
+      chunk: () => ({ kind: "trouble", reason: "the disk is slow" }),
+    };
+    const pipeline = world.start(chain);
+    await until("the transaction is posted", () => chain.posts.chunk > 0);
+    await pipeline.close();
+    change(bad, 200_000);
+    chain.world.faults = {};
+    const another = world.start(chain);
+    await until("the other is permanent", async () => {
+      chain.mine();
+      return (await stateOf(items[0]?.id ?? "")) === "permanent";
+    });
+    expect(await stateOf(items[1]?.id ?? "")).toBe("failed");
+    expect(another.reasons()).toEqual([]);
+  });
+});
+
+describe("a wallet that is too poor", () => {
+  test("is told to the operator, and tried again until it is not", async () => {
+    await world.take(world.sign([10]));
+    chain.world.price = 500n;
+    chain.world.balance = 499n;
+    const pipeline = world.start(chain);
+    await until("the reason is told", () => pipeline.reasons().length > 0);
+    expect(pipeline.reasons()).toEqual(["the wallet holds 499 winston; 500 are needed for the next bundle"]);
+    expect(chain.posts.tx).toBe(0);
+    chain.world.balance = 500n;
+    await until("the bundle is permanent", () => {
+      chain.mine();
+      return world.ended.permanent === 1;
+    });
+    expect(pipeline.reasons()).toEqual([]);
+  });
+
+  test("does not promise twice what it holds once", async () => {
+    chain.world.price = 500n;
+    chain.world.balance = 900n;
+    const pipeline = world.start(chain, { plan: { itemsMax: 1, bytesMax: 2 ** 31, waitMs: 0 } });
+    for (const item of world.sign([10, 20])) await world.take([item]);
+    pipeline.onItem(10);
+    await until(
+      "one is posted and the other waits",
+      () => chain.posts.tx === 1 && pipeline.reasons().length > 0,
+    );
+    expect(pipeline.reasons()).toEqual([
+      "the wallet holds 900 winston; 500 are needed for the next bundle and 500 for those that no block has yet",
+    ]);
+    chain.world.balance = 1_000n;
+    await until("both are permanent", () => {
+      chain.mine();
+      return world.ended.permanent === 2;
+    });
+  });
+});
+
+test("a layout that is damaged is made again", async () => {
+  const [item] = world.sign([600_000]);
+  await world.take([item as SignedItem]);
+  chain.world.faults = { chunk: () => ({ kind: "trouble", reason: "away" }) };
+  const pipeline = world.start(chain);
+  await until("chunks are sent", () => chain.posts.chunk > 0);
+  await pipeline.close();
+  const [bundle] = await bundlesIn("posted");
+  const layout = join(world.folder, "bundles", bundle?.id ?? "");
+  expect(existsSync(layout)).toBe(true);
+  truncateSync(layout, 100);
+  await world.threads.close();
+  chain.world.faults = {};
+  const fresh = await openBundleWorld();
+  const parts = { ...world.partsWith(chain), threads: fresh.threads };
+  const { openPipeline } = await import("../../../src/upload/pipeline/pipeline.ts");
+  const second = openPipeline(parts);
+  await until("it is permanent", () => {
+    chain.mine();
+    return world.ended.permanent === 1;
+  });
+  await second.close();
+  await fresh.close();
+});
+
+function noop(): void {
+  // This clock is nobody's to move.
+}
+
+async function balanceOf(address: string): Promise<bigint> {
+  const row = await world.database.read((tx) =>
+    tx.get<{ balance: bigint }>("SELECT balance FROM accounts WHERE account = ?", `user:${address}`),
+  );
+  return row?.balance ?? 0n;
+}
+
+/** Bytes that this process has asked the system to read so far, in all its threads. */
+function bytesRead(): number {
+  return Number(/rchar: (\d+)/.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
+}
