@@ -111,8 +111,9 @@ describeWith(clientLibraries, "wayfinder-core", () => {
       },
     };
     const client = library.createWayfinderClient({ ...options, logger: quiet } as Options);
-    const answer = await client.request(`ar://${address}` as `ar://${string}`);
     try {
+      // What a look at the headers can tell is told before there is an answer.
+      const answer = await client.request(`ar://${address}` as `ar://${string}`);
       return { bytes: await answer.bytes(), events: [...events] };
     } catch (error) {
       return { bytes: undefined, events: [...events], error };
