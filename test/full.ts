@@ -27,12 +27,18 @@ const ledgerTests = [
   "test/store/ledger/",
   "test/payment/",
   "test/http/payment/",
-  ...["approvals", "charges", "chunks", "duplicates", "x402-uploads"].map(
-    (name) => `test/http/upload/${name}.test.ts`,
-  ),
-  ...["confirm", "intake-kill", "multipart-kill", "multipart-model", "plan", "removal", "two-processes"].map(
-    (name) => `test/upload/${name}.test.ts`,
-  ),
+  "test/http/upload/approvals.test.ts",
+  "test/http/upload/charges.test.ts",
+  "test/http/upload/chunks.test.ts",
+  "test/http/upload/duplicates.test.ts",
+  "test/http/upload/x402-uploads.test.ts",
+  "test/upload/intake/intake-kill.test.ts",
+  "test/upload/intake/two-processes.test.ts",
+  "test/upload/multipart/multipart-kill.test.ts",
+  "test/upload/multipart/multipart-model.test.ts",
+  "test/upload/pipeline/confirm.test.ts",
+  "test/upload/pipeline/plan.test.ts",
+  "test/upload/pipeline/removal.test.ts",
 ];
 
 /**

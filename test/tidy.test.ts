@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 
 const root = resolve(import.meta.dir, "..");
@@ -133,6 +133,16 @@ describe("the source tree", () => {
     const entries = /^(src\/main\.ts|workers\/[^/]+\.ts|bench\/[^/]+\.ts|console\/.*)$/;
     const dead = sources.filter(({ path }) => !entries.test(path) && !used.has(path));
     expect(dead.map(({ path }) => path)).toEqual([]);
+  });
+
+  test("names no test that is not there", () => {
+    // A filter that matches nothing would pass.
+    const namers = ["test/full.ts", "test/slow.ts", "docs/evidence.md"];
+    const named = namers.flatMap(
+      (path) => readFileSync(join(root, path), "utf8").match(/\btest\/[\w/.-]+\.ts\b/g) ?? [],
+    );
+    expect(named.length).toBeGreaterThan(30);
+    expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
   test("skips no test silently", () => {
