@@ -18,6 +18,7 @@ import { testKey } from "../support/signers.ts";
 
 type Library = typeof import("@ar.io/wayfinder-core");
 type Options = import("@ar.io/wayfinder-core").WayfinderOptions;
+type Strategy = import("@ar.io/wayfinder-core").VerificationStrategy;
 type Router = NonNullable<NonNullable<Options["routingSettings"]>["strategy"]>;
 
 /** Of every id, a name with a dot below "localhost": the library treats that host itself as one without subdomains. */
@@ -78,8 +79,20 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     const kept = new Headers(answer.headers);
     for (const name of ["content-length", "content-digest", "content-encoding"]) kept.delete(name);
     kept.set("x-ar-io-verified", "false");
-    return new Response(method === "HEAD" ? null : bytes, { status: answer.status, headers: kept });
+    const body = method === "HEAD" ? null : slowly(bytes);
+    return new Response(body, { status: answer.status, headers: kept });
   }
+
+  /** In two pieces, the second a while after the first: what the headers alone refuse is refused long before the end. */
+  const slowly = (bytes: Uint8Array) =>
+    new ReadableStream({
+      start: async (controller) => {
+        controller.enqueue(bytes.slice(0, bytes.length >> 1));
+        await Bun.sleep(30);
+        controller.enqueue(bytes.slice(bytes.length >> 1));
+        controller.close();
+      },
+    });
 
   /** The library would ask a public index what an id is. */
   const asTransaction = { classify: async () => "transaction" as const };
@@ -88,12 +101,26 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     ["debug", "info", "warn", "error"].map((level) => [level, () => undefined]),
   ) as unknown as NonNullable<Options["logger"]>;
 
-  const strategies: Readonly<Record<string, () => unknown>> = {
+  const strategies: Readonly<Record<string, () => Strategy>> = {
     hash: () => new library.HashVerificationStrategy(trusting()),
     "data root": () => new library.DataRootVerificationStrategy({ ...trusting(), classifier: asTransaction }),
     "transaction signature": () => new library.TransactionSignatureVerificationStrategy(trusting()),
     remote: () => new library.RemoteVerificationStrategy(),
   };
+
+  /**
+   * Version 1.9.2 listens to a verification only when the body has ended: a refusal before is nobody's until then, and
+   * such a one fails a test. What the library is told stays the same.
+   */
+  function heard(strategy: Strategy | undefined) {
+    if (strategy === undefined) throw new Error("there is no such strategy");
+    const verifyData: Strategy["verifyData"] = (parameters) => {
+      const verifying = strategy.verifyData(parameters);
+      verifying.catch(() => undefined);
+      return verifying;
+    };
+    return { trustedGateways: strategy.trustedGateways, verifyData };
+  }
 
   /** Asks for an address; answers what came, and whether the library believes it. */
   async function fetchVerified(address: string, strategyName: string, router = statically(gateway())) {
@@ -103,7 +130,7 @@ describeWith(clientLibraries, "wayfinder-core", () => {
       verificationSettings: {
         enabled: true,
         strict: true,
-        strategy: strategies[strategyName]?.(),
+        strategy: heard(strategies[strategyName]?.()),
         events: {
           onVerificationSucceeded: () => events.add("verified"),
           onVerificationFailed: () => events.add("failed"),
@@ -112,7 +139,6 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     };
     const client = library.createWayfinderClient({ ...options, logger: quiet } as Options);
     try {
-      // What a look at the headers can tell is told before there is an answer.
       const answer = await client.request(`ar://${address}` as `ar://${string}`);
       return { bytes: await answer.bytes(), events: [...events] };
     } catch (error) {
