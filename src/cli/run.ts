@@ -8,6 +8,7 @@ import { existsSync } from "node:fs";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
 import { type Mode, printConfig, readConfig, settingsHelp } from "../config.ts";
 import { Failure } from "../failures.ts";
+import { isSchemaRefusal } from "../lib/schema-scripts.ts";
 import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
 import {
@@ -73,11 +74,13 @@ function report(error: unknown, [command = ""]: readonly string[]): number {
 const machineCodes =
   /^(ENOSPC|EDQUOT|EROFS|EMFILE|ENFILE|SQLITE_(FULL|READONLY|IOERR|CANTOPEN|NOTADB)(_\w+)?|ERR_POSTGRES_\w+)$/;
 
-/** The message of an error that the machine caused, itself or as the cause of what was thrown. */
+/** The message of an error that the machine or its data caused, itself or as the cause of what was thrown. */
 function troubleOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   const isTrouble = "code" in error && machineCodes.test(String(error.code));
-  return isTrouble || troubleOf(error.cause) !== undefined ? error.message : undefined;
+  return isTrouble || isSchemaRefusal(error) || troubleOf(error.cause) !== undefined
+    ? error.message
+    : undefined;
 }
 
 const portArgument = {

@@ -9,9 +9,7 @@ import { Database, SQLiteError } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../failures.ts";
-
-/** The shape of the tables; a file of another version is refused, because a devnet can be made anew. */
-const schemaVersion = 1;
+import { schemaFingerprint, scriptsToRun } from "../lib/schema-scripts.ts";
 
 const schema = `
   CREATE TABLE blocks (
@@ -70,7 +68,7 @@ const schema = `
  * Opens or makes the database.
  *
  * @param dir - Folder, made when absent; `undefined` keeps everything in memory.
- * @throws Failure `malformed_input` when the file was written by another version, `busy` when another process has it.
+ * @throws Failure `malformed_input` when another program's scripts made its tables, `busy` when another process has it.
  */
 export function openDevnetDatabase(dir: string | undefined): Database {
   if (dir !== undefined) mkdirSync(dir, { recursive: true });
@@ -80,20 +78,27 @@ export function openDevnetDatabase(dir: string | undefined): Database {
   claim(database, dir);
   // A killed process loses nothing that was answered; a power cut may lose the last moments, never the order.
   database.run("PRAGMA synchronous = NORMAL");
-  const found = versionOf(database);
-  if (found === schemaVersion) return database;
-  if (found !== 0) {
+  try {
+    makeTables(database);
+    return database;
+  } catch (error) {
     database.close();
-    throw new Failure("malformed_input", {
-      reason: `devnet.sqlite is of version ${found}, not ${schemaVersion}`,
-      dir,
-    });
+    const why = error instanceof Error ? error.message : String(error);
+    throw new Failure("malformed_input", { reason: `devnet.sqlite cannot be opened: ${why}`, dir }, error);
   }
+}
+
+function makeTables(database: Database): void {
   database.transaction(() => {
-    database.run(schema);
-    database.run(`PRAGMA user_version = ${schemaVersion}`);
+    database.run("CREATE TABLE IF NOT EXISTS schema_fingerprint (fingerprint TEXT NOT NULL) STRICT");
+    const sql = "SELECT fingerprint FROM schema_fingerprint";
+    const fingerprint = database.query<{ fingerprint: string }, []>(sql).get()?.fingerprint;
+    const scripts = scriptsToRun([schema], { version: versionOf(database), fingerprint });
+    if (scripts.length === 0) return;
+    for (const script of scripts) database.run(script);
+    database.run("INSERT INTO schema_fingerprint VALUES (?)", [schemaFingerprint([schema])]);
+    database.run("PRAGMA user_version = 1");
   })();
-  return database;
 }
 
 /** Two processes on one chain would each mine their own: the file belongs to one, until it ends. */

@@ -7,6 +7,7 @@
  * @module
  */
 import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
+import { schemaFingerprint, scriptsToRun } from "../lib/schema-scripts.ts";
 
 /** How a file is opened for writing. */
 export type WriteOptions = Readonly<{
@@ -28,7 +29,8 @@ const walBytesKept = 64 * 2 ** 20;
 /**
  * Opens a file for writing, creates it when absent, and brings it to the newest version.
  *
- * @throws Error when the file is no database, is damaged where it is read first, or is of a newer version.
+ * @throws Error when the file is no database, is damaged where it is read first, is of a newer version, or was made
+ *   by scripts that have been edited since.
  */
 export function openForWriting(path: string, options: WriteOptions): Database {
   return opened(path, () => {
@@ -164,14 +166,18 @@ function setCache(db: Database, bytes: number): void {
 function migrate(db: Database, migrations: readonly string[]): void {
   inTransaction(db, () => {
     db.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT");
-    const found = prepareQuery<{ version: number }>(db, "SELECT version FROM schema_version").get();
-    if (found === undefined) db.run("INSERT INTO schema_version VALUES (0)");
-    const version = found?.version ?? 0;
-    if (version > migrations.length)
-      throw new Error(`its version is ${version}, this program knows ${migrations.length}`);
-    if (version === migrations.length) return;
-    for (const script of migrations.slice(version)) db.run(script);
-    db.run("UPDATE schema_version SET version = ?", [migrations.length]);
+    db.run("CREATE TABLE IF NOT EXISTS schema_fingerprint (fingerprint TEXT NOT NULL) STRICT");
+    const kept = prepareQuery<{ version: number; fingerprint: string | null }>(
+      db,
+      "SELECT version, (SELECT fingerprint FROM schema_fingerprint) AS fingerprint FROM schema_version",
+    ).get();
+    const version = kept?.version ?? 0;
+    const scripts = scriptsToRun(migrations, { version, fingerprint: kept?.fingerprint ?? undefined });
+    if (scripts.length === 0 && kept !== undefined) return;
+    for (const script of scripts) db.run(script);
+    for (const table of ["schema_version", "schema_fingerprint"]) db.run(`DELETE FROM ${table}`);
+    db.run("INSERT INTO schema_version VALUES (?)", [migrations.length]);
+    db.run("INSERT INTO schema_fingerprint VALUES (?)", [schemaFingerprint(migrations)]);
   });
 }
 

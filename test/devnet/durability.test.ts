@@ -11,6 +11,7 @@ import { readBlock } from "../../src/arweave/block.ts";
 import { verifyBlock } from "../../src/arweave/block-check.ts";
 import { readTransaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { type Devnet, openDevnet } from "../../src/devnet/devnet.ts";
+import { Failure } from "../../src/failures.ts";
 import {
   chunkPosts,
   createTestClock,
@@ -79,6 +80,17 @@ describe("a chain in a folder", () => {
     const dir = makeFolder();
     writeFileSync(join(dir, "devnet.sqlite"), "not a database".repeat(1_000));
     await expect(openTestDevnet({ dir })).rejects.toThrow("file is not a database");
+  });
+
+  test("whose tables an unreleased build made otherwise is refused with what to do", async () => {
+    const dir = makeFolder();
+    (await openTestDevnet({ dir })).close();
+    const db = new Database(join(dir, "devnet.sqlite"));
+    db.run("UPDATE schema_fingerprint SET fingerprint = 'other'");
+    db.close();
+    const refused = await openTestDevnet({ dir }).catch((error: unknown) => error);
+    const reason = refused instanceof Failure ? refused.facts["reason"] : refused;
+    expect(reason).toMatch(/^devnet\.sqlite cannot be opened: a build of this program that was not released/);
   });
 
   test("with a wallet file that is no key is refused, and works again once that is gone", async () => {

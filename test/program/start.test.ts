@@ -2,10 +2,13 @@
  * What an operator is told when the program cannot start: one line, which setting, and why; never a stack.
  * @module
  */
+import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { openIndexWriter } from "../../src/store/index/writer.ts";
+import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
 import { runCairn } from "../cli/command.ts";
 import { freePorts } from "../support/program.ts";
 
@@ -72,6 +75,34 @@ test.each([
         .split("\n")
         .filter((line) => !line.startsWith("{")).length,
     ).toBe(1);
+  },
+  60_000,
+);
+
+const openings: [string, (path: string) => Promise<void>][] = [
+  ["index.sqlite", async (path) => openIndexWriter(path, { clock: () => 0 }).close()],
+  ["ledger.sqlite", async (path) => (await openSqliteLedger({ path })).close()],
+];
+test.each(openings)(
+  "a data folder whose %s an unreleased build made with other tables is told in a line, at once",
+  async (name, make) => {
+    const DATA_DIR = join(folder, `edited-${name}`);
+    mkdirSync(DATA_DIR);
+    const path = join(DATA_DIR, name);
+    await make(path);
+    const db = new Database(path);
+    db.run(`UPDATE ${name === "ledger.sqlite" ? "ledger" : "schema"}_fingerprint SET fingerprint = 'other'`);
+    db.close();
+    const environment = { DATA_DIR, LOG_LEVEL: "error", TRUSTED_NODE_URL: "http://127.0.0.1:1" };
+    const { code, out, err } = await runCairn(["serve", "--port", "0"], { environment });
+    expect([code, out]).toEqual([1, ""]);
+    const [line = "", ...others] = err.split("\n").filter((each) => each !== "" && !each.startsWith("{"));
+    expect(line).toMatch(
+      /^cannot open the (database|ledger) .*: a build of this program that was not released/,
+    );
+    expect(line).toContain(path);
+    expect(line).toContain("begin anew with an empty folder (DATA_DIR)");
+    expect(others).toEqual([]);
   },
   60_000,
 );

@@ -5,6 +5,7 @@
  * the end of a line. Once released, scripts are only added at the end.
  * @module
  */
+import { schemaFingerprint, scriptsToRun } from "../../lib/schema-scripts.ts";
 import type { Tx } from "./database.ts";
 import { approvalTables } from "./schema/approvals.ts";
 import { bundleTables } from "./schema/bundles.ts";
@@ -48,23 +49,24 @@ export function statementsOf(script: string): string[] {
  * Brings a ledger to the newest version.
  *
  * @param written - A statement as the database is to be told it.
- * @throws Error when a newer program wrote it.
+ * @param scripts - Those of this program; tests have more.
+ * @throws Error when a newer program wrote it, or one whose scripts were others.
  */
 export async function migrate(
   tx: Tx,
   written: (statement: string) => string = (statement) => statement,
+  scripts: readonly string[] = ledgerSchema,
 ): Promise<void> {
   await tx.run("CREATE TABLE IF NOT EXISTS ledger_version (version BIGINT NOT NULL)");
+  await tx.run("CREATE TABLE IF NOT EXISTS ledger_fingerprint (fingerprint TEXT NOT NULL)");
   const row = await tx.get<{ version: bigint }>("SELECT version FROM ledger_version");
-  const found = Number(row?.version ?? 0n);
-  const newest = ledgerSchema.length;
-  if (found > newest) throw new Error(`the ledger's version is ${found}, this program knows ${newest}`);
-  if (found === newest) return;
-  for (const script of ledgerSchema.slice(found))
-    for (const statement of statementsOf(script)) await tx.run(written(statement));
-  const sql =
-    row === undefined
-      ? "INSERT INTO ledger_version (version) VALUES (?)"
-      : "UPDATE ledger_version SET version = ?";
-  await tx.run(sql, BigInt(newest));
+  const made = await tx.get<{ fingerprint: string }>("SELECT fingerprint FROM ledger_fingerprint");
+  const version = Number(row?.version ?? 0n);
+  const toRun = scriptsToRun(scripts, { version, fingerprint: made?.fingerprint });
+  if (toRun.length === 0) return;
+  for (const script of toRun) for (const statement of statementsOf(script)) await tx.run(written(statement));
+  await tx.run("DELETE FROM ledger_version");
+  await tx.run("INSERT INTO ledger_version (version) VALUES (?)", BigInt(scripts.length));
+  await tx.run("DELETE FROM ledger_fingerprint");
+  await tx.run("INSERT INTO ledger_fingerprint (fingerprint) VALUES (?)", schemaFingerprint(scripts));
 }

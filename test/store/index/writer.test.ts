@@ -7,11 +7,13 @@ import { serialize } from "bun:jsc";
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
+import { schemaFingerprint } from "../../../src/lib/schema-scripts.ts";
 import { inspectIndex } from "../../../src/store/index/inspect.ts";
 import { partSizesDefault } from "../../../src/store/index/parts/table.ts";
 import { pendingPlace } from "../../../src/store/index/place.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import type { BlockRows, ItemRow, PagePlan } from "../../../src/store/index/rows.ts";
+import { indexMigrations } from "../../../src/store/index/schema.ts";
 import type { IndexReader } from "../../../src/store/index/types.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
 import { temporaryFolder } from "../folder.ts";
@@ -473,6 +475,7 @@ describe("restart", () => {
     for (const column of ["next_duplicated INTEGER NOT NULL DEFAULT 0", "duplicated_data_item_count INTEGER"])
       db.run(`ALTER TABLE bundles ADD COLUMN ${column}`);
     db.run("UPDATE schema_version SET version = 1");
+    db.run("UPDATE schema_fingerprint SET fingerprint = ?", [schemaFingerprint(indexMigrations.slice(0, 1))]);
     db.close();
 
     const second = openIndexWriter(path, options);

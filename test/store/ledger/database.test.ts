@@ -5,6 +5,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
 import { amountMax } from "../../../src/store/ledger/limits.ts";
+import { ledgerSchema, migrate } from "../../../src/store/ledger/schema.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 
@@ -265,6 +266,33 @@ for (const kind of ledgerKinds())
 
     test("refuses a ledger that a newer program wrote", async () => {
       await database.write((tx) => tx.run("UPDATE ledger_version SET version = version + 1"));
-      await expect(ledger.openAgain()).rejects.toThrow(/version is \d+, this program knows \d+/);
+      await expect(ledger.openAgain()).rejects.toThrow(
+        /a newer program made it: its version is \d+, this build knows \d+/,
+      );
+    });
+
+    const edits: [string, string][] = [
+      ["has another fingerprint", "UPDATE ledger_fingerprint SET fingerprint = 'other'"],
+      ["is from before fingerprints were kept", "DELETE FROM ledger_fingerprint"],
+    ];
+    test.each(edits)(
+      "refuses at once a ledger of edited scripts, which %s, and leaves it as it is",
+      async (_, edit) => {
+        await database.write((tx) => tx.run(edit));
+        const refused =
+          /^cannot open the ledger.*: a build of this program that was not released made its tables/;
+        await expect(ledger.openAgain()).rejects.toThrow(refused);
+        await expect(ledger.openAgain()).rejects.toThrow(refused);
+      },
+    );
+
+    test("takes over a ledger of an older version: runs what is new, and is then of the newer one", async () => {
+      const newer = [...ledgerSchema, "CREATE TABLE later (at BIGINT NOT NULL);"];
+      for (const _ of ["runs it", "has run it"]) await database.write((tx) => migrate(tx, undefined, newer));
+      expect(await database.read((tx) => tx.all("SELECT * FROM later"))).toEqual([]);
+      expect(await database.read((tx) => tx.all("SELECT version FROM ledger_version"))).toEqual([
+        { version: BigInt(newer.length) },
+      ]);
+      await expect(ledger.openAgain()).rejects.toThrow("a newer program made it");
     });
   });

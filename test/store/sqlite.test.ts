@@ -1,0 +1,52 @@
+/**
+ * SQLite files across versions of the program: brought to the newest, or refused when they are opened.
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { expect, test } from "bun:test";
+import { join } from "node:path";
+import { openModeration } from "../../src/store/moderation.ts";
+import { closeDatabase, openForWriting } from "../../src/store/sqlite.ts";
+import { temporaryFolder } from "./folder.ts";
+
+const first = "CREATE TABLE a (x INTEGER) STRICT; INSERT INTO a VALUES (1);";
+const second = "ALTER TABLE a ADD COLUMN y INTEGER;";
+
+const open = (path: string, migrations: readonly string[]) =>
+  openForWriting(path, { migrations, synchronous: "NORMAL", cacheBytes: 2 ** 20 });
+
+test("a file of an older version is brought to the newest with what it holds, once", () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, "x.sqlite");
+  for (const migrations of [[first], [first, second], [first, second]]) closeDatabase(open(path, migrations));
+  const db = new Database(path);
+  expect(db.query("SELECT * FROM a").all()).toEqual([{ x: 1, y: null }]);
+  expect(db.query("SELECT version FROM schema_version").all()).toEqual([{ version: 2 }]);
+  expect(db.query("SELECT count(*) AS n FROM schema_fingerprint").get()).toEqual({ n: 1 });
+  db.close();
+});
+
+const edited = [first.replace("x INTEGER", "x INTEGER NOT NULL"), second];
+const refusals: [string, readonly string[], string][] = [
+  ["whose last script was edited", [first, `${second} CREATE TABLE b (x INTEGER) STRICT;`], "version 2 has"],
+  ["whose first script was edited", edited, "version 2 has the fingerprint"],
+  ["that has run more scripts", [first], "a newer program made it: its version is 2, this build knows 1"],
+];
+test.each(refusals)("a file %s is refused when it is opened, and stays as it is", (_, migrations, reason) => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, "x.sqlite");
+  closeDatabase(open(path, [first, second]));
+  expect(() => open(path, migrations)).toThrow(`cannot open the database ${path}: `);
+  expect(() => open(path, migrations)).toThrow(reason);
+  closeDatabase(open(path, [first, second]));
+});
+
+test("a file from before fingerprints were kept is refused", () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, "moderation.sqlite");
+  openModeration(path, () => 0).close();
+  const db = new Database(path);
+  db.run("DROP TABLE schema_fingerprint");
+  db.close();
+  expect(() => openModeration(path, () => 0)).toThrow("has the fingerprint none");
+});
