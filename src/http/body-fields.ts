@@ -4,8 +4,8 @@
  * @module
  */
 import { Failure, type FailureCode } from "../failures.ts";
+import type { Kind, Schema } from "../lib/kind.ts";
 import { readBody } from "./body.ts";
-import type { Kind, Schema } from "./kind.ts";
 
 /** Fields of a JSON object, none of them looked at yet. */
 export type Fields = Readonly<Record<string, unknown>>;

@@ -2,7 +2,7 @@
  * Parameters of a path or a query, each with its kind: what judges a parameter is what the API reference shows of it.
  * @module
  */
-import type { Kind, Schema } from "./kind.ts";
+import type { Kind, Schema } from "../lib/kind.ts";
 
 /** One parameter of a route. */
 export type Parameter = Readonly<{

@@ -27,6 +27,7 @@ const beyond = [
     "GET /{txId}/{path}",
   ],
   ...[
+    "GET /graphql",
     "GET /tx/{id}/{field}",
     "GET /unconfirmed_tx/{id}",
     "POST /tx",
@@ -140,8 +141,11 @@ describe("the document", () => {
 
 describe("a running gateway", () => {
   test("answers each example as the document says", async () => {
-    for (const [name, operation] of operations)
-      expect(await checkAnswer(name, operation, {}), name).not.toBe(401);
+    for (const [name, operation] of operations) {
+      const status = await checkAnswer(name, operation, {});
+      if (/queue-data-item|graphql/.test(name)) expect(status, name).toBe(200);
+      else expect(status, name).not.toBe(401);
+    }
   }, 120_000);
 
   test("answers what exists with success, as the document says", async () => {
@@ -171,18 +175,26 @@ describe("a running gateway", () => {
     expect(count).toBeGreaterThan(60);
   }, 120_000);
 
-  test("refuses every field of a body of administration that is not of the kind that the document shows", async () => {
+  test("refuses a question that lacks a parameter of its query", async () => {
+    const lacking = operations.filter(([, { parameters = [] }]) =>
+      parameters.some((each) => each.in === "query" && each.required),
+    );
+    expect(lacking.map(([name]) => name)).toEqual(["GET /graphql"]);
+    for (const [name, operation] of lacking) expect(await statusOf(name, operation, {}), name).toBe(400);
+  }, 120_000);
+
+  test("refuses every field of a body that is not of the kind that the document shows", async () => {
     let count = 0;
     for (const [name, operation] of operations) {
       const { schema, example } = operation.requestBody?.content["application/json"] ?? {};
-      if (!name.includes("/svc/admin/") || !isRecord(schema) || !isRecord(schema["properties"])) continue;
-      expect(isRecord(example), name).toBeTrue();
-      for (const wrong of wrongBodies(schema, isRecord(example) ? example : {})) {
-        expect(await statusOf(name, operation, {}, wrong), `${name} with ${JSON.stringify(wrong)}`).toBe(400);
+      if (!(name.includes("/svc/admin/") || name.includes("/graphql")) || !isRecord(schema)) continue;
+      for (const wrong of wrongValues(schema, example)) {
+        const where = `${name} with ${JSON.stringify(wrong).slice(0, 500)}`;
+        expect([400, 413], where).toContain(await statusOf(name, operation, {}, wrong));
         count += 1;
       }
     }
-    expect(count).toBeGreaterThan(60);
+    expect(count).toBeGreaterThan(100);
   }, 120_000);
 
   test("serves the page and its files from here, with a policy that lets nothing else in", async () => {
@@ -209,10 +221,11 @@ function isRecord(value: unknown): value is Record<string, unknown> {
 }
 
 /** Texts that are not of a kind, by each of its rules; none for a kind without rules. */
-function wrongTexts({ type, pattern, maxLength, minimum, maximum }: Schema): string[] {
+function wrongTexts({ type, pattern, minLength, maxLength, minimum, maximum }: Schema): string[] {
   const digits = "9".repeat(Number(maxLength) + 1);
   return [
     ...(pattern === undefined ? [] : ["~", "%C3%A9", "-", "A".repeat(500)]),
+    ...(minLength === undefined ? [] : [""]),
     ...(maxLength === undefined ? [] : [digits]),
     ...(type === "integer" ? ["x", "1.5", "1e3", "0x10", "-1", "%201"] : []),
     ...(typeof minimum === "number" ? [String(minimum - 1)] : []),
@@ -220,12 +233,15 @@ function wrongTexts({ type, pattern, maxLength, minimum, maximum }: Schema): str
   ];
 }
 
-/** Bodies of which one field is missing, or is not of its kind, by each of its rules. */
-function wrongBodies(schema: Schema, example: Record<string, unknown>): Record<string, unknown>[] {
+/** Objects of which one field is missing, or is not of its kind, by each of its rules. */
+function wrongRecords(schema: Schema, example: Record<string, unknown>): Record<string, unknown>[] {
   const properties = isRecord(schema["properties"]) ? schema["properties"] : {};
   const required = Array.isArray(schema["required"]) ? schema["required"].map(String) : [];
   const wrong = Object.entries(properties).flatMap(([name, field]) =>
-    (isRecord(field) ? wrongValues(field) : []).map((value) => ({ ...example, [name]: value })),
+    (isRecord(field) ? wrongValues(field, example[name]) : []).map((value) => ({
+      ...example,
+      [name]: value,
+    })),
   );
   const lacking = required.map((left) =>
     Object.fromEntries(Object.entries(example).filter(([name]) => name !== left)),
@@ -233,13 +249,27 @@ function wrongBodies(schema: Schema, example: Record<string, unknown>): Record<s
   return [...wrong, ...lacking];
 }
 
-function wrongValues({ type, nullable, pattern, minLength, maxLength, minimum, maximum }: Schema): unknown[] {
+/** Lists that are too short or too long, or with something in them that is not of its kind. */
+function wrongLists({ items, minItems, maxItems }: Schema, [example]: readonly unknown[]): unknown[][] {
   return [
-    ...(type === "string" ? [5, true, []] : ["1", {}]),
+    ...(minItems === undefined ? [] : [[]]),
+    ...(typeof maxItems === "number" ? [Array.from({ length: maxItems + 1 }, () => example)] : []),
+    ...(isRecord(items) ? wrongValues(items, example).map((value) => [value]) : []),
+  ];
+}
+
+/** Values that are not of a kind; none for what may be anything. @param example - One that is. */
+function wrongValues(schema: Schema, example: unknown): unknown[] {
+  const { type, nullable, pattern, minLength, maxLength, minimum, maximum } = schema;
+  if (type === undefined) return [];
+  return [
+    ...(type === "string" ? [5, true, []] : ["1"]),
+    ...(type === "object" ? wrongRecords(schema, isRecord(example) ? example : {}) : [{}]),
+    ...(type === "array" ? wrongLists(schema, Array.isArray(example) ? example : []) : [[]]),
     ...(type === "boolean" ? [0] : []),
     ...(type === "integer" ? [1.5, true, 2 ** 53] : []),
     ...(nullable === true ? [] : [null]),
-    ...(pattern === undefined ? [] : ["", "~"]),
+    ...(typeof pattern === "string" ? ["", "~"].filter((text) => !new RegExp(pattern).test(text)) : []),
     ...(minLength === undefined ? [] : [""]),
     ...(typeof maxLength === "number" ? ["a".repeat(maxLength + 1)] : []),
     ...(typeof minimum === "number" ? [minimum - 1] : []),
@@ -262,7 +292,10 @@ async function statusOf(
     {
       method,
       redirect: "manual",
-      headers: { Connection: "close", Authorization: `Bearer ${key}` },
+      headers: {
+        ...{ Connection: "close", Authorization: `Bearer ${key}` },
+        ...(requestBody === undefined ? {} : { "Content-Type": Object.keys(requestBody.content)[0] ?? "" }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     },
   );
@@ -292,7 +325,9 @@ async function checkAnswer(
 ): Promise<number> {
   const [method = "", path = ""] = name.split(" ");
   const [type, sent] = Object.entries(requestBody?.content ?? {})[0] ?? [];
-  const answer = await fetch(`${stack.gateway.url}${filledPath(name, parameters, values)}`, {
+  const needed = parameters.filter((each) => each.in === "query" && each.required);
+  const query = needed.map((each) => `?${each.name}=${encodeURIComponent(each.example ?? "")}`).join("");
+  const answer = await fetch(`${stack.gateway.url}${filledPath(name, parameters, values)}${query}`, {
     method,
     redirect: "manual",
     headers: {

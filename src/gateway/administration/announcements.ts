@@ -13,6 +13,16 @@ import { decodeTags, type Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { isJsonFault } from "../../lib/json.ts";
+import {
+  countKind,
+  type Kind,
+  listKind,
+  narrowed,
+  objectKind,
+  orNull,
+  recordKind,
+  textKind,
+} from "../../lib/kind.ts";
 import type { PendingRow } from "../../store/index/rows.ts";
 
 /** A body as it came. */
@@ -38,6 +48,38 @@ const tagCharactersMax = 8_192;
 
 /** An anchor has 32 bytes, or as much text. */
 const anchorLengthMax = 64;
+
+const names = textKind({ pattern: "^[0-9a-zA-Z_-]{43}$" });
+const bytesKind = (sizeMax: number, description: string) =>
+  textKind({ minLength: 1, maxLength: Math.ceil((sizeMax * 4) / 3), description });
+
+/** A header need not say it, and what it says may be anything. */
+const statedType: Kind<unknown> = {
+  schema: {
+    description: "The number of the signature's type; of no effect where the sizes are another type's.",
+  },
+  is: (value): value is unknown => value !== undefined,
+};
+
+/** A header, as it is judged and as the API reference shows it. */
+export const announcementKind = objectKind(
+  {
+    signature: bytesKind(signatureSizeMax, "Base64url."),
+    owner: bytesKind(ownerSizeMax, "The public key, base64url."),
+    id: narrowed(names, isId, "SHA-256 of the signature."),
+    owner_address: narrowed(names, isAddress, "SHA-256 of the owner."),
+    data_size: countKind(),
+  },
+  {
+    signature_type: statedType,
+    target: narrowed(textKind({ pattern: "^([0-9a-zA-Z_-]{43})?$" }), isTarget, "An address, or nothing."),
+    anchor: textKind({ maxLength: anchorLengthMax }),
+    tags: orNull(listKind(objectKind({ name: textKind(), value: textKind() }, {}), 0, tagsMax)),
+  },
+);
+
+/** A body. */
+export const announcementsSchema = listKind(announcementKind, 1, announcementsMax).schema;
 
 /** Reads the headers of a body, all or none. */
 export function readAnnouncements({ body }: AnnouncementsJob): AnnouncementsAnswer {
@@ -67,37 +109,48 @@ function parse(body: Uint8Array): unknown {
   }
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 function readHeader(header: unknown): PendingRow | string {
-  if (typeof header !== "object" || header === null || Array.isArray(header)) return "is no object";
-  const fields: Fields = { ...header };
-  const names = readNames(fields);
-  if (typeof names === "string") return names;
-  const { data_size: size, target = "", anchor = "" } = fields;
-  if (typeof size !== "number" || !Number.isSafeInteger(size) || size < 0) return "data_size is no size";
-  if (typeof target !== "string" || !(target === "" || isId(target))) return "target is no address";
-  if (typeof anchor !== "string" || anchor.length > anchorLengthMax) return "anchor is no anchor";
-  const tags = readTags(fields["tags"] ?? []);
+  if (!recordKind.is(header)) return "is no object";
+  const { wrongField, value } = announcementKind.judge(header);
+  if (wrongField !== undefined) return `${wrongField} is not of its kind`;
+  const named = readNames(value);
+  if (typeof named === "string") return named;
+  const { data_size: size, target = "", anchor = "" } = value;
+  const tags = readTags(value.tags ?? []);
   if (tags === undefined) return "tags are no tags";
-  return { kind: "item", ...names, target, anchor, tags, headerSize: 0, size, digest: null, verified: false };
+  return { kind: "item", ...named, target, anchor, tags, headerSize: 0, size, digest: null, verified: false };
 }
 
 type Names = Pick<PendingRow, "id" | "signatureType" | "signature" | "owner" | "ownerAddress">;
 
-function readNames(fields: Fields): Names | string {
-  const signature = readBytes(fields["signature"], signatureSizeMax);
+type Stated = Readonly<{
+  signature: string;
+  owner: string;
+  id: string;
+  owner_address: string;
+  signature_type?: unknown;
+}>;
+
+function readNames(stated: Stated): Names | string {
+  const signature = readBytes(stated.signature);
   if (signature === undefined) return "signature is no signature";
-  const owner = readBytes(fields["owner"], ownerSizeMax);
+  const owner = readBytes(stated.owner);
   if (owner === undefined) return "owner is no public key";
   const id = idFromBytes(sha256(signature));
-  if (fields["id"] !== id) return "id is not the hash of the signature";
+  if (stated.id !== id) return "id is not the hash of the signature";
   const ownerAddress = addressOf(owner);
-  const stated = fields["owner_address"];
-  if (typeof stated !== "string" || !isAddress(stated) || stated !== ownerAddress)
-    return "owner_address is not the hash of the owner";
-  const signatureType = typeOf(signature, owner, fields["signature_type"]);
-  return { id, signatureType, signature, owner, ownerAddress };
+  if (stated.owner_address !== ownerAddress) return "owner_address is not the hash of the owner";
+  return {
+    id,
+    signatureType: typeOf(signature, owner, stated.signature_type),
+    signature,
+    owner,
+    ownerAddress,
+  };
+}
+
+function isTarget(text: string): text is string {
+  return text === "" || isId(text);
 }
 
 /** The type that is stated, or the first whose sizes these are: a header need not say it. */
@@ -108,22 +161,18 @@ function typeOf(signature: Uint8Array, owner: Uint8Array, stated: unknown): numb
   return (fitting.find(({ type }) => type === stated) ?? fitting[0])?.type ?? 1;
 }
 
-function readBytes(value: unknown, sizeMax: number): Uint8Array | undefined {
-  if (typeof value !== "string" || value.length > Math.ceil((sizeMax * 4) / 3)) return undefined;
-  const bytes = decodeBase64url(value);
+function readBytes(text: string): Uint8Array | undefined {
+  const bytes = decodeBase64url(text);
   return bytes === undefined || bytes.length === 0 ? undefined : bytes;
 }
 
 /** Names and values travel as base64url, as in a transaction's JSON. */
-function readTags(value: unknown): Tag[] | undefined {
-  if (!Array.isArray(value) || value.length > tagsMax) return undefined;
+function readTags(tags: readonly Tag[]): Tag[] | undefined {
   let characters = 0;
   const raw = [];
-  for (const tag of value) {
-    const { name, value: text } = { ...tag };
-    if (typeof name !== "string" || typeof text !== "string") return undefined;
-    characters += name.length + text.length;
-    const bytes = { name: decodeBase64url(name), value: decodeBase64url(text) };
+  for (const { name, value } of tags) {
+    characters += name.length + value.length;
+    const bytes = { name: decodeBase64url(name), value: decodeBase64url(value) };
     if (characters > tagCharactersMax || bytes.name === undefined || bytes.value === undefined)
       return undefined;
     raw.push({ name: bytes.name, value: bytes.value });

@@ -9,9 +9,9 @@ import type { ExportWish } from "../../gateway/administration/exports.ts";
 import type { PruneWish } from "../../gateway/administration/prune.ts";
 import type { RefusedData } from "../../gateway/administration/refusals.ts";
 import { isJsonArray, readJson } from "../../lib/json.ts";
+import { countKind, flagKind, orNull, textKind } from "../../lib/kind.ts";
 import type { BlockedPosition, BlockNote } from "../../store/moderation.ts";
 import { bodyOf, type Fields, needed, optional } from "../body-fields.ts";
-import { countKind, flagKind, orNull, textKind } from "../kind.ts";
 import { hashKind, idKind } from "./kinds.ts";
 import { queryParameters } from "./parameters.ts";
 

@@ -10,7 +10,9 @@ import { Failure } from "../../failures.ts";
 import type { QueryRequest } from "../../gateway/query/execute.ts";
 import { bodyBytesMax } from "../../gateway/query/limits.ts";
 import { isJsonFault } from "../../lib/json.ts";
+import { objectKind, orNull, recordKind, textKind } from "../../lib/kind.ts";
 import { readBody } from "../body.ts";
+import { queryParameter } from "../parameter.ts";
 import { readTarget } from "../target.ts";
 
 /** Media types in which answers are given. */
@@ -23,6 +25,26 @@ export type ErrorAnswer = Readonly<{
   /** Whether clients that ask for `application/json` get status 200: their libraries read `errors` only then. */
   spec?: true;
 }>;
+
+const query = textKind({ minLength: 1 });
+const operationName = orNull(textKind());
+
+/** A request, as it is judged and as the API reference shows it; other keys are ignored, as GraphQL over HTTP asks. */
+export const queryRequestKind = objectKind({ query }, { variables: orNull(recordKind), operationName });
+
+/** The same as `GET` has it. */
+export const queryRequestParameters = {
+  query: queryParameter("query", query, "The document."),
+  variables: queryParameter("variables", textKind(), "An object, as JSON; or nothing."),
+  operationName: queryParameter("operationName", textKind(), "Which operation of the document."),
+} as const;
+
+/** What is said of each field that is not of its kind. */
+const wrongFieldMessages = {
+  query: '"query" must be a text that is not empty.',
+  variables: '"variables" must be an object.',
+  operationName: '"operationName" must be a text.',
+} as const;
 
 /** An error with the status that answers it. */
 export function graphqlError(message: string, http: ErrorAnswer): GraphQLError {
@@ -107,28 +129,19 @@ function readJsonParameter(what: string, text: string): unknown {
   }
 }
 
-/** Keys other than the three are ignored, as GraphQL over HTTP asks. */
 function readParameters(parameters: unknown): QueryRequest {
   if (Array.isArray(parameters)) throw graphqlError("Batching is not supported.", { status: 400 });
-  if (!isRecord(parameters)) throw graphqlError("The body must be a JSON object.", { status: 400 });
-  const { query, variables, operationName } = parameters;
-  if (typeof query !== "string" || query === "")
-    throw graphqlError('"query" must be a text that is not empty.', { status: 400 });
-  if (!isAbsent(variables) && !isRecord(variables))
-    throw graphqlError('"variables" must be an object.', { status: 400 });
-  if (!isAbsent(operationName) && typeof operationName !== "string")
-    throw graphqlError('"operationName" must be a text.', { status: 400 });
+  if (!recordKind.is(parameters)) throw graphqlError("The body must be a JSON object.", { status: 400 });
+  const { wrongField, value } = queryRequestKind.judge(parameters);
+  if (wrongField !== undefined) throw graphqlError(wrongFieldMessages[wrongField], { status: 400 });
+  const { variables, operationName: name } = value;
   return {
-    query,
+    query: value.query,
     ...(isAbsent(variables) ? {} : { variables }),
-    ...(isAbsent(operationName) || operationName === "" ? {} : { operationName }),
+    ...(isAbsent(name) || name === "" ? {} : { operationName: name }),
   };
 }
 
 function isAbsent(value: unknown): value is undefined | null {
   return value === undefined || value === null;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

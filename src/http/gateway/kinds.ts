@@ -4,8 +4,8 @@
  * @module
  */
 import { type BlockHash, type Id, isBlockHash, isId } from "../../arweave/id.ts";
+import { type Kind, narrowed, textKind } from "../../lib/kind.ts";
 import { isContentHash } from "../../store/moderation.ts";
-import { type Kind, narrowed, textKind } from "../kind.ts";
 
 const canonical = "32 bytes in canonical base64url: two texts are equal exactly when their bytes are.";
 

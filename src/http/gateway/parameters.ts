@@ -3,7 +3,7 @@
  * Source: specification 4A; contract.md §1, §3.
  * @module
  */
-import { digitsKind } from "../kind.ts";
+import { digitsKind } from "../../lib/kind.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
 import { sampleBlockHash, sampleId } from "../reference/words.ts";
 import {

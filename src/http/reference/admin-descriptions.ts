@@ -3,6 +3,10 @@
  * Source: specification 4A "Administration", part 7.
  * @module
  */
+import { addressOf, idFromBytes } from "../../arweave/id.ts";
+import { announcementsSchema } from "../../gateway/administration/announcements.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { sha256 } from "../../lib/hash.ts";
 import type { Body } from "../body-fields.ts";
 import { adminBodies } from "../gateway/admin-bodies.ts";
 import { pathParameters, queryParameters } from "../gateway/parameters.ts";
@@ -57,6 +61,20 @@ function taking(
 const said = { 200: json("What was done.", ref("Message")) };
 const done = { 200: empty("Done, and written down; the body is empty.") };
 
+const sampleBytes = new Uint8Array(64).fill(1);
+
+/** The header of an item that is nowhere: a header names itself truly. */
+const sampleHeader = {
+  id: idFromBytes(sha256(sampleBytes)),
+  owner: encodeBase64url(sampleBytes),
+  owner_address: addressOf(sampleBytes),
+  signature: encodeBase64url(sampleBytes),
+  data_size: 0,
+  target: "",
+  anchor: "",
+  tags: [{ name: encodeBase64url(sampleBytes), value: encodeBase64url(sampleBytes) }],
+};
+
 const queueing: readonly Description[] = [
   taking("POST", "/queue-tx", "Index a transaction with priority", said, adminBodies.transaction, {
     id: sampleId,
@@ -69,11 +87,8 @@ const queueing: readonly Description[] = [
     "/queue-data-item",
     "Index data items by their headers",
     said,
-    {
-      schema: { type: "array", maxItems: 10_000, items: ref("DataItemHeader") },
-      refusals: ["missing_item_headers"],
-    },
-    [],
+    { schema: announcementsSchema, refusals: ["missing_item_headers"] },
+    [sampleHeader],
   ),
   endpoint(
     "GET",

@@ -4,6 +4,7 @@
  * Source: specification 4A; contract.md §2–§4.
  * @module
  */
+import { queryRequestKind, queryRequestParameters } from "../gateway/graphql-request.ts";
 import { pathParameters, queryParameters } from "../gateway/parameters.ts";
 import {
   type Answer,
@@ -104,34 +105,45 @@ const resolver: Description = {
   },
 };
 
-const queries: Description = {
-  ...{ method: "POST", path: "/graphql", tag: "Index query" },
-  summary: "Ask the index; a browser that opens this address gets a page to ask from",
-  body: {
-    type: "application/json",
-    schema: {
-      type: "object",
-      required: ["query"],
-      properties: {
-        query: textSchema,
-        variables: { type: "object", nullable: true },
-        operationName: { ...textSchema, nullable: true },
+const queryAnswers: Answers = {
+  200: json("Data, errors, or both.", ref("QueryAnswer")),
+  ...Object.fromEntries(
+    [400, 405, 406, 413, 415, 429, 500, 503, 504].map((status) => [
+      status,
+      json("Errors that say what was wrong.", ref("QueryAnswer")),
+    ]),
+  ),
+};
+const sampleQuery = "{ transactions(first: 1) { pageInfo { hasNextPage } edges { cursor node { id } } } }";
+const asksIndex = { path: "/graphql", tag: "Index query", answers: queryAnswers } as const;
+
+const queries: readonly Description[] = [
+  {
+    ...{ ...asksIndex, method: "GET", summary: "Ask the index; a browser gets a page to ask from" },
+    parameters: [
+      { ...queryRequestParameters.query, required: true, example: sampleQuery },
+      queryRequestParameters.variables,
+      queryRequestParameters.operationName,
+    ],
+    answers: {
+      ...queryAnswers,
+      200: {
+        description: "Data, errors, or both; or the page.",
+        content: {
+          "application/json": { schema: ref("QueryAnswer") },
+          "text/html": { schema: textSchema },
+        },
       },
     },
-    example: {
-      query: "{ transactions(first: 1) { pageInfo { hasNextPage } edges { cursor node { id } } } }",
-    },
   },
-  answers: {
-    200: json("Data, errors, or both.", ref("QueryAnswer")),
-    ...Object.fromEntries(
-      [400, 405, 406, 413, 415, 429, 500, 503, 504].map((status) => [
-        status,
-        json("Errors that say what was wrong.", ref("QueryAnswer")),
-      ]),
-    ),
+  {
+    ...{ ...asksIndex, method: "POST", summary: "Ask the index" },
+    description:
+      "Also as `application/graphql+json`; as `application/graphql`, the document alone; and as a form, with the " +
+      "parameters of `GET`.",
+    body: { type: "application/json", schema: queryRequestKind.schema, example: { query: sampleQuery } },
   },
-};
+];
 
 function frame(method: "GET" | "POST", summary: string): Description {
   const answers: Answers = {
@@ -174,7 +186,7 @@ export const gatewayDescriptions: readonly Description[] = [
   ...contents,
   proof,
   resolver,
-  queries,
+  ...queries,
   ...frames,
   ...reference,
 ];

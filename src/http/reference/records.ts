@@ -166,13 +166,6 @@ const adminRecords = {
     blocks: { type: "array", items: { type: "object" } },
     next: { ...textSchema, nullable: true },
   }),
-  DataItemHeader: record({
-    data_size: countSchema,
-    id: idSchema,
-    owner: textSchema,
-    owner_address: idSchema,
-    signature: textSchema,
-  }),
 } as const satisfies Record<string, Schema>;
 
 const queryRecords = {

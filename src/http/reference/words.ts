@@ -3,7 +3,7 @@
  * @module
  */
 import { type FailureCode, type FailureRow, failures } from "../../failures.ts";
-import type { Schema } from "../kind.ts";
+import type { Schema } from "../../lib/kind.ts";
 import type { Parameter } from "../parameter.ts";
 
 export type { Parameter, Schema };

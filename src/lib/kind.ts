@@ -57,6 +57,67 @@ export const flagKind: Kind<boolean> = {
   is: (value) => typeof value === "boolean",
 };
 
+/** JSON objects, whatever is in them. */
+export const recordKind: Kind<Readonly<Record<string, unknown>>> = {
+  schema: { type: "object" },
+  is: (value): value is Readonly<Record<string, unknown>> =>
+    typeof value === "object" && value !== null && !Array.isArray(value),
+};
+
+type Kinds = Readonly<Record<string, Kind<unknown>>>;
+type ValueOf<Of> = Of extends Kind<infer Value> ? Value : never;
+type ObjectOf<Needed, Optional> = { readonly [Name in keyof Needed]: ValueOf<Needed[Name]> } & {
+  readonly [Name in keyof Optional]?: ValueOf<Optional[Name]> | undefined;
+};
+
+/** Objects of which some fields are of a kind; other fields may be there. */
+export type ObjectKind<Value, Name> = Kind<Value> &
+  Readonly<{
+    /** Tells the first field that is not of its kind, in the order of the kinds; or the object as what it is. */
+    judge: (
+      record: Readonly<Record<string, unknown>>,
+    ) =>
+      | Readonly<{ wrongField: Name; value?: undefined }>
+      | Readonly<{ wrongField: undefined; value: Value }>;
+  }>;
+
+/** Objects with fields that must be there, and fields that may be absent. */
+export function objectKind<Needed extends Kinds, Optional extends Kinds>(
+  needed: Needed,
+  optional: Optional,
+): ObjectKind<ObjectOf<Needed, Optional>, keyof Needed | keyof Optional> {
+  const all = Object.entries<Kind<unknown>>({ ...needed, ...optional });
+  const isRight = ([name, { is }]: readonly [string, Kind<unknown>], value: unknown) =>
+    value === undefined ? !(name in needed) : is(value);
+  const isWhole = (
+    record: Readonly<Record<string, unknown>>,
+  ): record is Readonly<Record<string, unknown>> & ObjectOf<Needed, Optional> =>
+    all.every((field) => isRight(field, record[field[0]]));
+  return {
+    schema: {
+      type: "object",
+      required: Object.keys(needed),
+      properties: Object.fromEntries(all.map(([name, { schema }]) => [name, schema])),
+    },
+    is: (value): value is ObjectOf<Needed, Optional> => recordKind.is(value) && isWhole(value),
+    judge: (record) => {
+      if (isWhole(record)) return { wrongField: undefined, value: record };
+      const wrong = all.find((field) => !isRight(field, record[field[0]]));
+      // Its names are those of the kinds that were given.
+      return { wrongField: wrong?.[0] as keyof Needed | keyof Optional };
+    },
+  };
+}
+
+/** Lists of a kind; lengths are inclusive. */
+export function listKind<Value>(of: Kind<Value>, minItems: number, maxItems: number): Kind<readonly Value[]> {
+  return {
+    schema: { type: "array", ...(minItems === 0 ? {} : { minItems }), maxItems, items: of.schema },
+    is: (value): value is readonly Value[] =>
+      Array.isArray(value) && value.length >= minItems && value.length <= maxItems && value.every(of.is),
+  };
+}
+
 /** A kind, or null. */
 export function orNull<Value>({ schema, is }: Kind<Value>): Kind<Value | null> {
   return { schema: { ...schema, nullable: true }, is: (value) => value === null || is(value) };
