@@ -6,18 +6,24 @@
 import { accessSync, constants, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
-import { isId } from "../arweave/id.ts";
-import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
+import type { Id } from "../arweave/id.ts";
+import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { misuse } from "./complaints.ts";
 import type { Environment } from "./environment.ts";
+import { receiptFault } from "./receipt-fault.ts";
+
+/** What is kept for an item: a receipt and the service that gave it, or what is wrong with the file. */
+export type KeptReceipt =
+  | Readonly<{ kind: "receipt"; receipt: JsonObject; from: JsonValue | undefined }>
+  | Readonly<{ kind: "damaged"; fault: string }>;
 
 /** Receipts in a folder. */
 export type KeptReceipts = Readonly<{
   folder: string;
   /** Keeps one that was checked. @param to - The service that gave it. */
   keep: (receipt: JsonObject, to: string) => void;
-  /** The last one that a service gave for an item. */
-  find: (id: string, to: string) => JsonObject | undefined;
+  /** The last one that a service gave for an item. Of a file that cannot be read it is not known whose it is. */
+  find: (id: Id, to: string) => KeptReceipt | undefined;
 }>;
 
 /** Where programs keep what is worth keeping and not worth a backup. Source: XDG Base Directory Specification. */
@@ -26,8 +32,8 @@ export function stateFolderOf({ XDG_STATE_HOME: named }: Environment): string {
   return join(home, "cairn");
 }
 
-/** Where the receipt of an item is kept. @param stateFolder - As `stateFolderOf` says. */
-export function receiptFile(stateFolder: string, id: string): string {
+/** @param stateFolder - As `stateFolderOf` says. */
+function receiptFile(stateFolder: string, id: string): string {
   return join(stateFolder, "receipts", `${id}.json`);
 }
 
@@ -55,18 +61,30 @@ export function createKeptReceipts(stateFolder: string): KeptReceipts {
       renameSync(part, file);
     },
     find: (id, to) => {
-      const { to: from, ...receipt } = readKept(receiptFile(stateFolder, id)) ?? {};
-      return isId(id) && from === to ? receipt : undefined;
+      const kept = readKeptReceipt(stateFolder, id);
+      return kept?.kind === "receipt" && kept.from !== to ? undefined : kept;
     },
   };
 }
 
-function readKept(file: string): JsonObject | undefined {
+/**
+ * Reads what is kept for an item.
+ *
+ * @returns `undefined` when nothing is: the receipt was given to somebody else, or on another machine. A
+ *   receipt that is answered is signed by the key that it names.
+ */
+export function readKeptReceipt(stateFolder: string, id: Id): KeptReceipt | undefined {
+  const file = receiptFile(stateFolder, id);
+  const damaged = (what: string) => ({ kind: "damaged", fault: `${file} ${what}` }) as const;
+  let value: JsonValue | undefined;
   try {
-    const value = readJson(readFileSync(file, "utf8"));
-    return isJsonObject(value) ? value : undefined;
-  } catch {
-    // There is none: it was given to somebody else, or on another machine.
-    return undefined;
+    value = readJson(readFileSync(file, "utf8"));
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    return damaged(`cannot be read: ${error instanceof Error ? error.message : String(error)}`);
   }
+  if (!isJsonObject(value)) return damaged("is no receipt any more: that is a JSON object");
+  const { to: from, ...receipt } = value;
+  const fault = receiptFault(receipt) ?? (receipt["id"] === id ? undefined : "it is for another item");
+  return fault === undefined ? { kind: "receipt", receipt, from } : damaged(`is not good: ${fault}`);
 }

@@ -3,13 +3,13 @@
  * @module
  */
 import { existsSync, readFileSync } from "node:fs";
-import { type Address, addressOf, isId, readAddress, readId } from "../arweave/id.ts";
-import { type ReceiptTerms, receiptVersion, verifyReceipt } from "../arweave/receipt.ts";
+import { type Address, addressOf, type Id, readAddress, readId } from "../arweave/id.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { exitCodes, misuse } from "./complaints.ts";
-import { receiptFile } from "./kept-receipts.ts";
+import { readKeptReceipt } from "./kept-receipts.ts";
 import { countText } from "./quantities.ts";
+import { receiptFault } from "./receipt-fault.ts";
 
 /** The arguments as they were typed. */
 export type ReceiptOptions = Readonly<{
@@ -30,6 +30,13 @@ const standardInput = 0;
 /** Receipts have about two kilobytes, and an upload may have printed thousands. */
 const receiptBytesMax = 256 * 2 ** 20;
 
+/** One as it was found. */
+type Found = Readonly<{
+  receipt: JsonObject;
+  /** Where there should be one and is none that can be read: why; of the receipt the id is known. */
+  damage?: string;
+}>;
+
 /** What came of one. */
 type Verified = Readonly<{ receipt: JsonObject; by: Address | undefined; fault: string | undefined }>;
 
@@ -38,8 +45,8 @@ export function runReceipt(options: ReceiptOptions): number {
   const { action, signer, json } = options;
   if (action !== "verify") throw misuse(`${action} is no action of receipt; verify is`);
   const expected = readSigner(signer);
-  const verified = readReceipts(options).map((receipt): Verified => {
-    const fault = receiptFault(receipt) ?? signerFault(receipt, expected);
+  const verified = readReceipts(options).map(({ receipt, damage }): Verified => {
+    const fault = damage ?? receiptFault(receipt) ?? signerFault(receipt, expected);
     return { receipt, by: signerOf(receipt), fault };
   });
   process.stdout.write(json ? `${recordsText(verified)}\n` : page(verified, expected !== undefined));
@@ -55,31 +62,6 @@ function recordOf({ receipt, by, fault }: Verified) {
   const { id, timestamp, deadlineHeight } = receipt;
   const valid = fault === undefined;
   return { valid, id, signer: by, timestamp, deadlineHeight, ...(valid ? {} : { fault }) };
-}
-
-/** Why a receipt is not good, or `undefined`: its fields, and the signature over them by the key that it names. */
-export function receiptFault(receipt: JsonObject): string | undefined {
-  const { version, public: publicKey, signature } = receipt;
-  if (version === undefined) return "it is no receipt: it has no version";
-  if (version !== receiptVersion) return `its version is not ${receiptVersion}`;
-  const terms = termsOf(receipt);
-  if (terms === undefined) return "its id, timestamp or deadlineHeight is missing";
-  if (typeof publicKey !== "string" || typeof signature !== "string")
-    return "its key or signature is missing";
-  return verifyReceipt(terms, publicKey, signature) ? undefined : "its signature is not that of its key";
-}
-
-function termsOf({ id, timestamp, deadlineHeight }: JsonObject): ReceiptTerms | undefined {
-  const known = typeof id === "string" ? readId(id) : undefined;
-  if (known === undefined || !isWhole(timestamp) || !isWhole(deadlineHeight)) return undefined;
-  return { id: known, timestamp, deadlineHeight };
-}
-
-/** Also the last millisecond that a date can have. */
-const wholeMax = 8_640_000_000_000_000;
-
-function isWhole(value: unknown): value is number {
-  return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= wholeMax;
 }
 
 /** The address of the key that a receipt names. */
@@ -99,19 +81,32 @@ function readSigner(text: string | undefined): Address | undefined {
   return signer;
 }
 
-/** The receipts of a file: one, or those of all items that an upload has told of. */
-function readReceipts({ file, stateFolder }: ReceiptOptions): readonly JsonObject[] {
-  const kept = isId(file) && !existsSync(file) ? receiptFile(stateFolder, file) : file;
-  const text = readText(kept);
+/** One receipt of a file, or those of all items that an upload has told of; or the one that is kept of an item. */
+function readReceipts({ file, stateFolder }: ReceiptOptions): readonly Found[] {
+  const id = existsSync(file) ? undefined : readId(file);
+  return id === undefined ? readTold(file) : [readKept(stateFolder, id)];
+}
+
+function readKept(stateFolder: string, id: Id): Found {
+  const kept = readKeptReceipt(stateFolder, id);
+  if (kept === undefined) throw misuse(`no receipt of ${id} is kept in ${stateFolder}`);
+  return kept.kind === "damaged" ? { receipt: { id }, damage: kept.fault } : { receipt: kept.receipt };
+}
+
+function readTold(file: string): readonly Found[] {
+  const text = readText(file);
   if (text.length > receiptBytesMax) throw misuse(`${file} is larger than any receipt`);
   const value = readJson(text);
   if (!isJsonObject(value)) throw misuse(`${file} is no receipt: that is a JSON object`);
   const { items, manifest } = value;
-  if (!isJsonArray(items)) return [value];
+  if (!isJsonArray(items)) return [{ receipt: value }];
   const told = [...items, ...(manifest === undefined ? [] : [manifest])].filter(isJsonObject);
-  const receipts = told.map(({ receipt }) => receipt).filter((receipt) => receipt !== undefined);
+  const receipts = told.flatMap(({ id = "", receipt, receiptFault: damage }): Found[] => {
+    if (typeof damage === "string") return [{ receipt: { id }, damage }];
+    return isJsonObject(receipt) ? [{ receipt }] : [];
+  });
   if (receipts.length === 0) throw misuse(`${file} tells of items, but has no receipts of them`);
-  return receipts.filter(isJsonObject);
+  return receipts;
 }
 
 function readText(file: string): string {

@@ -4,7 +4,7 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { repositoryRoot } from "../support/program.ts";
@@ -98,6 +98,55 @@ describe("what an upload printed", () => {
     const { code, out } = await verify(printed({ ...good, deadlineHeight: 1 }));
     expect([code, out]).toEqual([1, expect.stringContaining("1 of 2 receipts")]);
     expect(out).toContain(`  ${id}  its signature is not that of its key`);
+  });
+});
+
+describe("a kept receipt", () => {
+  const receipts = join(folder, "state", "cairn", "receipts");
+  const file = join(receipts, `${id}.json`);
+  const verifyKept = (item: string, ...words: string[]) =>
+    runCairn(["receipt", "verify", item, ...words], {
+      environment: { XDG_STATE_HOME: join(folder, "state") },
+    });
+  const keep = (item: string, text: string) => {
+    mkdirSync(receipts, { recursive: true });
+    writeFileSync(join(receipts, `${item}.json`), text);
+  };
+
+  const whole = JSON.stringify(good);
+  const damages: [string, string, string][] = [
+    ["was cut off", whole.slice(0, -1), "is no receipt any more: that is a JSON object"],
+    ["is empty", "", "is no receipt any more: that is a JSON object"],
+    ["is a list", "[]", "is no receipt any more: that is a JSON object"],
+    [
+      "has another letter",
+      whole.replace("1200", "1201"),
+      "is not good: its signature is not that of its key",
+    ],
+    ["is another item's", JSON.stringify(fakeReceipt(stranger)), "is not good: it is for another item"],
+  ];
+  test.each(damages)("that %s is named with its file, and others are still good", async (_, text, fault) => {
+    keep(id, text);
+    keep(stranger, JSON.stringify(fakeReceipt(stranger)));
+    expect(await verifyKept(id)).toMatchObject({ code: 1, out: `not valid: ${file} ${fault}\n` });
+    expect((await verifyKept(stranger)).code).toBe(0);
+  });
+
+  test("that cannot be read is named with its file and the reason, in JSON with its id", async () => {
+    rmSync(file, { force: true });
+    mkdirSync(file, { recursive: true });
+    const { code, out } = await verifyKept(id, "--json");
+    expect(code).toBe(1);
+    expect(JSON.parse(out)).toEqual({
+      valid: false,
+      id,
+      fault: expect.stringContaining(`${file} cannot be read: EISDIR`),
+    });
+  });
+
+  test("that was never given is told as such", async () => {
+    const unknown = Buffer.alloc(32, 8).toString("base64url");
+    expect(await verifyKept(unknown)).toMatchObject({ code: 2, err: expect.stringContaining("is kept in") });
   });
 });
 

@@ -8,7 +8,7 @@ import { readWinc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
 import type { KeptReceipts } from "../kept-receipts.ts";
-import { receiptFault } from "../receipt.ts";
+import { receiptFault } from "../receipt-fault.ts";
 import { objectIn, type ServiceAnswer } from "../service-client.ts";
 import type { LocalItem, WholeItem } from "./item.ts";
 import { type PartsSender, sendInParts } from "./parts.ts";
@@ -25,6 +25,8 @@ export type SentItem = Readonly<{
   winc: bigint;
   /** Of what was there, the one that an earlier run was given, if it was given here. */
   receipt: JsonObject | undefined;
+  /** What is wrong with the one that is kept here. */
+  receiptFault?: string;
 }>;
 
 /** Sends an item, unless the service has it. @throws Failure {reason} when the service refuses it. */
@@ -32,8 +34,7 @@ export async function sendItem(sender: ItemSender, item: LocalItem, signal: Abor
   const known = await findItem(sender, item.id, signal);
   if (known !== undefined) {
     sender.onThere(item.size);
-    const kept = sender.receipts.find(item.id, sender.client.url);
-    return { id: item.id, wasThere: true, winc: wincIn(known), receipt: kept };
+    return { id: item.id, wasThere: true, winc: wincIn(known), ...keptFor(sender, item.id) };
   }
   const receipt =
     item.kind === "whole" ? await sendWhole(sender, item, signal) : await sendInParts(sender, item, signal);
@@ -42,6 +43,13 @@ export async function sendItem(sender: ItemSender, item: LocalItem, signal: Abor
     throw new Failure("source_failed", { reason: `the receipt of ${item.id} is not good: ${fault}` });
   sender.receipts.keep(receipt, sender.client.url);
   return { id: item.id, wasThere: false, winc: wincIn(receipt), receipt };
+}
+
+/** What an earlier run has kept. */
+function keptFor({ receipts, client }: ItemSender, id: Id): Pick<SentItem, "receipt" | "receiptFault"> {
+  const kept = receipts.find(id, client.url);
+  if (kept?.kind === "damaged") return { receipt: undefined, receiptFault: kept.fault };
+  return { receipt: kept?.receipt };
 }
 
 /** What the service says of an item that it has; an item that failed there is sent again. */

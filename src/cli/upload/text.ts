@@ -52,9 +52,10 @@ function recordOf(report: UploadReport) {
   };
 }
 
-function itemRecord({ id, wasThere, winc, receipt }: SentItem, isCopy: boolean) {
+function itemRecord({ id, wasThere, winc, receipt, receiptFault }: SentItem, isCopy: boolean) {
   const state = wasThere ? "there" : isCopy ? "copy" : "uploaded";
-  return { id, state, winc: winc.toString(), ...(receipt === undefined || isCopy ? {} : { receipt }) };
+  const told = { ...(receipt && { receipt }), ...(receiptFault !== undefined && { receiptFault }) };
+  return { id, state, winc: winc.toString(), ...(isCopy ? {} : told) };
 }
 
 /** What this run was charged. */
@@ -92,9 +93,22 @@ function page(report: UploadReport): string {
     ...(leftOut.length === 0 ? [] : [["left out", leftOutText(leftOut)] as const]),
     [manifest === undefined ? "id" : "manifest", String(mainIdOf(report))],
     ["receipts", receipts],
+    ...receiptFaults(report).map((fault) => ["damaged", fault] as const),
     ...(url === undefined ? [] : [["open", url] as const]),
   ];
   return `${rows.map(([name, value]) => `  ${name.padEnd(9)} ${value}`).join("\n")}\n`;
+}
+
+const receiptFaultsShown = 3;
+
+function receiptFaults({ files, manifest }: UploadReport): string[] {
+  const sent = [
+    ...files.filter(({ isCopy }) => !isCopy).map((file) => file.sent),
+    ...(manifest ? [manifest] : []),
+  ];
+  const faults = sent.flatMap(({ receiptFault }) => receiptFault ?? []);
+  const rest = faults.length - receiptFaultsShown;
+  return [...faults.slice(0, receiptFaultsShown), ...(rest > 0 ? [`and ${rest} more`] : [])];
 }
 
 const leftOutShown = 3;

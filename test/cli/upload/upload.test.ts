@@ -126,7 +126,32 @@ describe("a file", () => {
     writeFileSync(join(kept, `${id}.json`), JSON.stringify({ ...items[0].receipt, to: "http://elsewhere" }));
     expect(JSON.parse((await upload(file, "--json")).out).items[0].receipt).toBeUndefined();
     rmSync(kept, { recursive: true });
-    expect(await verify()).toMatchObject({ code: 2, err: expect.stringContaining("cannot be read") });
+    expect(await verify()).toMatchObject({
+      code: 2,
+      err: expect.stringContaining(`no receipt of ${id} is kept`),
+    });
+  });
+
+  test("whose kept receipt is damaged has that file named, also when what was printed is verified", async () => {
+    write("pair/a.txt", "a");
+    write("pair/b.txt", "b");
+    const { items, manifest } = JSON.parse((await upload("pair", "--json")).out);
+    const file = join(state, "cairn", "receipts", `${items[0].id}.json`);
+    writeFileSync(file, "{");
+    const fault = `${file} is no receipt any more: that is a JSON object`;
+    expect(await upload("pair")).toMatchObject({
+      code: 0,
+      out: expect.stringContaining(`damaged   ${fault}`),
+    });
+    const printed = (await upload("pair", "--json")).out;
+    const { receipt: _, ...rest } = items[0];
+    expect(JSON.parse(printed)).toMatchObject({
+      items: [{ ...rest, state: "there", receiptFault: fault }, { receipt: items[1].receipt }],
+      manifest: { receipt: manifest.receipt },
+    });
+    const { code, out } = await runCairn(["receipt", "verify", write("printed.json", printed)]);
+    expect([code, out]).toEqual([1, expect.stringContaining(`2 of 3 receipts are good`)]);
+    expect(out).toContain(`  ${items[0].id}  ${fault}\n`);
   });
 
   const pair = ed25519KeyPair(testKey(4));
