@@ -5,7 +5,7 @@
  * @module
  */
 import { spawnSync } from "node:child_process";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { SQL } from "bun";
@@ -79,9 +79,11 @@ export async function startPostgres(isDurable = false): Promise<PostgresServer> 
       return urlOf(name);
     },
     kill: async () => {
-      // Its children first see their parent gone, then go too.
-      child.kill("SIGKILL");
+      const processes = [child.pid, ...childrenOf(child.pid)];
+      for (const pid of processes.filter(isRunning)) process.kill(pid, "SIGKILL");
       await child.exited;
+      // A server refuses to start while one of the old ones still has the memory that they shared.
+      while (processes.some(isRunning)) await Bun.sleep(1);
     },
     start: async () => {
       child = await startServer(join(binaries, "postgres"), data, port, isDurable);
@@ -118,6 +120,20 @@ async function startServer(program: string, data: string, port: number, isDurabl
   const late = setTimeout(() => ready.reject(new Error(`PostgreSQL is not ready: ${said}`)), startTimeoutMs);
   await ready.promise.finally(() => clearTimeout(late));
   return child;
+}
+
+/** The processes that a process has started. */
+function childrenOf(pid: number): number[] {
+  return readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").split(" ").filter(Boolean).map(Number);
+}
+
+/** Whether a process still holds anything; one that nobody has buried yet does not. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s*[ZX]/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
 }
 
 function run(command: readonly string[]): void {
