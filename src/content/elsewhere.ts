@@ -212,12 +212,17 @@ function createStages({ bodies, gateways, files, queries, items, fill, onLookup 
       };
       return counted("hints", stage, onLookup);
     },
-    of: (id: Id): readonly Stage[] => [
-      counted("nodes", (signal) => onChain(id, signal), onLookup),
-      counted("gateways", (signal) => gateways.find(id, weigh(id), signal), onLookup),
-      counted("cdb64", (signal) => files.find(id, follow(id), signal), onLookup),
-      counted("graphql", (signal) => queries.find(id, follow(id), signal), onLookup),
-    ],
+    /** Who was not named is not asked, and counts no answer. */
+    of: (id: Id): readonly Stage[] => {
+      const named = (count: number, source: LookupSource, stage: Stage): Stage[] =>
+        count === 0 ? [] : [counted(source, stage, onLookup)];
+      return [
+        counted("nodes", (signal) => onChain(id, signal), onLookup),
+        ...named(gateways.urls.length, "gateways", (signal) => gateways.find(id, weigh(id), signal)),
+        ...named(files.count, "cdb64", (signal) => files.find(id, follow(id), signal)),
+        ...named(queries.count, "graphql", (signal) => queries.find(id, follow(id), signal)),
+      ];
+    },
   };
 }
 
