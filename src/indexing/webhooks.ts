@@ -82,8 +82,9 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
   const times = { ...timesDefault, ...options.times };
   if (options.secret === undefined) log.warn("webhooks are not signed: WEBHOOK_SECRET is unset");
   const senders = options.targets.map((target) => openSender(target, options, times));
+  // A sender whose target fails keeps to its rest: new letters come after the one that failed anyway.
   const wakeSenders = () => {
-    for (const sender of senders) sender.wake();
+    for (const sender of senders) if (sender.status().failures === 0) sender.wake();
   };
   const chooser = loopOf("webhooks", options, times, () => chooseSome(options, wakeSenders));
 

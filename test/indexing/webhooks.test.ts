@@ -43,7 +43,11 @@ afterEach(async () => {
 });
 
 /** Webhooks over blocks that hold nothing, with short waits. */
-function open(targets: readonly string[] = [target.url], answerMs = 20_000): Webhooks {
+function open(
+  targets: readonly string[] = [target.url],
+  answerMs = 20_000,
+  times = { retryMs: 5, longestMs: 20, restMs: 50 },
+): Webhooks {
   const { log } = recorded;
   const outbox = openOutbox(join(folder, "webhooks.sqlite"), targets, Date.now);
   const http = openHttp({ firstByteMs: answerMs, stallMs: answerMs, totalMs: answerMs });
@@ -63,7 +67,7 @@ function open(targets: readonly string[] = [target.url], answerMs = 20_000): Web
       }),
     },
     log,
-    times: { retryMs: 5, longestMs: 20, restMs: 50 },
+    times,
   });
   return {
     ...webhooks,
@@ -153,6 +157,25 @@ describe("a target", () => {
     ]);
     await webhooks.close();
     await back.close();
+  });
+
+  test("that fails is left to its rest, whatever else there is to tell", async () => {
+    const failing = openWebhookTarget();
+    failing.answers.push(...Array.from({ length: 50 }, () => 500));
+    const hour = 3_600_000;
+    const webhooks = open([failing.url, target.url], 20_000, { retryMs: hour, longestMs: hour, restMs: 50 });
+    tell(webhooks, 1);
+    await eventually(
+      async () => recorded.lines.filter((line) => String(line["message"]).endsWith(" failed")).length,
+      (count) => count === 1,
+    );
+    for (const height of [2, 3, 4, 5]) {
+      tell(webhooks, height);
+      await until(height);
+    }
+    expect([heights(failing), heights()]).toEqual([[1], [1, 2, 3, 4, 5]]);
+    await webhooks.close();
+    await failing.close();
   });
 
   test(`that refuses a letter ${refusalsMax} times is told the next one, and the log says so`, async () => {
