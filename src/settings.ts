@@ -20,6 +20,7 @@ import {
   id,
   list,
   listenAddress,
+  listenHost,
   port,
   setting,
   text,
@@ -37,7 +38,7 @@ export const settings = {
     effect: "Where everything durable lies.",
   }),
   HOST: setting({
-    read: text,
+    read: listenHost,
     fallback: "127.0.0.1",
     unit: "address",
     effect: "Address to listen on; 0.0.0.0 is every one.",

@@ -4,26 +4,36 @@
  */
 import { misuse } from "./complaints.ts";
 
-const reasons: Readonly<Record<string, string>> = {
+/** A setting that tells where to listen, as the operator wrote it. */
+export type PlaceSetting = Readonly<{ name: string; value: string | number }>;
+
+/** What may be wrong with the port. */
+const portReasons: Readonly<Record<string, string>> = {
   EADDRINUSE: "another program listens there",
   EACCES: "this user may not listen there",
-  EADDRNOTAVAIL: "this machine has no such address",
 };
 
 /**
  * Opens a listener.
  *
- * @param setting - Name of the setting that says the port.
- * @param place - Where it listens, as the setting has it.
- * @throws Misuse when the port cannot be had.
+ * @param port - What tells its port.
+ * @param host - What tells its address; the same where one setting tells both.
+ * @throws Misuse when the port or the address cannot be had.
  */
-export function claimPort<Opened>(setting: string, place: string | number, open: () => Opened): Opened {
+export function claimPort<Opened>(port: PlaceSetting, host: PlaceSetting, open: () => Opened): Opened {
   try {
     return open();
   } catch (error) {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
-    const reason = reasons[code];
-    if (reason === undefined) throw error;
-    throw misuse(`${setting} ${place} cannot be used: ${reason}`);
+    const reason = portReasons[code];
+    if (reason !== undefined) throw misuse(`${port.name} ${port.value} cannot be used: ${reason}`);
+    if (!isOfAddress(error, code)) throw error;
+    throw misuse(`${host.name} ${host.value} cannot be used: this machine has no such address`);
   }
+}
+
+/** For a name that nobody knows the runtime has several codes, and for some none (Bun 1.4.5, measured). */
+function isOfAddress(error: unknown, code: string): boolean {
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND") return true;
+  return error instanceof Error && /\blisten$|^Failed to listen at /.test(error.message);
 }

@@ -10,7 +10,7 @@ import { openNode } from "../chain/node.ts";
 import { type Devnet, openDevnet } from "../devnet/devnet.ts";
 import type { MiningMode } from "../devnet/miner.ts";
 import { createDevnetRoutes } from "../http/devnet/routes.ts";
-import { refuseTakenPort } from "../http/listener.ts";
+import { reachableHost, refuseTakenPort } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
@@ -108,16 +108,20 @@ async function openChain(
   const devnet = await openDevnet({ dir, seed: config.DEVNET_SEED, clock: systemClock, mining, log });
   closers.add("development chain", devnet.close);
   const { HOST, DEVNET_PORT } = config;
-  claimPort("DEVNET_PORT", DEVNET_PORT, () => refuseTakenPort(HOST, DEVNET_PORT));
-  const server = Bun.serve({
-    hostname: config.HOST,
-    port: config.DEVNET_PORT,
-    maxRequestBodySize: nodeBodyBytesMax,
-    development: false,
-    fetch: createDevnetRoutes(devnet, log).fetch,
-  });
+  const serve = () => {
+    refuseTakenPort(HOST, DEVNET_PORT);
+    return Bun.serve({
+      hostname: HOST,
+      port: DEVNET_PORT,
+      maxRequestBodySize: nodeBodyBytesMax,
+      development: false,
+      fetch: createDevnetRoutes(devnet, log).fetch,
+    });
+  };
+  const server = claimPort({ name: "DEVNET_PORT", value: DEVNET_PORT }, { name: "HOST", value: HOST }, serve);
   closers.add("development chain's listener", () => server.stop(true));
-  return { devnet, url: `http://127.0.0.1:${server.port}` };
+  const host = HOST === "0.0.0.0" || HOST === "::" ? "127.0.0.1" : reachableHost(HOST);
+  return { devnet, url: `http://${host}:${server.port}` };
 }
 
 /** The operator's wallet, or one that is made; with money out of nothing, as much as bundles will ever cost. */

@@ -92,3 +92,9 @@ function serveAt(options: ListenerOptions, port: number, certificate: Certificat
 export function refuseTakenPort(hostname: string, port: number): void {
   if (port !== 0) Bun.listen({ hostname, port, socket: { data: () => undefined } }).stop(true);
 }
+
+/** The host under which this machine reaches a listener on that address, as it stands in a URL. */
+export function reachableHost(hostname: string): string {
+  if (hostname === "0.0.0.0" || hostname === "::") return "localhost";
+  return hostname.includes(":") ? `[${hostname}]` : hostname;
+}

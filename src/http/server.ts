@@ -14,7 +14,7 @@ import { codeAnswer, failureAnswer } from "./answers.ts";
 import { contextOf } from "./context.ts";
 import { isAdministration, preflightAnswer } from "./cors.ts";
 import { finish, headersOnly } from "./finish.ts";
-import { type Certificate, openListener } from "./listener.ts";
+import { type Certificate, openListener, reachableHost } from "./listener.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import { askerOf, type Connection, type Received, receive } from "./receive.ts";
 import { callerLeft, type RequestFigures } from "./request-figures.ts";
@@ -185,10 +185,4 @@ function failed(failure: Failure, requestId: string, log: Log): Response {
 /** A cached file that was evicted between being found and being opened; asking again finds another source. */
 function isMissingFile(error: Error): boolean {
   return "code" in error && error.code === "ENOENT";
-}
-
-/** The host under which this machine reaches a listener on that address. */
-function reachableHost(hostname: string): string {
-  if (hostname === "0.0.0.0" || hostname === "::") return "localhost";
-  return hostname.includes(":") ? `[${hostname}]` : hostname;
 }

@@ -2,6 +2,7 @@
  * Readers of single settings: text from the environment in, a value or a plain reason out.
  * @module
  */
+import { isIPv6 } from "node:net";
 import { decodeBase64url } from "../lib/base64url.ts";
 
 /** One setting: how it is read, what it does, what it is when unset. */
@@ -76,6 +77,13 @@ export function port(value: string): number {
   const number = count(value);
   if (number > 65_535) throw new Error("must be a port, 0 to 65535");
   return number;
+}
+
+/** An address to listen on, or a name that stands for one; its port has a setting of its own. */
+export function listenHost(value: string): string {
+  if (!/^[\w.-]+$/.test(value) && !isIPv6(value))
+    throw new Error("must be an address, without brackets and port");
+  return value;
 }
 
 /** An address to listen on with its port: `127.0.0.1:3010`, `localhost:0`, `[::1]:3010`. */

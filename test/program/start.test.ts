@@ -41,6 +41,52 @@ describe("a port that another program has", () => {
 });
 
 test.each([
+  ["no address of this machine", "240.0.0.1", "cannot be used: this machine has no such address"],
+  ["no name of any machine", "no-such-name.invalid", "cannot be used: this machine has no such address"],
+  ["in brackets", "[::1]", 'must be an address, without brackets and port, got "[::1]"'],
+  ["with a port", "localhost:3000", 'must be an address, without brackets and port, got "localhost:3000"'],
+])(
+  "a HOST that is %s is told in a line",
+  async (what, host, says) => {
+    for (const command of ["dev", "serve"]) {
+      const DATA_DIR = join(folder, `${command}-${Bun.hash(what)}`);
+      const environment = {
+        HOST: host,
+        DATA_DIR,
+        LOG_LEVEL: "error",
+        TRUSTED_NODE_URL: "http://127.0.0.1:1",
+      };
+      const { code, out, err } = await runCairn([command, "--port", "0"], { environment });
+      expect([command, code, out]).toEqual([command, 2, ""]);
+      const lines = err.trim().split("\n");
+      expect(lines.at(-1)).toBe(says.startsWith("must") ? `  HOST ${says}` : `HOST ${host} ${says}`);
+      expect(err).not.toContain("    at ");
+    }
+  },
+  60_000,
+);
+
+// Elsewhere the whole of 127.0.0.0/8 is not there by itself.
+test.skipIf(process.platform !== "linux")(
+  "the development chain is followed at the address that it listens on",
+  async () => {
+    let stop = () => {};
+    const { code, out } = await runCairn(["dev", "--ephemeral", "--port", "0", "--json"], {
+      environment: { HOST: "127.0.0.2" },
+      onStart: ({ kill }) => {
+        stop = () => kill("SIGTERM");
+      },
+      onText: (text) => {
+        if (text.startsWith('{"gateway"') && text.endsWith("\n")) stop();
+      },
+    });
+    expect(code).toBe(0);
+    expect(JSON.parse(out).node).toStartWith("http://127.0.0.2:");
+  },
+  120_000,
+);
+
+test.each([
   ["a file", "file", "EEXIST"],
   ["below a file", join("file", "data"), "ENOTDIR"],
 ])("a data folder that is %s is told in a line", async (_what, path, says) => {

@@ -64,7 +64,11 @@ export function listenForGateway(
     log,
     figures,
   };
-  const server = claimPort("GATEWAY_PORT", options.port, () => openServer(options));
+  const server = claimPort(
+    { name: "GATEWAY_PORT", value: options.port },
+    { name: "HOST", value: config.HOST },
+    () => openServer(options),
+  );
   closers.add("listener", () => server.close(config.STOP_GRACE_MS));
   return server;
 }
@@ -98,7 +102,8 @@ export function listenForAdmin(
   const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
   const options = { hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, log, figures };
-  const server = claimPort("ADMIN_LISTEN", `${host}:${port}`, () => openServer(options));
+  const place = { name: "ADMIN_LISTEN", value: config.ADMIN_LISTEN ?? "" };
+  const server = claimPort(place, place, () => openServer(options));
   closers.add("administration's listener", () => server.close(config.STOP_GRACE_MS));
   return server;
 }
@@ -119,7 +124,11 @@ export function listenForService(
     log,
     figures,
   };
-  const server = claimPort(`${name.toUpperCase()}_PORT`, port, () => openServer(options));
+  const server = claimPort(
+    { name: `${name.toUpperCase()}_PORT`, value: port },
+    { name: "HOST", value: config.HOST },
+    () => openServer(options),
+  );
   closers.add(`${name}'s listener`, () => server.close(config.STOP_GRACE_MS));
   return server;
 }

@@ -50,7 +50,8 @@ export function openSandbox({ config, folder, log, closers }: SandboxParts): Ope
   const webhookSecret = `whsec_${key.slice(32)}`;
   let url = "";
   const { SANDBOX_PORT } = config;
-  claimPort("SANDBOX_PORT", SANDBOX_PORT, () => refuseTakenPort("127.0.0.1", SANDBOX_PORT));
+  const place = { name: "SANDBOX_PORT", value: SANDBOX_PORT };
+  claimPort(place, place, () => refuseTakenPort("127.0.0.1", SANDBOX_PORT));
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: config.SANDBOX_PORT,
