@@ -2,7 +2,7 @@
  * Parameters of a path or a query, each with its kind: what judges a parameter is what the API reference shows of it.
  * @module
  */
-import type { Kind, Schema } from "../lib/kind.ts";
+import type { Schema } from "../lib/kind.ts";
 
 /** One parameter of a route. */
 export type Parameter = Readonly<{
@@ -14,24 +14,31 @@ export type Parameter = Readonly<{
   example?: string | number;
 }>;
 
-/** A parameter that can judge a text. */
-export type JudgedParameter<Value extends string> = Parameter & Pick<Kind<Value>, "is">;
+/** What judges the value of a parameter: a kind, or a reading. */
+type Judge = Readonly<{ schema: Schema }>;
 
-/** A parameter of a path; the example is of its kind. */
-export function pathParameter<Value extends string>(
+/** A parameter of a path; the example is one that is taken. */
+export function pathParameter<Own extends Judge>(
   name: string,
-  { schema, is }: Kind<Value>,
+  judge: Own,
   example: string,
   description: string,
-): JudgedParameter<Value> {
-  return { name, in: "path", required: true, description, schema, example, is };
+): Parameter & Own {
+  return { ...judge, name, in: "path", required: true, description, example };
 }
 
-/** A parameter of a query, which may be absent. */
-export function queryParameter<Value extends string>(
+/** A parameter of a query, which may be absent. @param fallback - What stands for it then, if anything does. */
+export function queryParameter<Own extends Judge>(
   name: string,
-  { schema, is }: Kind<Value>,
+  judge: Own,
   description: string,
-): JudgedParameter<Value> {
-  return { name, in: "query", required: false, description, schema, is };
+  fallback?: string | number,
+): Parameter & Own {
+  const schema = fallback === undefined ? judge.schema : { ...judge.schema, default: fallback };
+  return { ...judge, schema, name, in: "query", required: false, description };
+}
+
+/** A parameter that must be there; the example is one that is taken. */
+export function requiredParameter<Own extends Parameter>(parameter: Own, example: string): Own {
+  return { ...parameter, required: true, example };
 }

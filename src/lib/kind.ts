@@ -16,6 +16,13 @@ export type Kind<Value> = Readonly<{
   is: (value: unknown) => value is Value;
 }>;
 
+/** What a text of a request stands for, said once: what reads it is what the API reference shows of it. */
+export type Reading<Value> = Readonly<{
+  schema: Schema;
+  /** `undefined` for a text that stands for nothing. */
+  read: (text: string) => Value | undefined;
+}>;
+
 /** What is said of texts. Lengths are in UTF-16 units, inclusive. */
 type TextRules = Readonly<{ pattern?: string; minLength?: number; maxLength?: number; description?: string }>;
 
@@ -28,6 +35,14 @@ export function textKind(rules: TextRules = {}): Kind<string> {
     schema: { type: "string", ...rules },
     is: (value): value is string =>
       typeof value === "string" && isOfLength(value) && (shape === undefined || shape.test(value)),
+  };
+}
+
+/** Texts of a list. */
+export function wordKind<Word extends string>(words: readonly Word[]): Kind<Word> {
+  return {
+    schema: { type: "string", enum: words },
+    is: (value): value is Word => words.some((word) => word === value),
   };
 }
 
@@ -49,6 +64,30 @@ export function digitsKind(minimum: number, maximum: number): Kind<string> {
     is: (value): value is string =>
       typeof value === "string" && /^(0|[1-9][0-9]{0,15})$/.test(value) && isWithin(value),
   };
+}
+
+/**
+ * Whole numbers in decimal digits, which may begin with zeros; bounds are inclusive.
+ *
+ * @param digitsMax - Longer texts are not looked into; 15 digits are below 2^53.
+ */
+export function digitsReading(minimum: number, maximum: number, digitsMax = 15): Reading<number> {
+  const shape = new RegExp(`^[0-9]{1,${digitsMax}}$`);
+  return {
+    schema: { type: "integer", minimum, maximum },
+    read: (text) => {
+      const number = shape.test(text) ? Number(text) : undefined;
+      return number !== undefined && number >= minimum && number <= maximum ? number : undefined;
+    },
+  };
+}
+
+/** Reads texts of a kind. @param read - What it asks beyond the kind, the kind's description says. */
+export function reading<Value>(
+  { schema, is }: Kind<string>,
+  read: (text: string) => Value | undefined,
+): Reading<Value> {
+  return { schema, read: (text) => (is(text) ? read(text) : undefined) };
 }
 
 /** True or false. */

@@ -11,6 +11,7 @@ import { isId } from "../arweave/id.ts";
 import { spellEthereumAddress } from "../arweave/signers/ethereum.ts";
 import { decodeBase58 } from "../lib/base58.ts";
 import { decodeBech32, encodeBech32 } from "../lib/bech32.ts";
+import { type Reading, reading, textKind, wordKind } from "../lib/kind.ts";
 
 /** An address in its canonical text: the name of an account. Equal texts are the same account. */
 export type UserAddress = string & { readonly __brand: "UserAddress" };
@@ -103,6 +104,15 @@ export function readAddress(text: string, type?: AddressType): TypedAddress | un
   return undefined;
 }
 
+/** Accounts, by the address of any chain. */
+export const accountText: Reading<UserAddress> = reading(
+  textKind({
+    maxLength: addressLengthMax,
+    description: "An address of any chain whose key somebody can have.",
+  }),
+  (text) => readAddress(text)?.address,
+);
+
 /**
  * Reads an address whose type is named by a word of the wire: a token's, or `ed25519`.
  *
@@ -126,6 +136,12 @@ export function addressTypesOf(word: string): readonly AddressType[] | undefined
 export function readToken(word: string): Token | undefined {
   return tokenOfWord.get(word);
 }
+
+/** Every word that means a token. */
+export const tokenWords: readonly string[] = [...tokenOfWord.keys()];
+
+/** Tokens, by any word that means them. */
+export const tokenText: Reading<Token> = reading(wordKind(tokenWords), readToken);
 
 /**
  * Reads a transaction id of a chain.

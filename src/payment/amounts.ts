@@ -4,13 +4,16 @@
  * @module
  */
 
+import { type Reading, reading, textKind } from "../lib/kind.ts";
+
 /** Digits of the largest amount of anything: a trillion tokens of 18 places have 30. */
 const digitsMax = 40n;
 
 /** Texts longer than this are not looked into. */
 const lengthMax = 200;
 
-const amountPattern = /^0*(\d+)(?:\.(\d+))?(?:[eE]\+?(\d{1,3}))?$/;
+const decimal = "^0*(\\d+)(?:\\.(\\d+))?(?:[eE]\\+?(\\d{1,3}))?$";
+const decimalPattern = new RegExp(decimal);
 
 /** 2^53 − 1: what a JSON number holds exactly, and the most that a card is asked for or an item may have. */
 export const safeMax = 9_007_199_254_740_991n;
@@ -38,6 +41,18 @@ export function readAmountUp(text: string): bigint | undefined {
   return scaled({ digits: whole, shift: 0n });
 }
 
+/** Amounts, as `readAmount` has them. */
+export const amountText: Reading<bigint> = reading(
+  textKind({ pattern: decimal, maxLength: lengthMax, description: "A whole number, of at most 40 digits." }),
+  readAmount,
+);
+
+/** Quantities, as `readAmountUp` has them. */
+export const amountUpText: Reading<bigint> = reading(
+  textKind({ pattern: decimal, maxLength: lengthMax, description: "At least 1; it is rounded up." }),
+  readAmountUp,
+);
+
 /** What is said of text that is no amount; much of it is not said back. */
 export function invalidAmountText(text: string): string {
   const said = text.slice(0, echoedMax);
@@ -52,7 +67,7 @@ type Decimal = Readonly<{ digits: bigint; shift: bigint }>;
 
 function readDecimal(text: string): Decimal | undefined {
   if (text.length > lengthMax) return undefined;
-  const [, whole, part = "", power = "0"] = amountPattern.exec(text) ?? [];
+  const [, whole, part = "", power = "0"] = decimalPattern.exec(text) ?? [];
   if (whole === undefined) return undefined;
   const places = part.replace(/0+$/, "");
   return { digits: BigInt(whole + places), shift: BigInt(power) - BigInt(places.length) };
@@ -72,3 +87,9 @@ export function readByteCount(text: string): bigint | undefined {
   const count = BigInt(digits);
   return count <= safeMax ? count : undefined;
 }
+
+/** Numbers of bytes, as `readByteCount` has them. */
+export const byteCountText: Reading<bigint> = reading(
+  textKind({ pattern: "^[0-9]+$", maxLength: lengthMax, description: "To 2^53 − 1." }),
+  readByteCount,
+);

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { paymentReference } from "../../src/http/reference/payment-reference.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { faultsOf } from "../support/schema.ts";
+import { wrongTexts } from "../support/wrong-values.ts";
 import { endpoints } from "./part-4b.ts";
 
 /** What the service has beyond part 4B. Source: contract.md §5; reference/payment.md §1, §10. */
@@ -19,8 +20,14 @@ const beyond = [
 type Schema = Readonly<Record<string, unknown>>;
 type Operation = Readonly<{
   summary?: string;
-  parameters?: readonly Readonly<{ name: string; in: string; required: boolean; example?: string }>[];
-  requestBody?: Readonly<{ content: Readonly<Record<string, { example?: unknown }>> }>;
+  parameters?: readonly Readonly<{
+    name: string;
+    in: string;
+    required: boolean;
+    schema: Schema;
+    example?: string;
+  }>[];
+  requestBody?: Readonly<{ content: Readonly<Record<string, { example?: unknown; schema: Schema }>> }>;
   responses: Readonly<Record<string, { content?: Record<string, { schema: Schema }> }>>;
 }>;
 type Reference = Readonly<{
@@ -33,7 +40,13 @@ let reference: Reference;
 let operations: readonly (readonly [method: string, path: string, operation: Operation])[];
 
 beforeAll(async () => {
-  program = await startDev({ environment: { HOST: "127.0.0.1" } });
+  // Nobody is asked of them: a question without a payment is answered from here.
+  const x402 = {
+    X402_PAY_TO: `0x${"11".repeat(20)}`,
+    X402_FACILITATOR_URL: "http://127.0.0.1:9",
+    X402_RPC_URL: "http://127.0.0.1:9",
+  };
+  program = await startDev({ environment: { HOST: "127.0.0.1", ...x402 } });
   reference = await (await fetch(`${program.line.payment}/openapi.json`)).json();
   operations = Object.entries(reference.paths).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) => [method.toUpperCase(), path, operation] as const),
@@ -93,6 +106,54 @@ test("every example is answered as the document says, at each address", async ()
   for (const origin of [payment, `${payment}/v1`, `${gateway}/payment`, `${gateway}/payment/v1`])
     for (const [method, path, operation] of operations) await checkAnswer(origin, method, path, operation);
 }, 120_000);
+
+/** Where what looks right and stands for nothing is answered as what does not even look right. */
+const unfound = [
+  ...["GET /balance address", "GET /account/balance address", "GET /account/balance/{token} address"],
+  ...["GET /top-up-quote/{id} id", "GET /redeem id", "POST /redeem id"],
+];
+
+test("refuses every parameter of a path or a query that is not of the kind that the document shows", async () => {
+  const refused = new Set<string>();
+  for (const [method, path, operation] of operations) {
+    const right = await answerOf(method, path, operation, {});
+    for (const { name, in: place, schema } of operation.parameters ?? []) {
+      const where = `${method} ${path} ${name}`;
+      for (const wrong of place === "header" ? [] : wrongTexts(schema)) {
+        const { status, body } = await answerOf(method, path, operation, { [name]: wrong });
+        expect([400, 403, 404], `${where}=${wrong} answered ${status} ${body}`).toContain(status);
+        expect(Object.keys(operation.responses), where).toContain(String(status));
+        if (!unfound.includes(where)) expect(body, `${where}=${wrong}`).not.toBe(right.body);
+        refused.add(name);
+      }
+    }
+  }
+  expect([...refused].toSorted()).toEqual([
+    ...["address", "amount", "approvedAddress", "cancelUrl", "cursor", "destinationAddress"],
+    ...["destinationAddressType", "email", "giftMessage", "id", "limit", "method", "payingAddress", "qty"],
+    ...["returnUrl", "successUrl", "token", "type", "uiMode", "userAddress"],
+  ]);
+}, 120_000);
+
+/** What an example is answered with, with other values. */
+async function answerOf(
+  method: string,
+  path: string,
+  { parameters = [], requestBody }: Operation,
+  values: Readonly<Record<string, string>>,
+): Promise<Readonly<{ status: number; body: string }>> {
+  const valueFor = (name: string) => values[name] ?? parameters.find((each) => each.name === name)?.example;
+  const query = parameters
+    .filter((each) => each.in === "query" && valueFor(each.name) !== undefined)
+    .map(({ name }) => `${name}=${valueFor(name)}`);
+  const filled = path.replace(/\{(\w+)\}/g, (_, name) => valueFor(name) ?? "");
+  const [sent] = Object.values(requestBody?.content ?? {});
+  const answer = await fetch(`${program.line.payment}${filled}?${query.join("&")}`, {
+    ...{ method, headers: { Connection: "close" } },
+    ...(sent === undefined ? {} : { body: JSON.stringify(sent.example) }),
+  });
+  return { status: answer.status, body: await answer.text() };
+}
 
 async function checkAnswer(
   origin: string,

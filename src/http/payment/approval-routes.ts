@@ -5,11 +5,12 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readAddress, type UserAddress } from "../../payment/addresses.ts";
+import type { UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";
 import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { approvalRecord } from "./credit-records.ts";
+import { accountParameters } from "./parameters.ts";
 import { noStore } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
@@ -19,8 +20,8 @@ export type ApprovalRoutesOptions = Readonly<{ credits: Pick<Credits, "approvals
 /** Creates the routes. */
 export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyElysia {
   async function between(request: Request): Promise<Response> {
-    const payer = readNamed(request, "payingAddress");
-    const approved = readNamed(request, "approvedAddress");
+    const payer = readNamed(request, accountParameters.payingAddress);
+    const approved = readNamed(request, accountParameters.approvedAddress);
     const { approvals, unusedWinc } = await credits.approvals({ payer, approved });
     // The soonest expiry comes first, and what never expires last.
     const expiresBy = approvals[0]?.expiresAt;
@@ -34,7 +35,7 @@ export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyEly
 
   async function ofOne(request: Request): Promise<Response> {
     // An address that is in an approval, on either side, has a balance.
-    const balance = await credits.balance(readNamed(request, "userAddress"));
+    const balance = await credits.balance(readNamed(request, accountParameters.userAddress));
     const record = {
       givenApprovals: balance?.givenApprovals.map(approvalRecord) ?? [],
       receivedApprovals: balance?.receivedApprovals.map(approvalRecord) ?? [],
@@ -49,9 +50,12 @@ export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyEly
     .get("/account/approvals/get", ({ request }) => inWords(ofOne(request)));
 }
 
-function readNamed(request: Request, name: string): UserAddress {
+function readNamed(
+  request: Request,
+  { name, read }: Pick<typeof accountParameters.address, "name" | "read">,
+): UserAddress {
   const text = new URLSearchParams(contextOf(request).target.query).get(name);
-  const address = text === null ? undefined : readAddress(text)?.address;
+  const address = text === null ? undefined : read(text);
   if (address === undefined) throw new Failure("invalid_paying_address", { name });
   return address;
 }

@@ -6,12 +6,13 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { WalletAccess } from "../../payment/access/wallet-access.ts";
-import { readAddress, type UserAddress } from "../../payment/addresses.ts";
+import type { UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";
 import type { FreeAllowance } from "../../payment/prices/free-allowance.ts";
 import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { balanceRecord } from "./credit-records.ts";
+import { accountParameters } from "./parameters.ts";
 import { noStore, signedRequestOf } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
@@ -21,6 +22,8 @@ export type BalanceRoutesOptions = Readonly<{
   access: WalletAccess;
   free: (address: UserAddress) => FreeAllowance;
 }>;
+
+const { address: parameter } = accountParameters;
 
 /** Creates the routes. */
 export function createBalanceRoutes({ credits, access, free }: BalanceRoutesOptions): AnyElysia {
@@ -32,10 +35,10 @@ export function createBalanceRoutes({ credits, access, free }: BalanceRoutesOpti
 
   async function balanceForWallet(request: Request): Promise<Response> {
     const wallet = await access.admit(signedRequestOf(request));
-    const named = queryOf(request).get("address");
+    const named = queryOf(request).get(parameter.name);
     if (wallet === undefined && named === null)
       throw new Failure("invalid_signature", { reason: "neither a signature nor an address" });
-    const balance = await balanceOf(wallet?.address ?? readAddress(named ?? "")?.address);
+    const balance = await balanceOf(wallet?.address ?? parameter.read(named ?? ""));
     const token = wallet?.by === "signature" ? access.issue(wallet.address) : undefined;
     const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
     return jsonAnswer(balanceRecord(balance), 200, { ...noStore, ...authorization });
@@ -43,13 +46,13 @@ export function createBalanceRoutes({ credits, access, free }: BalanceRoutesOpti
 
   /** What clients ask before an upload; some read the sum by its old name. */
   async function balanceOfAddress(request: Request): Promise<Response> {
-    const balance = await balanceOf(readAddress(namedAddress(request))?.address);
+    const balance = await balanceOf(parameter.read(namedAddress(request)));
     const record = balanceRecord(balance);
     return jsonAnswer({ ...record, balance: record.winc }, 200, noStore);
   }
 
   function freeOfAddress(request: Request): Response {
-    const address = readAddress(namedAddress(request))?.address;
+    const address = parameter.read(namedAddress(request));
     if (address === undefined) throw new Failure("invalid_paying_address", {});
     const { bytesRemaining, itemBytesMax } = free(address);
     return jsonAnswer({ bytesRemaining, freeUploadLimitBytes: itemBytesMax }, 200, noStore);
@@ -64,7 +67,7 @@ export function createBalanceRoutes({ credits, access, free }: BalanceRoutesOpti
 }
 
 function namedAddress(request: Request): string {
-  const address = queryOf(request).get("address");
+  const address = queryOf(request).get(parameter.name);
   if (address === null)
     throw new Failure("payment_refused", { reason: "Missing address in query parameters" });
   return address;

@@ -16,6 +16,7 @@ import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
 import { isoDate } from "./credit-records.ts";
 import { giftForm, giftOutcome } from "./gift-page.ts";
+import { giftParameters as parameters } from "./parameters.ts";
 import { noStore } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
@@ -28,12 +29,6 @@ export const redeemPath = "/redeem";
 /** A form of two short fields. Bytes. */
 const formBytesMax = 4_096;
 
-/** Enough to tell an address for mail from other text. */
-const emailPattern = /^[^\s@]{1,64}@[^\s@]{1,255}$/;
-
-/** Longer texts are no secret of a gift's. */
-const secretPattern = /^[A-Za-z0-9_-]{43}$/;
-
 /** What is asked for. */
 type Wish = Readonly<{ secret: string; address: UserAddress }>;
 
@@ -44,8 +39,9 @@ export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
 
   async function onGet(request: Request): Promise<Response> {
     const query = queryOf(request);
-    const secret = query.get("id") ?? "";
-    const isOpened = wantsPage(request) && !query.has("destinationAddress") && secretPattern.test(secret);
+    const secret = query.get(parameters.secret.name) ?? "";
+    const isOpened =
+      wantsPage(request) && !query.has(parameters.destination.name) && parameters.secret.is(secret);
     if (isOpened) return giftForm(secret);
     const wish = readWish(query);
     if (isUnasked(request)) return jsonAnswer({ message: "Not redeemed" }, 200, noStore);
@@ -74,13 +70,13 @@ export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
 
 /** @throws Failure `payment_refused` with the reason. */
 function readWish(query: URLSearchParams): Wish {
-  const secret = single(query, "id");
-  const destination = single(query, "destinationAddress");
-  const word = query.get("token") ?? query.get("destinationAddressType") ?? "native";
+  const secret = single(query, parameters.secret.name);
+  const destination = single(query, parameters.destination.name);
+  const word = query.get(parameters.token.name) ?? query.get(parameters.addressType.name) ?? "native";
   const address = readAddressOfWord(destination, word)?.address;
   if (address === undefined) throw refused("Provided destination address is not a valid native address!");
-  const email = query.get("email");
-  if (email !== null && !emailPattern.test(email))
+  const email = query.get(parameters.email.name);
+  if (email !== null && !parameters.email.is(email))
     throw refused("Provided recipient email address is not a valid email!");
   return { secret, address };
 }
@@ -116,6 +112,7 @@ function queryOf(request: Request): URLSearchParams {
 /** @throws Failure `payment_refused` where it is missing or stands twice. */
 function single(query: URLSearchParams, name: string): string {
   const [value, ...more] = query.getAll(name);
-  if (value === undefined || value === "" || more.length > 0) throw refused("Invalid or missing parameters");
+  // Any text that is not empty: what it is for says its caller.
+  if (!parameters.destination.is(value) || more.length > 0) throw refused("Invalid or missing parameters");
   return value;
 }

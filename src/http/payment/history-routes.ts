@@ -5,7 +5,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
 import type { WalletAccess } from "../../payment/access/wallet-access.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
@@ -19,6 +19,7 @@ import {
 import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { isoDate } from "./credit-records.ts";
+import { accountParameters, pageUsual } from "./parameters.ts";
 import { noStore, signedRequestOf } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
@@ -31,21 +32,15 @@ export type HistoryRoutesOptions = Readonly<{
   pending: (address: UserAddress, limit: number) => Promise<readonly TokenPayment[]>;
 }>;
 
-/** Payments of a page where the caller does not say. */
-const pageUsual = 50;
-
 /** Payments on their way that are told; nobody sends more at once in good faith. */
 const pendingMax = 100;
-
-/** Longer texts are no cursor of ours. */
-const cursorLengthMax = 1_024;
 
 /** Creates the routes. */
 export function createHistoryRoutes({ access, payments, pending }: HistoryRoutesOptions): AnyElysia {
   async function page(request: Request): Promise<Response> {
     const query = new URLSearchParams(contextOf(request).target.query);
-    const limit = readLimit(query.get("limit"));
-    const before = readCursor(query.get("cursor"));
+    const limit = readLimit(query.get(accountParameters.limit.name));
+    const before = readCursor(query.get(accountParameters.cursor.name));
     // Only now: a request that is wrong in itself does not use its signature up.
     const wallet = await access.admit(signedRequestOf(request));
     if (wallet === undefined) throw new Failure("invalid_signature", { reason: "nobody signed" });
@@ -105,8 +100,8 @@ function pendingRecord(payment: TokenPayment) {
 
 function readLimit(text: string | null): number {
   if (text === null) return pageUsual;
-  const limit = /^\d{1,3}$/.test(text) ? Number(text) : 0;
-  if (limit < 1 || limit > paymentsPageMax)
+  const limit = accountParameters.limit.read(text);
+  if (limit === undefined)
     throw new Failure("payment_refused", {
       reason: `Invalid limit: a whole number from 1 to ${paymentsPageMax}`,
     });
@@ -119,9 +114,7 @@ function writeCursor({ at, kind, id }: PaymentPlace): string {
 
 function readCursor(text: string | null): PaymentPlace | undefined {
   if (text === null) return undefined;
-  const bytes = text.length > cursorLengthMax ? undefined : decodeBase64url(text);
-  const [, at = "", kind = "", id = ""] =
-    /^(\d{1,15})\.(\d)\.([\x21-\x7e]+)$/.exec(bytes === undefined ? "" : Buffer.from(bytes).toString()) ?? [];
-  if (id === "") throw new Failure("payment_refused", { reason: "Invalid cursor" });
-  return { at: Number(at), kind: Number(kind), id };
+  const place = accountParameters.cursor.read(text);
+  if (place === undefined) throw new Failure("payment_refused", { reason: "Invalid cursor" });
+  return place;
 }

@@ -7,10 +7,11 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { isSigned, readSigner } from "../../payment/access/signed-request.ts";
 import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
-import { invalidAmountText, readAmount, readByteCount } from "../../payment/amounts.ts";
+import { invalidAmountText } from "../../payment/amounts.ts";
 import type { Buyer, Prices } from "../../payment/prices/prices.ts";
 import { jsonAnswer, jsonTextAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
+import { priceParameters } from "./parameters.ts";
 import {
   bytesPriceRecord,
   currenciesRecord,
@@ -38,7 +39,7 @@ const fiatCurrency = "usd";
 /** Creates the routes. */
 export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): AnyElysia {
   const ofBytes = async (text: string, request: Request): Promise<Response> => {
-    const size = readByteCount(text);
+    const size = priceParameters.bytes.read(text);
     if (size === undefined) throw new Failure("invalid_byte_count", { text: text.slice(0, 100) });
     const price = await prices.bytes(size, request.signal);
     return jsonAnswer(bytesPriceRecord(price), 200, ageOf(request));
@@ -47,7 +48,7 @@ export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): A
   const ofToken = async (word: string, text: string, request: Request): Promise<Response | undefined> => {
     const token = readToken(word);
     if (token === undefined) return undefined;
-    const amount = readAmount(text);
+    const amount = priceParameters.amount.read(text);
     if (amount === undefined) throw new Failure("price_amount_invalid", { reason: invalidAmountText(text) });
     const price = await prices.token(token, amount, request.signal);
     return jsonAnswer(paymentPriceRecord(price), 200, ageOf(request));

@@ -9,6 +9,7 @@ import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { jsonAnswer } from "../answers.ts";
 import { isoDate } from "./credit-records.ts";
+import { topUpParameters } from "./parameters.ts";
 import { noStore } from "./signer.ts";
 import { fromLedger } from "./unavailable.ts";
 
@@ -18,12 +19,12 @@ export type QuoteRoutesOptions = Readonly<{
   quote: (id: string) => Promise<Quote | undefined>;
 }>;
 
-const idPattern = /^[0-9a-f]{32}$/;
-
 /** Creates the routes. */
 export function createQuoteRoutes({ quote }: QuoteRoutesOptions): AnyElysia {
   return new Elysia({ strictPath: true }).get("/top-up-quote/:id", async ({ params: { id } }) => {
-    const found = idPattern.test(id) ? await fromLedger("database_unavailable", quote(id)) : undefined;
+    const found = topUpParameters.quoteId.is(id)
+      ? await fromLedger("database_unavailable", quote(id))
+      : undefined;
     if (found === undefined) throw new Failure("not_found", {});
     const { state, creditedWinc, takenBackWinc, expiresAt } = found;
     const record = {

@@ -7,11 +7,11 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readToken } from "../../payment/addresses.ts";
 import type { TokenPayments } from "../../payment/tokens/payments.ts";
 import { jsonAnswer } from "../answers.ts";
 import { readJsonBody } from "../body.ts";
 import { limits } from "../limits.ts";
+import { accountParameters } from "./parameters.ts";
 import type { ReportGuard } from "./report-guard.ts";
 import { noStore } from "./signer.ts";
 import { submittedAnswer } from "./token-records.ts";
@@ -28,7 +28,7 @@ export function createTokenRoutes({ payments, reportGuard }: TokenRoutesOptions)
     "/account/balance/:token",
     async ({ params, request }) => {
       const id = readReport(await readJsonBody(request, limits.paymentBytesMax));
-      const token = readToken(params.token);
+      const token = accountParameters.token.read(params.token);
       if (token === undefined) throw new Failure("token_not_supported", { token: params.token });
       const submitted = await reportGuard.guarded(request, () => payments.submit(token, id, request.signal));
       const { status, body } = submittedAnswer(submitted, params.token);

@@ -4,11 +4,12 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import { addressTypesOf, readAddressOfWord } from "../../payment/addresses.ts";
+import { readAddressOfWord } from "../../payment/addresses.ts";
 import type { CheckoutReturn } from "../../payment/providers/stripe-session.ts";
 import { refused } from "../../payment/refusal.ts";
 import { giftWord, type TopUpMethod, topUpMethods } from "../../payment/top-ups/quotes.ts";
 import type { Recipient, TopUpWish } from "../../payment/top-ups/top-up.ts";
+import { topUpParameters as parameters, uiModes, uiModeUsual } from "./parameters.ts";
 import { readPromoCodes } from "./price-routes.ts";
 
 /** The path of a request for a top-up. */
@@ -25,15 +26,8 @@ export type ReturnRules = Readonly<{
 /** Page of this service that a checkout returns to when nothing else is named. */
 export const donePath = "/done";
 
-const giftMessageLengthMax = 250;
-
-/** Longer addresses of pages are refused. Characters. */
-const urlLengthMax = 2_048;
-
 /** What of a caller's text is said back. Characters. */
 const echoedMax = 200;
-
-const uiModes = ["hosted", "embedded"] as const;
 
 /**
  * Reads a request.
@@ -41,8 +35,9 @@ const uiModes = ["hosted", "embedded"] as const;
  * @throws Failure `payment_refused` with the reason, `gifting_by_email_off`, `invalid_destination`.
  */
 export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: ReturnRules): TopUpWish {
-  const method = topUpMethods.find((known) => known === path.method);
-  if (method === undefined) throw refused(`Payment method must include one of: ${topUpMethods.join(",")}!`);
+  const { method } = path;
+  if (!parameters.method.is(method))
+    throw refused(`Payment method must include one of: ${topUpMethods.join(",")}!`);
   const word = readDestinationWord(query);
   const message = readGiftMessage(query);
   const session = readSession(method, query, rules);
@@ -57,16 +52,15 @@ export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: Return
 
 /** The word for what the destination is; checked, for its messages come first. */
 function readDestinationWord(query: URLSearchParams): string {
-  const word = single(query, "destinationAddressType") ?? single(query, "token") ?? "native";
-  const isKnown = word === "email" || word === giftWord || addressTypesOf(word) !== undefined;
-  if (!isKnown) throw refused(`Invalid destination address type: ${echo(word)}`);
+  const word = single(query, parameters.addressType.name) ?? single(query, parameters.token.name) ?? "native";
+  if (!parameters.addressType.is(word)) throw refused(`Invalid destination address type: ${echo(word)}`);
   return word;
 }
 
 function readGiftMessage(query: URLSearchParams): string | undefined {
-  const message = single(query, "giftMessage");
+  const message = single(query, parameters.giftMessage.name);
   if (message === undefined) return undefined;
-  if (message === "" || message.length > giftMessageLengthMax) throw refused("Invalid gift message!");
+  if (!parameters.giftMessage.is(message)) throw refused("Invalid gift message!");
   return message;
 }
 
@@ -80,12 +74,11 @@ function readRecipient(text: string, word: string, message: string | undefined):
 
 /** What is said of pages is checked also where the method has none. */
 function readSession(method: TopUpMethod, query: URLSearchParams, rules: ReturnRules): TopUpWish["session"] {
-  const asked = single(query, "uiMode") ?? "hosted";
-  const uiMode = uiModes.find((known) => known === asked);
-  if (uiMode === undefined) throw refused(`Invalid ui mode! Allowed modes: "${uiModes.join(",")}"`);
-  const successUrl = readUrl(query, "successUrl", rules);
-  const cancelUrl = readUrl(query, "cancelUrl", rules);
-  const returnUrl = readUrl(query, "returnUrl", rules);
+  const uiMode = single(query, parameters.uiMode.name) ?? uiModeUsual;
+  if (!parameters.uiMode.is(uiMode)) throw refused(`Invalid ui mode! Allowed modes: "${uiModes.join(",")}"`);
+  const successUrl = readUrl(query, parameters.successUrl.name, rules);
+  const cancelUrl = readUrl(query, parameters.cancelUrl.name, rules);
+  const returnUrl = readUrl(query, parameters.returnUrl.name, rules);
   if (method === "payment-intent") return { method };
   const back: CheckoutReturn =
     uiMode === "embedded"
@@ -110,13 +103,10 @@ function readUrl(query: URLSearchParams, name: string, rules: ReturnRules): stri
 /**
  * Whether a checkout may return to an address.
  *
- * Absolute, https, http on this machine alone, without user information; of readable letters only and without
- * backslashes, which readers of addresses understand differently.
+ * Absolute, https, http on this machine alone, without user information.
  */
 export function mayReturnTo(text: string, { publicUrl, origins }: ReturnRules): boolean {
-  const isPlain =
-    text.length <= urlLengthMax && /^https?:\/\/[\x21-\x7e]+$/i.test(text) && !text.includes("\\");
-  if (!isPlain || !URL.canParse(text)) return false;
+  if (!parameters.successUrl.is(text) || !URL.canParse(text)) return false;
   const { protocol, hostname, username, password, origin } = new URL(text);
   const authority = text.split("/", 3)[2] ?? "";
   if (username !== "" || password !== "" || authority.includes("@")) return false;

@@ -8,7 +8,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readAmountUp, safeMax } from "../../payment/amounts.ts";
+import { safeMax } from "../../payment/amounts.ts";
 import type { X402Payment } from "../../payment/x402/payload.ts";
 import type { X402Resource } from "../../payment/x402/requirement.ts";
 import { topUpPurpose, type X402, type X402Settled, type X402Want } from "../../payment/x402/x402.ts";
@@ -17,6 +17,7 @@ import { jsonAnswer } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf, x402RequiredAnswer, x402SettledHeaders } from "../x402-answers.ts";
+import { x402Parameters as parameters } from "./parameters.ts";
 
 /** What the route asks. */
 export type X402RoutesOptions = Readonly<{
@@ -87,8 +88,8 @@ function topUpRecord({ terms }: X402, { version }: X402Payment, settled: X402Set
 function readWant(query: string): X402Want {
   // A bare plus is meant as one, `1e+21`, and not as the space of forms.
   const asked = new URLSearchParams(query.replaceAll("+", "%2B"));
-  const type = asked.get("type");
-  const quantity = readAmountUp(asked.get("qty") ?? "");
+  const type = asked.get(parameters.type.name);
+  const quantity = parameters.quantity.read(asked.get(parameters.quantity.name) ?? "");
   if (quantity !== undefined) {
     if (type === "bytes" && quantity <= safeMax) return { kind: "bytes", size: quantity };
     if (type === "credits" && quantity <= amountMax) return { kind: "credits", winc: quantity };

@@ -6,6 +6,7 @@
  */
 import { queryRequestKind, queryRequestParameters } from "../gateway/graphql-request.ts";
 import { pathParameters, queryParameters } from "../gateway/parameters.ts";
+import { requiredParameter } from "../parameter.ts";
 import {
   type Answer,
   type Answers,
@@ -121,7 +122,7 @@ const queries: readonly Description[] = [
   {
     ...{ ...asksIndex, method: "GET", summary: "Ask the index; a browser gets a page to ask from" },
     parameters: [
-      { ...queryRequestParameters.query, required: true, example: sampleQuery },
+      requiredParameter(queryRequestParameters.query, sampleQuery),
       queryRequestParameters.variables,
       queryRequestParameters.operationName,
     ],

@@ -3,12 +3,13 @@
  * Source: specification 4B; contract.md §1, §5.
  * @module
  */
+import { requiredParameter } from "../parameter.ts";
+import { accountParameters, sampleAccount } from "../payment/parameters.ts";
 import {
   type Answers,
   type Description,
   inHeader,
   inPath,
-  inQuery,
   json,
   type Parameter,
   record,
@@ -121,8 +122,8 @@ export const paymentAccountRecords: Readonly<Record<string, Schema>> = {
   }),
 };
 
-const sampleAddress = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
-const address = inQuery("address", textSchema, "An account's address, of any chain.");
+const { address } = accountParameters;
+const namedAddress = requiredParameter(address, sampleAccount);
 
 const signed: readonly Parameter[] = [
   inHeader(
@@ -164,7 +165,7 @@ const ofAccounts: readonly Description[] = [
       tag: accounts,
       summary: "What may be uploaded without paying",
     },
-    parameters: [{ ...address, required: true, example: sampleAddress }],
+    parameters: [namedAddress],
     answers: { 200: json("The allowance.", ref("FreeAllowance")), ...refusals("invalid_paying_address") },
   },
   {
@@ -177,11 +178,7 @@ const ofAccounts: readonly Description[] = [
     description:
       "Of the account that signed, or whose token is shown; newest first. What is paid and not confirmed yet stands " +
       "beside the first page.",
-    parameters: [
-      inQuery("limit", { type: "integer", minimum: 1, maximum: 100, default: 50 }, "Payments of a page."),
-      inQuery("cursor", textSchema, "Of the page before."),
-      ...signed,
-    ],
+    parameters: [accountParameters.limit, accountParameters.cursor, ...signed],
     answers: {
       200: json("A page.", ref("PaymentsMade")),
       ...refusals("payment_refused"),
@@ -194,7 +191,7 @@ const ofAccounts: readonly Description[] = [
 function balanceOf(path: string, more: readonly Parameter[]): Description {
   return {
     ...{ method: "GET", path, tag: accounts, summary: "What the account of an address holds" },
-    parameters: [...more, { ...address, required: true, example: sampleAddress }],
+    parameters: [...more, namedAddress],
     answers: {
       200: json("The balance.", ref("BalanceOfAddress")),
       ...refusals("payment_refused"),
@@ -207,7 +204,7 @@ const noApprovals: Answers = refusals("invalid_paying_address", "approvals_unava
 
 const between: Omit<Description, "path"> = {
   ...{ method: "GET", tag: "Approvals", summary: "What one account may spend of another's" },
-  parameters: [named("payingAddress", "Whose credits."), named("approvedAddress", "Who may spend them.")],
+  parameters: [accountParameters.payingAddress, accountParameters.approvedAddress],
   answers: { 200: json("The approvals, soonest expiry first.", ref("Approvals")), ...noApprovals },
 };
 
@@ -217,14 +214,10 @@ const ofApprovals: readonly Description[] = [
   {
     ...{ method: "GET", path: "/account/approvals/get", tag: "Approvals" },
     summary: "What an account has approved, and what it may spend",
-    parameters: [named("userAddress", "The account.")],
+    parameters: [accountParameters.userAddress],
     answers: { 200: json("The approvals.", ref("ApprovalsOfAddress")), ...noApprovals },
   },
 ];
-
-function named(name: string, description: string): Parameter {
-  return { ...inQuery(name, textSchema, description), required: true, example: sampleAddress };
-}
 
 const information = "Information";
 

@@ -3,6 +3,7 @@
  * Source: specification part 2 "Adjustment / fee record", 4B; contract.md §1, §5.
  * @module
  */
+import { priceParameters } from "../payment/parameters.ts";
 import {
   type Answers,
   type Description,
@@ -100,12 +101,10 @@ const ofPayments: Answers = {
   ...noFeed,
 };
 
-function ofBytes(path: string, name: string): Description {
+function ofBytes(path: string, parameter: Parameter): Description {
   return {
     ...{ method: "GET", path, tag: prices, summary: "What an upload of so many bytes costs" },
-    parameters: [
-      inPath(name, { type: "string", pattern: patterns.digits }, "1048576", "Bytes, to 2^53 − 1."),
-    ],
+    parameters: [parameter],
     answers: {
       200: json("The price.", ref("BytesPrice")),
       ...refusals("invalid_byte_count"),
@@ -116,13 +115,13 @@ function ofBytes(path: string, name: string): Description {
 
 /** Every route of prices. */
 export const paymentPriceDescriptions: readonly Description[] = [
-  ofBytes("/price/bytes/:amount", "amount"),
-  ofBytes("/price/:type", "type"),
+  ofBytes("/price/bytes/:amount", priceParameters.bytes),
+  ofBytes("/price/:type", priceParameters.bytesAlone),
   {
     ...{ method: "GET", path: "/price/:type/:amount", tag: prices, summary: "What a payment buys" },
     parameters: [
       inPath("type", textSchema, "usd", "A currency, `fiat` for US dollars, or a token."),
-      inPath("amount", textSchema, "1000", "In the smallest unit; `1e+21` is understood."),
+      priceParameters.amount,
       inQuery("promoCode", textSchema, "Promo codes, separated by commas; currencies only."),
       inQuery(
         "destinationAddress",

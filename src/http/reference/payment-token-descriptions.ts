@@ -3,7 +3,8 @@
  * Source: specification part 2, 4B, part 7; contract.md §1, §5.
  * @module
  */
-import { type Description, inPath, json, record, ref, refusals, type Schema, textSchema } from "./words.ts";
+import { accountParameters } from "../payment/parameters.ts";
+import { type Description, json, record, ref, refusals, type Schema, textSchema } from "./words.ts";
 
 const winc: Schema = { type: "string", pattern: "^[0-9]+$", description: "Winc." };
 const date: Schema = { type: "string", format: "date-time" };
@@ -63,7 +64,7 @@ export const paymentTokenDescriptions: readonly Description[] = [
       "if no block has it by then; the credits come when it is confirmed, reported or not. They go to the account " +
       "that the transfer names (a tag `Turbo-Credit-Destination-Address`; calldata or a memo " +
       "`turboCreditDestinationAddress=…`), or to its sender. What was paid before payments were taken is refused.",
-    parameters: [inPath("token", textSchema, "native", "The token that was sent.")],
+    parameters: [accountParameters.token],
     body: {
       type: "application/json",
       schema: record({ tx_id: textSchema }),

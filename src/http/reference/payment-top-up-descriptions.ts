@@ -3,6 +3,7 @@
  * Source: specification part 2, 4B; contract.md §1, §5.
  * @module
  */
+import { giftParameters, topUpParameters } from "../payment/parameters.ts";
 import {
   type Description,
   empty,
@@ -20,7 +21,6 @@ import {
 const winc: Schema = { type: "string", pattern: "^[0-9]+$", description: "Winc." };
 const date: Schema = { type: "string", format: "date-time" };
 const adjustments: Schema = { type: "array", items: ref("Adjustment") };
-const url: Schema = { type: "string", format: "uri" };
 
 /** Records that the descriptions below refer to. */
 export const paymentTopUpRecords: Readonly<Record<string, Schema>> = {
@@ -72,14 +72,11 @@ const redemption: Omit<Description, "method"> = {
   description:
     "Whoever knows the gift's id may take it, once. A browser that opens it without an address is shown a form.",
   parameters: [
-    { ...inQuery("id", textSchema, "`giftId` of the top-up."), required: true, example: "A".repeat(43) },
-    {
-      ...inQuery("destinationAddress", textSchema, "The account that gets the credits."),
-      required: true,
-      example: "A".repeat(43),
-    },
-    inQuery("token", textSchema, "What the address is of; `native` when absent."),
-    inQuery("email", textSchema, "Not needed: no mail is sent."),
+    giftParameters.secret,
+    giftParameters.destination,
+    giftParameters.token,
+    giftParameters.addressType,
+    giftParameters.email,
   ],
   answers: {
     200: json("It was taken.", ref("Redemption")),
@@ -96,27 +93,18 @@ export const paymentTopUpDescriptions: readonly Description[] = [
       "The quote holds until it expires; a payment made in time is credited whenever Stripe reports it. With " +
       "`destinationAddressType=gift` and the address `gift` the credits wait for whoever gets `giftId`.",
     parameters: [
-      inPath(
-        "method",
-        { type: "string", enum: ["payment-intent", "checkout-session"] },
-        "checkout-session",
-        "How it is paid.",
-      ),
+      topUpParameters.method,
       inPath("address", textSchema, "A".repeat(43), "The account that gets the credits."),
       inPath("currency", textSchema, "usd", "Currency."),
-      inPath("amount", { type: "string", pattern: "^[0-9]+$" }, "1000", "In the currency's smallest unit."),
-      inQuery("token", textSchema, "What the address is of; `native` when absent."),
-      inQuery("destinationAddressType", textSchema, "The same, and stands before it; also `gift`."),
-      inQuery("giftMessage", { type: "string", maxLength: 250 }, "Kept with a gift."),
+      topUpParameters.amount,
+      topUpParameters.token,
+      topUpParameters.addressType,
+      topUpParameters.giftMessage,
       inQuery("promoCode", textSchema, "Promo codes, separated by commas."),
-      inQuery(
-        "uiMode",
-        { type: "string", enum: ["hosted", "embedded"], default: "hosted" },
-        "Where the checkout is shown.",
-      ),
-      inQuery("successUrl", url, "Where a hosted checkout leads when it was paid."),
-      inQuery("cancelUrl", url, "Where a hosted checkout leads back to."),
-      inQuery("returnUrl", url, "Where an embedded checkout leads."),
+      topUpParameters.uiMode,
+      topUpParameters.successUrl,
+      topUpParameters.cancelUrl,
+      topUpParameters.returnUrl,
     ],
     answers: {
       200: json("The quote and its session.", ref("TopUp")),
@@ -137,9 +125,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
   {
     ...{ method: "GET", path: "/top-up-quote/:id", tag: topUps, summary: "How a quote stands" },
     description: "For whoever knows its id. Quotes that ended unpaid are removed after a while.",
-    parameters: [
-      inPath("id", { type: "string", pattern: "^[0-9a-f]{32}$" }, "0".repeat(32), "`topUpQuoteId`."),
-    ],
+    parameters: [topUpParameters.quoteId],
     answers: {
       200: json("What became of it.", ref("QuoteStanding")),
       ...refusals("not_found", "database_unavailable"),
@@ -150,7 +136,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
     answers: { 200: { description: "The page.", content: { "text/html": { schema: textSchema } } } },
   },
   { ...redemption, method: "GET" },
-  { ...redemption, method: "POST" },
+  { ...redemption, method: "POST", description: `${redemption.description} Also as a form.` },
   {
     ...{ method: "POST", path: "/stripe-webhook", tag: topUps, summary: "Reports of Stripe" },
     description: "Signed by Stripe; answered when what follows from it is on the disk.",

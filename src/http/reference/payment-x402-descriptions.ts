@@ -3,17 +3,8 @@
  * Source: specification 4B, part 7; contract.md §1, §5.
  * @module
  */
-import {
-  type Description,
-  inHeader,
-  inQuery,
-  json,
-  record,
-  ref,
-  refusals,
-  type Schema,
-  textSchema,
-} from "./words.ts";
+import { x402Parameters } from "../payment/parameters.ts";
+import { type Description, inHeader, json, record, ref, refusals, type Schema, textSchema } from "./words.ts";
 
 const winc: Schema = { type: "string", pattern: "^[0-9]+$", description: "Winc." };
 const base64 = (description: string): Schema => ({
@@ -73,20 +64,8 @@ export const paymentX402Descriptions: readonly Description[] = [
       "is answered the same again and credits nothing. While it is not known whether a payment was carried out, the " +
       "answer is 503: sending the same payment again is safe, signing another one pays twice.",
     parameters: [
-      {
-        ...inQuery("type", { type: "string", enum: ["bytes", "credits"] }, "What `qty` counts."),
-        required: true,
-        example: "bytes",
-      },
-      {
-        ...inQuery(
-          "qty",
-          { type: "string", pattern: "^\\d+(\\.\\d+)?([eE]\\+?\\d+)?$" },
-          "Bytes to be uploaded, or winc; at least 1, rounded up. Nothing costs less than a tenth of a cent.",
-        ),
-        required: true,
-        example: "1048576",
-      },
+      x402Parameters.type,
+      x402Parameters.quantity,
       inHeader("X-PAYMENT", base64("a payment of version 1."), "A payment."),
       inHeader("PAYMENT-SIGNATURE", base64("a payment of version 2."), "A payment; stands before the other."),
     ],
