@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { paymentReference } from "../../src/http/reference/payment-reference.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { faultsOf } from "../support/schema.ts";
-import { wrongTexts } from "../support/wrong-values.ts";
+import { wrongTexts, wrongValues } from "../support/wrong-values.ts";
 import { endpoints } from "./part-4b.ts";
 
 /** What the service has beyond part 4B. Source: contract.md §5; reference/payment.md §1, §10. */
@@ -135,22 +135,36 @@ test("refuses every parameter of a path or a query that is not of the kind that 
   ]);
 }, 120_000);
 
-/** What an example is answered with, with other values. */
+test("refuses every field of a body that is not of the kind that the document shows", async () => {
+  const [method, path] = ["POST", "/account/balance/{token}"];
+  const [, , operation] = operations.find((each) => each[0] === method && each[1] === path) ?? [];
+  const { schema, example } = operation?.requestBody?.content["application/json"] ?? {};
+  if (operation === undefined || schema === undefined) throw new Error("a report has no body");
+  const wrong = wrongValues(schema, example);
+  expect(wrong.length).toBeGreaterThan(5);
+  for (const body of wrong)
+    expect(await answerOf(method, path, operation, {}, body), JSON.stringify(body)).toEqual({
+      status: 400,
+      body: '"Missing tx_id in request body"',
+    });
+}, 120_000);
+
+/** What an example is answered with, with other values, or with another body. */
 async function answerOf(
   method: string,
   path: string,
   { parameters = [], requestBody }: Operation,
   values: Readonly<Record<string, string>>,
+  body: unknown = Object.values(requestBody?.content ?? {})[0]?.example,
 ): Promise<Readonly<{ status: number; body: string }>> {
   const valueFor = (name: string) => values[name] ?? parameters.find((each) => each.name === name)?.example;
   const query = parameters
     .filter((each) => each.in === "query" && valueFor(each.name) !== undefined)
     .map(({ name }) => `${name}=${valueFor(name)}`);
   const filled = path.replace(/\{(\w+)\}/g, (_, name) => valueFor(name) ?? "");
-  const [sent] = Object.values(requestBody?.content ?? {});
   const answer = await fetch(`${program.line.payment}${filled}?${query.join("&")}`, {
     ...{ method, headers: { Connection: "close" } },
-    ...(sent === undefined ? {} : { body: JSON.stringify(sent.example) }),
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
   return { status: answer.status, body: await answer.text() };
 }

@@ -15,6 +15,7 @@ import { accountParameters } from "./parameters.ts";
 import type { ReportGuard } from "./report-guard.ts";
 import { noStore } from "./signer.ts";
 import { submittedAnswer } from "./token-records.ts";
+import { readTokenReport } from "./token-report.ts";
 
 /** What the route asks. */
 export type TokenRoutesOptions = Readonly<{
@@ -27,7 +28,7 @@ export function createTokenRoutes({ payments, reportGuard }: TokenRoutesOptions)
   return new Elysia({ strictPath: true }).post(
     "/account/balance/:token",
     async ({ params, request }) => {
-      const id = readReport(await readJsonBody(request, limits.paymentBytesMax));
+      const id = readTokenReport(await readJsonBody(request, limits.paymentBytesMax));
       const token = accountParameters.token.read(params.token);
       if (token === undefined) throw new Failure("token_not_supported", { token: params.token });
       const submitted = await reportGuard.guarded(request, () => payments.submit(token, id, request.signal));
@@ -36,10 +37,4 @@ export function createTokenRoutes({ payments, reportGuard }: TokenRoutesOptions)
     },
     { parse: "none" },
   );
-}
-
-function readReport(body: unknown): string {
-  const id = typeof body === "object" && body !== null && "tx_id" in body ? body.tx_id : undefined;
-  if (typeof id !== "string" || id === "") throw new Failure("missing_tx_id", {});
-  return id;
 }

@@ -4,6 +4,7 @@
  * @module
  */
 import { accountParameters } from "../payment/parameters.ts";
+import { tokenReport } from "../payment/token-report.ts";
 import { type Description, json, record, ref, refusals, type Schema, textSchema } from "./words.ts";
 
 const winc: Schema = { type: "string", pattern: "^[0-9]+$", description: "Winc." };
@@ -46,7 +47,7 @@ export const paymentTokenRecords: Readonly<Record<string, Schema>> = {
 const failed: Schema = record({ message: textSchema, failedTransaction: ref("FailedTransaction") });
 const refused = refusals(
   "malformed_json",
-  "missing_tx_id",
+  ...tokenReport.refusals,
   "token_not_supported",
   "transaction_not_found",
   "too_large",
@@ -67,7 +68,7 @@ export const paymentTokenDescriptions: readonly Description[] = [
     parameters: [accountParameters.token],
     body: {
       type: "application/json",
-      schema: record({ tx_id: textSchema }),
+      schema: tokenReport.schema,
       example: { tx_id: "A".repeat(43) },
     },
     answers: {
