@@ -60,7 +60,8 @@ export function openSandbox({ config, folder, log, closers }: SandboxParts): Ope
     fetch: createSandboxRoutes({
       sandbox,
       secretKey,
-      pageUrl: () => url,
+      // Payers read it beside the other addresses of this machine.
+      pageUrl: () => url.replace("127.0.0.1", "localhost"),
       priceFeed: createSandboxPriceFeed(),
       log,
     }),
