@@ -3,8 +3,9 @@
  * @module
  */
 import { GraphQLError } from "graphql";
-import { createQueryExecutor, type QueryAnswer, type QueryExecutor } from "../src/gateway/query/execute.ts";
+import { createQueryExecutor, type QueryExecutor } from "../src/gateway/query/execute.ts";
 import type { QueryJob } from "../src/gateway/query/job.ts";
+import { answerSent, type QueryReply } from "../src/gateway/query/sent.ts";
 import { createSignatureSource } from "../src/gateway/query/signatures.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { openIndexReader } from "../src/store/index/reader.ts";
@@ -16,8 +17,8 @@ giveWay();
 const executors = new Map<string, QueryExecutor>();
 
 /** Answers one request. */
-export function answerQuery(job: QueryJob): QueryAnswer {
-  return executorOf(job)(job.request, () => {
+export function answerQuery(job: QueryJob): QueryReply {
+  return answerSent(job.request, executorOf(job), () => {
     if (systemClock() > job.endsAtMs)
       throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
   });

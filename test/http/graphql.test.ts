@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
 import { createQueryExecutor } from "../../src/gateway/query/execute.ts";
 import type { QueryJob } from "../../src/gateway/query/job.ts";
+import { answerSent } from "../../src/gateway/query/sent.ts";
 import { blockOf, createMemoryIndex, rowAt } from "../gateway/query/memory-index.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
@@ -14,7 +15,7 @@ const blocks = [blockOf(0), blockOf(1)];
 const index = createMemoryIndex([rowAt({ height: 1, txIndex: 0, offset: -1 })], blocks);
 const execute = createQueryExecutor({ index, signatures: () => new Map() });
 const server = openGraphqlServer({
-  pool: poolOf(({ request }: QueryJob) => execute(request, () => undefined)),
+  pool: poolOf(({ request }: QueryJob) => answerSent(request, execute, () => undefined)),
 });
 afterAll(() => server.close(0));
 
@@ -317,7 +318,7 @@ describe("trouble of ours", () => {
       signatures: () => new Map(),
     });
     const other = openGraphqlServer({
-      pool: poolOf(({ request }: QueryJob) => broken(request, () => undefined)),
+      pool: poolOf(({ request }: QueryJob) => answerSent(request, broken, () => undefined)),
       log,
     });
     const response = await fetch(`${other.url}/graphql`, {

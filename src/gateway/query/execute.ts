@@ -45,19 +45,12 @@ export type QueryRequest = Readonly<{
   operationName?: string;
 }>;
 
-/** An error before anything was executed, so that it crosses threads; `positions` are indexes into the query's text. */
-export type QueryFault = Readonly<{
-  message: string;
-  positions: readonly number[];
-  extensions: Readonly<Record<string, unknown>>;
-}>;
-
 /** What comes of a request. */
 export type QueryAnswer =
   /** A whole body, `data` with `errors` where there were some; `defects` are for the log only. */
   | Readonly<{ kind: "answered"; body: Uint8Array<ArrayBuffer>; defects: readonly unknown[] }>
   /** Nothing was executed: the document, its operation or its variables are not right. */
-  | Readonly<{ kind: "refused"; faults: readonly QueryFault[] }>;
+  | Readonly<{ kind: "refused"; errors: readonly GraphQLFormattedError[] }>;
 
 /** Answers requests, one at a time. `checkpoint` is called between steps and throws to end the request. */
 export type QueryExecutor = (request: QueryRequest, checkpoint: () => void) => QueryAnswer;
@@ -219,12 +212,5 @@ function locate(error: unknown, field: SelectedField): GraphQLError {
 }
 
 function refused(errors: readonly GraphQLError[]): QueryAnswer {
-  return {
-    kind: "refused",
-    faults: errors.map(({ message, positions, extensions }) => ({
-      message,
-      positions: positions ?? [],
-      extensions: { ...extensions },
-    })),
-  };
+  return { kind: "refused", errors: errors.map((error) => error.toJSON()) };
 }

@@ -2,11 +2,11 @@
  * What the main thread hands to a query thread.
  * @module
  */
-import type { QueryRequest } from "./execute.ts";
+import type { SentRequest } from "./sent.ts";
 
 /** One request, and where its answer is found. */
 export type QueryJob = Readonly<{
-  request: QueryRequest;
+  request: SentRequest;
   /** The index file. */
   indexPath: string;
   /** The folder of cached content. */

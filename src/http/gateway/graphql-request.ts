@@ -1,5 +1,5 @@
 /**
- * A GraphQL request off the wire: method, media types, body and query string to what is executed.
+ * A GraphQL request off the wire: method, media types, body and query string to the text that a thread reads.
  *
  * Stricter and clearer than yoga's own readers: bodies are bounded, and every fault says what was wrong.
  * Source: contract.md §4; GraphQL over HTTP (draft 2024) §4, §5.
@@ -7,10 +7,9 @@
  */
 import { GraphQLError } from "graphql";
 import { Failure } from "../../failures.ts";
-import type { QueryRequest } from "../../gateway/query/execute.ts";
 import { bodyBytesMax } from "../../gateway/query/limits.ts";
-import { isJsonFault } from "../../lib/json.ts";
-import { objectKind, orNull, recordKind, textKind } from "../../lib/kind.ts";
+import { documentKind, operationNameKind, type SentRequest } from "../../gateway/query/sent.ts";
+import { textKind } from "../../lib/kind.ts";
 import { readBody } from "../body.ts";
 import { queryParameter } from "../parameter.ts";
 import { readTarget } from "../target.ts";
@@ -22,28 +21,13 @@ export type GraphqlMediaType = "application/json" | "application/graphql-respons
 export type ErrorAnswer = Readonly<{
   status: number;
   headers?: Readonly<Record<string, string>>;
-  /** Whether clients that ask for `application/json` get status 200: their libraries read `errors` only then. */
-  spec?: true;
 }>;
 
-const query = textKind({ minLength: 1 });
-const operationName = orNull(textKind());
-
-/** A request, as it is judged and as the API reference shows it; other keys are ignored, as GraphQL over HTTP asks. */
-export const queryRequestKind = objectKind({ query }, { variables: orNull(recordKind), operationName });
-
-/** The same as `GET` has it. */
+/** A request as `GET` has it. */
 export const queryRequestParameters = {
-  query: queryParameter("query", query, "The document."),
+  query: queryParameter("query", documentKind, "The document."),
   variables: queryParameter("variables", textKind(), "An object, as JSON; or nothing."),
-  operationName: queryParameter("operationName", textKind(), "Which operation of the document."),
-} as const;
-
-/** What is said of each field that is not of its kind. */
-const wrongFieldMessages = {
-  query: '"query" must be a text that is not empty.',
-  variables: '"variables" must be an object.',
-  operationName: '"operationName" must be a text.',
+  operationName: queryParameter("operationName", operationNameKind, "Which operation of the document."),
 } as const;
 
 /** An error with the status that answers it. */
@@ -68,29 +52,36 @@ export function acceptedMediaType(accept: string | null): GraphqlMediaType | und
 }
 
 /**
- * Reads a request.
+ * Takes a request's text.
  *
  * @throws GraphQLError with the status that answers it.
  */
-export async function readQueryRequest(request: Request): Promise<QueryRequest> {
+export async function takeQueryRequest(request: Request): Promise<SentRequest> {
   if (acceptedMediaType(request.headers.get("accept")) === undefined)
     throw graphqlError("Not acceptable", { status: 406 });
-  if (request.method === "GET") return readForm(readTarget(request.url).query);
+  if (request.method === "GET") return { form: "form", text: takeQueryString(request.url) };
   const type = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
-  const read = bodyReaders[type];
-  if (read === undefined)
+  const form = forms[type];
+  if (form === undefined)
     throw graphqlError(`A body of type "${type}" cannot be read; send application/json.`, { status: 415 });
-  return read(await readText(request));
+  return { form, text: await takeBody(request) };
 }
 
-const bodyReaders: Readonly<Record<string, (text: string) => QueryRequest>> = {
-  "application/json": readJsonText,
-  "application/graphql+json": readJsonText,
-  "application/graphql": (query) => readParameters({ query }),
-  "application/x-www-form-urlencoded": readForm,
+const forms: Readonly<Record<string, SentRequest["form"]>> = {
+  "application/json": "json",
+  "application/graphql+json": "json",
+  "application/graphql": "document",
+  "application/x-www-form-urlencoded": "form",
 };
 
-async function readText(request: Request): Promise<string> {
+function takeQueryString(url: string): string {
+  const { query } = readTarget(url);
+  if (query.length > bodyBytesMax)
+    throw graphqlError(`The query string is larger than ${bodyBytesMax} bytes.`, { status: 413 });
+  return query;
+}
+
+async function takeBody(request: Request): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(await readBody(request, bodyBytesMax));
   } catch (error) {
@@ -101,47 +92,4 @@ async function readText(request: Request): Promise<string> {
     if (error instanceof TypeError) throw graphqlError("The body is not UTF-8.", { status: 400 });
     throw error;
   }
-}
-
-function readJsonText(text: string): QueryRequest {
-  return readParameters(readJsonParameter("body", text));
-}
-
-function readForm(text: string): QueryRequest {
-  if (text.length > bodyBytesMax)
-    throw graphqlError(`The query string is larger than ${bodyBytesMax} bytes.`, { status: 413 });
-  const form = new URLSearchParams(text);
-  const variables = form.get("variables");
-  return readParameters({
-    query: form.get("query"),
-    operationName: form.get("operationName"),
-    variables: variables === null || variables === "" ? null : readJsonParameter('"variables"', variables),
-  });
-}
-
-function readJsonParameter(what: string, text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    if (!isJsonFault(error)) throw error;
-    // The reason is the client's text; which of its characters is at fault is theirs to find.
-    throw graphqlError(`The ${what} is not JSON.`, { status: 400 });
-  }
-}
-
-function readParameters(parameters: unknown): QueryRequest {
-  if (Array.isArray(parameters)) throw graphqlError("Batching is not supported.", { status: 400 });
-  if (!recordKind.is(parameters)) throw graphqlError("The body must be a JSON object.", { status: 400 });
-  const { wrongField, value } = queryRequestKind.judge(parameters);
-  if (wrongField !== undefined) throw graphqlError(wrongFieldMessages[wrongField], { status: 400 });
-  const { variables, operationName: name } = value;
-  return {
-    query: value.query,
-    ...(isAbsent(variables) ? {} : { variables }),
-    ...(isAbsent(name) || name === "" ? {} : { operationName: name }),
-  };
-}
-
-function isAbsent(value: unknown): value is undefined | null {
-  return value === undefined || value === null;
 }

@@ -1,18 +1,19 @@
 /**
  * `/graphql`: yoga is the front (methods, statuses, media types, errors), a thread does the work.
  *
- * The main thread neither parses nor validates nor executes: it hands the request over and sends the bytes that come
- * back. Requests that are refused come back as faults and go through yoga, which knows their status.
+ * The main thread neither parses nor validates nor executes: it hands the request's text over and sends the bytes that
+ * come back.
  * Source: design.md §7; contract.md §4; reference/graphql.md §0, §4B.
  * @module
  */
 import { yoga } from "@elysiajs/graphql-yoga";
 import { Elysia } from "elysia";
-import { GraphQLError, Source } from "graphql";
+import type { GraphQLError } from "graphql";
 import { Failure, type FailureRow, failures } from "../../failures.ts";
-import type { QueryAnswer, QueryFault, QueryRequest } from "../../gateway/query/execute.ts";
 import type { QueryJob } from "../../gateway/query/job.ts";
 import { schema } from "../../gateway/query/schema.ts";
+import type { QueryReply, SentRequest } from "../../gateway/query/sent.ts";
+import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Pool } from "../../threads/pool.ts";
@@ -22,7 +23,12 @@ import { contextOf } from "../context.ts";
 import { callerLeft } from "../request-figures.ts";
 import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
 import { bundleGraphiql, graphiqlFiles } from "./graphiql-assets.ts";
-import { acceptedMediaType, graphqlError, readQueryRequest } from "./graphql-request.ts";
+import {
+  acceptedMediaType,
+  type GraphqlMediaType,
+  graphqlError,
+  takeQueryRequest,
+} from "./graphql-request.ts";
 
 /** What the route is made of. */
 export type GraphqlOptions = Readonly<{
@@ -41,10 +47,14 @@ export type GraphqlOptions = Readonly<{
 /** Message of everything that is not the caller's fault. */
 const defectMessage = "Internal Server Error";
 
+/** What yoga takes for the document of every request. */
+const documentOfNothing = "{ __typename }";
+
 /** Creates the route `/graphql`. */
 export function graphql(options: GraphqlOptions) {
-  // Finished bodies by the result that stands for them inside yoga.
-  const bodies = new WeakMap<object, Uint8Array<ArrayBuffer>>();
+  // What yoga is not to look into: requests, and finished bodies by the result that stands for them.
+  const sent = new WeakMap<Request, SentRequest>();
+  const replies = new WeakMap<object, QueryReply>();
   const source = createAssetSource(graphiqlFiles, bundleGraphiql);
   return new Elysia().use(graphiqlFilesRoutes(source)).use(
     yoga({
@@ -60,22 +70,29 @@ export function graphql(options: GraphqlOptions) {
           onRequest: async ({ request, endResponse }) => {
             if (wantsPage(request)) endResponse(await graphiqlPage(source));
           },
-          onRequestParse: ({ setRequestParser }) => setRequestParser(readQueryRequest),
-          onParams: async ({ params, request, setResult }) => {
-            const query = params.query ?? "";
-            const answer = await answerInThread({ ...params, query }, request, options);
-            const result = answer.kind === "refused" ? { errors: errorsOf(answer.faults, query) } : {};
-            if (answer.kind === "answered") bodies.set(result, answer.body);
+          onRequestParse: ({ request, setRequestParser }) =>
+            setRequestParser(async () => {
+              sent.set(request, await takeQueryRequest(request));
+              return { query: documentOfNothing };
+            }),
+          onParams: async ({ request, setResult }) => {
+            const taken = sent.get(request);
+            assert(taken !== undefined, "a request is taken before it is answered");
+            const result = {};
+            replies.set(result, await answerInThread(taken, request, options));
             setResult(result);
           },
           onResultProcess: ({ request, result, setResultProcessor }) => {
-            const body = bodies.get(result);
+            const reply = replies.get(result);
             const type = acceptedMediaType(request.headers.get("accept"));
             // Before yoga answers a client that takes no media type of ours with a stream of events.
             if (type === undefined) setResultProcessor(() => notAcceptable(), "application/json");
-            if (body === undefined || type === undefined) return;
+            if (reply === undefined || type === undefined) return;
             const headers = { "Content-Type": `${type}; charset=utf-8` };
-            setResultProcessor(() => new Response(body, { headers }), type);
+            setResultProcessor(
+              () => new Response(reply.body, { status: statusOf(reply, type), headers }),
+              type,
+            );
           },
         },
       ],
@@ -89,26 +106,16 @@ export function graphql(options: GraphqlOptions) {
  * @throws GraphQLError with the status that answers it.
  */
 async function answerInThread(
-  { query, variables, operationName }: QueryRequest,
+  taken: SentRequest,
   request: Request,
   { pool, indexPath, contentFolder, timeoutMs, clock, log }: GraphqlOptions,
-): Promise<QueryAnswer> {
+): Promise<QueryReply> {
   const { requestId } = contextOf(request);
-  const job: QueryJob = {
-    request: {
-      query,
-      ...(variables === undefined ? {} : { variables }),
-      ...(operationName === undefined ? {} : { operationName }),
-    },
-    indexPath,
-    contentFolder,
-    endsAtMs: clock() + timeoutMs,
-  };
+  const job: QueryJob = { request: taken, indexPath, contentFolder, endsAtMs: clock() + timeoutMs };
   try {
-    const answer = await pool.run<QueryAnswer>("answerQuery", job, { signal: request.signal });
-    if (answer.kind === "answered")
-      for (const error of answer.defects) log.error("defect", { requestId, error });
-    return answer;
+    const reply = await pool.run<QueryReply>("answerQuery", job, { signal: request.signal });
+    for (const error of reply.defects) log.error("defect", { requestId, error });
+    return reply;
   } catch (error) {
     if (request.signal.aborted) throw graphqlError("The client has left.", { status: callerLeft });
     if (error instanceof Failure) {
@@ -136,17 +143,10 @@ function failureError(failure: Failure): GraphQLError {
   return graphqlError(row.message, { status: row.status, headers: { ...notKept, ...retry } });
 }
 
-/** Faults of a document: 400, or 200 for clients that ask for `application/json`. Source: contract.md §4. */
-function errorsOf(faults: readonly QueryFault[], query: string): GraphQLError[] {
-  const source = new Source(query);
-  return faults.map(
-    ({ message, positions, extensions }) =>
-      new GraphQLError(message, {
-        source,
-        positions: positions.length === 0 ? null : positions,
-        extensions: { ...extensions, http: { status: 400, spec: true } },
-      }),
-  );
+/** 400 for what is refused, but 200 for clients of `application/json`, whose libraries read `errors` only then. */
+function statusOf({ kind }: QueryReply, type: GraphqlMediaType): number {
+  if (kind === "answered") return 200;
+  return kind === "refused" && type === "application/json" ? 200 : 400;
 }
 
 function yogaLog(log: Log) {

@@ -4,7 +4,8 @@
  * Source: specification 4A; contract.md §2–§4.
  * @module
  */
-import { queryRequestKind, queryRequestParameters } from "../gateway/graphql-request.ts";
+import { queryRequestKind } from "../../gateway/query/sent.ts";
+import { queryRequestParameters } from "../gateway/graphql-request.ts";
 import { pathParameters, queryParameters } from "../gateway/parameters.ts";
 import { requiredParameter } from "../parameter.ts";
 import {

@@ -62,7 +62,7 @@ const nothingToCheck = () => undefined;
 const text = (answer: QueryAnswer) =>
   answer.kind === "answered"
     ? new TextDecoder("utf-8", { fatal: true }).decode(answer.body)
-    : JSON.stringify(answer.faults.map(({ message }) => message));
+    : JSON.stringify(answer.errors.map(({ message }) => message));
 const ask = (query: string, variables: Record<string, unknown> = {}) =>
   text(execute({ query, variables }, nothingToCheck));
 const asked = (request: QueryRequest) => {
@@ -287,7 +287,7 @@ describe("an error", () => {
   ];
   test.each(refusals)("refuses %s before anything is executed", (_name, request, messages) => {
     const answer = execute(request, nothingToCheck);
-    expect(answer.kind === "refused" && answer.faults.map(({ message }) => message)).toEqual(messages);
+    expect(answer.kind === "refused" && answer.errors.map(({ message }) => message)).toEqual(messages);
   });
 
   test("of an argument names its field, its line and its column", () => {

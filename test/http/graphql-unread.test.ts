@@ -1,0 +1,37 @@
+/**
+ * A GraphQL request is read where it is executed: a small text can take long to read, and content would wait for it.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { createQueryExecutor } from "../../src/gateway/query/execute.ts";
+import type { QueryJob } from "../../src/gateway/query/job.ts";
+import { answerSent } from "../../src/gateway/query/sent.ts";
+import { createMemoryIndex } from "../gateway/query/memory-index.ts";
+import { openGraphqlServer, poolOf } from "./graphql-server.ts";
+
+const execute = createQueryExecutor({ index: createMemoryIndex([], []), signatures: () => new Map() });
+
+describe("the thread that serves looks into no request", () => {
+  const rows: [string, string, string, string][] = [
+    ["JSON", "application/json", "json", '{"query":'],
+    ["a document", "application/graphql", "document", "{ nope"],
+    ["a form", "application/x-www-form-urlencoded", "form", "query=%7B&variables=["],
+  ];
+  test.each(rows)("of %s: its text is a query thread's to read", async (_name, type, form, text) => {
+    const jobs: unknown[] = [];
+    const other = openGraphqlServer({
+      pool: poolOf(({ request }: QueryJob) => {
+        jobs.push(request);
+        return answerSent(request, execute, () => undefined);
+      }),
+    });
+    const headers = { "Content-Type": type };
+    await (await fetch(`${other.url}/graphql`, { method: "POST", body: text, headers })).bytes();
+    await (await fetch(`${other.url}/graphql?${encodeURI(text)}`)).bytes();
+    expect(jobs).toEqual([
+      { form, text },
+      { form: "form", text: encodeURI(text) },
+    ]);
+    await other.close(0);
+  });
+});
