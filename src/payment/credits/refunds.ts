@@ -10,21 +10,20 @@ import type { Tx } from "../../store/ledger/database.ts";
 import { transfer } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import type { Step } from "./approvals.ts";
+import { partsOf } from "./reservations.ts";
 
 /**
  * Pays back a reservation that was posted; a second call changes nothing. The item may be reserved for anew: it is not
  * paid for any more.
  */
 export async function refundReservation(tx: Tx, reservationId: string, step: Step): Promise<void> {
-  const [row] = await tx.all<{ item_id: string; winc: bigint }>(
-    "UPDATE reservations SET state = 'refunded' WHERE id = ? AND state = 'posted' RETURNING item_id, winc",
+  const [row] = await tx.all<{ id: string; item_id: string; payer: UserAddress; winc: bigint }>(
+    "UPDATE reservations SET state = 'refunded' WHERE id = ? AND state = 'posted' " +
+      "RETURNING id, item_id, payer, winc",
     reservationId,
   );
   if (row === undefined || row.winc === 0n) return;
-  const parts = await tx.all<{ payer: UserAddress; winc: bigint }>(
-    "SELECT payer, winc FROM reservation_parts WHERE reservation_id = ? ORDER BY position",
-    reservationId,
-  );
+  const parts = await partsOf(tx, row);
   await transfer(tx, {
     id: step.makeId(),
     kind: "refund",

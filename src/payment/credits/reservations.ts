@@ -152,7 +152,7 @@ async function insertReservation(
   transferId: string | null,
 ): Promise<string> {
   const attempt = (last?.attempt ?? 0n) + 1n;
-  const id = `${itemId}.${attempt}`;
+  const id = attemptId(itemId, attempt);
   const endedAt = state === "pending" ? null : BigInt(createdAt);
   await tx.run(
     `INSERT INTO reservations (${reservationColumns}, ended_at, transfer_id) ` +
@@ -234,11 +234,13 @@ async function takeParts(
   take: (drawn: Drawable) => Promise<Leg>,
 ): Promise<Leg[]> {
   const legs: Leg[] = [];
+  const isOwn = parts.every(({ approvalId }) => approvalId === undefined);
   for (const [position, { payer, approvalId, winc }] of parts.entries()) {
-    await tx.run(
-      "INSERT INTO reservation_parts (reservation_id, position, payer, approval_id, winc) VALUES (?, ?, ?, ?, ?)",
-      ...[id, BigInt(position), payer, approvalId ?? null, winc],
-    );
+    if (!isOwn)
+      await tx.run(
+        "INSERT INTO reservation_parts (reservation_id, position, payer, approval_id, winc) VALUES (?, ?, ?, ?, ?)",
+        ...[id, BigInt(position), payer, approvalId ?? null, winc],
+      );
     const own: Leg = { account: user(payer), amount: -winc };
     legs.push(approvalId === undefined ? own : await take({ approvalId, winc }));
   }
@@ -253,7 +255,7 @@ async function takeParts(
 export async function post(tx: Tx, id: string, step: Step): Promise<ReservationState> {
   const row = await endReservation(tx, id, "posted", step);
   if (!row.endedNow) return row.state;
-  for (const { approvalId, winc } of await partsOf(tx, id))
+  for (const { approvalId, winc } of await partsOf(tx, row))
     if (approvalId !== undefined) await spendDrawn(tx, { approvalId, winc }, step.now);
   await release(tx, row, "reservation_posted", [{ account: revenue, amount: row.winc }], step);
   return row.state;
@@ -293,7 +295,7 @@ async function giveBack(
   const row = await endReservation(tx, id, state, step);
   if (!row.endedNow) return row.state;
   const legs: Leg[] = [];
-  for (const { payer, approvalId, winc } of await partsOf(tx, id)) {
+  for (const { payer, approvalId, winc } of await partsOf(tx, row)) {
     const toPayer: Leg = { account: user(payer), amount: winc };
     legs.push(approvalId === undefined ? toPayer : await returnDrawn(tx, { approvalId, winc }, step));
   }
@@ -304,6 +306,7 @@ async function giveBack(
 type Ended = Readonly<{
   id: string;
   itemId: string;
+  payer: UserAddress;
   winc: bigint;
   state: ReservationState;
   endedNow: boolean;
@@ -319,7 +322,8 @@ async function endReservation(tx: Tx, id: string, state: ReservationState, { now
   );
   const row = await tx.get<ReservationRow>(`SELECT ${reservationColumns} FROM reservations WHERE id = ?`, id);
   assert(row !== undefined, "a reservation that ends was made");
-  return { id, itemId: row.item_id, winc: row.winc, state: readState(row.state), endedNow: changed === 1 };
+  const { item_id: itemId, payer, winc } = row;
+  return { id, itemId, payer, winc, state: readState(row.state), endedNow: changed === 1 };
 }
 
 async function release(
@@ -348,21 +352,31 @@ export async function findReservation(tx: Tx, itemId: string): Promise<Reservati
 }
 
 async function lastAttempt(tx: Tx, itemId: string): Promise<ReservationRow | undefined> {
-  // Nearly every item is new: a look without an order costs a tenth (measured).
-  const any = await tx.get("SELECT id FROM reservations WHERE item_id = ? LIMIT 1", itemId);
-  if (any === undefined) return undefined;
+  // Nearly every item is new: a look at one key costs less than one at all attempts, which lie behind it.
+  const first = await tx.get("SELECT id FROM reservations WHERE id = ?", attemptId(itemId, 1n));
+  if (first === undefined) return undefined;
   return await tx.get<ReservationRow>(
-    `SELECT ${reservationColumns} FROM reservations WHERE item_id = ? ORDER BY attempt DESC LIMIT 1`,
-    itemId,
+    `SELECT ${reservationColumns} FROM reservations WHERE id > ? AND id < ? ORDER BY attempt DESC LIMIT 1`,
+    // "/" is what follows ".".
+    ...[`${itemId}.`, `${itemId}/`],
   );
 }
 
-async function partsOf(tx: Tx, id: string): Promise<ReservationPart[]> {
+function attemptId(itemId: string, attempt: bigint): string {
+  return `${itemId}.${attempt}`;
+}
+
+/** Where the winc of a reservation came from, in order. */
+export async function partsOf(
+  tx: Tx,
+  { id, payer, winc }: Readonly<{ id: string; payer: UserAddress; winc: bigint }>,
+): Promise<ReservationPart[]> {
   const rows = await tx.all<{ payer: UserAddress; approval_id: string | null; winc: bigint }>(
     "SELECT payer, approval_id, winc FROM reservation_parts WHERE reservation_id = ? ORDER BY position",
     id,
   );
-  return rows.map(({ payer, approval_id, winc }) => ({ payer, approvalId: approval_id ?? undefined, winc }));
+  if (rows.length === 0 && winc > 0n) return [{ payer, approvalId: undefined, winc }];
+  return rows.map((row) => ({ payer: row.payer, approvalId: row.approval_id ?? undefined, winc: row.winc }));
 }
 
 type ReservationRow = {
@@ -385,7 +399,7 @@ async function readReservation(tx: Tx, row: ReservationRow): Promise<Reservation
     signer: row.payer,
     winc: row.winc,
     state: readState(row.state),
-    parts: await partsOf(tx, row.id),
+    parts: await partsOf(tx, row),
     createdAt: readTime(row.created_at),
     expiresAt: readTime(row.expires_at),
   };

@@ -290,9 +290,13 @@ async function look({ handles, database }: Subject): Promise<string> {
     const rows = await tx.all<{ item_id: string }>(
       "SELECT DISTINCT item_id FROM reservations ORDER BY item_id",
     );
-    const attempts = await tx.all<{ id: string; state: string; expires_at: bigint; parts: string }>(
-      "SELECT r.id, r.state, r.expires_at FROM reservations r",
-    );
+    const attempts = await tx.all<{
+      id: string;
+      state: string;
+      expires_at: bigint;
+      payer: string;
+      winc: bigint;
+    }>("SELECT id, state, expires_at, payer, winc FROM reservations");
     return { sums, items: rows.map(({ item_id }) => item_id), attempts };
   });
   const { sums, attempts } = await rest;
@@ -301,9 +305,11 @@ async function look({ handles, database }: Subject): Promise<string> {
       "SELECT reservation_id, payer, approval_id, winc FROM reservation_parts ORDER BY reservation_id, position",
     ),
   );
-  const reservations = attempts.map(({ id, state, expires_at }) => {
+  const reservations = attempts.map(({ id, state, expires_at, ...whole }) => {
     const own = parts.filter(({ reservation_id }) => reservation_id === id);
     const texts = own.map(({ payer, approval_id, winc }) => `${winc} of ${approval_id ?? payer}`);
+    // Without rows of parts all of it is the signer's own.
+    if (texts.length === 0 && whole.winc > 0n) texts.push(`${whole.winc} of ${whole.payer}`);
     return `${id} ${state} until ${expires_at}: ${texts.join(", ")}`;
   });
   return [...(await Promise.all(lines)), ...reservations.sort(), sums].join("\n");

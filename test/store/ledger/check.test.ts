@@ -129,8 +129,9 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
     {
       rule: "an item is paid for at most once",
       sql: [
-        "DROP INDEX reservations_live",
-        "UPDATE reservations SET item_id = 'posted', attempt = 9 WHERE item_id = 'waiting'",
+        "INSERT INTO reservations " +
+          "(id, item_id, attempt, payer, winc, state, created_at, expires_at, ended_at) " +
+          "VALUES ('posted.9', 'posted', 9, 'somebody', 0, 'posted', 1, 1, 1)",
       ],
       subject: "posted",
       found: "2",
@@ -179,7 +180,9 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
     },
     {
       rule: "a signer's own part comes from the signer",
-      sql: ["UPDATE reservation_parts SET payer = 'somebody' WHERE reservation_id = 'own.1'"],
+      sql: [
+        "INSERT INTO reservation_parts (reservation_id, position, payer, winc) VALUES ('own.1', 0, 'somebody', 5)",
+      ],
       subject: "own.1",
       found: "somebody",
     },
@@ -235,14 +238,20 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; subject:
     },
     {
       rule: "a part of a reservation was taken from where it says",
-      sql: ["UPDATE reservation_parts SET winc = winc - 1 WHERE reservation_id = 'own.1'"],
+      sql: ["UPDATE reservations SET winc = winc - 1 WHERE id = 'own.1'"],
       subject: "own.1",
       found: `${bela}`,
     },
     {
       rule: "a part of a reservation was taken from where it says",
-      sql: ["UPDATE reservation_parts SET winc = winc - 1 WHERE reservation_id = 'once.1'"],
+      sql: ["UPDATE reservations SET winc = winc - 1 WHERE id = 'once.1'"],
       subject: "once.1",
+      found: `${bela}`,
+    },
+    {
+      rule: "a part of a reservation was taken from where it says",
+      sql: ["DELETE FROM reservation_parts WHERE reservation_id = 'waiting.1'"],
+      subject: "waiting.1",
       found: `${bela}`,
     },
   ];

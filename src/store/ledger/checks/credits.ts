@@ -4,6 +4,12 @@
  */
 import { type LedgerCheck, sumIsNotZero, sumText } from "./check-row.ts";
 
+/** Where winc came from; a reservation without rows of parts is all its payer's own. */
+const allParts =
+  "(SELECT reservation_id, payer, approval_id, winc FROM reservation_parts UNION ALL " +
+  "SELECT r.id, r.payer, NULL, r.winc FROM reservations r WHERE r.winc > 0 AND NOT EXISTS " +
+  "(SELECT 1 FROM reservation_parts p WHERE p.reservation_id = r.id))";
+
 export const creditChecks: readonly LedgerCheck[] = [
   {
     rule: "an active approval's escrow holds what is left of it, an ended one's nothing",
@@ -50,7 +56,7 @@ export const creditChecks: readonly LedgerCheck[] = [
     violations:
       `SELECT id AS subject, 'off by ' || ${sumText("winc")} AS found FROM ` +
       "(SELECT id, winc FROM reservations UNION ALL " +
-      "SELECT reservation_id, -winc FROM reservation_parts) AS both_sides " +
+      `SELECT reservation_id, -winc FROM ${allParts} AS parts) AS both_sides ` +
       `GROUP BY id HAVING ${sumIsNotZero("winc")}`,
   },
   {
@@ -141,7 +147,7 @@ export const creditChecks: readonly LedgerCheck[] = [
   {
     rule: "a part of a reservation was taken from where it says",
     violations:
-      "SELECT rp.reservation_id AS subject, COALESCE(rp.approval_id, rp.payer) AS found FROM reservation_parts rp " +
+      `SELECT rp.reservation_id AS subject, COALESCE(rp.approval_id, rp.payer) AS found FROM ${allParts} rp ` +
       "JOIN reservations r ON r.id = rp.reservation_id " +
       // The transfer first, then its one entry: an account of many entries is not searched for each of its parts.
       "WHERE NOT EXISTS (SELECT 1 FROM entries e WHERE e.amount = -rp.winc " +
