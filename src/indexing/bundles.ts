@@ -17,15 +17,16 @@ import type { Place } from "../store/index/place.ts";
 import type { BundleFilters, BundleJob } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
+import { createEntryBudget } from "./entry-budget.ts";
 import { explainError, type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
 import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 
 /** What the queue's workers are made of. */
-export type BundlesOptions = Omit<UnbundleParts, "countEntries" | "index" | "reader"> &
+export type BundlesOptions = Omit<UnbundleParts, "budget" | "index" | "reader"> &
   Readonly<{
     index: UnbundleParts["index"] &
       Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
-    reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt">;
+    reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt" | "entriesUnder">;
     /** Bundles that are worked on at once: one waits for bytes while another is verified. */
     lanes: number;
     /** How often the queue is looked at when nothing says that there is something in it, milliseconds. */
@@ -67,7 +68,7 @@ const stepTimeoutMs = 24 * 60 * 60_000;
 /** Waits after a failure of the index itself. */
 const laneBackoff = { firstMs: 100, longestMs: 30_000 };
 
-/** Roots and bundles that are remembered for counting; beyond, the oldest counts begin anew. */
+/** Bundles and roots that are remembered for counting; beyond, the oldest counts begin anew. */
 const countsMax = 10_000;
 
 type Work = Readonly<{ job: BundleJob; stop: AbortController; ended: Promise<void> }>;
@@ -141,14 +142,21 @@ export function openBundles(options: BundlesOptions): Bundles {
  * it no more.
  */
 function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSignal) => Promise<void> {
-  const { index, clock, random, log } = options;
+  const { index, reader, clock, random, log, limits } = options;
   const filters: BundleFilters = {
     unbundleFilter: canonical(options.unbundleFilter),
     indexFilter: canonical(options.indexFilter),
   };
-  const entries = createCounts(countsMax);
+  const budget = createEntryBudget(limits.entriesPerRootMax, reader);
   const workerFailures = createCounts(countsMax);
-  const parts: UnbundleParts = { ...options, countEntries: entries.add };
+  const refusals = createCounts(countsMax);
+  const parts: UnbundleParts = { ...options, budget };
+
+  /** What opens into thousands is told once. */
+  const tellRefused = ({ id, rootId }: BundleJob, reason: string) => {
+    const isFirst = refusals.add(`${rootId} ${reason}`, 1) === 1;
+    log[isFirst ? "warn" : "debug"]("bundle refused", { bundle: id, root: rootId, reason });
+  };
 
   const postpone = (job: BundleJob, error: unknown) => {
     const reason = explainError(error);
@@ -173,13 +181,13 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
       case "skipped":
         return () => index.skipBundle(refOf(job), filters);
       case "refused":
-        log.warn("bundle refused", { bundle: job.id, root: job.rootId, reason: outcome.reason });
+        tellRefused(job, outcome.reason);
         return () => index.failBundle(refOf(job), outcome.reason, null);
     }
   };
 
   const outcomeOf = async (job: BundleJob, signal: AbortSignal) => {
-    if (job.depth === 0 && job.nextEntry === 0) entries.forget(job.rootId);
+    if (job.depth === 0 && job.nextEntry === 0) budget.begin(job.rootId);
     try {
       return settle(job, await unbundleOne(job, parts, signal));
     } catch (error) {

@@ -20,6 +20,7 @@ import type { UnbundleAnswer, UnbundleJob } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Pool } from "../threads/pool.ts";
 import { type FilterReader, isWanted } from "./bundle-filter.ts";
+import type { EntryBudget, EntryGrant } from "./entry-budget.ts";
 
 /** What a bundle may cost. */
 export type BundleLimits = Readonly<{
@@ -57,8 +58,7 @@ export type UnbundleParts = Readonly<{
   unbundleFilter: Filter;
   indexFilter: Filter;
   limits: BundleLimits;
-  /** Counts entries read under a root; answers how many there are now. */
-  countEntries: (rootId: Id, entries: number) => number;
+  budget: Omit<EntryBudget, "begin">;
   /** Called with the ids of items that the index has from now on. */
   onItems: (ids: readonly Id[]) => void;
   log: Log;
@@ -88,6 +88,8 @@ export async function unbundleOne(
   if (job.depth > limits.depthMax)
     return { kind: "refused", reason: `bundles are nested deeper than ${limits.depthMax}` };
   if (!isWanted(parts.unbundleFilter, job, reader)) return { kind: "skipped" };
+  // Before its bytes are asked for: what a root can make others do ends with its budget too.
+  if (parts.budget.isSpent(job)) return overBudget(limits);
   const root = reader.locate(job.rootId);
   if (root === undefined || !isSameRoot(root, job))
     throw new Failure("not_found", { reason: "the bundle's transaction is not in the index" });
@@ -99,6 +101,10 @@ export async function unbundleOne(
   } finally {
     held.release();
   }
+}
+
+function overBudget({ entriesPerRootMax }: BundleLimits): BundleOutcome {
+  return { kind: "refused", reason: `more than ${entriesPerRootMax} entries under one root` };
 }
 
 /** A reorganisation may have put the same transaction elsewhere while the bundle stood in the queue. */
@@ -146,31 +152,51 @@ async function readBatches(
   // unheard.
   let writing: Promise<unknown> = Promise.resolve();
   while (from !== undefined) {
-    const answer: UnbundleAnswer = await readBatch({ ...first, from }, parts, signal);
+    const grant = await parts.budget.take(job, first.entriesMax, signal);
+    if (grant === undefined) break;
+    const answer: UnbundleAnswer = await readGranted({ ...first, from }, grant, parts, signal);
     const failed = await writing;
     if (failed !== undefined) throw failed;
     if (answer.kind === "malformed") return { kind: "refused", reason: answer.reason };
     itemCount = answer.count;
-    const entries = endOf(answer.next, itemCount) - from.index;
-    const total = parts.countEntries(job.rootId, entries);
-    if (total > parts.limits.entriesPerRootMax)
-      return {
-        kind: "refused",
-        reason: `more than ${parts.limits.entriesPerRootMax} entries under one root`,
-      };
     tellInvalid(job, answer, parts.log);
+    const entries = entriesRead(answer, from.index);
     writing = write(job, answer, parts).then(
       () => undefined,
-      (error: unknown) => error,
+      (error: unknown) => {
+        parts.budget.giveBack(job, entries);
+        return error;
+      },
     );
     from = answer.next;
   }
   const failed = await writing;
   if (failed !== undefined) throw failed;
-  return { kind: "done", itemCount };
+  return from === undefined ? { kind: "done", itemCount } : overBudget(parts.limits);
+}
+
+/** Reads at most as many entries as were granted. */
+async function readGranted(
+  job: UnbundleJob,
+  grant: EntryGrant,
+  parts: UnbundleParts,
+  signal: AbortSignal,
+): Promise<UnbundleAnswer> {
+  let used = 0;
+  try {
+    const answer = await readBatch({ ...job, entriesMax: grant.entries }, parts, signal);
+    used = answer.kind === "malformed" ? 0 : entriesRead(answer, job.from.index);
+    return answer;
+  } finally {
+    grant.settle(used);
+  }
 }
 
 type Batch = Extract<UnbundleAnswer, { kind: "batch" }>;
+
+function entriesRead({ next, count }: Batch, first: number): number {
+  return endOf(next, count) - first;
+}
 
 function endOf(next: EntryPlace | undefined, count: number): number {
   return next === undefined ? count : next.index;

@@ -8,6 +8,7 @@ import { checkItem } from "../../src/arweave/data-item.ts";
 import { readFilter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
+import { silentLog } from "../../src/lib/log.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { expectIndexToEqual } from "../sim/expected.ts";
 import {
@@ -264,20 +265,53 @@ describe("bundles", () => {
     });
   });
 
+  const fan = (name: string) =>
+    bundle(Array.from({ length: 40 }, (_, index) => makeNested(makeItems(40, `${name} ${index}`))));
+
   test("a bundle that opens into thousands ends at the budget of its root, and others go on", async () => {
-    const fan = Array.from({ length: 40 }, (_, index) => makeNested(makeItems(40, `fan ${index}`)));
-    const bomb = bundle(fan);
-    const other = bundle(makeItems(5), 2);
-    await withBlock([bomb, other], { limits: { entriesPerRootMax: 400 } }, async (simulation) => {
+    const warned: string[] = [];
+    const log = { ...silentLog, warn: (message: string) => warned.push(message) };
+    const options = { limits: { entriesPerRootMax: 400 }, log };
+    await withBlock([fan("fan"), bundle(makeItems(5), 2)], options, async (simulation) => {
       await until("all are settled", () => counts(simulation).bundlesQueued === 0, simulation);
-      await until(
-        "the other is done",
-        () => statusOf(simulation, other.transaction.id).dataItemCount === 5,
-        simulation,
-      );
-      expect(counts(simulation).items).toBeLessThanOrEqual(400 + 5);
-      expect(counts(simulation).items).toBeGreaterThan(300);
-      expect(counts(simulation).bundlesFailed).toBeGreaterThan(25);
+      // The root's 40, and 360 of what is in them: nine bundles whole, or more of them in part.
+      expect(counts(simulation).items).toBe(400 + 5);
+      expect(counts(simulation).bundlesFailed).toBeGreaterThanOrEqual(40 - 9);
+      expect(warned).toEqual(["bundle refused"]);
+    });
+  });
+
+  test("what is beyond the budget is refused before its bytes are asked for", async () => {
+    const root = fan("unread");
+    const asked: number[] = [];
+    await withBlock([root], { limits: { entriesPerRootMax: 40 }, isDataLate: true }, async (simulation) => {
+      const { content } = simulation.data;
+      const { ensure } = content;
+      Object.assign(content, {
+        ensure: (...parts: Parameters<typeof ensure>) => {
+          asked.push(parts[1].start);
+          return ensure(...parts);
+        },
+      });
+      put(simulation, root);
+      await until("all are refused", () => counts(simulation).bundlesFailed === 40, simulation);
+      await until("nothing waits", () => counts(simulation).bundlesQueued === 0, simulation);
+      expect(new Set(asked)).toEqual(new Set([0]));
+      expect(counts(simulation).items).toBe(40);
+    });
+  });
+
+  test("the budget of a root holds over restarts, also where more than half of it is used", async () => {
+    const root = fan("again");
+    const limits = { entriesPerRootMax: 400, entriesPerBatch: 10 };
+    await withBlock([root], { limits, isDataLate: true }, async (simulation) => {
+      put(simulation, root);
+      for (const items of [100, 200, 300]) {
+        await until("some are there", () => counts(simulation).items >= items, simulation);
+        await simulation.restart();
+      }
+      await until("all are settled", () => counts(simulation).bundlesQueued === 0, simulation);
+      expect(counts(simulation).items).toBe(400);
     });
   });
 

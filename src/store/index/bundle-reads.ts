@@ -47,7 +47,7 @@ const parentsMax = 64;
 /** Opens these reads over a reader's connection. */
 export function createBundleReads(
   db: Database,
-): Pick<IndexReader, "bundleStatus" | "invalidItems" | "nextBundleAt"> &
+): Pick<IndexReader, "bundleStatus" | "invalidItems" | "nextBundleAt" | "entriesUnder"> &
   Readonly<{ bundleRowAt: (located: Located) => BundleRow | undefined }> {
   const columns = statusColumns.map((name) => `${snakeCase(name)} AS ${name}`).join(", ");
   const status = prepareQuery<StatusRow>(
@@ -60,6 +60,13 @@ export function createBundleReads(
   const next = prepareQuery<{ at: number | null }>(
     db,
     "SELECT min(due_at) AS at FROM bundles WHERE due_at IS NOT NULL",
+  );
+  // A nested bundle that was queued before its root was read when the root was read before.
+  const entries = prepareQuery<{ entries: number }>(
+    db,
+    `SELECT coalesce(sum(CASE state WHEN 'indexed' THEN data_item_count ELSE next_entry END), 0) AS entries
+     FROM bundles WHERE n BETWEEN (?1 << 31) AND ((?1 << 31) | 0x7fffffff)
+       AND last_queued_at >= coalesce((SELECT last_queued_at FROM bundles WHERE n = (?1 << 31)), 0)`,
   );
   const invalid = prepareQuery<
     Readonly<{ entry: number; offset: number; itemId: Uint8Array; reason: string }>
@@ -77,6 +84,7 @@ export function createBundleReads(
       const { root, ...rest } = found;
       return { id, rootTransactionId: root === null ? null : idFromBytes(root), ...rest };
     },
+    entriesUnder: (root) => entries.get(placeHigh(root))?.entries ?? 0,
     nextBundleAt: () => next.get()?.at ?? undefined,
     bundleRowAt: createBundleRows(db),
   };

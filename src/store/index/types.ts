@@ -158,6 +158,11 @@ export type IndexReader = Readonly<{
   bundleRow: (id: Id) => BundleRow | undefined;
   /** Entries of a bundle that are no valid items, in order; at most `limit`. */
   invalidItems: (id: Id, limit: number) => readonly InvalidItem[];
+  /**
+   * Entries that were read of the bundles at a root's place and within it, on every level, since the root was queued
+   * last.
+   */
+  entriesUnder: (root: Place) => number;
   /** When the next bundle is due. Unix milliseconds; undefined when none is queued. */
   nextBundleAt: () => number | undefined;
   counts: () => IndexCounts;

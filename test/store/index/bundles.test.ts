@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
-import type { BundleRow } from "../../../src/store/index/rows.ts";
+import type { BundleRef, BundleRow } from "../../../src/store/index/rows.ts";
 import { createRandom } from "../random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { type IndexFile, indexFile } from "./index-file.ts";
@@ -34,6 +34,38 @@ const nestedOf = (offset: number, id: Id = idOf(random)): BundleRow => ({
 });
 
 describe("bundle states", () => {
+  test("the entries under a root are those that were read on all its levels since it was queued last", () => {
+    using file = indexFile();
+    const id = queued(file);
+    const entries = () => file.reader.entriesUnder(root);
+    const advance = (bundle: BundleRef, nextEntry: number, bundles: BundleRow[] = []) =>
+      file.writer.addItems({ bundle, rows: [], nextEntry, bundles, invalid: [] });
+    const nested = [nestedOf(96), nestedOf(20_096)] as const;
+    const [first, second] = nested.map((row) => ({ ...row.place, id: row.id })) as [BundleRef, BundleRef];
+    expect(entries()).toBe(0);
+    for (const [time, sum] of [
+      ["the first time", 3],
+      ["and again, from nothing", 3],
+    ] as const) {
+      file.writer.takeBundle();
+      advance({ ...root, id }, sum, [...nested]);
+      expect([time, entries()]).toEqual([time, 3]);
+      file.writer.finishBundle({ ...root, id }, { ...someFilters, itemCount: 3 });
+      expect(entries()).toBe(3);
+      file.writer.takeBundle();
+      advance(first, 40);
+      file.writer.finishBundle(first, { ...someFilters, itemCount: 40 });
+      file.writer.takeBundle();
+      advance(second, 500);
+      file.writer.failBundle(second, "more than enough", null);
+      expect(entries()).toBe(543);
+      expect(file.reader.entriesUnder({ ...root, txIndex: 1 })).toBe(0);
+      file.nowMs += 10_000;
+      file.writer.queueBundles([bundleOf(root, id, 1_000_000)]);
+      expect([time, entries()]).toEqual([time, 0]);
+    }
+  });
+
   test("queued, unbundled and indexed, with every field of the record", () => {
     using file = indexFile();
     const id = queued(file);
