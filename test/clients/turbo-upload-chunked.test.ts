@@ -11,9 +11,10 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
 import { isSigned, type WireReceipt } from "./receipt-check.ts";
 import { arweaveKey, openAnonymousTurbo, openTurbo, type TurboKey, turboKeys } from "./turbo.ts";
+import { openUploadFront } from "./upload-front.ts";
 
 const { MEBIBYTES } = process.env;
 const mebibyte = 2 ** 20;
@@ -134,22 +135,8 @@ describeWith(clientLibraries, "turbo-sdk in parts", () => {
     const size = 31 * mebibyte;
     const { stream, digest } = content(size, 7);
     const before = await wincOf(key);
-    // A balancer has one address, whatever becomes of the program behind it.
-    const balancer = Bun.serve({
-      port: 0,
-      maxRequestBodySize: 16 * mebibyte,
-      fetch: async (request) => {
-        const { pathname, search } = new URL(request.url);
-        const { method, headers } = request;
-        const body = method === "POST" ? await request.bytes() : null;
-        const target = `${program.line.upload}${pathname}${search}`;
-        return await fetch(target, { method, headers, body }).catch(() => new Response("", { status: 502 }));
-      },
-    });
-    const upstream = {
-      ...program,
-      line: { ...program.line, upload: String(balancer.url).replace(/\/$/, "") },
-    };
+    const front = openUploadFront(() => program.line.upload, 2);
+    const upstream = { ...program, line: { ...program.line, upload: front.url } };
     const turbo = await openTurbo(upstream, key);
     const upload = turbo.uploadFile({
       fileStreamFactory: stream,
@@ -157,18 +144,17 @@ describeWith(clientLibraries, "turbo-sdk in parts", () => {
       chunkingMode: "force",
       maxChunkConcurrency: 1,
     });
-    await eventually(
-      async () => partFiles().length,
-      (files) => files > 1,
-      60_000,
-    );
+    await front.untilHeld(upload);
+    expect(partFiles().length).toBeGreaterThan(1);
     await program.kill();
+    front.down();
     program = await startDev({
       folder: program.folder,
       environment: { FREE_UPLOAD_BYTES: String(freeBytes) },
     });
+    front.up();
     const receipt = await upload;
-    await balancer.stop(true);
+    await front.close();
     expect(await digestOf(receipt.id)).toBe(digest);
     expect(before - (await wincOf(key))).toBe(BigInt(receipt.winc));
   }, 240_000);
