@@ -50,7 +50,7 @@ export type Anvil = Readonly<{
   url: string;
   chainId: number;
   rpc: <Value>(method: string, ...params: unknown[]) => Promise<Value>;
-  /** Sends a transaction. @returns its hash. */
+  /** Sends a transaction, and unless it mines only when told waits for its block. @returns its hash. */
   send: (transaction: AnvilTransaction) => Promise<string>;
   mine: (blocks?: number) => Promise<void>;
   /** Puts a contract on the chain. @returns its address, lower case. */
@@ -85,18 +85,24 @@ export async function openAnvil({ chainId = 8_453, isManual = false }: AnvilOpti
     return result;
   }
 
-  const send = ({ value = 0n, ...transaction }: AnvilTransaction) =>
-    rpc<string>("eth_sendTransaction", { ...transaction, value: `0x${value.toString(16)}`, gas: "0x4c4b40" });
+  const receiptOf = (hash: string) =>
+    eventually(
+      () => rpc<{ contractAddress: string } | null>("eth_getTransactionReceipt", hash),
+      (found) => found !== null,
+    );
+
+  async function send({ value = 0n, ...transaction }: AnvilTransaction): Promise<string> {
+    const fields = { ...transaction, value: `0x${value.toString(16)}`, gas: "0x4c4b40" };
+    const hash = await rpc<string>("eth_sendTransaction", fields);
+    // It answers before its block is made.
+    if (!isManual) await receiptOf(hash);
+    return hash;
+  }
 
   async function deploy(bytecode: string): Promise<string> {
     const hash = await send({ from: anvilAccounts[0].address, data: bytecode });
     if (isManual) await rpc("anvil_mine", "0x1");
-    // It answers before its block is made.
-    const receipt = await eventually(
-      () => rpc<{ contractAddress: string } | null>("eth_getTransactionReceipt", hash),
-      (found) => found !== null,
-    );
-    return receipt?.contractAddress ?? "";
+    return (await receiptOf(hash))?.contractAddress ?? "";
   }
 
   return {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";
-import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually, type RunningProgram, startDev } from "../support/program.ts";
 import { browser as browserNeed, openBrowser } from "./browser.ts";
 
 const alice = testAddress("Alice");
@@ -56,14 +56,12 @@ describeWith(browserNeed, "in a browser", () => {
   }
 
   /** Waits until the balance is another than it was: a webhook is on its way. */
-  async function balanceAfter(address: string, before: string): Promise<string> {
-    for (let look = 0; look < 400; look += 1) {
-      const balance = await balanceOf(address);
-      if (balance !== before) return balance;
-      await Bun.sleep(25);
-    }
-    throw new Error(`the balance of ${address} stays ${before}`);
-  }
+  const balanceAfter = (address: string, before: string) =>
+    eventually(
+      () => balanceOf(address),
+      (balance) => balance !== before,
+      60_000,
+    );
 
   test("its home says what it is and which cards to try, and loads nothing from elsewhere", async () => {
     await page.goto(program.line.sandbox);

@@ -63,7 +63,7 @@ describeWith(browserNeed, "in a browser", () => {
 
   test("its links lead to items of nested bundles, and a path that is no key to the fallback", async () => {
     await page.getByText("Note 1").click();
-    expect(await page.textContent("body")).toContain("A note in a bundle within a bundle.");
+    await page.getByText("A note in a bundle within a bundle.").waitFor();
     await page.goto(
       new URL("/no/such/path", page.url()).href.replace("/no/", `/${program.line.sample.manifest}/no/`),
     );

@@ -30,9 +30,11 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     ledgers.push(ledger);
     return ledger;
   };
-  /** Ends the program's connections from the server's side. */
+  /** Ends the program's connections from the server's side, and waits until they are gone there. */
   const endConnections = () =>
-    admin.unsafe("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'cairn'");
+    admin.unsafe(
+      "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE application_name = 'cairn'",
+    );
 
   beforeAll(async () => {
     // It waits for the disk, for it is killed.
