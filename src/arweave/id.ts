@@ -7,6 +7,7 @@
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
+import { type Kind, narrowed, textKind } from "../lib/kind.ts";
 
 /** The name of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
 export type Id = string & { readonly __brand: "Id" };
@@ -31,6 +32,16 @@ const blockHashPattern = /^[A-Za-z0-9_-]{64}$/;
 export function isId(text: string): text is Id {
   return text.length === 43 && idPattern.test(text);
 }
+
+/** What looks like an id; where it is none, it is the name of nothing. */
+export const idShape = textKind({ pattern: "^[0-9a-zA-Z_-]{43}$" });
+
+/** Ids, as requests carry them and the API reference shows them. */
+export const idKind: Kind<Id> = narrowed(
+  idShape,
+  isId,
+  "32 bytes in canonical base64url: two texts are equal exactly when their bytes are.",
+);
 
 /** Reads an id; `undefined` when the text is not one in canonical form. */
 export function readId(text: string): Id | undefined {

@@ -7,7 +7,7 @@
  * Source: specification part 2 "Data item header"; contract.md §3 "queue-data-item".
  * @module
  */
-import { addressOf, idFromBytes, isAddress, isId } from "../../arweave/id.ts";
+import { addressOf, idFromBytes, idShape, isAddress, isId } from "../../arweave/id.ts";
 import { signatureSchemes } from "../../arweave/signature.ts";
 import { decodeTags, type Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
@@ -49,7 +49,6 @@ const tagCharactersMax = 8_192;
 /** An anchor has 32 bytes, or as much text. */
 const anchorLengthMax = 64;
 
-const names = textKind({ pattern: "^[0-9a-zA-Z_-]{43}$" });
 const bytesKind = (sizeMax: number, description: string) =>
   textKind({ minLength: 1, maxLength: Math.ceil((sizeMax * 4) / 3), description });
 
@@ -66,8 +65,8 @@ export const announcementKind = objectKind(
   {
     signature: bytesKind(signatureSizeMax, "Base64url."),
     owner: bytesKind(ownerSizeMax, "The public key, base64url."),
-    id: narrowed(names, isId, "SHA-256 of the signature."),
-    owner_address: narrowed(names, isAddress, "SHA-256 of the owner."),
+    id: narrowed(idShape, isId, "SHA-256 of the signature."),
+    owner_address: narrowed(idShape, isAddress, "SHA-256 of the owner."),
     data_size: countKind(),
   },
   {

@@ -4,6 +4,7 @@
  * Source: specification 4A, part 7; contract.md §1.
  * @module
  */
+import { idKind } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { ExportWish } from "../../gateway/administration/exports.ts";
 import type { PruneWish } from "../../gateway/administration/prune.ts";
@@ -12,7 +13,7 @@ import { isJsonArray, readJson } from "../../lib/json.ts";
 import { countKind, flagKind, orNull, textKind } from "../../lib/kind.ts";
 import type { BlockedPosition, BlockNote } from "../../store/moderation.ts";
 import { bodyOf, type Fields, needed, optional } from "../body-fields.ts";
-import { hashKind, idKind } from "./kinds.ts";
+import { hashKind } from "./kinds.ts";
 import { queryParameters } from "./parameters.ts";
 
 /** Notes are for people. Characters. */

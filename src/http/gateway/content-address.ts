@@ -3,10 +3,9 @@
  * Source: contract.md §0a.
  * @module
  */
-import { type Id, isId } from "../../arweave/id.ts";
+import { type Id, idShape, isId } from "../../arweave/id.ts";
 import type { HostMeaning } from "../hosts.ts";
 import { reservedSegments } from "../reserved.ts";
-import { idShape } from "./kinds.ts";
 
 /** What an address names. */
 export type ContentAddress =

@@ -3,23 +3,15 @@
  * Source: specification part 2 "Identifier formats"; contract.md §1, §3.
  * @module
  */
-import { type BlockHash, type Id, isBlockHash, isId } from "../../arweave/id.ts";
+import { type BlockHash, isBlockHash } from "../../arweave/id.ts";
 import { type Kind, narrowed, textKind } from "../../lib/kind.ts";
 import { isContentHash } from "../../store/moderation.ts";
-
-const canonical = "32 bytes in canonical base64url: two texts are equal exactly when their bytes are.";
-
-/** What looks like an id; where it is none, it is the name of nothing. */
-export const idShape = textKind({ pattern: "^[0-9a-zA-Z_-]{43}$" });
-
-/** Ids of transactions and data items. */
-export const idKind: Kind<Id> = narrowed(idShape, isId, canonical);
 
 /** SHA-256 of content. */
 export const hashKind: Kind<string> = narrowed(
   textKind(),
   (text): text is string => isContentHash(text),
-  canonical,
+  "32 bytes in canonical base64url.",
 );
 
 export const blockHashKind: Kind<BlockHash> = narrowed(

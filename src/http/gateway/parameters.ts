@@ -3,6 +3,7 @@
  * Source: specification 4A; contract.md §1, §3.
  * @module
  */
+import { idKind, idShape } from "../../arweave/id.ts";
 import { digitsKind } from "../../lib/kind.ts";
 import { pathParameter, queryParameter } from "../parameter.ts";
 import { sampleBlockHash, sampleId } from "../reference/words.ts";
@@ -11,8 +12,6 @@ import {
   blockHashKind,
   fieldKind,
   heightKind,
-  idKind,
-  idShape,
   offsetKind,
   rangeKind,
   sizeKind,

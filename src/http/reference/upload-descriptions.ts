@@ -3,6 +3,8 @@
  * Source: specification 4C; contract.md §1, §6; reference/upload.md §1.
  * @module
  */
+import { paidByMax } from "../../payment/credits/reservations.ts";
+import { pathParameters } from "../upload/parameters.ts";
 import { approvalSchema } from "./payment-account-descriptions.ts";
 import {
   type Answers,
@@ -10,14 +12,12 @@ import {
   type Description,
   idSchema,
   inHeader,
-  inPath,
   json,
   type Parameter,
   record,
   ref,
   refusals,
   type Schema,
-  sampleId,
   text,
   textSchema,
 } from "./words.ts";
@@ -95,11 +95,15 @@ export const uploadRecords: Readonly<Record<string, Schema>> = {
 
 /** Who pays besides the signer. */
 export const payerHeaders: readonly Parameter[] = [
-  inHeader("x-paid-by", textSchema, "Addresses whose approvals pay, in this order, separated by commas."),
+  inHeader(
+    "x-paid-by",
+    textSchema,
+    `Addresses whose approvals pay, in this order, separated by commas; at most ${paidByMax}.`,
+  ),
   inHeader(
     "x-payment-directive",
-    { type: "string", enum: ["list-only", "list-or-signer"] },
-    "`list-only`: the signer's own credits are not spent.",
+    { type: "string", default: "list-or-signer" },
+    "`list-only`: the signer's own credits are not spent; whatever else: they are, after the others'.",
   ),
 ];
 
@@ -121,13 +125,6 @@ export const itemRefusals: Answers = {
   402: json("The credits do not suffice; nothing is charged or kept.", ref("InsufficientBalance")),
 };
 
-const tokenParameter = inPath(
-  "token",
-  textSchema,
-  "arweave",
-  "What the signer pays with elsewhere; it says what kind of address pays.",
-);
-
 const item = {
   tag: "Items",
   description:
@@ -146,7 +143,6 @@ const item = {
   },
 } as const;
 
-const idParameter = inPath("id", idSchema, sampleId, "Id of an item that was taken here.");
 const priceAnswers: Answers = {
   ...refusals("token_not_supported", "invalid_byte_count", "pricing_oracle_unavailable"),
   200: text("Winc, in digits."),
@@ -158,14 +154,14 @@ export const uploadDescriptions: readonly Description[] = [
   {
     ...{ ...item, method: "POST", path: "/tx/:token" },
     summary: "Upload an item, naming a token",
-    parameters: [tokenParameter, ...payerHeaders],
+    parameters: [pathParameters.token, ...payerHeaders],
     answers: { ...item.answers, ...refusals("upload_refused", "token_not_supported") },
   },
   {
     ...{ method: "GET", path: "/tx/:id/status", servedBy: "/tx/:token/status", tag: "Items" },
     summary: "How far an item is on its way",
     description: "`CONFIRMED` from the receipt on, `FINALIZED` when its bundle is permanent.",
-    parameters: [idParameter],
+    parameters: [pathParameters.id],
     answers: {
       ...refusals("upload_not_found", "database_unavailable"),
       200: json("Its status.", ref("UploadStatus")),
@@ -174,7 +170,7 @@ export const uploadDescriptions: readonly Description[] = [
   {
     ...{ method: "GET", path: "/tx/:id/offsets", servedBy: "/tx/:token/offsets", tag: "Items" },
     summary: "Where an item stands in its bundle",
-    parameters: [idParameter],
+    parameters: [pathParameters.id],
     answers: {
       ...refusals("upload_not_found", "database_unavailable"),
       200: json("Its place.", ref("UploadOffsets")),
@@ -187,18 +183,13 @@ export const uploadDescriptions: readonly Description[] = [
       tag: "Prices",
       summary: "The price of one GiB, or of so many bytes",
     },
-    parameters: [
-      inPath("token", textSchema, "arweave", "A token's word: of one GiB. Digits: of so many bytes."),
-    ],
+    parameters: [pathParameters.tokenOrSize],
     answers: priceAnswers,
   },
   {
     ...{ method: "GET", path: "/price/:token/:size", tag: "Prices", summary: "The price of so many bytes" },
     description: "The same whatever it is paid with. It is of the whole item, header and payload.",
-    parameters: [
-      inPath("token", textSchema, "arweave", "A token's word."),
-      inPath("size", textSchema, "1048576", "Bytes."),
-    ],
+    parameters: [pathParameters.pricedToken, pathParameters.size],
     answers: priceAnswers,
   },
   ...["/", "/info"].map(

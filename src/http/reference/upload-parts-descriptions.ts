@@ -3,6 +3,7 @@
  * Source: contract.md §6; reference/upload.md §1, §4.
  * @module
  */
+import { pathParameters, queryParameters } from "../upload/parameters.ts";
 import { itemRefusals, payerHeaders } from "./upload-descriptions.ts";
 import { paymentHeaders, paymentRequired, paymentTrouble } from "./upload-x402-descriptions.ts";
 import {
@@ -10,7 +11,6 @@ import {
   type Description,
   empty,
   inPath,
-  inQuery,
   json,
   type Parameter,
   record,
@@ -64,7 +64,7 @@ export const uploadPartsRecords: Readonly<Record<string, Schema>> = {
 };
 
 const tag = "Items in parts";
-const token = inPath("token", textSchema, "arweave", "What the signer pays with elsewhere.");
+const { token } = pathParameters;
 const upload = inPath("uploadId", textSchema, "upload-id", "As it was made.");
 const servedBy = "/chunks/:token/:uploadId/:part";
 const common: readonly Parameter[] = [token, upload];
@@ -91,10 +91,10 @@ export const uploadPartsDescriptions: readonly Description[] = [
       "credited to the address; all of it where it never becomes an item.",
     parameters: [
       token,
-      inQuery("chunkSize", countSchema, "Bytes a part."),
-      inQuery("totalBytes", countSchema, "Bytes of the whole item, at most."),
-      inQuery("address", textSchema, "Who has the credits that are given back."),
-      inQuery("signatureType", countSchema, "What kind of key the address is of, as items number them."),
+      queryParameters.chunkSize,
+      queryParameters.totalBytes,
+      queryParameters.address,
+      queryParameters.signatureType,
       ...paymentHeaders,
     ],
     answers: {
@@ -110,7 +110,7 @@ export const uploadPartsDescriptions: readonly Description[] = [
   {
     ...{ method: "POST", path: "/chunks/:token/:uploadId/:offset", servedBy, tag, summary: "Send a part" },
     description: "In any order, several at once, of any size; what was sent before is written over.",
-    parameters: [...common, inPath("offset", textSchema, "0", "Where in the item it begins, bytes.")],
+    parameters: [...common, pathParameters.offset],
     body: {
       type: "application/octet-stream",
       schema: { type: "string", format: "binary" },

@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { unheard } from "../../lib/stop.ts";
-import { readToken, type Token } from "../../payment/addresses.ts";
+import type { Token } from "../../payment/addresses.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
 import {
   chunkSizeMax,
@@ -20,6 +20,7 @@ import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
 import { readCount } from "./byte-counts.ts";
+import { pathParameters, queryParameters } from "./parameters.ts";
 import { payersOf } from "./payers.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
@@ -49,7 +50,7 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
   const withMultipart = (tokenText: string, work: (uploads: Multipart, token: Token) => Promise<Response>) =>
     fromUpload(async () => {
       if (multipart === undefined) throw new Failure("uploads_off", {});
-      const token = readToken(tokenText);
+      const token = pathParameters.token.read(tokenText);
       if (token === undefined) throw new Failure("token_not_supported", { token: tokenText.slice(0, 100) });
       return await work(multipart, token);
     });
@@ -96,9 +97,10 @@ async function create(
   // It makes something: whoever wants to know whether it would gets no upload for it.
   if (headOnly) return codeAnswer("method_not_allowed", { Allow: "GET" });
   const limits = { min: chunkSizeMin, max: chunkSizeMax };
-  const sizeText = query["chunkSize"];
-  const chunkSize = sizeText === undefined ? undefined : chunkSizeOf(sizeText);
-  if (chunkSize === null) return jsonAnswer({ error: "Invalid chunk size", ...limits }, 400);
+  const sizeText = query[queryParameters.chunkSize.name];
+  const chunkSize = sizeText === undefined ? undefined : queryParameters.chunkSize.read(sizeText);
+  if (sizeText !== undefined && chunkSize === undefined)
+    return jsonAnswer({ error: "Invalid chunk size", ...limits }, 400);
   const asked = { chunkSize, client: addressBlock(clientAddress()) };
   const write = (upload: MultipartUpload) =>
     jsonAnswer({ id: upload.id, ...limits, chunkSize: upload.chunkSize }, 200, noStore);
@@ -109,14 +111,8 @@ async function create(
   return await createPaid.create(request, { ...asked, ...paid }, write);
 }
 
-/** Null: no size that parts may have. */
-function chunkSizeOf(text: string): number | null {
-  const size = readCount(text) ?? 0;
-  return size >= chunkSizeMin && size <= chunkSizeMax ? size : null;
-}
-
 async function put(uploads: Multipart, request: Request, uploadId: string, part: string): Promise<Response> {
-  const start = readCount(part);
+  const start = pathParameters.offset.read(part);
   if (start === undefined) throw refused("Invalid chunk. Its offset is not a whole number.");
   const size = readCount(request.headers.get("content-length")) ?? 0;
   if (size === 0) throw refused("Content-Length header is required a must be a positive integer.");

@@ -5,11 +5,12 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readToken, type Token } from "../../payment/addresses.ts";
+import type { Token } from "../../payment/addresses.ts";
 import type { Intake } from "../../upload/intake/intake.ts";
 import { jsonAnswer } from "../answers.ts";
 import { type Pace, piecesOf } from "../body-pieces.ts";
 import { contextOf } from "../context.ts";
+import { pathParameters } from "./parameters.ts";
 import { payersOf } from "./payers.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
@@ -50,7 +51,7 @@ export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptio
     .post(
       "/tx/:token",
       ({ request, params }) => {
-        const token = readToken(params.token);
+        const token = pathParameters.token.read(params.token);
         if (token === undefined)
           throw new Failure("token_not_supported", { token: params.token.slice(0, 100) });
         return take(request, token);

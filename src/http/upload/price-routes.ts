@@ -5,10 +5,9 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { readToken } from "../../payment/addresses.ts";
-import { readByteCount } from "../../payment/amounts.ts";
 import type { Prices } from "../../payment/prices/prices.ts";
 import { textAnswer } from "../answers.ts";
+import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */
 export type PriceRoutesOptions = Readonly<{ prices: Pick<Prices, "bytes"> }>;
@@ -36,12 +35,12 @@ export function createUploadPriceRoutes({ prices }: PriceRoutesOptions): AnyElys
 }
 
 function refuseUnknown(token: string): void {
-  if (readToken(token) === undefined)
+  if (pathParameters.token.read(token) === undefined)
     throw new Failure("token_not_supported", { token: token.slice(0, 100) });
 }
 
 function sizeOf(text: string): bigint {
-  const size = readByteCount(text);
+  const size = pathParameters.size.read(text);
   if (size === undefined) throw new Failure("invalid_byte_count", { text: text.slice(0, 100) });
   return size;
 }

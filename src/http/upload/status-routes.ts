@@ -4,11 +4,11 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { isId } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { UploadStanding } from "../../upload/standing.ts";
 import type { Upload, UploadState } from "../../upload/uploads.ts";
 import { jsonAnswer } from "../answers.ts";
+import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */
 export type StatusRoutesOptions = Readonly<{
@@ -36,7 +36,7 @@ const words: Readonly<Record<UploadState, Readonly<{ status: string; info: strin
 /** Creates the routes. */
 export function createStatusRoutes({ standing }: StatusRoutesOptions): AnyElysia {
   const standingOf = async (id: string): Promise<UploadStanding> => {
-    const found = isId(id) ? await standing(id) : undefined;
+    const found = pathParameters.id.is(id) ? await standing(id) : undefined;
     if (found === undefined) throw new Failure("upload_not_found", { id: id.slice(0, 100) });
     return found;
   };

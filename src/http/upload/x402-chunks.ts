@@ -5,12 +5,12 @@
  */
 import { signatureLayout } from "../../arweave/signature.ts";
 import { Failure } from "../../failures.ts";
-import { readAddress, type UserAddress } from "../../payment/addresses.ts";
+import type { UserAddress } from "../../payment/addresses.ts";
 import type { MultipartUpload } from "../../upload/multipart/rows.ts";
 import type { X402Uploads } from "../../upload/x402/uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf } from "../x402-answers.ts";
-import { readCount } from "./byte-counts.ts";
+import { queryParameters } from "./parameters.ts";
 import { answerPaid, askForPayment, billFor } from "./x402-payments.ts";
 
 /** What is asked for when an upload is to be paid for at once. */
@@ -27,8 +27,6 @@ export type CreatePaidChunks = Readonly<{
   ) => Promise<Response>;
 }>;
 
-const typePattern = /^\d{1,5}$/;
-
 /**
  * Reads what is to be paid for.
  *
@@ -36,13 +34,16 @@ const typePattern = /^\d{1,5}$/;
  * @throws Failure `upload_refused` {reason} for a part of it, or what makes no sense.
  */
 export function readPaidChunks(query: Readonly<Record<string, string | undefined>>): PaidChunks | undefined {
-  const { totalBytes, address, signatureType } = query;
+  const totalBytes = query[queryParameters.totalBytes.name];
+  const address = query[queryParameters.address.name];
+  const signatureType = query[queryParameters.signatureType.name];
   if (totalBytes === undefined && address === undefined && signatureType === undefined) return undefined;
-  const size = readCount(totalBytes) ?? 0;
-  if (size === 0) throw refused("totalBytes is no size");
-  if (signatureType === undefined || !typePattern.test(signatureType)) throw refused("signatureType is none");
-  if (signatureLayout(Number(signatureType)) === undefined) throw refused("signatureType is not known");
-  const refundTo = readAddress(address ?? "")?.address;
+  const size = queryParameters.totalBytes.read(totalBytes ?? "");
+  if (size === undefined) throw refused("totalBytes is no size");
+  const type = queryParameters.signatureType.read(signatureType ?? "");
+  if (type === undefined) throw refused("signatureType is none");
+  if (signatureLayout(type) === undefined) throw refused("signatureType is not known");
+  const refundTo = queryParameters.address.read(address ?? "");
   if (refundTo === undefined) throw refused("address is none");
   return { size, refundTo };
 }

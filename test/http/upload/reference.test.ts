@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type AnyElysia, Elysia } from "elysia";
 import { uploadReference } from "../../../src/http/reference/upload-reference.ts";
-import type { Answers, Description } from "../../../src/http/reference/words.ts";
+import { type Answers, type Description, sampleId } from "../../../src/http/reference/words.ts";
 import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../../../src/http/upload/information-routes.ts";
 import { createItemRoutes } from "../../../src/http/upload/item-routes.ts";
@@ -16,6 +16,7 @@ import { createMetrics } from "../../../src/lib/metrics.ts";
 import { type RunningProgram, startDev } from "../../support/program.ts";
 import { faultsOf } from "../../support/schema.ts";
 import { testItem } from "../../support/upload.ts";
+import { wrongTexts } from "../../support/wrong-values.ts";
 
 const { descriptions, records } = uploadReference;
 const unasked = () => {
@@ -127,6 +128,42 @@ describe("of a running program", () => {
       await hold(of(method, path), { ...names, token: "arweave" }, 404, body);
     }
   });
+
+  test("every parameter of a path or a query that is not of the kind that it shows is refused", async () => {
+    const right: Readonly<Record<string, string>> = {
+      ...{ token: "arweave", id: item.id, size: "1048576", uploadId: "unknown", offset: "0" },
+      ...{ chunkSize: "5242880", totalBytes: "6000000", address: sampleId, signatureType: "1" },
+    };
+    const answerOf = async ({ method, path, parameters = [] }: Description, values: typeof right) => {
+      const query = parameters.filter((each) => each.in === "query");
+      const asked = query.map(({ name }) => `${name}=${values[name]}`).join("&");
+      const at = path.replace(/:(\w+)/g, (_, name: string) => values[name] ?? "unnamed");
+      const body = method === "POST" ? { body: item.bytes } : {};
+      const headers = { Connection: "close" };
+      const answer = await fetch(`${program.line.upload}/v1${at}?${asked}`, { method, headers, ...body });
+      return { at: `${method} ${at}?${asked}`, status: answer.status, body: await answer.text() };
+    };
+    const refused = new Set<string>();
+    for (const description of descriptions) {
+      const { parameters = [], answers } = description;
+      const judged = parameters.filter((each) => each.in !== "header");
+      const taken = await answerOf(description, right);
+      for (const { name, schema } of judged) {
+        // -1 stands in the place of an offset for the whole item.
+        const wrong = wrongTexts(schema).filter((text) => !(name === "offset" && text === "-1"));
+        for (const text of wrong) {
+          const { at, status, body } = await answerOf(description, { ...right, [name]: text });
+          expect([400, 404], `${at} answered ${body}`).toContain(status);
+          expect(Object.keys(answers), at).toContain(String(status));
+          expect(body, at).not.toBe(taken.body);
+          refused.add(name);
+        }
+      }
+    }
+    expect([...refused].toSorted()).toEqual([
+      ...["address", "chunkSize", "id", "offset", "signatureType", "size", "token", "totalBytes"],
+    ]);
+  }, 120_000);
 
   test("the document is served, with every path", async () => {
     const { upload, gateway } = program.line;
