@@ -22,6 +22,7 @@ import {
   listenAddress,
   listenHost,
   port,
+  rootHost,
   setting,
   text,
   url,
@@ -262,7 +263,7 @@ export const settings = {
     effect: "Process that the information record names.",
   }),
   ARNS_ROOT_HOST: setting({
-    read: list(text),
+    read: list(rootHost),
     fallback: [],
     unit: "hosts",
     effect:

@@ -6,6 +6,9 @@ import { describe, expect, test } from "bun:test";
 import { printConfig, readConfig, settingsHelp, settingsTable } from "../src/config.ts";
 import { settings } from "../src/settings.ts";
 
+const rootHostFault = (text: string) =>
+  `ARNS_ROOT_HOST must be the name of a host, without scheme and port, got ${JSON.stringify(text)}`;
+
 describe("readConfig", () => {
   test("an empty environment gives the defaults of each command", () => {
     expect(readConfig({}, "serve").config.GATEWAY_PORT).toBe(3000);
@@ -89,6 +92,12 @@ describe("readConfig", () => {
       "lost_",
       'ARNS_NOT_FOUND_ARNS_NAME must be a name of at most 63 letters, digits, "-" and "_", got "lost_"',
     ],
+    ["LEDGER_URL", "mysql://u:p@a/x", "LEDGER_URL must be a URL that begins with postgres://, got (hidden)"],
+    ["WEBHOOK_SECRET", "whsec_%%", "WEBHOOK_SECRET must have base64 after `whsec_`, got (hidden)"],
+    ["WEBHOOK_SECRET", "whsec_", "WEBHOOK_SECRET must have base64 after `whsec_`, got (hidden)"],
+    ["ARNS_ROOT_HOST", "a.test,http://b.test", rootHostFault("a.test,http://b.test")],
+    ["ARNS_ROOT_HOST", "a.test:3000", rootHostFault("a.test:3000")],
+    ["HOST", "[::1]", 'HOST must be an address, without brackets and port, got "[::1]"'],
     [
       "APEX_TX_ID",
       `${"A".repeat(42)}B`,

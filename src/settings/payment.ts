@@ -2,7 +2,7 @@
  * The settings of the payment service, rows of the one table.
  * @module
  */
-import { count, duration, flag, list, port, secretText, setting, text, url } from "./readers.ts";
+import { count, duration, flag, list, port, postgresUrl, secretText, setting, text, url } from "./readers.ts";
 
 export const paymentSettings = {
   PAYMENT_PORT: setting({
@@ -23,7 +23,7 @@ export const paymentSettings = {
     effect: "Whether the gateway's port answers for the other services too, below `/payment` and `/upload`.",
   }),
   LEDGER_URL: setting({
-    read: text,
+    read: postgresUrl,
     unit: "URL",
     effect: "PostgreSQL database of the ledger (`postgres://…`); unset is SQLite in DATA_DIR.",
     secret: true,

@@ -79,6 +79,26 @@ export function port(value: string): number {
   return number;
 }
 
+/** Where PostgreSQL is reached: other schemes are other databases, or none. */
+export function postgresUrl(value: string): string {
+  if (!/^postgres(ql)?:\/\//.test(value)) throw new Error("must be a URL that begins with postgres://");
+  return value;
+}
+
+/** A key of webhooks: any text, or what Standard Webhooks has before the base64 of its bytes. */
+export function webhookSecret(value: string): string {
+  if (value.startsWith("whsec_") && !/^whsec_[\w+/-]{2,}={0,2}$/.test(value))
+    throw new Error("must have base64 after `whsec_`");
+  return value;
+}
+
+/** A host's name, below which others are. */
+export function rootHost(value: string): string {
+  if (!/^[\w-]+(\.[\w-]+)*$/.test(value))
+    throw new Error("must be the name of a host, without scheme and port");
+  return value;
+}
+
 /** An address to listen on, or a name that stands for one; its port has a setting of its own. */
 export function listenHost(value: string): string {
   if (!/^[\w.-]+$/.test(value) && !isIPv6(value))

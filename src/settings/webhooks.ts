@@ -2,7 +2,7 @@
  * The settings of webhooks, rows of the one table.
  * @module
  */
-import { list, setting, text, url } from "./readers.ts";
+import { list, setting, text, url, webhookSecret } from "./readers.ts";
 
 export const webhookSettings = {
   WEBHOOK_TARGET_SERVERS: setting({
@@ -24,7 +24,7 @@ export const webhookSettings = {
     effect: "Which blocks webhooks tell of; attributes are a block's fields.",
   }),
   WEBHOOK_SECRET: setting({
-    read: text,
+    read: webhookSecret,
     unit: "text, or `whsec_` and base64",
     effect: "Key that signs webhooks by HMAC-SHA-256, in the headers of Standard Webhooks.",
     secret: true,
