@@ -1,0 +1,60 @@
+/**
+ * Bundles that open into very many: what a root may make of itself ends, its memory has a bound, and what stands
+ * beside it and after it goes on.
+ *
+ * FAN says how many bundles of how many items each (60 unless told).
+ * Source: reference/trust.md A3, B2.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { resolve } from "node:path";
+import { bundleLimitsDefault } from "../../src/indexing/unbundle.ts";
+import type { BombReport } from "./bomb-child.ts";
+
+const fan = Number(process.env["FAN"] ?? 60);
+/** Of what is resident: batches on their way, the index's cache, and what the runtime has not given back yet. */
+const growthMax = 512 * 2 ** 20;
+const itemsBeside = 5 + 7;
+
+async function explode(...words: (string | number)[]): Promise<BombReport> {
+  const child = Bun.spawn(
+    [process.execPath, resolve(import.meta.dir, "bomb-child.ts"), ...words.map(String)],
+    {
+      stdio: ["ignore", "pipe", "inherit"],
+    },
+  );
+  const report: BombReport = JSON.parse(await new Response(child.stdout).text());
+  expect(await child.exited).toBe(0);
+  const { others, faults, baseBytes, peakBytes } = report;
+  expect([others, faults]).toEqual([[5, 7], []]);
+  expect(peakBytes - baseBytes).toBeLessThan(growthMax);
+  return report;
+}
+
+test("ten thousand bundles one in another: ten are opened, the eleventh is refused", async () => {
+  const { items, bundles, refused, warned } = await explode("chain", 10_000, 30);
+  // Of the chain its eleven outermost, and what lies beside it.
+  expect(items - itemsBeside).toBe(11 + 1);
+  expect([bundles, refused]).toEqual([1 + 11 + 2, 1]);
+  expect(warned).toEqual(["bundle refused: bundles are nested deeper than 10"]);
+}, 120_000);
+
+test("a bundle that contains itself by its id is no valid item: its id is a signature's, which it cannot have", async () => {
+  const { items, bundles, refused, warned } = await explode("chain", 10_000, 0);
+  expect([items - itemsBeside, bundles, refused]).toEqual([1, 1 + 2, 0]);
+  expect(warned).toEqual([expect.stringContaining("items of a bundle are invalid: ")]);
+}, 120_000);
+
+test("a bundle of bundles of items within the budget of its root is indexed to its last item", async () => {
+  const { items, refused, warned } = await explode("fan", fan, bundleLimitsDefault.entriesPerRootMax);
+  expect([items - itemsBeside, refused, warned]).toEqual([fan + fan * fan, 0, []]);
+}, 3_600_000);
+
+test("beyond the budget of its root it is indexed up to there, and the rest is refused with the reason", async () => {
+  const budget = Math.floor((fan * fan) / 2);
+  const { items, refused, warned } = await explode("fan", fan, budget);
+  expect(items - itemsBeside).toBe(budget);
+  // The budget is the root's own entries, and bundles that were read whole or in part.
+  expect(refused).toBeGreaterThanOrEqual(fan - Math.floor((budget - fan) / fan));
+  expect(warned).toEqual([`bundle refused: more than ${budget} entries under one root`]);
+}, 3_600_000);
