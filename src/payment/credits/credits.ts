@@ -26,13 +26,11 @@ import {
   type Step,
 } from "./approvals.ts";
 import { type Balance, readBalance } from "./balances.ts";
+import { findReservation, type Reservation, type ReservationState } from "./reservation-rows.ts";
 import {
   expireReservations,
-  findReservation,
   post,
-  type Reservation,
   type ReservationRequest,
-  type ReservationState,
   reserve,
   voidReservation,
 } from "./reservations.ts";

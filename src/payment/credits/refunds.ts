@@ -10,7 +10,7 @@ import type { Tx } from "../../store/ledger/database.ts";
 import { transfer } from "../../store/ledger/transfers.ts";
 import type { UserAddress } from "../addresses.ts";
 import type { Step } from "./approvals.ts";
-import { partsOf } from "./reservations.ts";
+import { partsOf } from "./reservation-rows.ts";
 
 /**
  * Pays back a reservation that was posted; a second call changes nothing. The item may be reserved for anew: it is not

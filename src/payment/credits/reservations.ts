@@ -15,7 +15,6 @@ import { assert } from "../../lib/assert.ts";
 import { held, revenue, user } from "../../store/ledger/accounts.ts";
 import type { Tx } from "../../store/ledger/database.ts";
 import { balanceOf, type Leg, type TransferKind, transfer } from "../../store/ledger/transfers.ts";
-import { readTime } from "../../store/ledger/values.ts";
 import type { UserAddress } from "../addresses.ts";
 import {
   type Drawable,
@@ -27,11 +26,18 @@ import {
   spendApproval,
   spendDrawn,
 } from "./approvals.ts";
-
-const states = ["pending", "posted", "voided", "expired", "refunded"] as const;
-
-/** Whether credits are held, or how that ended; what was posted may be refunded later (`refunds.ts`). */
-export type ReservationState = (typeof states)[number];
+import {
+  attemptId,
+  lastAttempt,
+  partsOf,
+  type Reservation,
+  type ReservationPart,
+  type ReservationRow,
+  type ReservationState,
+  readReservation,
+  readState,
+  reservationColumns,
+} from "./reservation-rows.ts";
 
 /** Who may be drawn on: those who are listed, or after them the signer too. A listed signer pays in its place. */
 export type PaymentDirective = "list-only" | "list-or-signer";
@@ -55,25 +61,6 @@ export type ReservationRequest = ItemPayment &
     /** Unix milliseconds from which the reservation may be expired. */
     expiresAt: number;
   }>;
-
-/** A part of a reservation: from an approval, or from the payer's own balance. */
-export type ReservationPart = Readonly<{ payer: UserAddress; approvalId: string | undefined; winc: bigint }>;
-
-/** Credits held for an item. */
-export type Reservation = Readonly<{
-  /** Names this attempt at the item. */
-  id: string;
-  itemId: string;
-  signer: UserAddress;
-  winc: bigint;
-  state: ReservationState;
-  /** In the order in which they were drawn; they sum to `winc`. */
-  parts: readonly ReservationPart[];
-  /** Unix milliseconds. */
-  createdAt: number;
-  /** Unix milliseconds. */
-  expiresAt: number;
-}>;
 
 /** More payers than this in one upload is an attack; a header of 4 KiB holds 90. */
 export const paidByMax = 90;
@@ -343,70 +330,4 @@ type Movement = Readonly<{ id: string; kind: TransferKind; itemId: string; legs:
 async function move(tx: Tx, { id, kind, itemId, legs }: Movement, { now }: Step): Promise<void> {
   if (legs.every(({ amount }) => amount === 0n)) return;
   await transfer(tx, { id, kind, at: now, changeId: itemId, legs });
-}
-
-/** The newest reservation of an item. */
-export async function findReservation(tx: Tx, itemId: string): Promise<Reservation | undefined> {
-  const row = await lastAttempt(tx, itemId);
-  return row === undefined ? undefined : await readReservation(tx, row);
-}
-
-async function lastAttempt(tx: Tx, itemId: string): Promise<ReservationRow | undefined> {
-  // Nearly every item is new: a look at one key costs less than one at all attempts, which lie behind it.
-  const first = await tx.get("SELECT id FROM reservations WHERE id = ?", attemptId(itemId, 1n));
-  if (first === undefined) return undefined;
-  return await tx.get<ReservationRow>(
-    `SELECT ${reservationColumns} FROM reservations WHERE id > ? AND id < ? ORDER BY attempt DESC LIMIT 1`,
-    // "/" is what follows ".".
-    ...[`${itemId}.`, `${itemId}/`],
-  );
-}
-
-function attemptId(itemId: string, attempt: bigint): string {
-  return `${itemId}.${attempt}`;
-}
-
-/** Where the winc of a reservation came from, in order. */
-export async function partsOf(
-  tx: Tx,
-  { id, payer, winc }: Readonly<{ id: string; payer: UserAddress; winc: bigint }>,
-): Promise<ReservationPart[]> {
-  const rows = await tx.all<{ payer: UserAddress; approval_id: string | null; winc: bigint }>(
-    "SELECT payer, approval_id, winc FROM reservation_parts WHERE reservation_id = ? ORDER BY position",
-    id,
-  );
-  if (rows.length === 0 && winc > 0n) return [{ payer, approvalId: undefined, winc }];
-  return rows.map((row) => ({ payer: row.payer, approvalId: row.approval_id ?? undefined, winc: row.winc }));
-}
-
-type ReservationRow = {
-  id: string;
-  item_id: string;
-  attempt: bigint;
-  payer: UserAddress;
-  winc: bigint;
-  state: string;
-  created_at: bigint;
-  expires_at: bigint;
-};
-
-const reservationColumns = "id, item_id, attempt, payer, winc, state, created_at, expires_at";
-
-async function readReservation(tx: Tx, row: ReservationRow): Promise<Reservation> {
-  return {
-    id: row.id,
-    itemId: row.item_id,
-    signer: row.payer,
-    winc: row.winc,
-    state: readState(row.state),
-    parts: await partsOf(tx, row),
-    createdAt: readTime(row.created_at),
-    expiresAt: readTime(row.expires_at),
-  };
-}
-
-function readState(text: string): ReservationState {
-  const state = states.find((known) => known === text);
-  assert(state !== undefined, "a reservation's state is known");
-  return state;
 }
