@@ -9,7 +9,7 @@ import { openStack, type Stack } from "../support/stack.ts";
 import { browser, openBrowser } from "./browser.ts";
 
 /** Longest wait for a part of the page. Milliseconds. */
-const timeout = 20_000;
+const timeout = 60_000;
 
 describeWith(browser, "/api-docs", () => {
   let stack: Stack;

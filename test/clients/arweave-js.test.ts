@@ -114,12 +114,12 @@ function describeClient(open: () => Promise<World>) {
 
   /** Waits until the client itself sees the transaction in a block. */
   async function confirmed(id: string) {
-    for (const deadline = Date.now() + 20_000; Date.now() < deadline; await Bun.sleep(5)) {
+    for (const deadline = Date.now() + 60_000; Date.now() < deadline; await Bun.sleep(5)) {
       const status = await arweave.transactions.getStatus(id);
       if (status.status === 200) return status.confirmed;
       expect(status.status).toBe(202);
     }
-    throw new Error(`${id} was not mined within 20 s`);
+    throw new Error(`${id} was not mined within 60 s`);
   }
 
   async function postData(data: Uint8Array, tags: Readonly<Record<string, string>> = {}) {

@@ -27,8 +27,11 @@ const quiet = [
   "--disable-sync",
 ];
 
+/** Its first start on a machine reads a few hundred megabytes. */
+const startTimeoutMs = 90_000;
+
 /** Starts one without a window. @param more - Arguments beside the usual ones. */
 export async function openBrowser(more: readonly string[] = []): Promise<Browser> {
   const { chromium } = await import(driver);
-  return chromium.launch({ executablePath: executable, args: [...quiet, ...more] });
+  return chromium.launch({ executablePath: executable, args: [...quiet, ...more], timeout: startTimeoutMs });
 }

@@ -10,7 +10,7 @@ import { arweaveKey } from "./turbo.ts";
 
 const payee = "0x2222222222222222222222222222222222222222";
 const [payer] = anvilAccounts;
-const pollingOptions = { initialBackoffMs: 10, pollingIntervalMs: 50, maxAttempts: 100 };
+const pollingOptions = { initialBackoffMs: 10, pollingIntervalMs: 50, maxAttempts: 1_000 };
 /** USDC on Base. */
 const contract = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 /** The rules want five blocks on top. */

@@ -55,7 +55,7 @@ export function turboKeys(program: RunningProgram): TurboKey[] {
 }
 
 /** How often the SDK looks for its own transaction: by default it waits 15 seconds before it looks at all. */
-const pollingOptions = { initialBackoffMs: 50, pollingIntervalMs: 100, maxAttempts: 100 };
+const pollingOptions = { initialBackoffMs: 50, pollingIntervalMs: 100, maxAttempts: 600 };
 
 /** Opens the SDK for whoever holds a key. */
 export async function openTurbo({ line }: RunningProgram, { token, privateKey }: TurboKey) {

@@ -117,7 +117,7 @@ export async function startDev(options: StartOptions = {}): Promise<RunningProgr
 export async function eventually<Value>(
   ask: () => Promise<Value>,
   wanted: (value: Value) => boolean,
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<Value> {
   const until = Date.now() + timeoutMs;
   for (;;) {
