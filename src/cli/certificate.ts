@@ -40,11 +40,16 @@ export function certificateFiles({ TLS_CERT_FILE, TLS_KEY_FILE }: Config): Certi
  * @throws Misuse when the files cannot be read, or do not belong together.
  */
 export function firstCertificate(files: CertificateFiles, clock: Clock, log: Log): Certificate {
+  const { certificate, facts, validToMs } = checkedCertificate(files);
+  if (validToMs < clock()) log.warn("the certificate has expired", facts);
+  else log.info("certificate", facts);
+  return certificate;
+}
+
+/** Reads them. @throws Misuse when they cannot be read, or do not belong together. */
+export function checkedCertificate(files: CertificateFiles): ReadCertificate {
   try {
-    const { certificate, facts, validToMs } = readCertificate(files);
-    if (validToMs < clock()) log.warn("the certificate has expired", facts);
-    else log.info("certificate", facts);
-    return certificate;
+    return readCertificate(files);
   } catch (error) {
     // The reason becomes one line of the complaint.
     throw badSettings([`TLS_CERT_FILE and TLS_KEY_FILE: ${reasonOf(error)}`]);

@@ -15,9 +15,17 @@ export function misuse(message: string): Error {
   return error;
 }
 
+const badSettingsStart = "Bad settings:\n  ";
+
 /** Every complaint about the settings at once. */
 export function badSettings(complaints: readonly string[]): Error {
-  return misuse(`Bad settings:\n  ${complaints.join("\n  ")}`);
+  return misuse(`${badSettingsStart}${complaints.join("\n  ")}`);
+}
+
+/** The complaints of {@link badSettings}; none are in any other error. */
+export function complaintsIn(error: unknown): readonly string[] {
+  if (!isMisuse(error) || !error.message.startsWith(badSettingsStart)) return [];
+  return error.message.slice(badSettingsStart.length).split("\n  ");
 }
 
 /** Whether an error is the user's and not the program's. */

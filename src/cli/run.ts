@@ -130,6 +130,7 @@ function devCommand(environment: ReadEnvironment) {
     },
     run: async ({ args }) => {
       const config = configOf(environment(), "dev", portOverride(args.port));
+      await check(config);
       const { runDev } = await import("./dev.ts");
       const path = environment()["PATH"] ?? "";
       return runDev(config, { ephemeral: args.ephemeral === true, json: args.json === true, path });
@@ -143,6 +144,7 @@ function serveCommand(environment: ReadEnvironment) {
     args: { port: portArgument, json: { type: "boolean", description: "Print one line of addresses" } },
     run: async ({ args }) => {
       const config = configOf(environment(), "serve", portOverride(args.port));
+      await check(config);
       const { runServe } = await import("./serve.ts");
       return runServe(config, { json: args.json === true });
     },
@@ -219,8 +221,9 @@ function configCommand(environment: ReadEnvironment) {
       description: "Print the settings in force, secrets hidden; exit code 2 when one is bad",
     },
     args: { dev: { type: "boolean", description: "As `cairn dev` would read them" } },
-    run: ({ args }) => {
+    run: async ({ args }) => {
       const config = configOf(environment(), args.dev === true ? "dev" : "serve", {});
+      await check(config);
       process.stdout.write(`${printConfig(config)}\n`);
     },
   });
@@ -244,6 +247,12 @@ function configOf(environment: Environment, mode: Mode, overrides: Environment):
   for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
   if (complaints.length > 0) throw badSettings(complaints);
   return config;
+}
+
+/** Loaded only where it is needed: it knows every part of the program. */
+async function check(config: Config): Promise<void> {
+  const { checkSettings } = await import("./check-settings.ts");
+  checkSettings(config);
 }
 
 /** The help that was asked for, or nothing; an unknown command is a misuse. */

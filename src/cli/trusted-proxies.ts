@@ -4,7 +4,7 @@
  * @module
  */
 import ipaddr from "ipaddr.js";
-import { misuse } from "./complaints.ts";
+import { badSettings } from "./complaints.ts";
 
 /** A setting that lists addresses. */
 type AddressSetting = "TRUSTED_PROXIES" | "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST";
@@ -37,7 +37,7 @@ export function proxyTest(trusted: readonly string[]): (address: string) => bool
 function readBlock(text: string, setting: AddressSetting): Block {
   if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
   if (!ipaddr.isValid(text))
-    throw misuse(`Bad settings:\n  ${setting} must list addresses or CIDR blocks, got "${text}"`);
+    throw badSettings([`${setting} must list addresses or CIDR blocks, got "${text}"`]);
   const address = ipaddr.process(text);
   return [address, address.kind() === "ipv4" ? 32 : 128];
 }

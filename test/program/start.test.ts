@@ -4,7 +4,7 @@
  */
 import { Database } from "bun:sqlite";
 import { afterAll, describe, expect, test } from "bun:test";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
@@ -39,6 +39,47 @@ describe("a port that another program has", () => {
     60_000,
   );
 });
+
+test.each(["config", "dev", "serve"])(
+  "cairn %s tells everything that is wrong with the settings at once",
+  async (command) => {
+    const absent = join(folder, "absent.json");
+    const environment = {
+      DATA_DIR: join(folder, `unused-${command}`),
+      ANS104_INDEX_FILTER: '{"a":1}',
+      WEBHOOK_BLOCK_FILTER: "x",
+      TRUSTED_PROXIES: "a",
+      RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST: "b",
+      UPLOAD_ALLOWED_ADDRESSES: "c",
+      UPLOAD_BLOCKED_ADDRESSES: "d",
+      GRAPHQL_HOST: "http://a.test/path",
+      NAMES_FILE: absent,
+      WALLET_FILE: absent,
+      RECEIPT_WALLET_FILE: absent,
+      TLS_CERT_FILE: absent,
+      TLS_KEY_FILE: absent,
+      PAYMENT_RULES_FILE: absent,
+      STRIPE_SECRET_KEY: "key",
+      PAYMENT_ADDRESS_BASE: "e",
+      X402_PAY_TO: "f",
+    };
+    const { code, out, err } = await runCairn([command], { environment });
+    expect([code, out]).toEqual([2, ""]);
+    const [first, ...complaints] = err.trim().split("\n  ");
+    expect(first).toBe("Bad settings:");
+    const named = complaints.map((line) => /^[A-Z0-9_]+/.exec(line)?.[0] ?? line);
+    expect(new Set(named)).toEqual(
+      new Set([
+        ...Object.keys(environment).filter(
+          (name) => !["DATA_DIR", "TLS_KEY_FILE", "STRIPE_SECRET_KEY"].includes(name),
+        ),
+        "STRIPE_WEBHOOK_SECRET",
+      ]),
+    );
+    expect(existsSync(environment.DATA_DIR)).toBe(false);
+  },
+  60_000,
+);
 
 test.each([
   ["no address of this machine", "240.0.0.1", "cannot be used: this machine has no such address"],

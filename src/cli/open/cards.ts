@@ -66,7 +66,7 @@ const stripeUrl = "https://api.stripe.com";
 export function openCards(parts: CardParts): OpenCards {
   const { config, ledger, makeId, prices, countPromo, promoGuard, publicUrl, log, closers } = parts;
   const gifts = createGifts({ ledger, makeId, clock: systemClock });
-  const account = accountOf(config, parts.sandbox);
+  const account = stripeAccountOf(config, parts.sandbox);
   const provider = account === undefined ? undefined : openStripe({ ...account, random: systemRandom });
   const events =
     provider === undefined
@@ -105,8 +105,11 @@ function blindNotes(blindMs: number): readonly string[] {
   return [`Stripe has not been reached for ${Math.floor(blindMs / 60_000)} minutes.`];
 }
 
-/** Stripe's account of the settings, else what stands for it. */
-function accountOf(config: Config, sandbox: OpenSandbox["stripe"] | undefined): Account | undefined {
+/** Stripe's account of the settings, else what stands for it. @throws Misuse when one of its keys is missing. */
+export function stripeAccountOf(
+  config: Config,
+  sandbox: OpenSandbox["stripe"] | undefined,
+): Account | undefined {
   const { STRIPE_SECRET_KEY: secretKey, STRIPE_WEBHOOK_SECRET: webhookSecret } = config;
   if (secretKey === undefined)
     return sandbox === undefined ? undefined : { ...sandbox, webhookSecrets: [sandbox.webhookSecret] };

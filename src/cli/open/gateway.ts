@@ -242,9 +242,7 @@ function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): Any
       log,
     });
   }
-  const origin = graphqlOrigin(config.GRAPHQL_HOST, config.GRAPHQL_PORT);
-  if (origin === undefined)
-    throw badSettings([`GRAPHQL_HOST must be a host or an origin, got "${config.GRAPHQL_HOST}"`]);
+  const origin = graphqlOriginOf(config.GRAPHQL_HOST, config.GRAPHQL_PORT);
   const http = openHttp({
     firstByteMs: config.QUERY_TIMEOUT_MS,
     stallMs: config.QUERY_TIMEOUT_MS,
@@ -252,6 +250,13 @@ function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): Any
   });
   closers.add("client of GRAPHQL_HOST", http.close);
   return graphqlForward({ origin, http, name: crypto.randomUUID(), log });
+}
+
+/** Where queries are sent. @throws Misuse when it is no host. */
+export function graphqlOriginOf(host: string, port: number): string {
+  const origin = graphqlOrigin(host, port);
+  if (origin === undefined) throw badSettings([`GRAPHQL_HOST must be a host or an origin, got "${host}"`]);
+  return origin;
 }
 
 /** Where the other services are, as far as it can be said of all callers: a public address, or a place on this port. */

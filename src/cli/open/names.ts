@@ -8,7 +8,7 @@ import { openNameGateways } from "../../chain/name-gateways.ts";
 import { Failure } from "../../failures.ts";
 import { createKeptNames, type KeptNames } from "../../gateway/names/kept-names.ts";
 import { createNames, type Names } from "../../gateway/names/names.ts";
-import { createNamesFile, type NamesFile } from "../../gateway/names/names-file.ts";
+import { createNamesFile, type NamesFile, readNamesFile } from "../../gateway/names/names-file.ts";
 import type { Apex } from "../../http/gateway/content-address.ts";
 import type { NotFoundPage } from "../../http/gateway/named-content.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -63,9 +63,17 @@ export function openNames({ config, refusals, metrics, log, closers }: NamesPart
 }
 
 function openFile(path: string | undefined, log: Log): NamesFile | undefined {
-  if (path === undefined) return undefined;
+  return path === undefined ? undefined : complaining(() => createNamesFile(path, systemClock, log));
+}
+
+/** Reads the file of names once. @throws Misuse when it cannot be read, or holds something else. */
+export function checkNamesFile(path: string): void {
+  complaining(() => readNamesFile(path));
+}
+
+function complaining<Value>(read: () => Value): Value {
   try {
-    return createNamesFile(path, systemClock, log);
+    return read();
   } catch (error) {
     // The fault becomes one line of the complaint.
     if (error instanceof Failure) throw badSettings([`NAMES_FILE: ${error.facts["reason"]}`]);

@@ -84,7 +84,8 @@ export function openPrices(parts: PricesParts): OpenPrices {
   };
 }
 
-function readRulesFile(path: string | undefined): PriceRules {
+/** Reads the price rules. @throws Misuse when the file is not there, or says what it may not. */
+export function readRulesFile(path: string | undefined): PriceRules {
   if (path === undefined) return defaultRules;
   try {
     const { size } = statSync(path);

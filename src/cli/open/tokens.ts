@@ -96,11 +96,9 @@ function noteOf({ token, doneAt, trouble }: WatchStatus): readonly string[] {
 type ReadSources = Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }>;
 
 function readSources({ config, rules, base, wallet }: TokensParts): ReadSources {
-  const complaints: string[] = [];
+  const { native: set, excluded, ...chains } = readTokenSettings(config);
   const own = wallet === undefined ? undefined : readAddress(wallet.wallet.address, "native")?.address;
-  const native = addressOf(config, "PAYMENT_ADDRESS_NATIVE", "native", complaints) ?? own;
-  const excluded = readExcluded(config.PAYMENT_EXCLUDED_ADDRESSES);
-  if (excluded === undefined) complaints.push("PAYMENT_EXCLUDED_ADDRESSES must be addresses");
+  const native = set ?? own;
   const sources: ChainSources = {
     rules,
     native: native && {
@@ -110,12 +108,25 @@ function readSources({ config, rules, base, wallet }: TokensParts): ReadSources 
       clock: systemClock,
       blocksOnTop: config.NATIVE_CONFIRMATIONS,
     },
-    evm: evmChains.flatMap((names) => evmSource(config, names, complaints) ?? []),
-    solana: solanaSource(config, complaints),
+    ...chains,
   };
+  return { sources, excluded };
+}
+
+type TokenSettings = Pick<ChainSources, "evm" | "solana"> &
+  Readonly<{ native: UserAddress | undefined; excluded: ReadonlySet<string> }>;
+
+/** Reads what token payments are set to. @throws Misuse when an address is none, or has no way to its chain. */
+export function readTokenSettings(config: Config): TokenSettings {
+  const complaints: string[] = [];
+  const native = addressOf(config, "PAYMENT_ADDRESS_NATIVE", "native", complaints);
+  const excluded = readExcluded(config.PAYMENT_EXCLUDED_ADDRESSES);
+  if (excluded === undefined) complaints.push("PAYMENT_EXCLUDED_ADDRESSES must be addresses");
+  const evm = evmChains.flatMap((names) => evmSource(config, names, complaints) ?? []);
+  const solana = solanaSource(config, complaints);
   complaints.push(...sharedChains(config));
   if (complaints.length > 0 || excluded === undefined) throw badSettings(complaints);
-  return { sources, excluded };
+  return { native, excluded, evm, solana };
 }
 
 /** One transfer must not be found as payments in two tokens. */

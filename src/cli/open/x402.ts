@@ -66,7 +66,7 @@ type X402Source = Readonly<{ terms: X402Terms; rpcUrl: string; carrier: Carrier 
  */
 export function openX402(parts: X402Parts): OpenX402 {
   const { config, closers, rules, log } = parts;
-  const source = readSource(config);
+  const source = readX402Source(config);
   if (source === undefined) return { x402: undefined, check: () => [] };
   const { terms, rpcUrl, carrier } = source;
   const { chainId, asset } = terms.network;
@@ -110,7 +110,8 @@ function settlerOf(
   return createDirectSettler(sender, terms);
 }
 
-function readSource(config: Config): X402Source | undefined {
+/** Reads what x402 payments are set to. @throws Misuse when something does not fit. */
+export function readX402Source(config: Config): X402Source | undefined {
   if (config.X402_PAY_TO === undefined) return undefined;
   const complaints: string[] = [];
   const payTo = readAddress(config.X402_PAY_TO, "ethereum")?.address;

@@ -34,7 +34,7 @@ const lookEveryMs = 1_000;
  */
 export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile {
   let seen = markOf(path);
-  let names = readNow(path);
+  let names = readNamesFile(path);
   let lookedAt = clock();
   let trouble: string | undefined;
 
@@ -46,7 +46,7 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
     if (mark === seen) return;
     seen = mark;
     try {
-      names = readNow(path);
+      names = readNamesFile(path);
       trouble = undefined;
       log.info("names were read again", { path, names: names.records.size });
     } catch (error) {
@@ -70,8 +70,8 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
   };
 }
 
-/** @throws Failure `malformed_input`. */
-function readNow(path: string): GivenNames {
+/** Reads the file once. @throws Failure `malformed_input` with the reason. */
+export function readNamesFile(path: string): GivenNames {
   let text: string;
   try {
     const { size } = statSync(path);

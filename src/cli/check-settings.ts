@@ -1,0 +1,55 @@
+/**
+ * What settings say beyond each text alone: filters, lists of addresses, files that are named, and those that need
+ * one another. All faults are told at once, before anything is opened; whoever reads a setting again finds none.
+ * @module
+ */
+import type { Config } from "../settings.ts";
+import { readAddressList } from "./address-list.ts";
+import { certificateFiles, checkedCertificate } from "./certificate.ts";
+import { badSettings, complaintsIn } from "./complaints.ts";
+import { readFilters } from "./filters.ts";
+import { stripeAccountOf } from "./open/cards.ts";
+import { graphqlOriginOf } from "./open/gateway.ts";
+import { checkNamesFile } from "./open/names.ts";
+import { readRulesFile } from "./open/prices.ts";
+import { readTokenSettings } from "./open/tokens.ts";
+import { readX402Source } from "./open/x402.ts";
+import { addressTest } from "./trusted-proxies.ts";
+import { readUploadWallet } from "./upload-wallet.ts";
+
+/** Each throws Misuse with its complaints. */
+const checks: readonly ((config: Config) => unknown)[] = [
+  readFilters,
+  (config) => addressTest(config.TRUSTED_PROXIES, "TRUSTED_PROXIES"),
+  (config) =>
+    addressTest(config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST"),
+  (config) => readAddressList("UPLOAD_ALLOWED_ADDRESSES", config.UPLOAD_ALLOWED_ADDRESSES),
+  (config) => readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
+  ({ GRAPHQL_HOST: host, GRAPHQL_PORT: port }) => host === undefined || graphqlOriginOf(host, port),
+  ({ NAMES_FILE: file }) => file === undefined || checkNamesFile(file),
+  ({ WALLET_FILE: file }) => file === undefined || readUploadWallet("WALLET_FILE", file),
+  ({ RECEIPT_WALLET_FILE: file }) => file === undefined || readUploadWallet("RECEIPT_WALLET_FILE", file),
+  (config) => {
+    const files = certificateFiles(config);
+    return files === undefined || checkedCertificate(files);
+  },
+  ({ PAYMENT_RULES_FILE: file }) => readRulesFile(file),
+  (config) => stripeAccountOf(config, undefined),
+  readTokenSettings,
+  readX402Source,
+];
+
+/** Looks at all of them. @throws Misuse with every complaint. */
+export function checkSettings(config: Config): void {
+  const complaints = checks.flatMap((check) => {
+    try {
+      check(config);
+      return [];
+    } catch (error) {
+      const found = complaintsIn(error);
+      if (found.length === 0) throw error;
+      return found;
+    }
+  });
+  if (complaints.length > 0) throw badSettings(complaints);
+}
