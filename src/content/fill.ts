@@ -179,12 +179,15 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
     /** A chunk; where no node gives it, the whole body if that may be had. */
     async fetch(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
       if (root.dataRoot === "") return fetchBody(root, signal);
+      const startedAt = performance.now();
       try {
         return await fetchChunk(root, position, signal);
       } catch (error) {
-        if (!isSourceTrouble(error) || !bodies.canHave(root)) throw error;
-        return fetchBody(root, signal).catch((second: unknown) => {
-          throw isSourceTrouble(second) ? error : second; // what the nodes said is the better reason
+        const leftMs = fetchMsMax - (performance.now() - startedAt); // for both together
+        if (!isSourceTrouble(error) || !bodies.canHave(root) || leftMs < 1) throw error;
+        return withDeadline(signal, leftMs, (own) => fetchBody(root, own)).catch((second: unknown) => {
+          // What the nodes said is the better reason.
+          throw isSourceTrouble(second) || isTimeout(second) ? error : second;
         });
       }
     },
