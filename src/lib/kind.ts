@@ -127,7 +127,7 @@ export function objectKind<Needed extends Kinds, Optional extends Kinds>(
 ): ObjectKind<ObjectOf<Needed, Optional>, keyof Needed | keyof Optional> {
   const all = Object.entries<Kind<unknown>>({ ...needed, ...optional });
   const isRight = ([name, { is }]: readonly [string, Kind<unknown>], value: unknown) =>
-    value === undefined ? !(name in needed) : is(value);
+    value === undefined ? !Object.hasOwn(needed, name) : is(value);
   const isWhole = (
     record: Readonly<Record<string, unknown>>,
   ): record is Readonly<Record<string, unknown>> & ObjectOf<Needed, Optional> =>

@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { post, rsa, testBytes } from "../devnet/support.ts";
-import { faultsOf } from "../support/schema.ts";
+import { closed, faultsOf } from "../support/schema.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { isRecord, wrongTexts, wrongValues } from "../support/wrong-values.ts";
 import { endpoints } from "./part-4a.ts";
@@ -161,6 +161,21 @@ describe("a running gateway", () => {
       expect(await checkAnswer(name, operation, {}, "wrong key"), name).toBe(401);
   }, 120_000);
 
+  test("tells mistakes in a document as the document says", async () => {
+    const ask = Object.fromEntries(operations)["POST /graphql"];
+    if (ask === undefined) throw new Error("queries are not described");
+    for (const query of [
+      "{",
+      "{ nonsense }",
+      "query($n: Int!) { blocks(first: $n) { edges { cursor } } }",
+      '{ blocks(after: "nonsense") { edges { cursor } } }',
+      `{ ${Array.from({ length: 500 }, (_, index) => `a${index}: __typename`).join(" ")} }`,
+    ]) {
+      const content = { "application/json": { schema: {}, example: { query } } };
+      expect(await checkAnswer("POST /graphql", { ...ask, requestBody: { content } }, {}), query).toBe(200);
+    }
+  });
+
   test("refuses every parameter of a path or a query that is not of the kind that the document shows", async () => {
     let count = 0;
     for (const [name, operation] of operations) {
@@ -259,7 +274,7 @@ function filledPath(
 /** Sends one example and holds the answer to the document. @returns The status. */
 async function checkAnswer(
   name: string,
-  { parameters = [], requestBody, responses }: Operation,
+  { tags = [], parameters = [], requestBody, responses }: Operation,
   values: Readonly<Record<string, string>>,
   bearer = key,
 ): Promise<number> {
@@ -281,15 +296,26 @@ async function checkAnswer(
   const said = responses[answer.status];
   const where = `${name} answered ${answer.status} ${body.slice(0, 200)}`;
   expect(Object.keys(responses), where).toContain(String(answer.status));
+  const answered = { body, typeLine: answer.headers.get("content-type") ?? "" };
   if (said?.content === undefined) expect(body, where).toBe("");
-  else expect(faultsOfBody(body, answer.headers.get("content-type") ?? "", said.content), where).toEqual([]);
+  else expect(faultsOfBody(answered, said.content, tags), where).toEqual([]);
   return answer.status;
 }
 
-function faultsOfBody(body: string, typeLine: string, content: Record<string, { schema: Schema }>): string[] {
+/** Nodes' records may have more than is shown of them, for they are passed on; ours have no field besides. */
+const ofNodes = new Set(["Network", "Blocks", "Transactions", "Chunks", "Social frame"]);
+
+function faultsOfBody(
+  { body, typeLine }: Readonly<{ body: string; typeLine: string }>,
+  content: Readonly<Record<string, { schema: Schema }>>,
+  tags: readonly string[],
+): string[] {
   const [type = ""] = typeLine.split(";");
   const { schema } = content[type] ?? content["*/*"] ?? {};
   if (schema === undefined) return [`type ${typeLine} is not among ${Object.keys(content)}`];
   const value = type === "application/json" && content[type] !== undefined ? JSON.parse(body) : body;
-  return faultsOf(value, schema, reference.components.schemas);
+  const { schemas } = reference.components;
+  return tags.some((tag) => ofNodes.has(tag))
+    ? faultsOf(value, schema, schemas)
+    : faultsOf(value, closed(schema), closed(schemas));
 }

@@ -35,6 +35,16 @@ export function faultsOf(value: unknown, schema: Schema, components: Schema, at 
   return own.length > 0 ? own : innerFaults(value, schema, components, at);
 }
 
+/**
+ * The same schemas, with nothing beyond the fields that they name: an answer of ours has no field that the reference does
+ * not say. Objects without named fields stay as they are.
+ */
+export function closed<Of>(schema: Of): Of {
+  return JSON.parse(JSON.stringify(schema), (_, value) =>
+    isSchema(value) && isSchema(value["properties"]) ? { additionalProperties: false, ...value } : value,
+  );
+}
+
 function ownFaults(value: unknown, schema: Schema): string[] {
   const { type, pattern, minimum, maximum, maxItems } = schema;
   if (type !== undefined && !isOfType(value, type)) return [`not of type ${type}`];
@@ -60,6 +70,7 @@ function innerFaults(value: unknown, schema: Schema, components: Schema, at: str
     ...missing.map((name) => `${at}: ${name} is missing`),
     ...Object.entries(value).flatMap(([name, each]) => {
       const inner = named[name] ?? additionalProperties;
+      if (inner === false) return [`${at}: ${name} is not among ${Object.keys(named)}`];
       return isSchema(inner) ? faultsOf(each, inner, components, `${at}.${name}`) : [];
     }),
   ];

@@ -101,7 +101,7 @@ const resolver: Description = {
   parameters: [inPath("name", textSchema, "an-example", "The name, with its undername before a `_`.")],
   answers: {
     200: json("The record.", ref("NameRecord")),
-    402: json("The name has more undernames than were bought.", ref("UndernameLimit")),
+    402: text("The name has more undernames than were bought; in these words."),
     ...refusals("not_found", "blocked"),
     ...sourceTrouble,
   },

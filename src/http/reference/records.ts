@@ -5,7 +5,7 @@
  * beyond the table are kept as nodes send them.
  * @module
  */
-import { countSchema, idSchema, patterns, record, type Schema, textSchema } from "./words.ts";
+import { countSchema, idSchema, patterns, record, ref, type Schema, textSchema } from "./words.ts";
 
 const integer: Schema = { type: "integer" };
 const number: Schema = { type: "number" };
@@ -33,6 +33,11 @@ const gatewayRecords = {
     ans104IndexFilter: { $ref: "#/components/schemas/Filter" },
     supportedManifestVersions: strings,
     release: textSchema,
+    services: {
+      type: "object",
+      additionalProperties: textSchema,
+      description: "Other services of this program by name, each with its path here or its address.",
+    },
   }),
   Health: record({ status: textSchema, uptime: number, date: dateTime, reasons: strings }),
   Peers: record({
@@ -53,10 +58,61 @@ const gatewayRecords = {
     "index?": integer,
     "limit?": integer,
   }),
-  UndernameLimit: {
-    oneOf: [textSchema, { type: "object" }],
-    description: "The name has more undernames than were bought.",
-  },
+} as const satisfies Record<string, Schema>;
+
+const maybe = (schema: Schema): Schema => ({ ...schema, nullable: true });
+
+/** Offsets are bytes of the root transaction's data; bytes travel as base64url. */
+const proofRecords = {
+  Proof: record(
+    {
+      version: { type: "integer", enum: [1] },
+      id: idSchema,
+      kind: { type: "string", enum: ["transaction", "data_item"] },
+      stable: { type: "boolean" },
+      size: countSchema,
+      range: record({ start: countSchema, end: countSchema }),
+      block: maybe(record({ height: countSchema, hash: blockHashSchema, text: textSchema })),
+      transaction: maybe(
+        record({
+          id: idSchema,
+          owner: idSchema,
+          text: textSchema,
+          data_at: maybe(countSchema),
+          data_size: countSchema,
+          data_root: textSchema,
+          place: maybe(record({ weave_start: textSchema, weave_end: textSchema, tx_path: textSchema })),
+        }),
+      ),
+      items: { type: "array", items: ref("ProofItem") },
+      signature: maybe(
+        record({
+          type: countSchema,
+          ...{ signature: textSchema, owner: textSchema, target: textSchema },
+          ...{ anchor: textSchema, tags: textSchema },
+        }),
+      ),
+      chunks: { type: "array", items: ref("ProofChunk") },
+    },
+    "What leads from bytes to a block's tx_root; docs/proof.md says how to check it by hand.",
+  ),
+  ProofItem: record({
+    id: idSchema,
+    parent: idSchema,
+    bundle_start: countSchema,
+    entry: maybe(record({ index: countSchema, count: countSchema })),
+    start: countSchema,
+    data_start: countSchema,
+    end: countSchema,
+    header: textSchema,
+  }),
+  ProofChunk: record({
+    start: countSchema,
+    end: countSchema,
+    absolute_end_offset: textSchema,
+    data_path: textSchema,
+    chunk: maybe(textSchema),
+  }),
 } as const satisfies Record<string, Schema>;
 
 const chainRecords = {
@@ -126,10 +182,7 @@ const chainRecords = {
     "absolute_end_offset?": textSchema,
     "chunk_size?": textSchema,
   }),
-  Proof: record(
-    { version: integer, id: idSchema, stable: { type: "boolean" }, size: integer, block: { type: "object" } },
-    "What leads from bytes to a block's tx_root; docs/proof.md says how to check it by hand.",
-  ),
+  ...proofRecords,
   NodeError: { type: "object", description: "A node's own words.", properties: { error: textSchema } },
 } as const satisfies Record<string, Schema>;
 
@@ -157,14 +210,26 @@ const adminRecords = {
     "startHeight?": countSchema,
     "endHeight?": countSchema,
     "maxFileRows?": countSchema,
+    "heightPartitionSize?": countSchema,
+    "skipL1Transactions?": { type: "boolean" },
+    "skipL1Tags?": { type: "boolean" },
     "durationInSeconds?": number,
     "endTime?": dateTime,
     "endTimestamp?": integer,
     "error?": textSchema,
   }),
   Refusals: record({
-    blocks: { type: "array", items: { type: "object" } },
-    next: { ...textSchema, nullable: true },
+    blocks: {
+      type: "array",
+      items: record({
+        kind: { type: "string", enum: ["id", "hash", "name"] },
+        value: textSchema,
+        source: maybe(textSchema),
+        notes: maybe(textSchema),
+        blockedAt: { ...countSchema, description: "Seconds since the epoch." },
+      }),
+    },
+    next: maybe(textSchema),
   }),
 } as const satisfies Record<string, Schema>;
 
@@ -179,6 +244,7 @@ const queryRecords = {
           message: textSchema,
           "locations?": { type: "array", items: record({ line: integer, column: integer }) },
           "path?": { type: "array", items: { oneOf: [textSchema, integer] } },
+          "extensions?": record({ "code?": textSchema }),
         }),
       },
     },

@@ -18,7 +18,7 @@ import {
   type X402World,
 } from "../../payment/x402/x402-world.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
-import { faultsOf } from "../../support/schema.ts";
+import { closed, faultsOf } from "../../support/schema.ts";
 
 let world: X402World;
 let payers = 100;
@@ -38,7 +38,8 @@ const newPayer = () => {
 const asset = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 const schemaOf = (status: number) =>
   descriptions[0]?.answers[status]?.content?.["application/json"]?.schema ?? {};
-const faults = (status: number, body: unknown) => faultsOf(body, schemaOf(status), paymentReference.records);
+const faults = (status: number, body: unknown) =>
+  faultsOf(body, closed(schemaOf(status)), closed(paymentReference.records));
 
 describe("without a payment it answers what to pay", () => {
   const requirement = {
