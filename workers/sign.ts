@@ -13,35 +13,23 @@ import { createArweaveSigner } from "../src/arweave/signers/arweave.ts";
 import type { Signer } from "../src/arweave/signers/scheme.ts";
 import { Failure } from "../src/failures.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
+import { createFileSessions } from "../src/store/file-sessions.ts";
 import { type FileSteps, openFileSteps } from "../src/store/file-steps.ts";
 import type { LeaveSigningJob, SignItemAnswer, SignItemJob } from "../src/store/jobs/sign-jobs.ts";
 
 type Session = Readonly<{ file: FileSteps; signing: ItemSigning }>;
 
-const sessions = new Map<string, Session>();
+const sessions = createFileSessions<Session>(({ file }) => file.close());
 const signers = new Map<string, Signer>();
 
 /** Hashes some bytes more of an item's payload; when it has seen all of them, signs. */
 export function signItem(job: SignItemJob): SignItemAnswer {
-  const { session } = job;
-  let isKept = false;
-  try {
-    const answer = stepOf(job);
-    isKept = answer.kind === "more";
-    return answer;
-  } catch (error) {
-    // What the system says is an answer, because an error crosses threads without its code.
-    if (!(error instanceof Error && "syscall" in error)) throw error;
-    return { kind: "unread", reason: error.message };
-  } finally {
-    if (!isKept) leaveSigning({ session });
-  }
+  return sessions.step(job.session, job.isFirst ? () => begin(job) : undefined, stepOf);
 }
 
-/** Lets an item go; one that is signed is gone already. */
+/** Lets an item go. */
 export function leaveSigning({ session }: LeaveSigningJob): void {
-  sessions.get(session)?.file.close();
-  sessions.delete(session);
+  sessions.leave(session);
 }
 
 /** Answers, and so shows that the thread starts and works. */
@@ -49,17 +37,16 @@ export function ping(): "ok" {
   return "ok";
 }
 
-function stepOf({ folder, session, file, start, size, tags, keyFile, isFirst }: SignItemJob): SignItemAnswer {
-  if (isFirst) {
-    const signing = createItemSigning({ tags }, size, signerOf(keyFile));
-    sessions.set(session, { file: openFileSteps(join(folder, file), start, size), signing });
-  }
-  const open = sessions.get(session);
-  if (open === undefined) return { kind: "lost" };
-  const reached = open.file.step(open.signing.update);
+function begin({ folder, file, start, size, tags, keyFile }: SignItemJob): Session {
+  const signing = createItemSigning({ tags }, size, signerOf(keyFile));
+  return { file: openFileSteps(join(folder, file), start, size), signing };
+}
+
+function stepOf({ file, signing }: Session): SignItemAnswer {
+  const reached = file.step(signing.update);
   if (reached === "more") return { kind: "more" };
   if (reached === "short") return { kind: "unread", reason: "the payload is cut short" };
-  return { kind: "signed", header: new Uint8Array(open.signing.finish().header) };
+  return { kind: "signed", header: new Uint8Array(signing.finish().header) };
 }
 
 function signerOf(file: string): Signer {

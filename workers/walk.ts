@@ -5,47 +5,31 @@
  */
 import { join } from "node:path";
 import type { ItemHeader } from "../src/arweave/data-item.ts";
+import { createFileSessions } from "../src/store/file-sessions.ts";
 import type { PendingRow } from "../src/store/index/rows.ts";
 import type { LeaveWalkJob, WalkItemAnswer, WalkItemJob } from "../src/store/jobs/walk-jobs.ts";
 import { type ItemWalk, openItemWalk } from "../src/store/uploads/item-walk.ts";
 
-const walks = new Map<string, ItemWalk>();
+const walks = createFileSessions<ItemWalk>((walk) => walk.close());
 
 /** Walks over some bytes more of an item. */
-export function walkItem(job: WalkItemJob): WalkItemAnswer {
-  const { session } = job;
-  let isKept = false;
-  try {
-    const answer = stepOf(job);
-    isKept = answer.kind === "more";
-    return answer;
-  } catch (error) {
-    // What the system says is an answer, because an error crosses threads without its code.
-    if (!(error instanceof Error && "syscall" in error)) throw error;
-    return { kind: "unread", reason: error.message };
-  } finally {
-    if (!isKept) leaveWalk({ session });
-  }
+export function walkItem({ folder, session, file, size, isFirst }: WalkItemJob): WalkItemAnswer {
+  const begin = isFirst ? () => openItemWalk(join(folder, file), size) : undefined;
+  return walks.step(session, begin, (walk): WalkItemAnswer => {
+    const step = walk.step();
+    if (step.kind !== "valid") return step;
+    return { kind: "valid", item: { file, offset: 0, size, row: rowOf(step.header, size, step.digest) } };
+  });
 }
 
-/** Lets a walk go; one that has ended is gone already. */
+/** Lets a walk go. */
 export function leaveWalk({ session }: LeaveWalkJob): void {
-  walks.get(session)?.close();
-  walks.delete(session);
+  walks.leave(session);
 }
 
 /** Answers, and so shows that the thread starts and works. */
 export function ping(): "ok" {
   return "ok";
-}
-
-function stepOf({ folder, session, file, size, isFirst }: WalkItemJob): WalkItemAnswer {
-  if (isFirst) walks.set(session, openItemWalk(join(folder, file), size));
-  const walk = walks.get(session);
-  if (walk === undefined) return { kind: "lost" };
-  const step = walk.step();
-  if (step.kind !== "valid") return step;
-  return { kind: "valid", item: { file, offset: 0, size, row: rowOf(step.header, size, step.digest) } };
 }
 
 function rowOf(header: ItemHeader, itemSize: number, digest: Uint8Array): PendingRow {

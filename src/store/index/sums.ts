@@ -8,23 +8,12 @@ import { type CounterName, createCountsReader } from "./counts.ts";
 import { stableDepth } from "./rows.ts";
 import type { HeightCounts, IndexReader } from "./types.ts";
 
-type Recent = Readonly<{
-  blocks: number;
-  blockTransactions: number;
-  transactions: number;
-  items: number;
-  minHeight: number | null;
-  maxHeight: number | null;
-  minItemHeight: number | null;
-  maxItemHeight: number | null;
-}>;
-
 type Height = Readonly<{ height: number }>;
 
 /** Opens these reads over a reader's connection. */
 export function createSums(db: Database): Pick<IndexReader, "counts" | "times"> {
   const sums = createCountsReader(db);
-  const recent = prepareQuery<Recent>(
+  const recent = prepareQuery<HeightCounts>(
     db,
     `SELECT count(*) AS blocks, coalesce(sum(tx_count), 0) AS blockTransactions,
        coalesce(sum(stored_count), 0) AS transactions, coalesce(sum(item_count), 0) AS items,

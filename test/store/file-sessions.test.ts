@@ -1,0 +1,63 @@
+/**
+ * Sessions of a thread: what is open goes with the last step, however that ends.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { createFileSessions } from "../../src/store/file-sessions.ts";
+
+function openWorld() {
+  const closed: string[] = [];
+  const sessions = createFileSessions<string>((name) => closed.push(name));
+  return { closed, ...sessions };
+}
+
+test("a session is open while there is more, and closed with its last answer", () => {
+  const { step, leave, closed } = openWorld();
+  const more = () => ({ kind: "more" }) as const;
+  expect(step("s", () => "file", more)).toEqual({ kind: "more" });
+  expect(step("s", undefined, more)).toEqual({ kind: "more" });
+  expect(closed).toEqual([]);
+  expect(step("s", undefined, (open) => ({ kind: "end", open }))).toEqual({ kind: "end", open: "file" });
+  expect(closed).toEqual(["file"]);
+  expect(step("s", undefined, more)).toEqual({ kind: "lost" });
+  leave("s");
+  expect(closed).toEqual(["file"]);
+});
+
+test("one that is left is closed, and is then lost", () => {
+  const { step, leave, closed } = openWorld();
+  step(
+    "s",
+    () => "file",
+    () => ({ kind: "more" }),
+  );
+  leave("s");
+  expect([closed, step("s", undefined, () => ({ kind: "more" }))]).toEqual([["file"], { kind: "lost" }]);
+});
+
+const readNothing = () => readFileSync("/nobody/has/this");
+test("what the system says is an answer, whether at the beginning or later, and ends the session", () => {
+  const { step, closed } = openWorld();
+  const unread = { kind: "unread", reason: expect.stringContaining("ENOENT") };
+  expect(
+    step(
+      "s",
+      () => String(readNothing()),
+      () => ({ kind: "more" }),
+    ),
+  ).toEqual(unread);
+  expect(closed).toEqual([]);
+  const fails = () => ({ kind: String(readNothing()) });
+  expect(step("t", () => "file", fails)).toEqual(unread);
+  expect(closed).toEqual(["file"]);
+});
+
+test("a defect is thrown, and ends the session", () => {
+  const { step, closed } = openWorld();
+  const breaks = () => {
+    throw new Error("a defect");
+  };
+  expect(() => step("s", () => "file", breaks)).toThrow("a defect");
+  expect([closed, step("s", undefined, () => ({ kind: "more" }))]).toEqual([["file"], { kind: "lost" }]);
+});
