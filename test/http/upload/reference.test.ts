@@ -13,6 +13,7 @@ import { createUploadPriceRoutes } from "../../../src/http/upload/price-routes.t
 import { createStatusRoutes } from "../../../src/http/upload/status-routes.ts";
 import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
+import { added, specified } from "../../spec/part-4c.ts";
 import { type RunningProgram, startDev } from "../../support/program.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 import { testItem } from "../../support/upload.ts";
@@ -41,6 +42,13 @@ test("it has every route and nothing else", () => {
   const routes = app.routes.filter(({ path }) => path !== "").map(({ method, path }) => `${method} ${path}`);
   const described = descriptions.map(({ method, path, servedBy = path }) => `${method} ${servedBy}`);
   expect([...new Set(described)].sort()).toEqual(routes.sort());
+});
+
+test("it has every endpoint of part 4C, what is added to it, and nothing else", () => {
+  const wanted = [...specified, ...added, "GET /metrics"];
+  const unnamed = (name: string) => name.replace(/\{\w+\}|:\w+/g, "{}");
+  const described = descriptions.map(({ method, path }) => unnamed(`${method} ${path}`));
+  expect(described.toSorted()).toEqual(wanted.map(unnamed).toSorted());
 });
 
 test("every required parameter has an example, and every record that is named is there", () => {
