@@ -1,13 +1,14 @@
 /**
  * Attackers of bench/attacks.ts: each sends the next GraphQL query made to hurt when the last was answered, until they
- * are told to stop; then they say how many there were.
+ * are told to stop; then they say how many there were, and end when all are answered.
  * @module
  */
 import { attackSet } from "../test/http/graphql-attack-set.ts";
 
 const attackers = 4;
 
-const [url = ""] = process.argv.slice(2);
+/** Where to, and with which of the set to begin. */
+const [url = "", first = "0"] = process.argv.slice(2);
 /** Tags of the index of bench/graphql.ts. */
 const tags = [
   { name: "App-Name", value: "Bench" },
@@ -18,18 +19,20 @@ const tags = [
 ];
 const bodies = attackSet(tags, { name: "App-Name", value: "Bench" }).map(([, body]) => body);
 let sent = 0;
+let stopped = false;
 
 process.on("SIGTERM", () => {
   process.stdout.write(`${sent}\n`);
-  process.exit(0);
+  stopped = true;
 });
 process.stdout.write("begun\n");
 await Promise.all(Array.from({ length: attackers }, attack));
+process.exit(0);
 
-async function attack(): Promise<never> {
+async function attack(): Promise<void> {
   const headers = { "Content-Type": "application/json" };
-  for (;;) {
-    const body = bodies[sent % bodies.length] ?? "";
+  while (!stopped) {
+    const body = bodies[(Number(first) + sent) % bodies.length] ?? "";
     sent += 1;
     await (await fetch(`${url}/graphql`, { method: "POST", body, headers })).bytes();
   }
