@@ -44,10 +44,14 @@ export async function openPublishedFacilitator(anvil: Anvil, key: string): Promi
     fetch: async (request) => {
       const { pathname } = new URL(request.url);
       asked.push(pathname);
-      const { paymentPayload, paymentRequirements } = await request.json();
-      if (pathname === "/settle")
+      if (pathname !== "/settle") return Response.json({ error: "unknown" }, { status: 404 });
+      try {
+        const { paymentPayload, paymentRequirements } = await request.json();
         return Response.json(await facilitator.settle(paymentPayload, paymentRequirements));
-      return Response.json({ error: "unknown" }, { status: 404 });
+      } catch (error) {
+        // As a server of its own would answer; here it would be the test's failure, whoever still waits for it.
+        return Response.json({ error: String(error) }, { status: 500 });
+      }
     },
   });
   return { url: `http://127.0.0.1:${server.port}`, asked, close: () => server.stop(true) };
