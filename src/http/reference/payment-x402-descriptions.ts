@@ -29,7 +29,7 @@ const requirementFields = {
 } as const satisfies Readonly<Record<string, Schema>>;
 
 /** Records that the descriptions below refer to. */
-export const paymentX402Records: Readonly<Record<string, Schema>> = {
+export const paymentX402Records = {
   X402Requirement: record(requirementFields),
   X402Required: record(
     {
@@ -46,7 +46,7 @@ export const paymentX402Records: Readonly<Record<string, Schema>> = {
     creditedWinc: winc,
     x402SettlementResponse: record({ transaction: textSchema, network: textSchema, payTo: textSchema }),
   }),
-};
+} as const satisfies Readonly<Record<string, Schema>>;
 
 const responseHeaders = {
   "X-PAYMENT-RESPONSE": { schema: base64("the settlement, for a payment of version 1.") },

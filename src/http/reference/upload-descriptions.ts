@@ -34,29 +34,32 @@ const offsetFields = {
   "startOffsetInRootBundle?": byte("Where the item begins in its bundle's data; absent until it is bundled."),
 };
 
+/** What a receipt says. */
+export const receiptFields = {
+  id: idSchema,
+  timestamp: { type: "integer", description: "When it was taken, Unix milliseconds." },
+  winc,
+  version: { type: "string", enum: ["0.2.0"] },
+  deadlineHeight: byte("The height by which it is promised to be on the chain."),
+  dataCaches: { ...texts, description: "Hosts that serve it at once." },
+  fastFinalityIndexes: { ...texts, description: "Hosts whose queries find it at once." },
+  public: { ...textSchema, description: "Modulus of the key that signed, base64url." },
+  signature: {
+    ...textSchema,
+    description:
+      "RSA-PSS with SHA-256, no salt, over the deep hash of `Bundlr`, version, id, deadlineHeight and timestamp, " +
+      "each as text; base64url.",
+  },
+  owner: { ...idSchema, description: "SHA-256 of the owner's key." },
+  "createdApproval?": ref("Approval"),
+  "revokedApprovals?": { type: "array", items: ref("Approval") },
+} as const satisfies Readonly<Record<string, Schema>>;
+
 /** Records that the descriptions below refer to. */
 export const uploadRecords: Readonly<Record<string, Schema>> = {
   Approval: approvalSchema,
   Receipt: record(
-    {
-      id: idSchema,
-      timestamp: { type: "integer", description: "When it was taken, Unix milliseconds." },
-      winc,
-      version: { type: "string", enum: ["0.2.0"] },
-      deadlineHeight: byte("The height by which it is promised to be on the chain."),
-      dataCaches: { ...texts, description: "Hosts that serve it at once." },
-      fastFinalityIndexes: { ...texts, description: "Hosts whose queries find it at once." },
-      public: { ...textSchema, description: "Modulus of the key that signed, base64url." },
-      signature: {
-        ...textSchema,
-        description:
-          "RSA-PSS with SHA-256, no salt, over the deep hash of `Bundlr`, version, id, deadlineHeight and timestamp, " +
-          "each as text; base64url.",
-      },
-      owner: { ...idSchema, description: "SHA-256 of the owner's key." },
-      "createdApproval?": ref("Approval"),
-      "revokedApprovals?": { type: "array", items: ref("Approval") },
-    },
+    receiptFields,
     "Given when bytes, row and payment are durable; the same to the byte however often the item comes.",
   ),
   InsufficientBalance: record({

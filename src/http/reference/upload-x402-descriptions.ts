@@ -3,7 +3,8 @@
  * Source: contract.md §6; reference/upload.md §1; reference/payment.md §6.
  * @module
  */
-import { itemRefusals } from "./upload-descriptions.ts";
+import { paymentX402Records } from "./payment-x402-descriptions.ts";
+import { itemRefusals, receiptFields } from "./upload-descriptions.ts";
 import {
   type Answer,
   type Answers,
@@ -19,44 +20,27 @@ import {
   textSchema,
 } from "./words.ts";
 
+const { X402Required, X402Requirement } = paymentX402Records;
+
 /** Records that the descriptions below refer to. */
 export const uploadX402Records: Readonly<Record<string, Schema>> = {
-  PaymentRequired: record(
+  X402Required,
+  X402Requirement,
+  PaidReceipt: record(
     {
-      x402Version: { type: "integer", enum: [1] },
-      error: textSchema,
-      accepts: {
-        type: "array",
-        items: { type: "object" },
-        description: "What may be paid, as version 1 says it.",
-      },
-      scheme: textSchema,
-      network: textSchema,
-      maxAmountRequired: { ...textSchema, description: "Smallest unit of the asset." },
-      resource: textSchema,
-      description: textSchema,
-      payTo: textSchema,
-      asset: textSchema,
-      maxTimeoutSeconds: { type: "integer" },
+      ...receiptFields,
+      "x402PaymentTxId?": { ...textSchema, description: "The transaction that paid." },
+      "mUSDCPaid?": { ...textSchema, description: "Smallest unit of the asset." },
+      "payer?": textSchema,
+      "receipt?": ref("Receipt"),
+      "x402Payment?": record({
+        ...{ paymentId: textSchema, transactionHash: textSchema, network: textSchema },
+        mode: { type: "string", enum: ["payg"] },
+      }),
     },
-    "Version 2 is said by the header `PAYMENT-REQUIRED`.",
+    "What is said of the payment is absent where the item was there already, or is free. The last three are said of " +
+      "items that the service signed.",
   ),
-  PaidReceipt: {
-    allOf: [
-      ref("Receipt"),
-      {
-        type: "object",
-        properties: {
-          x402PaymentTxId: { ...textSchema, description: "The transaction that paid." },
-          mUSDCPaid: { ...textSchema, description: "Smallest unit of the asset." },
-          payer: textSchema,
-          receipt: ref("Receipt"),
-          x402Payment: { type: "object", description: "paymentId, transactionHash, network, mode." },
-        },
-      },
-    ],
-    description: "What is said of the payment is absent where the item was there already, or is free.",
-  },
 };
 
 /** The payment that a request carries. */
@@ -68,7 +52,7 @@ export const paymentHeaders: readonly Parameter[] = [
 /** What is asked for where nothing, or not enough, was paid. */
 export const paymentRequired: Answer = json(
   "What is to be paid; or the payment did not settle, and why is in the header of its answer.",
-  ref("PaymentRequired"),
+  ref("X402Required"),
 );
 
 /** What can go wrong with a payment. */

@@ -8,6 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { checkItem } from "../../../src/arweave/data-item.ts";
 import { Failure } from "../../../src/failures.ts";
+import { uploadReference } from "../../../src/http/reference/upload-reference.ts";
 import type { HttpServer } from "../../../src/http/server.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
@@ -16,6 +17,7 @@ import { boundBytesMax } from "../../../src/upload/x402/unsigned.ts";
 import { type Payer, readHeader } from "../../payment/x402/payers.ts";
 import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
 import { eventually } from "../../support/program.ts";
+import { closed, faultsOf } from "../../support/schema.ts";
 import { rsaKey, signers } from "../../support/signers.ts";
 import {
   type MultipartWorld,
@@ -35,6 +37,12 @@ let opened: X402UploadServer;
 let payers = 0;
 /** Whether the disk takes nothing. */
 let isBroken = false;
+
+const records = closed(uploadReference.records);
+
+/** How a record differs from what the API reference says of it. */
+const faultsBy = (name: string, value: unknown) =>
+  faultsOf(value, { $ref: `#/components/schemas/${name}` }, records);
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
 describe("uploads by x402", () => {
@@ -101,6 +109,7 @@ describe("uploads by x402", () => {
     const answer = await ask();
     expect(answer.status).toBe(402);
     const required = await answer.json();
+    expect(faultsBy("X402Required", required)).toEqual([]);
     const authorization = x402.authorize(payer, BigInt(required.maxAmountRequired));
     const name = version === 1 ? "x-payment" : "payment-signature";
     return { required, authorization, headers: { [name]: x402.header(authorization, payer, version) } };
@@ -130,6 +139,7 @@ describe("uploads by x402", () => {
       const answer = await post(path, item.bytes, headers);
       const receipt = await answer.json();
       expect(answer.status).toBe(200);
+      expect(faultsBy("PaidReceipt", receipt)).toEqual([]);
       expect(receipt).toMatchObject({ id: item.id, mUSDCPaid: required.maxAmountRequired });
       expect(receipt.x402PaymentTxId).toMatch(/^0x[0-9a-f]{64}$/);
       expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({
@@ -262,6 +272,7 @@ describe("uploads by x402", () => {
       const answer = await post(path, data, { ...headers, ...paid.headers });
       const body = await answer.json();
       expect(answer.status).toBe(200);
+      expect(faultsBy("PaidReceipt", body)).toEqual([]);
       expect(body).toMatchObject({
         ...{ id: body.receipt.id, payer: payer.address, mUSDCPaid: paid.required.maxAmountRequired },
         x402Payment: { transactionHash: body.x402PaymentTxId, network: "base", mode: "payg" },
