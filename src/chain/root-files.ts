@@ -12,21 +12,10 @@ import { type Id, idBytes } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { type Cdb64File, cdb64HeaderSize, lookUpCdb64 } from "../lib/cdb64.ts";
 import { type Clue, readClueRecord } from "./clue.ts";
+import type { ClueSources } from "./clue-sources.ts";
 import { failureOf, type Http, type HttpTimeouts, openHttp, trouble, troubleFrom } from "./http.ts";
 import type { NodeAnswer } from "./node.ts";
 import { createSources, type SourceParts } from "./sources.ts";
-
-/** Several indexes. */
-export type RootFiles = Readonly<{
-  count: number;
-  /** Looks an item up in one after the other; absent only when none has it. Parameters as in `Sources.ask`. */
-  find: <Value>(
-    id: Id,
-    check: (clue: Clue, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
-    signal: AbortSignal,
-  ) => Promise<NodeAnswer<Value>>;
-  close: () => void;
-}>;
 
 /** Time-outs for a few hundred bytes. */
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 4_000, stallMs: 2_000, totalMs: 5_000 };
@@ -46,7 +35,7 @@ type Head = Readonly<{ header: Uint8Array; size: number; mark: string }>;
 export function openRootFiles(
   sources: readonly string[],
   parts: SourceParts & Readonly<{ timeouts?: HttpTimeouts }>,
-): RootFiles {
+): ClueSources {
   const files = sources.map((source) =>
     /^https?:\/\//i.test(source) ? openRemote(source, parts.timeouts ?? timeoutsDefault) : openLocal(source),
   );

@@ -8,21 +8,10 @@ import { LRUCache } from "lru-cache";
 import { type Id, readId } from "../arweave/id.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import type { Clue } from "./clue.ts";
+import type { ClueSources } from "./clue-sources.ts";
 import { type Http, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
 import type { NodeAnswer } from "./node.ts";
 import { createSources, type SourceParts } from "./sources.ts";
-
-/** Gateways that answer queries. */
-export type RootQueries = Readonly<{
-  count: number;
-  /** Asks one after the other; absent only when none has the item. Parameters as in `Sources.ask`. */
-  find: <Value>(
-    id: Id,
-    check: (clue: Clue, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
-    signal: AbortSignal,
-  ) => Promise<NodeAnswer<Value>>;
-  close: () => void;
-}>;
 
 /** Bundles around an item. Source: the walk's own limit (content/bundle-walk.ts). */
 const levelsMax = 4;
@@ -48,7 +37,7 @@ const inNoBundle: NodeAnswer<Bundled> = { kind: "ok", value: { in: undefined } }
 export function openRootQueries(
   urls: readonly string[],
   parts: SourceParts & Readonly<{ timeouts?: HttpTimeouts }>,
-): RootQueries {
+): ClueSources {
   const timeouts = parts.timeouts ?? timeoutsDefault;
   const clients = urls.map((url) => ({ url: url.replace(/\/+$/, ""), http: openHttp(timeouts) }));
   const sources = createSources<Client>(clients, parts);

@@ -11,10 +11,9 @@ import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { createChunks } from "../chain/chunks.ts";
 import type { Clue } from "../chain/clue.ts";
+import type { ClueSources } from "../chain/clue-sources.ts";
 import type { Gateways } from "../chain/gateways.ts";
 import type { Nodes } from "../chain/nodes.ts";
-import type { RootFiles } from "../chain/root-files.ts";
-import type { RootQueries } from "../chain/root-queries.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
@@ -85,8 +84,8 @@ export type ContentParts = Readonly<{
   /** Finds what was uploaded here and is in no block yet. */
   findUploaded?: FindUploaded;
   /** Asked where items lie that the index does not have. */
-  rootFiles: RootFiles;
-  rootQueries: RootQueries;
+  rootFiles: ClueSources;
+  rootQueries: ClueSources;
   /** Run in threads. */
   checks: ContentChecks;
   /** Longest that an id which the index does not have is looked for elsewhere. Milliseconds; 10 s unless told. */

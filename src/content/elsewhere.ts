@@ -10,11 +10,10 @@ import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { askInTurn } from "../chain/ask.ts";
 import type { Clue } from "../chain/clue.ts";
+import type { ClueSources } from "../chain/clue-sources.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
 import { failureOf } from "../chain/http.ts";
 import type { NodeAnswer } from "../chain/node.ts";
-import type { RootFiles } from "../chain/root-files.ts";
-import type { RootQueries } from "../chain/root-queries.ts";
 import { Failure } from "../failures.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, timeout, withDeadline } from "../lib/stop.ts";
@@ -57,8 +56,8 @@ export type Elsewhere = Readonly<{
 export type ElsewhereParts = Readonly<{
   bodies: Bodies;
   gateways: Gateways;
-  files: RootFiles;
-  queries: RootQueries;
+  files: ClueSources;
+  queries: ClueSources;
   items: ItemFinder;
   /** What it remembers is forgotten with the rest. */
   roots: Pick<RootTransactions, "forget" | "forgetAll">;

@@ -14,6 +14,7 @@ import type { Turns } from "../../lib/queue.ts";
 import { sleep } from "../../lib/stop.ts";
 import { creditsHint, objectIn, refusal, type ServiceClient } from "../service-client.ts";
 import type { WalletToken } from "../wallet-file.ts";
+import { eachAtOnce } from "./at-once.ts";
 import type { FileItem } from "./item.ts";
 
 /** What sends parts. */
@@ -117,20 +118,8 @@ async function sendMissing(
     (part) => !there.some(({ start, end }) => start <= part.start && part.end <= end),
   );
   for (const part of parts) if (!missing.includes(part)) sender.onThere(part.end - part.start);
-  const next = missing.values();
-  const worker = async () => {
-    for (const part of next) await sendPart(sender, item, upload, part, own);
-  };
   // Turns bound what is really sent at once; no more workers than could get one.
-  const workers = Array.from({ length: workersMax }, worker);
-  try {
-    await Promise.all(workers);
-  } catch (error) {
-    // The first failure ends the others; theirs say nothing new.
-    stop.abort(error);
-    await Promise.allSettled(workers);
-    throw error;
-  }
+  await eachAtOnce(missing.values(), workersMax, stop, (part) => sendPart(sender, item, upload, part, own));
 }
 
 const workersMax = 6;

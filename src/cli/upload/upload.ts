@@ -20,6 +20,7 @@ import { createProgress, errorScreen, type Progress } from "../progress.ts";
 import { bytesText, durationText } from "../quantities.ts";
 import { objectIn, openServiceClient, readServiceUrl, type ServiceClient } from "../service-client.ts";
 import { readSigningWallet, type SigningWallet } from "../wallet-file.ts";
+import { eachAtOnce } from "./at-once.ts";
 import { type LocalFile, type LocalFiles, listLocalFiles } from "./files.ts";
 import { signBytes, signFile, wholePayloadBytesMax } from "./item.ts";
 import { chooseFolderPages, type FolderPages, writeManifest } from "./manifest.ts";
@@ -161,18 +162,9 @@ async function sendFiles(
   const sent: UploadedFile[] = [];
   // Files with the same content are one item: it is sent, and counted, once.
   const items = new Map<Id, Promise<SentItem>>();
-  const next = files.entries();
-  const worker = async () => {
-    for (const [index, file] of next) sent[index] = await sendFile(run, file, items, stop.signal);
-  };
-  const workers = Array.from({ length: filesAtOnce }, worker);
-  try {
-    await Promise.all(workers);
-  } catch (error) {
-    stop.abort(error);
-    await Promise.allSettled(workers);
-    throw error;
-  }
+  await eachAtOnce(files.entries(), filesAtOnce, stop, async ([index, file]) => {
+    sent[index] = await sendFile(run, file, items, stop.signal);
+  });
   return sent;
 }
 

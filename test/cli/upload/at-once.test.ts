@@ -1,0 +1,34 @@
+/**
+ * Work on many things at once: each once, never more than so many, and an end with the first failure.
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { eachAtOnce } from "../../../src/cli/upload/at-once.ts";
+
+test("each thing is worked on once, so many at a time", async () => {
+  const things = Array.from({ length: 20 }, (_, index) => index);
+  const begun: number[] = [];
+  let atWork = 0;
+  let most = 0;
+  await eachAtOnce(things.values(), 3, new AbortController(), async (thing) => {
+    begun.push(thing);
+    atWork += 1;
+    most = Math.max(most, atWork);
+    await new Promise(setImmediate);
+    atWork -= 1;
+  });
+  expect([begun, most]).toEqual([things, 3]);
+});
+
+test("the first failure ends the others, and is thrown when they have ended", async () => {
+  const stop = new AbortController();
+  const ended: number[] = [];
+  const work = async (thing: number) => {
+    if (thing === 1) throw new Error("the first");
+    await new Promise((resolve) => stop.signal.addEventListener("abort", resolve));
+    ended.push(thing);
+    throw new Error("told to stop");
+  };
+  await expect(eachAtOnce([0, 1, 2, 3, 4].values(), 3, stop, work)).rejects.toThrow("the first");
+  expect([ended, stop.signal.aborted]).toEqual([[0, 2], true]);
+});
