@@ -3,6 +3,7 @@
  * Source: specification 4B; contract.md §1, §5.
  * @module
  */
+import { nonceLengthMax } from "../../payment/access/signed-request.ts";
 import { requiredParameter } from "../parameter.ts";
 import { accountParameters, sampleAccount } from "../payment/parameters.ts";
 import {
@@ -125,13 +126,18 @@ export const paymentAccountRecords: Readonly<Record<string, Schema>> = {
 const { address } = accountParameters;
 const namedAddress = requiredParameter(address, sampleAccount);
 
-const signed: readonly Parameter[] = [
+/** The headers of a signed request. */
+export const signed: readonly Parameter[] = [
   inHeader(
     "x-signature",
     textSchema,
     "Base64url. Over the nonce, or over method, space, path with query and nonce.",
   ),
-  inHeader("x-nonce", { type: "string", minLength: 1, maxLength: 256 }, "Never used before with this key."),
+  inHeader(
+    "x-nonce",
+    { type: "string", minLength: 1, maxLength: nonceLengthMax },
+    "Never used before with this key.",
+  ),
   inHeader("x-public-key", textSchema, "Base64url; of Ethereum keys also hexadecimal after 0x."),
   inHeader(
     "x-signature-type",

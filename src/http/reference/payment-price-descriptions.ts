@@ -4,10 +4,10 @@
  * @module
  */
 import { priceParameters } from "../payment/parameters.ts";
+import { signed } from "./payment-account-descriptions.ts";
 import {
   type Answers,
   type Description,
-  inHeader,
   inPath,
   inQuery,
   json,
@@ -90,10 +90,6 @@ const prices = "Prices";
 const noNetwork = refusals("pricing_oracle_unavailable");
 const noFeed = refusals("fiat_oracle_unavailable");
 
-const signed: readonly Parameter[] = ["x-signature", "x-nonce", "x-public-key", "x-signature-type"].map(
-  (name) => inHeader(name, textSchema, "Whose promo codes are asked for, where no address is named."),
-);
-
 const ofPayments: Answers = {
   200: json("What it buys.", ref("PaymentPrice")),
   ...refusals("price_amount_invalid", "payment_refused"),
@@ -119,6 +115,7 @@ export const paymentPriceDescriptions: readonly Description[] = [
   ofBytes("/price/:type", priceParameters.bytesAlone),
   {
     ...{ method: "GET", path: "/price/:type/:amount", tag: prices, summary: "What a payment buys" },
+    description: "Promo codes are those of the address that is named, or of whoever signed.",
     parameters: [
       inPath("type", textSchema, "usd", "A currency, `fiat` for US dollars, or a token."),
       priceParameters.amount,
