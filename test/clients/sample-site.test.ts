@@ -72,6 +72,10 @@ describeWith(browserNeed, "in a browser", () => {
 
   test("GraphiQL runs a query", async () => {
     await page.goto(`${program.line.gateway}/graphql`);
+    // The button is there before the two editors; until the page has taken note of them a click is lost.
+    for (const place of [".graphiql-query-editor", ".result-window"])
+      await page.locator(`${place} .CodeMirror`).waitFor();
+    await page.evaluate(() => new Promise((resolve) => requestIdleCallback(resolve)));
     await page.getByRole("button", { name: /execute query/i }).click();
     await page.locator(".result-window").getByText('"transactions"').first().waitFor();
   });
