@@ -97,6 +97,7 @@ const pipeline = openPipeline({
   makeId: createTransferIds(Date.now, random),
   ...{ folder, walletFile },
   refund: async () => undefined,
+  blockList: { has: () => false, isBlockedId: () => false, isBlockedDigest: () => false },
   onLeft: () => undefined,
   onEnded: () => undefined,
   onLeftBlock: () => undefined,

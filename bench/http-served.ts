@@ -9,6 +9,7 @@ import { type BlockHash, readId } from "../src/arweave/id.ts";
 import { manifestContentType } from "../src/arweave/manifest.ts";
 import { chunkSize } from "../src/arweave/merkle.ts";
 import { createHealth } from "../src/gateway/health.ts";
+import { createBodyMemory } from "../src/http/body-memory.ts";
 import { createGateway } from "../src/http/gateway/gateway.ts";
 import { graphql } from "../src/http/gateway/graphql.ts";
 import { createRateLimiter } from "../src/http/rate-limiter.ts";
@@ -80,7 +81,8 @@ const gateway = createGateway({
   chunkNodes: rig.nodes,
   names: { resolve: async () => ({ kind: "absent" }) },
   peers: { gateways: () => [], nodes: () => [] },
-  resolveLarge: () => Promise.reject(new Error("the bench has no manifests")),
+  checkRelayed: async () => undefined,
+  largeManifests: { resolve: () => Promise.reject(new Error("the bench has no manifests")) },
   listeners: { onTransaction: () => undefined, onChunk: () => undefined },
   graphql: world.indexPath === undefined ? undefined : openGraphql(world.indexPath),
   administration: undefined,
@@ -113,8 +115,9 @@ const server = openServer({
   hit: gateway.hit,
   bodyBytesMax: 2 ** 20,
   limiter: world.isLimited ? openLimiter() : undefined,
+  memory: createBodyMemory({ responseBytesMax: 2 ** 28, requestBytesMax: 2 ** 27, metrics }),
   log,
-  figures: createRequestFigures(metrics, log, () => "/"),
+  figures: createRequestFigures(metrics, log),
 });
 const line: ServedLine = {
   port: server.port,

@@ -14,6 +14,7 @@ import { headerBench, verifyBench } from "./items.ts";
 import { ledgerBench } from "./ledger.ts";
 import { paymentPricesBench } from "./payment-prices.ts";
 import { routesBench } from "./routes.ts";
+import { soakBench } from "./soak.ts";
 import { startBench } from "./start.ts";
 import { unbundleBench } from "./unbundle.ts";
 import { uploadsBench } from "./uploads.ts";
@@ -33,4 +34,5 @@ export const benches: readonly Bench[] = [
   uploadsBench,
   bundlesBench,
   startBench,
+  soakBench,
 ];

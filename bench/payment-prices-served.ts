@@ -52,6 +52,6 @@ const server = openServer({
     .get("/trivial", () => jsonAnswer("a fixed text")),
   bodyBytesMax: 2 ** 20,
   log,
-  figures: createRequestFigures(metrics, log, () => "/"),
+  figures: createRequestFigures(metrics, log),
 });
 process.stdout.write(`${server.port}\n`);

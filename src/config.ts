@@ -13,6 +13,8 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** Settings that were read, and what an operator should know about the rest. */
 export type ReadConfig = Readonly<{
   config: Config;
+  /** The same with defaults where a text could not be read: for finding what else is wrong, and nothing else. */
+  filled: Config;
   warnings: readonly string[];
   complaints: readonly string[];
 }>;
@@ -28,28 +30,32 @@ const rows = Object.entries(settings) as readonly [SettingName, Setting<unknown>
 export function readConfig(environment: Environment, mode: Mode): ReadConfig {
   const complaints: string[] = [];
   const config: Record<string, unknown> = {};
+  const filled: Record<string, unknown> = {};
   for (const [name, row] of rows) {
     const given = givenText(environment, name, row);
     config[name] = given === undefined ? defaultOf(row, mode) : readOne(name, row, given, complaints);
+    filled[name] = config[name] ?? defaultOf(row, mode);
   }
   // Each name was read by its own row's reader, which is what Config says.
   const read = config as Config;
   return {
     config: read,
+    filled: filled as Config,
     warnings: unknownNames(environment),
     complaints: [...complaints, ...mismatches(read), ...sharedPorts(read, mode)],
   };
 }
 
 /** What is wrong with settings only beside each other. */
-function mismatches({ APEX_TX_ID, APEX_REGISTRY_NAME, TLS_CERT_FILE, TLS_KEY_FILE }: Config): string[] {
+function mismatches(config: Config): string[] {
+  const { TLS_CERT_FILE, TLS_KEY_FILE } = config;
   const faults: string[] = [];
-  if (APEX_TX_ID !== undefined && APEX_REGISTRY_NAME !== undefined)
-    faults.push("APEX_TX_ID and APEX_REGISTRY_NAME must not both be set: the apex is one of them");
   if ((TLS_CERT_FILE === undefined) !== (TLS_KEY_FILE === undefined))
     faults.push(
       "TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other",
     );
+  if (config.METRICS_ON_ADMIN_LISTEN && config.ADMIN_LISTEN === undefined)
+    faults.push("METRICS_ON_ADMIN_LISTEN needs ADMIN_LISTEN: without it metrics would be served nowhere");
   return faults;
 }
 

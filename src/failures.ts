@@ -25,6 +25,7 @@ export const failures = {
   malformed_json: { status: 400, message: "Malformed JSON body" },
   malformed_path: { status: 400, message: "Malformed path" },
   malformed_host: { status: 400, message: "Malformed Host" },
+  headers_too_large: { status: 431, message: "Request Header Fields Too Large" },
   malformed_input: { status: 400, message: "Malformed input" },
   missing_id: { status: 400, message: "Must provide 'id'" },
   missing_id_or_hash: { status: 400, message: "Must provide 'id' or 'hash'" },
@@ -67,6 +68,8 @@ export const failures = {
   transaction_not_found: { status: 404, message: "Transaction ID not found!" },
   invalid_currency: { status: 404, message: "Invalid currency" },
   not_found: { status: 404, message: "Not Found" },
+  /** Its bytes are at `/raw`; no path below it leads anywhere. */
+  manifest_too_large: { status: 404, message: "Not Found", explained: true },
   bundle_not_found: { status: 404, message: "Bundle not found" },
   method_not_allowed: { status: 405, message: "Method Not Allowed" },
   export_running: { status: 409, message: "Export already running" },

@@ -22,6 +22,7 @@ import {
   listenAddress,
   listenHost,
   port,
+  positive,
   rootHost,
   setting,
   text,
@@ -104,6 +105,12 @@ export const settings = {
     unit: "host:port",
     effect: "A listener of administration's own, which is then nowhere else; port 0 takes a free one.",
   }),
+  METRICS_ON_ADMIN_LISTEN: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect: "Whether metrics are served at ADMIN_LISTEN, without its key, instead of /metrics of every port.",
+  }),
   EXPORT_ROOT: setting({
     read: text,
     unit: "folder",
@@ -177,6 +184,13 @@ export const settings = {
     effect: "Whether pending transactions are indexed before they are mined.",
   }),
 
+  FILTER_CHANGE_REPROCESS: setting({
+    read: flag,
+    fallback: true,
+    unit: "true or false",
+    effect:
+      "Whether skipped and partly indexed bundles are evaluated again when the next two settings change.",
+  }),
   ANS104_UNBUNDLE_FILTER: setting({
     read: text,
     fallback: '{"never":true}',
@@ -198,6 +212,12 @@ export const settings = {
     unit: "bytes",
     effect: "Disk that cached content may take.",
   }),
+  MANIFEST_INDEX_BYTES_MAX: setting({
+    read: count,
+    fallback: 2 ** 30,
+    unit: "bytes",
+    effect: "Disk that path indexes of manifests above 1 MiB may take.",
+  }),
   CACHE_FREE_BYTES_MIN: setting({
     read: count,
     fallback: 2 ** 30,
@@ -209,6 +229,22 @@ export const settings = {
     fallback: 128 * 2 ** 20,
     unit: "bytes",
     effect: "Memory that small, often-read bodies may take.",
+  }),
+  RESPONSE_BYTES_MAX: setting({
+    read: positive,
+    fallback: 256 * 2 ** 20,
+    unit: "bytes",
+    effect:
+      "Memory that bodies of responses under way may hold, an eighth of it for one client address; a response that " +
+      "finds no room is 503.",
+  }),
+  REQUEST_BYTES_MAX: setting({
+    read: positive,
+    fallback: 128 * 2 ** 20,
+    unit: "bytes",
+    effect:
+      "Memory that bodies of requests under way may hold, a quarter of it for one client address; uploads that go " +
+      "to disk as they arrive hold none.",
   }),
   COLD_BUFFER: setting({
     read: count,
@@ -313,6 +349,12 @@ export const settings = {
     fallback: "auto",
     unit: "auto, json or pretty",
     effect: "JSON lines, or lines for people; auto is for people on a terminal.",
+  }),
+  LOG_MEMORY_HITS: setting({
+    read: flag,
+    fallback: true,
+    unit: "true or false",
+    effect: "Whether each response from memory has a log line, as every other response has, at level info.",
   }),
 } as const;
 

@@ -113,11 +113,18 @@ describe("readConfig", () => {
     expect(readConfig({ [name]: text }, "serve").complaints).toEqual([complaint]);
   });
 
-  test("an apex is an id or a name, not both", () => {
-    const both = { APEX_TX_ID: "A".repeat(43), APEX_REGISTRY_NAME: "docs" };
-    expect(readConfig(both, "serve").complaints).toEqual([
-      "APEX_TX_ID and APEX_REGISTRY_NAME must not both be set: the apex is one of them",
+  test("metrics on the admin listener need one", () => {
+    const complaints = (environment: Record<string, string>) => readConfig(environment, "serve").complaints;
+    expect(complaints({ METRICS_ON_ADMIN_LISTEN: "true" })).toEqual([
+      "METRICS_ON_ADMIN_LISTEN needs ADMIN_LISTEN: without it metrics would be served nowhere",
     ]);
+    const both = { METRICS_ON_ADMIN_LISTEN: "true", ADMIN_LISTEN: "127.0.0.1:3100" };
+    expect(complaints(both)).toEqual([]);
+  });
+
+  test("an apex may be set by id, by name, or both", () => {
+    const both = { APEX_TX_ID: "A".repeat(43), APEX_REGISTRY_NAME: "docs" };
+    expect(readConfig(both, "serve").complaints).toEqual([]);
     for (const name of ["APEX_TX_ID", "APEX_REGISTRY_NAME"] as const)
       expect(readConfig({ ...both, [name]: undefined }, "serve").complaints).toEqual([]);
   });

@@ -27,6 +27,7 @@ const ledgerTests = [
   "test/store/ledger/",
   "test/payment/",
   "test/http/payment/",
+  "test/spec/odd-values.test.ts",
   "test/http/upload/approvals.test.ts",
   "test/http/upload/charges.test.ts",
   "test/http/upload/chunks.test.ts",

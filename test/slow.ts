@@ -12,6 +12,9 @@ const root = resolve(import.meta.dir, "..");
 /** Folders, and the sizes that their tests read from the environment. */
 const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, string>>])[] = [
   ["test/arweave", { MUTATIONS: "1000000" }],
+  ["test/arweave/manifest-scan.test.ts", { RUNS: "100000" }],
+  ["test/store/manifests", { PATHS: "1000000", KILLS: "300", RUNS: "2000" }],
+  ["test/program/large-manifests.test.ts", { MANIFEST_MIB: "42", READERS: "80", ROUNDS: "40" }],
   ["test/lib/range.test.ts", { RUNS: "1000000" }],
   ["test/content/disk.test.ts", { FILES: "1000" }],
   ["test/content/starved.test.ts", { CYCLES: "100" }],
@@ -21,6 +24,10 @@ const steps: readonly (readonly [folder: string, sizes: Readonly<Record<string, 
   ["test/program/program.test.ts", { DOWNLOADS: "1000", UPLOADS: "200" }],
   ["test/store/ledger", { KILLS: "1000", EVENTS: "1000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/full/ledger-faults.test.ts", { FAULTS: "400" }],
+  ["test/full/store-faults.test.ts", { FAULTS: "1000" }],
+  ["test/sim/kill.test.ts", { KILLS: "1000" }],
+  ["test/store/index/kill.test.ts", { KILLS: "1000" }],
+  ["test/store/extents/extents-kill.test.ts", { KILLS: "1000" }],
   ["test/payment/credits/credits-property.test.ts", { RUNS: "100000", LEDGER_KINDS: "sqlite,postgres" }],
   ["test/payment/prices/pricing-property.test.ts", { RUNS: "100000" }],
   ["test/payment/cards/card-shuffle.test.ts", { RUNS: "1000" }],
@@ -44,9 +51,15 @@ const stepTimeoutMs = "10800000";
 
 for (const [folder, sizes] of steps) {
   console.log(`== ${folder} ${JSON.stringify(sizes)}`);
-  const { exitCode } = Bun.spawnSync([process.execPath, "test", "--timeout", stepTimeoutMs, folder], {
+  run(["test", "--timeout", stepTimeoutMs, folder], sizes);
+}
+console.log("== bun run mutate");
+run(["test/mutate/run.ts"], {});
+
+function run(words: readonly string[], environment: Readonly<Record<string, string>>): void {
+  const { exitCode } = Bun.spawnSync([process.execPath, ...words], {
     cwd: root,
-    env: { ...process.env, ...sizes },
+    env: { ...process.env, ...environment },
     stdio: ["ignore", "inherit", "inherit"],
   });
   if (exitCode !== 0) process.exit(exitCode);

@@ -8,6 +8,7 @@
  */
 import { checkItem, type ItemHeader, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
 import { createContentHash, createMessageHash, type PayloadHash } from "../src/arweave/item-hash.ts";
+import { signingOfItem } from "../src/arweave/signing.ts";
 import { assert } from "../src/lib/assert.ts";
 import { concatBytes } from "../src/lib/bytes.ts";
 import { unheard } from "../src/lib/stop.ts";
@@ -66,7 +67,8 @@ export function takeItems({ folder, items }: TakeItemsJob): IntakeAnswer[] {
     const offset = written.offsets[at] ?? 0;
     at += 1;
     const row = rowOf(item.header, bytes.length, item.digest);
-    return { kind: "written", item: { file: written.file, offset, size: bytes.length, row } };
+    const signing = signingOfItem(item.header, item.message);
+    return { kind: "written", item: { file: written.file, offset, size: bytes.length, row, signing } };
   });
 }
 
@@ -127,12 +129,15 @@ export function finishItem({ session, digest }: FinishItemJob): Promise<IntakeAn
     if (header === undefined || message === undefined) return invalid("the item is cut short");
     if (announced !== undefined && size !== announced)
       return invalid(`it has ${size} bytes, ${announced} were announced`);
-    const verdict = verifyItem(header, message.finish());
+    const signed = message.finish();
+    const verdict = verifyItem(header, signed);
     if (!verdict.valid) return invalid(verdict.reason);
     await file.sync();
     await file.close();
     sessions.delete(session);
-    return { kind: "written", item: { file: file.name, offset: 0, size, row: rowOf(header, size, digest) } };
+    const row = rowOf(header, size, digest);
+    const signing = signingOfItem(header, signed);
+    return { kind: "written", item: { file: file.name, offset: 0, size, row, signing } };
   });
 }
 

@@ -23,11 +23,7 @@ import {
   type AnnouncementsJob,
   readAnnouncements,
 } from "../src/gateway/administration/announcements.ts";
-import {
-  type LargeManifestAnswer,
-  type LargeManifestJob,
-  lookUpLargeManifest,
-} from "../src/gateway/large-manifests.ts";
+import { type RelayedJob, relayedFault } from "../src/gateway/relayed-check.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { cutData } from "../src/store/index/headers.ts";
 import type { BlockRows, BundleRow, TransactionRow } from "../src/store/index/rows.ts";
@@ -275,9 +271,9 @@ export function checkAnnouncements(job: AnnouncementsJob): AnnouncementsAnswer {
   return readAnnouncements(job);
 }
 
-/** Looks up a path of a manifest that is too large for the main thread. */
-export function resolveLargeManifest(job: LargeManifestJob): LargeManifestAnswer {
-  return lookUpLargeManifest(job);
+/** Says why what a node answered is not about what was asked for. */
+export function checkRelayed(job: RelayedJob): string | undefined {
+  return relayedFault(job);
 }
 
 /** Answers, and so shows that the thread starts and works. */

@@ -18,7 +18,8 @@ export function walkItem({ folder, session, file, size, isFirst }: WalkItemJob):
   return walks.step(session, begin, (walk): WalkItemAnswer => {
     const step = walk.step();
     if (step.kind !== "valid") return step;
-    return { kind: "valid", item: { file, offset: 0, size, row: rowOf(step.header, size, step.digest) } };
+    const row = rowOf(step.header, size, step.digest);
+    return { kind: "valid", item: { file, offset: 0, size, row, signing: step.signing } };
   });
 }
 

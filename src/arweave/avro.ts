@@ -1,6 +1,8 @@
 /**
  * The tag section of a data item: an Avro array of name and value, read within the bounds of its own bytes.
  *
+ * Names and values may be empty, as published services and libraries have it.
+ *
  * A section is blocks of (count, tags…) and a final zero count; numbers are zigzag variable-length integers. A
  * negative count is followed by the block's size in bytes. Text is exposed as UTF-8; the bytes that were signed
  * are the section as it stands, which is never written anew.
@@ -121,9 +123,7 @@ function tagFault(nameSize: number, valueSize: number, rules: ItemRules): string
   const limits = tagLimits[rules];
   if (nameSize > limits.nameSize) return `a tag name of ${nameSize} bytes exceeds ${limits.nameSize}`;
   if (valueSize > limits.valueSize) return `a tag value of ${valueSize} bytes exceeds ${limits.valueSize}`;
-  if (rules === "lenient") return undefined;
-  if (nameSize === 0) return "a tag name is empty";
-  return valueSize === 0 ? "a tag value is empty" : undefined;
+  return undefined;
 }
 
 /** The number of tags in the next block, 0 for the end; the byte size of a sized block is passed over. */

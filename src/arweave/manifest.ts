@@ -28,10 +28,26 @@ export type ManifestVersion = "0.1.0" | "0.2.0";
 /** The versions that are understood. */
 export const manifestVersions: readonly ManifestVersion[] = ["0.1.0", "0.2.0"];
 
+/** What the field "manifest" of every manifest says. */
+export const manifestKind = "arweave/paths";
+
+/** Why a manifest cannot be read. */
+export const manifestFaults = {
+  brackets: "the manifest is made of brackets",
+  json: "the manifest is no JSON",
+  object: "the manifest is no JSON object",
+  kind: `"manifest" is not "${manifestKind}"`,
+  version: `"version" is not ${manifestVersions.join(" or ")}`,
+  paths: '"paths" is no object',
+} as const;
+
 /** The content type of a manifest's transaction or data item. */
 export const manifestContentType = "application/x.arweave-manifest+json";
 
-/** Bytes of a manifest, about half a million paths. Reading that many takes half a second: do it in a thread. */
+/**
+ * Bytes of a manifest, up to 1.2 million paths. It bounds what a build takes at once: a second of a thread, as much
+ * memory as the manifest is large, and as much of the disk for its index.
+ */
 export const manifestSizeMax = 64 * 1_048_576;
 
 /**
@@ -42,6 +58,11 @@ const bytesPerOpeningMin = 16;
 
 /** Lists and objects that any manifest may open, however short it is. */
 const openingsAlways = 1_024;
+
+/** Lists, and objects, that a manifest of so many bytes may open. */
+export function openingsMaxOf(size: number): number {
+  return openingsAlways + size / bytesPerOpeningMin;
+}
 
 /** The keys that mean something; what they hold is not known yet. */
 type Fields = Readonly<{
@@ -65,12 +86,12 @@ type Fields = Readonly<{
 export function readManifest(bytes: Uint8Array): Manifest {
   if (bytes.length > manifestSizeMax) throw new Failure("too_large", { size: bytes.length, manifestSizeMax });
   const content = readFields(parse(bytes));
-  if (content === undefined) throw malformed("the manifest is no JSON object");
-  if (content.manifest !== "arweave/paths") throw malformed('"manifest" is not "arweave/paths"');
+  if (content === undefined) throw malformed(manifestFaults.object);
+  if (content.manifest !== manifestKind) throw malformed(manifestFaults.kind);
   const version = manifestVersions.find((known) => known === content.version);
-  if (version === undefined) throw malformed(`"version" is not ${manifestVersions.join(" or ")}`);
+  if (version === undefined) throw malformed(manifestFaults.version);
   const paths = readFields(content.paths);
-  if (paths === undefined) throw malformed('"paths" is no object');
+  if (paths === undefined) throw malformed(manifestFaults.paths);
 
   return {
     version,
@@ -88,10 +109,16 @@ export function readManifest(bytes: Uint8Array): Manifest {
  * @returns `undefined` when the manifest knows nothing of it.
  */
 export function resolvePath(manifest: Manifest, path: string): ResolvedPath | undefined {
-  const folder = withoutFinalSlashes(path);
-  const id = folder === "" ? resolveIndex(manifest) : resolveKey(manifest, path, folder);
+  const keys = keysOfPath(path);
+  const id = keys.length === 0 ? resolveIndex(manifest) : resolveKeys(manifest, keys);
   if (id !== undefined) return { id, fallback: false };
   return manifest.fallback === undefined ? undefined : { id: manifest.fallback, fallback: true };
+}
+
+/** The keys that a path may stand for, in the order in which they count; none for the path that means the index. */
+export function keysOfPath(path: string): readonly string[] {
+  const folder = withoutFinalSlashes(path);
+  return folder === "" ? [] : [...new Set([path, folder, `${folder}/`, `${folder}/index.html`])];
 }
 
 /** A loop, because a pattern for this takes quadratic time on a path of slashes. */
@@ -101,8 +128,9 @@ function withoutFinalSlashes(path: string): string {
   return path.slice(0, end);
 }
 
-function resolveKey({ paths }: Manifest, path: string, folder: string): Id | undefined {
-  return paths.get(path) ?? paths.get(folder) ?? paths.get(`${folder}/`) ?? paths.get(`${folder}/index.html`);
+function resolveKeys({ paths }: Manifest, keys: readonly string[]): Id | undefined {
+  const known = keys.find((key) => paths.has(key));
+  return known === undefined ? undefined : paths.get(known);
 }
 
 function resolveIndex({ index, paths }: Manifest): Id | undefined {
@@ -132,11 +160,10 @@ function readFields(value: unknown): Fields | undefined {
 
 function parse(bytes: Uint8Array): unknown {
   const text = new TextDecoder().decode(bytes);
-  const openingsMax = openingsAlways + bytes.length / bytesPerOpeningMin;
-  if (opensMoreThan(text, openingsMax)) throw malformed("the manifest is made of brackets");
+  if (opensMoreThan(text, openingsMaxOf(bytes.length))) throw malformed(manifestFaults.brackets);
   try {
     return JSON.parse(text);
   } catch (cause) {
-    throw new Failure("malformed_input", { reason: "the manifest is no JSON" }, cause);
+    throw new Failure("malformed_input", { reason: manifestFaults.json }, cause);
   }
 }

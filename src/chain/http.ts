@@ -15,15 +15,17 @@ export type HttpTimeouts = Readonly<{
 }>;
 
 /** Why a call did not come to an answer. Every one may succeed when asked again, or elsewhere. */
-export type TroubleReason =
-  | "connect" // refused, reset, no such name, bad certificate
-  | "timeout"
-  | "status" // 5xx, 408, 425, 429, or a status that the call does not know
-  | "too_large"
-  | "malformed" // an answer that cannot be read
-  | "wrong" // an answer that can be read and is not true
-  | "cut" // a body that ended before its length
-  | "busy"; // our own line is full
+export const troubleReasons = [
+  "connect", // refused, reset, no such name, bad certificate
+  "timeout",
+  "status", // 5xx, 408, 425, 429, or a status that the call does not know
+  "too_large",
+  "malformed", // an answer that cannot be read
+  "wrong", // an answer that can be read and is not true
+  "cut", // a body that ended before its length
+  "busy", // our own line is full
+] as const;
+export type TroubleReason = (typeof troubleReasons)[number];
 
 /** A call that came to no answer. */
 export type Trouble = Readonly<{ kind: "trouble"; reason: TroubleReason; status?: number; detail: string }>;
@@ -36,6 +38,8 @@ export type HttpRequest = Readonly<{
   body?: Uint8Array<ArrayBuffer>;
   /** Gives a body with a Content-Encoding as it is: content of an id has its tag's coding, and ranges of it. */
   keepsCoding?: true;
+  /** Takes memory for bytes of a whole body before they are kept. The call rejects with what it throws. */
+  hold?: (bytes: number) => Promise<void>;
 }>;
 
 /** A whole answer, whatever its status. */
@@ -67,7 +71,7 @@ export type Reached = Readonly<{
 /** Finds out where to connect, each time anew. */
 export type Reach = (url: string, signal: AbortSignal) => Promise<Reached | Trouble>;
 
-/** A client of one other machine. An aborted call rejects with the signal's reason; nothing else rejects. */
+/** A client of one other machine. An aborted call rejects with the signal's reason; nothing else but `hold` rejects. */
 export type Http = Readonly<{
   /** Asks and waits for the whole answer, of at most `bodyBytesMax`. */
   whole: (request: HttpRequest, bodyBytesMax: number, signal: AbortSignal) => Promise<HttpAnswer | Trouble>;
@@ -271,7 +275,10 @@ async function readWhole(
     call.stop(new DOMException("the body is too large", "AbortError"));
     return trouble("too_large", `${announced} bytes, at most ${bodyBytesMax} are taken`, response.status);
   }
+  const hold = createHold(request, call);
+  await hold(announced ?? 0, 1);
   const pieces: Uint8Array[] = [];
+  const tooLarge = trouble("too_large", `more than ${bodyBytesMax} bytes`, response.status);
   let size = 0;
   try {
     call.phase(timeouts.stallMs);
@@ -279,18 +286,41 @@ async function readWhole(
       size += piece.length;
       if (size > bodyBytesMax) {
         call.stop(new DOMException("the body is too large", "AbortError"));
-        return trouble("too_large", `more than ${bodyBytesMax} bytes`, response.status);
+        return tooLarge;
       }
       pieces.push(piece);
+      await hold(size, holdStepBytes);
       call.phase(timeouts.stallMs);
     }
   } catch (error) {
-    return troubleOf(error, call.signal, "cut");
+    if (error instanceof Failure) throw error; // of `hold`
+    // Leaving the loop ends the body's stream, which the stopped call has failed by then.
+    return size > bodyBytesMax ? tooLarge : troubleOf(error, call.signal, "cut");
   }
   if (call.signal.aborted) return troubleOf(call.signal.reason, call.signal, "cut");
   if (announced !== undefined && size !== announced)
     return trouble("cut", `${size} of ${announced} bytes came`);
   return { kind: "answer", status: response.status, headers: response.headers, body: join(pieces, size) };
+}
+
+/** Memory for a body whose length was not announced is taken in steps of this size. Bytes. */
+const holdStepBytes = 64 * 2 ** 10;
+
+/** Takes memory up to the size of a body; no clock runs while it is waited for, and the call ends when it fails. */
+function createHold({ hold }: HttpRequest, call: Call): (size: number, leastStep: number) => Promise<void> {
+  let held = 0;
+  return async (size, leastStep) => {
+    const bytes = size - held;
+    if (hold === undefined || bytes < leastStep) return;
+    call.rest();
+    try {
+      await hold(bytes);
+      held += bytes;
+    } catch (error) {
+      call.stop(error);
+      throw error;
+    }
+  };
 }
 
 /** Joins pieces; the memory is not cleared before. */

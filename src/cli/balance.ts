@@ -4,9 +4,11 @@
  */
 import { readWinc } from "../arweave/winston.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
+import { jsonText } from "../lib/printable.ts";
 import { readAddress, type TypedAddress } from "../payment/addresses.ts";
 import { exitCodes, misuse } from "./complaints.ts";
 import { bytesText, wincText } from "./quantities.ts";
+import { rowsText } from "./rows.ts";
 import {
   objectIn,
   openServiceClient,
@@ -37,7 +39,7 @@ export async function runBalance(options: BalanceOptions): Promise<number> {
   try {
     const signal = new AbortController().signal;
     const balance = await askBalance(client, address, signal);
-    if (options.json) process.stdout.write(`${JSON.stringify({ address, to: client.url, ...balance })}\n`);
+    if (options.json) process.stdout.write(`${jsonText({ address, to: client.url, ...balance })}\n`);
     else process.stdout.write(page(address, balance, await priceOfGibibyte(client, signal)));
     return exitCodes.done;
   } finally {
@@ -110,7 +112,7 @@ function page(address: string, balance: JsonObject, price: bigint | undefined): 
     ...approvalRows("given", "approvedAddress", balance["givenApprovals"]),
     ...approvalRows("received", "payingAddress", balance["receivedApprovals"]),
   ];
-  return `${rows.map(([name, value]) => `  ${name.padEnd(9)} ${value}`).join("\n")}\n`;
+  return rowsText(rows, 9);
 }
 
 function approvalRows(

@@ -1,13 +1,18 @@
 /**
  * What settings say beyond each text alone: filters, lists of addresses, files that are named, and those that need
- * one another. All faults are told at once, before anything is opened; whoever reads a setting again finds none.
+ * one another, addresses that this machine has. All faults are told at once, before anything is opened; whoever reads
+ * a setting again finds none.
  * @module
  */
+
+import { hostAndPort } from "../settings/readers.ts";
 import type { Config } from "../settings.ts";
 import { readAddressList } from "./address-list.ts";
 import { certificateFiles, checkedCertificate } from "./certificate.ts";
-import { badSettings, complaintsIn } from "./complaints.ts";
+import { checkHost } from "./claim-port.ts";
+import { complaintsIn } from "./complaints.ts";
 import { readFilters } from "./filters.ts";
+import { readMining } from "./mining.ts";
 import { stripeAccountOf } from "./open/cards.ts";
 import { graphqlOriginOf } from "./open/gateway.ts";
 import { checkNamesFile } from "./open/names.ts";
@@ -37,11 +42,14 @@ const checks: readonly ((config: Config) => unknown)[] = [
   (config) => stripeAccountOf(config, undefined),
   readTokenSettings,
   readX402Source,
+  ({ DEVNET_MINING: mining }) => readMining(mining),
+  ({ HOST: host }) => checkHost("HOST", host, host),
+  ({ ADMIN_LISTEN: at }) => at === undefined || checkHost("ADMIN_LISTEN", at, hostAndPort(at).host),
 ];
 
-/** Looks at all of them. @throws Misuse with every complaint. */
-export function checkSettings(config: Config): void {
-  const complaints = checks.flatMap((check) => {
+/** Looks at all of them. @returns Every complaint. */
+export function settingsFaults(config: Config): readonly string[] {
+  return checks.flatMap((check) => {
     try {
       check(config);
       return [];
@@ -51,5 +59,4 @@ export function checkSettings(config: Config): void {
       return found;
     }
   });
-  if (complaints.length > 0) throw badSettings(complaints);
 }

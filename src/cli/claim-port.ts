@@ -2,7 +2,7 @@
  * A listener opened at the port of a setting, or the operator told which setting cannot be had and why.
  * @module
  */
-import { misuse } from "./complaints.ts";
+import { badSettings, misuse } from "./complaints.ts";
 
 /** A setting that tells where to listen, as the operator wrote it. */
 export type PlaceSetting = Readonly<{ name: string; value: string | number }>;
@@ -29,6 +29,21 @@ export function claimPort<Opened>(port: PlaceSetting, host: PlaceSetting, open: 
     if (reason !== undefined) throw misuse(`${port.name} ${port.value} cannot be used: ${reason}`);
     if (!isOfAddress(error, code)) throw error;
     throw misuse(`${host.name} ${host.value} cannot be used: this machine has no such address`);
+  }
+}
+
+/**
+ * Looks whether this machine has an address, by listening there for a moment at a free port.
+ *
+ * @param value - The setting as it was written.
+ * @throws Misuse as a bad setting.
+ */
+export function checkHost(name: string, value: string, host: string): void {
+  try {
+    Bun.listen({ hostname: host, port: 0, socket: { data() {} } }).stop(true);
+  } catch {
+    // Whatever the code: at this address nothing can be listened to.
+    throw badSettings([`${name} ${value} cannot be used: this machine has no such address`]);
   }
 }
 

@@ -37,6 +37,8 @@ export function uploadCommand({ config, environment }: ReadSettings) {
       fallback: { type: "string", description: "File that unknown paths open", valueHint: "path" },
       tags: { type: "string", description: "Tags of every item: name=value,…", valueHint: "tags" },
       hidden: { type: "boolean", description: "Take files along whose names begin with a dot" },
+      "follow-links": { type: "boolean", description: "Take along what links outside of the folder lead to" },
+      yes: { type: "boolean", description: "Do not ask before many files, or a private key, are uploaded" },
       json: jsonArgument,
     },
     run: async ({ args }) => {
@@ -44,9 +46,11 @@ export function uploadCommand({ config, environment }: ReadSettings) {
       const { runUpload } = await import("./upload/upload.ts");
       const { path, wallet, index, fallback, tags } = args;
       const given = { path, wallet, index, fallback, tags, hidden: args.hidden === true };
+      const asked = { followLinks: args["follow-links"] === true, yes: args.yes === true };
       const to = args.to ?? localUrl(UPLOAD_PORT);
       const stateFolder = stateFolderOf(environment());
-      return runUpload({ ...given, to, json: args.json === true, dataDir: DATA_DIR, stateFolder });
+      const json = args.json === true;
+      return runUpload({ ...given, ...asked, to, json, dataDir: DATA_DIR, stateFolder });
     },
   });
 }

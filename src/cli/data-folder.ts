@@ -2,12 +2,28 @@
  * Where everything durable of one program lies.
  * @module
  */
-import { mkdirSync } from "node:fs";
+import { mkdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { misuse } from "./complaints.ts";
+
+/** Databases that a folder remembers: those that stand in every mode of the program. */
+export const databaseNames = [
+  "ledger",
+  "moderation",
+  "administration",
+  "webhooks",
+  "index",
+  "content",
+] as const;
+
+/** The name of one of them. */
+export type DatabaseName = (typeof databaseNames)[number];
 
 /** Paths of files and folders. */
 export type DataFolder = Readonly<{
   root: string;
+  /** What the folder remembers of its databases. */
+  databases: string;
   /** The index. It can be made again from the chain. */
   index: string;
   /** What an operator refuses to serve. */
@@ -27,6 +43,8 @@ export type DataFolder = Readonly<{
   /** The map of cached content, and the folder of its files. */
   contentMap: string;
   content: string;
+  /** Indexes of large manifests. They can be made again from the manifests. */
+  manifests: string;
   /** What the sandbox, which stands for Stripe under `dev`, remembers. */
   sandbox: string;
   /** The development chain, its wallets, and what was planted on it. */
@@ -39,6 +57,7 @@ export function dataFolderAt(folder: string): DataFolder {
   const at = (name: string) => join(root, name);
   return {
     root,
+    databases: at("databases.json"),
     index: at("index.sqlite"),
     moderation: at("moderation.sqlite"),
     administration: at("administration.sqlite"),
@@ -49,9 +68,22 @@ export function dataFolderAt(folder: string): DataFolder {
     exports: at("export"),
     contentMap: at("content.sqlite"),
     content: at("content"),
+    manifests: at("manifests"),
     sandbox: at("sandbox.sqlite"),
     devnet: at("devnet"),
   };
+}
+
+/**
+ * The paths within a folder that must be there: who checks a folder wants to hear of a mistyped one, and makes none.
+ *
+ * @throws Misuse when there is no folder.
+ */
+export function existingDataFolder(folder: string): DataFolder {
+  const found = dataFolderAt(folder);
+  if (statSync(found.root, { throwIfNoEntry: false })?.isDirectory() !== true)
+    throw misuse(`DATA_DIR ${found.root} is not a folder: there is nothing to check`);
+  return found;
 }
 
 /** Makes the folder when it is absent, readable by its owner alone. Throws what the system says. */

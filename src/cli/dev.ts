@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { winstonPerAr } from "../arweave/winston.ts";
 import { openNode } from "../chain/node.ts";
 import { type Devnet, openDevnet } from "../devnet/devnet.ts";
-import type { MiningMode } from "../devnet/miner.ts";
+import type { Shown } from "../http/devnet/controls.ts";
 import { createDevnetRoutes } from "../http/devnet/routes.ts";
 import { reachableHost, refuseTakenPort } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -16,16 +16,19 @@ import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { Config } from "../settings.ts";
 import { claimPort } from "./claim-port.ts";
-import { badSettings } from "./complaints.ts";
-import type { DataFolder } from "./data-folder.ts";
+import { explainDamage } from "./damage.ts";
+import { type DataFolder, dataFolderAt } from "./data-folder.ts";
+import { claimDatabases } from "./databases.ts";
 import { commandsOf, devLine, devPage } from "./dev-text.ts";
 import { fundDevWallets } from "./dev-wallets.ts";
 import { takeFolder } from "./folder-lock.ts";
+import { readMining } from "./mining.ts";
 import { openLog } from "./open/log.ts";
 import { openProgram } from "./open/program.ts";
 import { openSandbox } from "./open/sandbox.ts";
 import { keptSample } from "./sample/kept.ts";
-import { firstSignal, untilTold } from "./until-told.ts";
+import { createShownControls } from "./shown-controls.ts";
+import { type Running, runUntilTold } from "./until-told.ts";
 import { keptUploadWallet, readUploadWallet, type UploadWallet } from "./upload-wallet.ts";
 
 /** How it is run. */
@@ -46,49 +49,59 @@ const walletFunds = 1_000n * winstonPerAr;
 const nodeBodyBytesMax = 128 * 2 ** 20;
 
 /** Runs until told to stop. @returns The exit code. */
-export async function runDev(given: Config, options: DevOptions): Promise<number> {
-  const told = firstSignal();
+export async function runDev(config: Config, options: DevOptions): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
-  const log = openLog(given, closers);
-  try {
-    const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
-    const folder = takeFolder(config, closers);
-    const chain = await openChain(config, folder.devnet, log, closers);
-    const sandbox = openSandbox({ config, folder, log, closers });
-    const wallet = await devWallet(config, folder, chain.devnet);
-    const gateway = await openProgram({
-      sandbox,
-      wallet,
-      config,
-      folder,
-      nodeUrls: [chain.url],
-      rootHosts: [devRootHost, ...config.ARNS_ROOT_HOST],
-      log,
-      closers,
-    });
-    const node = openNode(chain.url);
-    closers.add("sample", node.close);
-    const sample = await keptSample(folder.devnet, chain.devnet, node, gateway, config.DEVNET_SEED);
-    const wallets = await fundDevWallets(chain.devnet, gateway.ledger);
-    const services = Object.fromEntries(
-      [...gateway.serviceUrls].map(([name, url]) => [name, localName(url)]),
-    );
-    const record = {
-      gateway: localName(gateway.url),
-      ...services,
-      sandbox: localName(sandbox.url),
-      node: localName(chain.url),
-      wallets,
-      sample,
-    };
-    const administration = { adminUrl: gateway.adminUrl, ...gateway.shownKey };
-    const dev = { ...record, ...administration };
-    process.stdout.write(options.json ? devLine(dev) : devPage(dev, commandsOf(config, options, dev)));
-    return await untilTold(told, closers, log);
-  } catch (error) {
-    await closers.closeAll();
-    throw error;
-  }
+  const log = openLog(config, closers);
+  const running = runUntilTold({ closers, log }, (stop) => openDev(config, options, { closers, log, stop }));
+  return await running.catch((error: unknown) => {
+    throw explainDamage(error, dataFolderAt(config.DATA_DIR), config);
+  });
+}
+
+type Opening = Running & Readonly<{ stop: AbortSignal }>;
+
+/** Opens everything, and says where it is. */
+async function openDev(given: Config, options: DevOptions, { closers, log, stop }: Opening): Promise<void> {
+  const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
+  const folder = takeFolder(config, closers);
+  await claimDatabases(folder, config, log);
+  // A first start makes two RSA keys, each about a second of a processor: at once.
+  const readWallet = uploadWalletOf(config, folder);
+  const controls = createShownControls(config);
+  const chain = await openChain(config, folder.devnet, controls.shown, log, closers);
+  const sandbox = openSandbox({ config, folder, log, closers });
+  const wallet = fundWallet(await readWallet(), chain.devnet);
+  let isOver = false;
+  const gateway = await openProgram({
+    sandbox,
+    wallet,
+    config,
+    folder,
+    nodeUrls: [chain.url],
+    rootHosts: [devRootHost, ...config.ARNS_ROOT_HOST],
+    starting: () => (isOver ? [] : ["The sample site is not on the development chain yet."]),
+    log,
+    closers,
+  });
+  controls.by(gateway, chain.devnet);
+  const node = openNode(chain.url);
+  closers.add("sample", node.close);
+  const { devnet } = chain;
+  const sample = await keptSample({ dir: folder.devnet, devnet, node, gateway, config, log }, stop);
+  const wallets = await fundDevWallets(devnet, gateway.ledger);
+  const services = Object.fromEntries([...gateway.serviceUrls].map(([name, url]) => [name, localName(url)]));
+  const record = {
+    gateway: localName(gateway.url),
+    ...services,
+    sandbox: localName(sandbox.url),
+    node: localName(chain.url),
+    wallets,
+    sample,
+  };
+  const administration = { adminUrl: gateway.adminUrl, ...gateway.shownKey };
+  const dev = { ...record, ...administration };
+  isOver = true;
+  process.stdout.write(options.json ? devLine(dev) : devPage(dev, commandsOf(config, options, dev)));
 }
 
 /** Removed after everything in it is closed. */
@@ -101,6 +114,7 @@ function ephemeralFolder(closers: Closers): string {
 async function openChain(
   config: Config,
   dir: string,
+  shown: Shown,
   log: Log,
   closers: Closers,
 ): Promise<Readonly<{ devnet: Devnet; url: string }>> {
@@ -115,7 +129,7 @@ async function openChain(
       port: DEVNET_PORT,
       maxRequestBodySize: nodeBodyBytesMax,
       development: false,
-      fetch: createDevnetRoutes(devnet, log).fetch,
+      fetch: createDevnetRoutes(devnet, log, shown).fetch,
     });
   };
   const server = claimPort({ name: "DEVNET_PORT", value: DEVNET_PORT }, { name: "HOST", value: HOST }, serve);
@@ -124,20 +138,19 @@ async function openChain(
   return { devnet, url: `http://${host}:${server.port}` };
 }
 
-/** The operator's wallet, or one that is made; with money out of nothing, as much as bundles will ever cost. */
-async function devWallet(config: Config, folder: DataFolder, devnet: Devnet): Promise<UploadWallet> {
-  const { WALLET_FILE: file } = config;
-  const given = file === undefined ? undefined : readUploadWallet("WALLET_FILE", file);
-  const found = given ?? (await keptUploadWallet(folder.keys));
+/** Begins to make the wallet where there is none. @returns Waits for the operator's wallet, or that one. */
+function uploadWalletOf({ WALLET_FILE: file }: Config, folder: DataFolder): () => Promise<UploadWallet> {
+  if (file !== undefined) return async () => readUploadWallet("WALLET_FILE", file);
+  const made = keptUploadWallet(folder.keys);
+  made.catch(() => "told to whoever waits for it, unless the start fails before");
+  return () => made;
+}
+
+/** With money out of nothing: as much as bundles will ever cost. */
+function fundWallet(found: UploadWallet, devnet: Devnet): UploadWallet {
   const { address } = found.wallet;
   if ((devnet.account(address)?.balance ?? 0n) < walletFunds) devnet.mint(address, walletFunds);
   return found;
-}
-
-function readMining(text: string): MiningMode {
-  if (text === "auto" || text === "manual") return text;
-  if (/^[1-9]\d{0,8}$/.test(text)) return { intervalMs: Number(text) };
-  throw badSettings([`DEVNET_MINING must be auto, manual or milliseconds, got ${JSON.stringify(text)}`]);
 }
 
 /** People open names, not numbers; and only names have subdomains. */

@@ -10,17 +10,22 @@ import { createChainQuestions } from "../indexing/ask-chain.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import { silentLog } from "../lib/log.ts";
+import { jsonText, printable, printableLines } from "../lib/printable.ts";
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import type { Config } from "../settings.ts";
 import { openExtents } from "../store/extents/extents.ts";
 import { openIndexReader } from "../store/index/reader.ts";
 import type { IndexReader } from "../store/index/types.ts";
+import { checkIntegrity, closeDatabase, openForReading } from "../store/sqlite.ts";
 import type { Pool } from "../threads/pool.ts";
 import { exitCodes } from "./complaints.ts";
-import { type DataFolder, dataFolderAt } from "./data-folder.ts";
+import { type DatabaseName, type DataFolder, existingDataFolder } from "./data-folder.ts";
+import { examineDatabases } from "./databases.ts";
 import { lockFolder } from "./folder-lock.ts";
+import type { KnownDatabase } from "./known-databases.ts";
 import { openThreads, openUploadThreads } from "./open/threads.ts";
 import { systemRandom } from "./random.ts";
+import { type PageRow, rowsText } from "./rows.ts";
 
 /** How it is run. */
 export type DoctorOptions = Readonly<{
@@ -34,6 +39,8 @@ type Report = {
   folder: string;
   secp256k1: "native" | "pure";
   threads: Record<string, string>;
+  /** What was found of each database of the folder. */
+  databases: Record<string, string>;
   index: string;
   content: string;
   chain: string;
@@ -43,17 +50,27 @@ type Report = {
 /** Steps of cached content that are compared with their checksums: 25 MiB. */
 const sampledSteps = 100;
 
+/** Databases that are read through here; the index and the cache of content have their own examinations. */
+const wholeFileChecked: readonly DatabaseName[] = ["ledger", "moderation", "administration", "webhooks"];
+
+/** Page cache of a walk over a whole file, bytes. */
+const walkCacheBytes = 16 * 2 ** 20;
+
+/** Lines of one damaged file. */
+const fileFaultsMax = 5;
+
 /** Longest wait for the nodes. Milliseconds. */
 const chainMsMax = 15_000;
 
 /** Examines, prints, and answers the exit code: 1 when something is wrong. */
 export async function runDoctor(config: Config, options: DoctorOptions): Promise<number> {
   const closers = createClosers((name, error) => report.faults.push(`${name} could not be closed: ${error}`));
-  const folder = dataFolderAt(config.DATA_DIR);
+  const folder = existingDataFolder(config.DATA_DIR);
   const report: Report = {
     folder: folder.root,
     secp256k1: secp256k1Implementation,
     threads: {},
+    databases: {},
     index: "none yet",
     content: "none yet",
     chain: options.offline ? "not asked" : "not known",
@@ -61,6 +78,7 @@ export async function runDoctor(config: Config, options: DoctorOptions): Promise
   };
   try {
     await examineThreads(config, report, closers);
+    await checkDatabases(config, folder, report);
     const reader = examineIndex(folder, report, closers);
     // Whether a program runs on the folder is seen by its lock, which is taken next.
     const nodes = nodesOf(config, folder);
@@ -69,7 +87,7 @@ export async function runDoctor(config: Config, options: DoctorOptions): Promise
   } finally {
     await closers.closeAll();
   }
-  process.stdout.write(options.json ? `${JSON.stringify(report)}\n` : page(report));
+  process.stdout.write(options.json ? `${jsonText(report)}\n` : page(report));
   return report.faults.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
@@ -84,6 +102,32 @@ async function examineThreads(config: Config, report: Report, closers: Closers):
       report.threads[name] = "does not answer";
       report.faults.push(`the thread ${name} does not answer: ${Bun.inspect(error)}`);
     }
+  }
+}
+
+/** Compares the databases with what the folder remembers, and reads through those that nothing else reads here. */
+async function checkDatabases(config: Config, folder: DataFolder, report: Report): Promise<void> {
+  try {
+    const { databases, isRecordLost } = await examineDatabases(folder, config);
+    if (isRecordLost) report.faults.push(`${folder.databases} is missing: the next start writes it again`);
+    for (const { known, found, finding } of databases) {
+      report.databases[known.name] = finding?.fault ?? (found.kind === "absent" ? "none yet" : "ok");
+      if (finding !== undefined) report.faults.push(`${known.name}: ${finding.sentence}`);
+      else if (wholeFileChecked.includes(known.name)) report.faults.push(...fileFaults(known));
+    }
+  } catch (error) {
+    // A database that cannot be opened is the finding.
+    report.faults.push(`databases: ${error instanceof Error ? error.message : error}`);
+  }
+}
+
+function fileFaults({ name, place, path }: KnownDatabase): readonly string[] {
+  if (place !== "file" || !existsSync(path)) return [];
+  const db = openForReading(path, walkCacheBytes);
+  try {
+    return checkIntegrity(db, fileFaultsMax).map((fault) => `${name}: ${path} is damaged: ${fault}`);
+  } finally {
+    closeDatabase(db);
   }
 }
 
@@ -110,7 +154,7 @@ function examineIndex(folder: DataFolder, report: Report, closers: Closers): Ind
     // A file that cannot be opened is the finding.
     report.index = "cannot be read";
     report.faults.push(
-      `index: ${error instanceof Error ? error.message : error}. It can be made again: move ${folder.index} away.`,
+      `index: ${error instanceof Error ? error.message : error}. To build it again: cairn doctor --accept-loss index`,
     );
     return undefined;
   }
@@ -167,7 +211,7 @@ async function examineChain(
     // That no node answers is the finding.
     report.chain = "no node answers";
     const why = error instanceof Error ? error.message : String(error);
-    report.faults.push(`chain: no answer from ${urls.join(", ")}: ${why}`);
+    report.faults.push(`chain: no answer from ${urls.join(", ")}: ${printable(why)}`);
   } finally {
     nodes.close();
   }
@@ -183,16 +227,19 @@ function nodesOf(config: Config, folder: DataFolder): readonly string[] | undefi
 
 function page(report: Report): string {
   const threads = Object.entries(report.threads).map(([name, state]) => `${name} ${state}`);
-  const rows = [
+  const databases = Object.entries(report.databases).map(([name, state]) => `${name} ${state}`);
+  const rows: PageRow[] = [
     ["folder", report.folder],
+    ["databases", databases.join(", ")],
     ["index", report.index],
     ["content", report.content],
     ["chain", report.chain],
     ["threads", threads.join(", ")],
     ["secp256k1", report.secp256k1],
   ];
-  const lines = rows.map(([name = "", value = ""]) => `  ${name.padEnd(10)} ${value}`);
   const faults =
-    report.faults.length === 0 ? ["All is well."] : report.faults.map((fault) => `FAULT ${fault}`);
-  return `${[...lines, "", ...faults].join("\n")}\n`;
+    report.faults.length === 0
+      ? ["All is well."]
+      : report.faults.map((fault) => `FAULT ${printableLines(fault)}`);
+  return `${rowsText(rows, 10)}\n${faults.join("\n")}\n`;
 }

@@ -4,7 +4,6 @@
  */
 import { readFileSync } from "node:fs";
 import { secretNames } from "../config.ts";
-import { badSettings } from "./complaints.ts";
 
 /** Names and texts, as the settings are read from. */
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -12,12 +11,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** A secret is a line; a file beyond this is not one. */
 const secretBytesMax = 64 * 1024;
 
-/**
- * Reads the secrets that are given by file.
- *
- * @throws Misuse naming each file that cannot be read.
- */
-export function readEnvironment(environment: Environment): Environment {
+/** The environment, and each file of a secret that cannot be read. */
+export type ReadEnvironment = Readonly<{ values: Environment; complaints: readonly string[] }>;
+
+/** Reads the secrets that are given by file. */
+export function readEnvironment(environment: Environment): ReadEnvironment {
   const complaints: string[] = [];
   const secrets: Record<string, string> = {};
   for (const name of secretNames) {
@@ -32,6 +30,5 @@ export function readEnvironment(environment: Environment): Environment {
       complaints.push(`${name}_FILE ${file}: ${error instanceof Error ? error.message : String(error)}`);
     }
   }
-  if (complaints.length > 0) throw badSettings(complaints);
-  return { ...environment, ...secrets };
+  return { values: { ...environment, ...secrets }, complaints };
 }

@@ -3,6 +3,7 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
+import { printable } from "../lib/printable.ts";
 import { bytesText, durationText } from "./quantities.ts";
 
 /** Where progress is shown. */
@@ -102,7 +103,7 @@ export function createProgress({ screen, clock, verb, bytesTotal, filesTotal }: 
       show();
     },
     say: (text) => {
-      screen.write(`${screen.isTerminal ? eraseLine : ""}${text}\n`);
+      screen.write(`${screen.isTerminal ? eraseLine : ""}${printable(text)}\n`);
       if (screen.isTerminal) shownAt = 0;
     },
     end: () => {

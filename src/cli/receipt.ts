@@ -6,10 +6,12 @@ import { existsSync, readFileSync } from "node:fs";
 import { type Address, addressOf, type Id, readAddress, readId } from "../arweave/id.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
+import { jsonText, printable } from "../lib/printable.ts";
 import { exitCodes, misuse } from "./complaints.ts";
 import { readKeptReceipt } from "./kept-receipts.ts";
 import { countText } from "./quantities.ts";
 import { receiptFault } from "./receipt-fault.ts";
+import { rowsText } from "./rows.ts";
 
 /** The arguments as they were typed. */
 export type ReceiptOptions = Readonly<{
@@ -55,7 +57,7 @@ export function runReceipt(options: ReceiptOptions): number {
 
 function recordsText(verified: readonly Verified[]): string {
   const [first, ...others] = verified.map(recordOf);
-  return JSON.stringify(others.length === 0 ? first : [first, ...others]);
+  return jsonText(others.length === 0 ? first : [first, ...others]);
 }
 
 function recordOf({ receipt, by, fault }: Verified) {
@@ -121,7 +123,7 @@ function page(verified: readonly Verified[], isPinned: boolean): string {
   const [first] = verified;
   if (first !== undefined && verified.length === 1) return pageOfOne(first, isPinned);
   const faults = verified.flatMap(({ receipt, fault }) =>
-    fault === undefined ? [] : [`  ${String(receipt["id"])}  ${fault}`],
+    fault === undefined ? [] : [`  ${printable(String(receipt["id"]))}  ${printable(fault)}`],
   );
   const signers = new Set(verified.map(({ by }) => by));
   const by = `signed by  ${[...signers].join(", ")}${isPinned ? "" : unpinned}`;
@@ -133,7 +135,7 @@ function page(verified: readonly Verified[], isPinned: boolean): string {
 const unpinned = ", which the receipt itself names: give --signer to pin it";
 
 function pageOfOne({ receipt, by, fault }: Verified, isPinned: boolean): string {
-  if (fault !== undefined) return `not valid: ${fault}\n`;
+  if (fault !== undefined) return `not valid: ${printable(fault)}\n`;
   const { id, timestamp, deadlineHeight } = receipt;
   const rows: (readonly [string, string])[] = [
     ["item", String(id)],
@@ -141,5 +143,5 @@ function pageOfOne({ receipt, by, fault }: Verified, isPinned: boolean): string 
     ["promised", `on the chain by height ${String(deadlineHeight)}`],
     ["signed by", `${by}${isPinned ? "" : unpinned}`],
   ];
-  return `valid\n${rows.map(([name, text]) => `  ${name.padEnd(10)} ${text}`).join("\n")}\n`;
+  return `valid\n${rowsText(rows, 10)}`;
 }

@@ -6,8 +6,9 @@
  */
 import { existsSync } from "node:fs";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
-import { type Mode, printConfig, readConfig, settingsHelp } from "../config.ts";
+import { type Mode, printConfig, type ReadConfig, readConfig, settingsHelp } from "../config.ts";
 import { Failure } from "../failures.ts";
+import { printable, printableLines } from "../lib/printable.ts";
 import { isSchemaRefusal } from "../lib/schema-scripts.ts";
 import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
@@ -20,10 +21,11 @@ import {
   uploadCommand,
 } from "./client-commands.ts";
 import { badSettings, exitCodes, isMisuse, misuse } from "./complaints.ts";
-import type { Environment } from "./environment.ts";
+import type { Environment, ReadEnvironment } from "./environment.ts";
 import { type KnownWords, shieldNames, unknownWord } from "./words.ts";
 
-type ReadEnvironment = () => Environment;
+/** Reads the environment when a command wants it. */
+type AskEnvironment = () => ReadEnvironment;
 
 /**
  * Runs one command line.
@@ -31,10 +33,7 @@ type ReadEnvironment = () => Environment;
  * @param words - The arguments after the program's name.
  * @returns The exit code: 0 done, 1 failed, 2 used wrongly.
  */
-export async function runCommandLine(
-  words: readonly string[],
-  environment: ReadEnvironment,
-): Promise<number> {
+export async function runCommandLine(words: readonly string[], environment: AskEnvironment): Promise<number> {
   const root = commands(environment);
   try {
     const help = await helpFor(root, words);
@@ -62,11 +61,13 @@ function report(error: unknown, [command = ""]: readonly string[]): number {
   // citty marks what was typed wrongly with a code.
   const typed = error instanceof Error && "code" in error && /^(E_|EARG$)/.test(String(error.code));
   if (isMisuse(error) || typed) {
-    process.stderr.write(`${error.message}${typed ? `; cairn ${command} --help says more` : ""}\n`);
+    process.stderr.write(
+      `${printableLines(error.message)}${typed ? `; cairn ${command} --help says more` : ""}\n`,
+    );
     return exitCodes.misused;
   }
   const expected = error instanceof Failure ? error.facts["reason"] : troubleOf(error);
-  process.stderr.write(`${typeof expected === "string" ? expected : Bun.inspect(error)}\n`);
+  process.stderr.write(`${printableLines(typeof expected === "string" ? expected : Bun.inspect(error))}\n`);
   return exitCodes.failed;
 }
 
@@ -90,8 +91,11 @@ const portArgument = {
 } as const;
 const jsonArgument = { type: "boolean", description: "Print JSON instead of text" } as const;
 
-function commands(environment: ReadEnvironment): CommandDef {
-  const settings: ReadSettings = { environment, config: () => configOf(environment(), "dev", {}) };
+function commands(environment: AskEnvironment): CommandDef {
+  const settings: ReadSettings = {
+    environment: () => environment().values,
+    config: () => configOf(environment(), "dev", {}),
+  };
   return defineCommand({
     meta: {
       name: "cairn",
@@ -120,7 +124,7 @@ function commands(environment: ReadEnvironment): CommandDef {
   });
 }
 
-function devCommand(environment: ReadEnvironment) {
+function devCommand(environment: AskEnvironment) {
   return defineCommand({
     meta: { name: "dev", description: "Run everything here, with a development chain and sample content" },
     args: {
@@ -129,22 +133,20 @@ function devCommand(environment: ReadEnvironment) {
       json: { type: "boolean", description: "Print one line of addresses and wallets" },
     },
     run: async ({ args }) => {
-      const config = configOf(environment(), "dev", portOverride(args.port));
-      await check(config);
+      const config = await checkedConfig(environment(), "dev", portOverride(args.port));
       const { runDev } = await import("./dev.ts");
-      const path = environment()["PATH"] ?? "";
+      const path = environment().values["PATH"] ?? "";
       return runDev(config, { ephemeral: args.ephemeral === true, json: args.json === true, path });
     },
   });
 }
 
-function serveCommand(environment: ReadEnvironment) {
+function serveCommand(environment: AskEnvironment) {
   return defineCommand({
     meta: { name: "serve", description: "Run the gateway against the nodes of TRUSTED_NODE_URL" },
     args: { port: portArgument, json: { type: "boolean", description: "Print one line of addresses" } },
     run: async ({ args }) => {
-      const config = configOf(environment(), "serve", portOverride(args.port));
-      await check(config);
+      const config = await checkedConfig(environment(), "serve", portOverride(args.port));
       const { runServe } = await import("./serve.ts");
       return runServe(config, { json: args.json === true });
     },
@@ -187,34 +189,58 @@ function verifyCommand({ config }: ReadSettings) {
   });
 }
 
-function doctorCommand(environment: ReadEnvironment) {
+function doctorCommand(environment: AskEnvironment) {
   return defineCommand({
     meta: {
       name: "doctor",
       description: "Check the folder: databases, cached bytes, agreement with the chain",
     },
-    args: { json: jsonArgument, offline: { type: "boolean", description: "Ask no node" } },
+    args: {
+      json: jsonArgument,
+      offline: { type: "boolean", description: "Ask no node" },
+      "accept-loss": {
+        type: "string",
+        description: "Forget a database that is lost or damaged, so that the next start begins anew",
+        valueHint: "name",
+      },
+    },
     run: async ({ args }) => {
       const config = configOf(environment(), "serve", {});
+      const lost = args["accept-loss"];
+      if (lost !== undefined) {
+        const { acceptLoss } = await import("./accept-loss.ts");
+        return acceptLoss(config, lost);
+      }
       const { runDoctor } = await import("./doctor.ts");
       return runDoctor(config, { json: args.json === true, offline: args.offline === true });
     },
   });
 }
 
-function ledgerCommand(environment: ReadEnvironment) {
+function ledgerCommand(environment: AskEnvironment) {
   return defineCommand({
-    meta: { name: "ledger", description: "Check that every credit is where it must be" },
-    args: { action: { type: "positional", description: "check", required: true }, json: jsonArgument },
+    meta: {
+      name: "ledger",
+      description: "Check that every credit is where it must be, or undo double charges",
+    },
+    args: {
+      action: { type: "positional", description: "check or repair", required: true },
+      json: jsonArgument,
+      "dry-run": { type: "boolean", description: "repair: print the transfers, write nothing" },
+      gateway: { type: "string", description: "Where uploads on the chain are read", valueHint: "url" },
+    },
     run: async ({ args }) => {
       const config = configOf(environment(), "serve", {});
       const { runLedger } = await import("./ledger.ts");
-      return runLedger(config, { action: args.action, json: args.json === true });
+      const { readServiceUrl } = await import("./service-client.ts");
+      const gateway = args.gateway ?? localUrl(config.GATEWAY_PORT);
+      const options = { action: args.action, json: args.json === true, dryRun: args["dry-run"] === true };
+      return runLedger(config, { ...options, gateway: readServiceUrl(gateway, "--gateway") });
     },
   });
 }
 
-function configCommand(environment: ReadEnvironment) {
+function configCommand(environment: AskEnvironment) {
   return defineCommand({
     meta: {
       name: "config",
@@ -222,8 +248,7 @@ function configCommand(environment: ReadEnvironment) {
     },
     args: { dev: { type: "boolean", description: "As `cairn dev` would read them" } },
     run: async ({ args }) => {
-      const config = configOf(environment(), args.dev === true ? "dev" : "serve", {});
-      await check(config);
+      const config = await checkedConfig(environment(), args.dev === true ? "dev" : "serve", {});
       process.stdout.write(`${printConfig(config)}\n`);
     },
   });
@@ -242,17 +267,36 @@ function portOverride(port: string | undefined): Environment {
   return port === "0" ? freePorts : { GATEWAY_PORT: port };
 }
 
-function configOf(environment: Environment, mode: Mode, overrides: Environment): Config {
-  const { config, warnings, complaints } = readConfig({ ...environment, ...overrides }, mode);
-  for (const warning of warnings) process.stderr.write(`warning: ${warning}\n`);
+/** The settings that are read one by one: what a command needs that opens no part of the program. */
+function configOf(environment: ReadEnvironment, mode: Mode, overrides: Environment): Config {
+  const { config, warnings, complaints } = readAll(environment, mode, overrides);
+  warn(warnings);
   if (complaints.length > 0) throw badSettings(complaints);
   return config;
 }
 
-/** Loaded only where it is needed: it knows every part of the program. */
-async function check(config: Config): Promise<void> {
-  const { checkSettings } = await import("./check-settings.ts");
-  checkSettings(config);
+/** The settings with all that can be said of them before anything is opened: one list of everything that is wrong. */
+async function checkedConfig(
+  environment: ReadEnvironment,
+  mode: Mode,
+  overrides: Environment,
+): Promise<Config> {
+  const { config, filled, warnings, complaints } = readAll(environment, mode, overrides);
+  warn(warnings);
+  // Loaded only where it is needed: it knows every part of the program.
+  const { settingsFaults } = await import("./check-settings.ts");
+  const all = [...complaints, ...settingsFaults(filled)];
+  if (all.length > 0) throw badSettings([...new Set(all)]);
+  return config;
+}
+
+function readAll({ values, complaints }: ReadEnvironment, mode: Mode, overrides: Environment): ReadConfig {
+  const read = readConfig({ ...values, ...overrides }, mode);
+  return { ...read, complaints: [...complaints, ...read.complaints] };
+}
+
+function warn(warnings: readonly string[]): void {
+  for (const warning of warnings) process.stderr.write(`warning: ${printable(warning)}\n`);
 }
 
 /** The help that was asked for, or nothing; an unknown command is a misuse. */

@@ -4,24 +4,28 @@
  */
 import { createClosers } from "../lib/closers.ts";
 import type { Config } from "../settings.ts";
+import { explainDamage } from "./damage.ts";
+import { dataFolderAt } from "./data-folder.ts";
+import { claimDatabases } from "./databases.ts";
 import { takeFolder } from "./folder-lock.ts";
 import { openLog } from "./open/log.ts";
 import { openProgram } from "./open/program.ts";
-import { firstSignal, untilTold } from "./until-told.ts";
+import { runUntilTold } from "./until-told.ts";
 import { readUploadWallet } from "./upload-wallet.ts";
 
 /** Runs until told to stop. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {
-  const told = firstSignal();
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
-  try {
+  const running = runUntilTold({ closers, log }, async () => {
     const wallet =
       config.WALLET_FILE === undefined ? undefined : readUploadWallet("WALLET_FILE", config.WALLET_FILE);
+    const folder = takeFolder(config, closers);
+    await claimDatabases(folder, config, log);
     const gateway = await openProgram({
       wallet,
       config,
-      folder: takeFolder(config, closers),
+      folder,
       nodeUrls: config.TRUSTED_NODE_URL,
       rootHosts: config.ARNS_ROOT_HOST,
       log,
@@ -37,11 +41,10 @@ export async function runServe(config: Config, options: Readonly<{ json: boolean
       ...shownKey,
     };
     process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : text(record));
-    return await untilTold(told, closers, log);
-  } catch (error) {
-    await closers.closeAll();
-    throw error;
-  }
+  });
+  return await running.catch((error: unknown) => {
+    throw explainDamage(error, dataFolderAt(config.DATA_DIR), config);
+  });
 }
 
 type ServeRecord = Readonly<{

@@ -6,6 +6,7 @@
 import { openHttp, type Trouble } from "../chain/http.ts";
 import { Failure } from "../failures.ts";
 import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
+import { printable } from "../lib/printable.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { sleep } from "../lib/stop.ts";
 import { misuse } from "./complaints.ts";
@@ -62,16 +63,16 @@ const saidMax = 300;
  *
  * @throws Misuse when it is no http or https URL.
  */
-export function readServiceUrl(text: string): string {
+export function readServiceUrl(text: string, option = "--to"): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !["http:", "https:"].includes(url.protocol))
-    throw misuse(`--to must be an http or https URL, got "${text}"`);
+    throw misuse(`${option} must be an http or https URL, got "${text}"`);
   return `${url.origin}${url.pathname.replace(/\/+$/, "")}`;
 }
 
 /** Tells whoever waits at a terminal why. */
 export function sayRetry(why: string, waitMs: number): void {
-  process.stderr.write(`again in ${durationText(waitMs)}: ${why}\n`);
+  process.stderr.write(`again in ${durationText(waitMs)}: ${printable(why)}\n`);
 }
 
 /** Opens a client; its `close` ends every call. */
@@ -132,7 +133,7 @@ export const creditsHint = "buy some (cairn topup), then run this again";
 export function refusal({ status, value, text }: ServiceAnswer, url: string): Failure {
   if (status === 402 && isJsonObject(value) && value["needed"] !== undefined) {
     const { needed, available } = value;
-    const amounts = `${String(needed)} winc are needed, ${String(available)} are there`;
+    const amounts = `${shown(needed)} winc are needed, ${shown(available)} are there`;
     return new Failure("insufficient_balance", {
       reason: `not enough credits: ${amounts}; ${creditsHint}`,
       needed,
@@ -157,7 +158,19 @@ type Tried =
   | Readonly<{ kind: "answer"; answer: ServiceAnswer }>
   | Readonly<{ kind: "trouble"; why: string; waitMs: number; isFinal: boolean }>;
 
-function wordsOf({ reason, detail }: Trouble): string {
+/** A value of another machine as it is shown: bounded, and in one line that a terminal does not obey. */
+export function shown(value: JsonValue | undefined): string {
+  return printable((typeof value === "string" ? value : JSON.stringify(value)) ?? "").slice(0, saidMax);
+}
+
+/** An address of another machine, to be opened in a browser: nothing but http and https, written as URLs are. */
+export function webUrl(text: string): string | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && ["http:", "https:"].includes(url.protocol) ? url.href : undefined;
+}
+
+function wordsOf({ reason, detail: said }: Trouble): string {
+  const detail = shown(said);
   if (reason !== "connect") return `${reason}: ${detail}`;
   if (detail.includes("ECONNREFUSED")) return "nobody answers there";
   // The runtime adds advice for programmers.
@@ -168,7 +181,7 @@ function wordsOf({ reason, detail }: Trouble): string {
 function saidBy(text: string): string {
   const value = readJson(text);
   const said = isJsonObject(value) ? (value["message"] ?? value["error"]) : value;
-  return (typeof said === "string" ? said : text.trim()).slice(0, saidMax);
+  return shown(typeof said === "string" ? said : text.trim());
 }
 
 function askedWaitMs(headers: Headers): number {

@@ -2,7 +2,9 @@
  * `cairn topup`: credits by card. Prints the page to pay on, and waits until the credits are there.
  * @module
  */
+import { Failure } from "../failures.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
+import { jsonText, printable, printableLines } from "../lib/printable.ts";
 import { sleep } from "../lib/stop.ts";
 import { type AccountOptions, accountMeant, amountIn, askBalance } from "./balance.ts";
 import { exitCodes, misuse } from "./complaints.ts";
@@ -13,6 +15,7 @@ import {
   readServiceUrl,
   type ServiceClient,
   sayRetry,
+  webUrl,
 } from "./service-client.ts";
 
 /** The arguments as they were typed, and what stands where none was. */
@@ -30,6 +33,9 @@ export type TopUpOptions = AccountOptions &
 /** How long a payer is waited for unless told. Seconds: as long as a checkout page is open. */
 const waitSecondsUsual = 30 * 60;
 
+/** Of the currencies that a service names, what is shown. Characters. */
+const currenciesShownMax = 300;
+
 /** Between two looks. Milliseconds. */
 const lookMs = 1_000;
 
@@ -40,7 +46,7 @@ export async function runTopUp(options: TopUpOptions): Promise<number> {
   const client = openServiceClient({ url: readServiceUrl(options.to), onRetry: sayRetry });
   const signal = new AbortController().signal;
   const print = (record: Printed) =>
-    process.stdout.write(options.json ? `${JSON.stringify(record)}\n` : textOf(record));
+    process.stdout.write(options.json ? `${jsonText(record)}\n` : printableLines(textOf(record)));
   try {
     const currency = options.currency.toLowerCase();
     const amount = await smallestUnits(client, options.amount, currency, signal);
@@ -102,7 +108,7 @@ async function smallestUnits(
   const known = isJsonObject(limits) ? limits : {};
   const limit = known[currency];
   if (!isJsonObject(limit)) {
-    const taken = Object.keys(known).join(", ");
+    const taken = printable(Object.keys(known).join(", ")).slice(0, currenciesShownMax);
     throw misuse(`"${currency}" is no currency that ${client.url} takes: ${taken === "" ? "none" : taken}`);
   }
   const digits = limit["zeroDecimalCurrency"] === true ? 0 : 2;
@@ -140,9 +146,10 @@ function checkoutIn({
   topUpQuote,
   paymentSession,
 }: JsonObject): Readonly<{ quote: JsonObject; url: string }> {
-  const url = isJsonObject(paymentSession) ? paymentSession["url"] : undefined;
-  const isPage = typeof url === "string" && URL.canParse(url);
-  if (!isJsonObject(topUpQuote) || !isPage) throw new Error("the service opened a checkout without a page");
+  const text = isJsonObject(paymentSession) ? paymentSession["url"] : undefined;
+  const url = typeof text === "string" ? webUrl(text) : undefined;
+  if (!isJsonObject(topUpQuote) || url === undefined)
+    throw new Failure("source_failed", { reason: "the service opened a checkout without a page" });
   return { quote: topUpQuote, url };
 }
 

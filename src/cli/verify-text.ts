@@ -4,7 +4,9 @@
  */
 import type { Id } from "../arweave/id.ts";
 import type { ProofVerdict } from "../arweave/proof-verify.ts";
+import { jsonText } from "../lib/printable.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import { rowsText } from "./rows.ts";
 
 /** What came of it. */
 export type Verification = Readonly<{
@@ -29,7 +31,7 @@ const headlines: Readonly<Record<Verification["outcome"], string>> = {
 
 /** As text for people, or as one line of JSON. */
 export function printVerification(verification: Verification, json: boolean): string {
-  if (json) return `${JSON.stringify(verification)}\n`;
+  if (json) return `${jsonText(verification)}\n`;
   const { id, outcome, steps, fault, trusted, open } = verification;
   const rows: (readonly [string, string])[] = [
     ...steps.map(({ step, says }) => [step, says] as const),
@@ -37,8 +39,7 @@ export function printVerification(verification: Verification, json: boolean): st
     ...trusted.map((belief) => ["trusted", belief] as const),
     ...open.map((sentence) => ["not shown", sentence] as const),
   ];
-  const lines = rows.map(([name, text]) => `  ${name.padEnd(12)} ${text}`);
-  return `${headlines[outcome]}: ${id}${extent(verification)}\n${lines.join("\n")}\n`;
+  return `${headlines[outcome]}: ${id}${extent(verification)}\n${rowsText(rows, 12)}`;
 }
 
 /** A verdict without the fields that are not there. */

@@ -30,6 +30,8 @@ export type SigningWallet = Readonly<{
   /** Its account. */
   address: UserAddress;
   signer: Signer;
+  /** What the file says, so that a copy of it is recognised. */
+  text: string;
 }>;
 
 /** Key files have a few kilobytes. */
@@ -62,7 +64,7 @@ export function readSigningWallet(named: string | undefined, dataDir: string): S
   if (found === undefined) throw misuse(`${file} is no wallet: that is ${shapes}`);
   const address = readAddress(found.signer.scheme.nativeAddress(found.signer.owner));
   if (address === undefined) throw misuse(`${file} holds a key of which no account can be made`);
-  return { file, ...found, address: address.address };
+  return { file, ...found, address: address.address, text };
 }
 
 /** The funded wallet of the development chain in a data folder, where there is one. */
@@ -75,6 +77,12 @@ export function devWalletFile(dataDir: string): string | undefined {
 export function accountOfKey(jwk: JsonObject): UserAddress | undefined {
   const signer = keyOf(jwk)?.signer;
   return signer === undefined ? undefined : readAddress(signer.scheme.nativeAddress(signer.owner))?.address;
+}
+
+/** Whether a text is the base58 of a Solana key pair. */
+export function solanaKeyIn(text: string): boolean {
+  const pair = base58Of(text);
+  return pair?.length === solanaPairSize && solanaKey(pair) !== undefined;
 }
 
 type Key = Readonly<{ token: WalletToken; signer: Signer }>;

@@ -69,10 +69,14 @@ export type ElsewhereParts = Readonly<{
 }>;
 
 /** Where an id was looked for: in what was remembered, as its asker said, and with whom. */
-export type LookupSource = "memory" | "hints" | "nodes" | "gateways" | "cdb64" | "graphql";
+export const lookupSources = ["memory", "hints", "nodes", "gateways", "cdb64", "graphql"] as const;
+export type LookupSource = (typeof lookupSources)[number];
+
+/** What became of a look-up at one source. */
+export const lookupOutcomes = ["found", "not_found", "error"] as const;
 
 /** Takes note of what became of a look-up at one source. */
-export type LookupFigures = (source: LookupSource, status: "found" | "not_found" | "error") => void;
+export type LookupFigures = (source: LookupSource, status: (typeof lookupOutcomes)[number]) => void;
 
 /** How long an id stays unknown. Source: contract.md §1. */
 const unknownMs = 10_000;

@@ -1,39 +1,27 @@
 /**
  * Content that was uploaded here and is not in a block yet: a slice of a file whose item was verified when it came.
  *
- * Small content is compared with its digest whenever it is opened: that costs less than reading it. Of larger content
- * this is done when its file has changed since it was verified, or was verified by an earlier process; what is too
- * large for it leaves as not verified then.
+ * Content is compared with its SHA-256 once, and again when its file may have changed. Of small content, which shares
+ * its file with items that are still being added, checksums of each 64 KiB are kept from then on, and every byte is
+ * compared with them when it is read (uploaded-sums.ts). Of larger content the file's inode, size and change time tell;
+ * what is too large to be compared after a restart leaves as not verified.
  * Source: contract.md §2 "Verified: true" (b); docs/decisions/020-content-checksums.md.
  * @module
  */
-import { type FileHandle, open, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { equalBytes } from "../lib/bytes.ts";
+import { createTurns } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
 import type { Gate } from "./blocked.ts";
 import { contentBufferBytesMax } from "./open.ts";
 import type { OpenContent } from "./open-content.ts";
-
-/** An item's payload on this disk. */
-export type UploadedPayload = Readonly<{
-  id: Id;
-  path: string;
-  /** Of the payload, in the file. */
-  start: number;
-  /** Of the item's header, which ends where the payload begins. Bytes. */
-  headerSize: number;
-  size: number;
-  contentType: string | undefined;
-  contentEncoding: string | undefined;
-  /** SHA-256 of the payload. */
-  digest: Uint8Array;
-  /** A moment after this process verified and wrote the item, Unix milliseconds; `undefined`: another one did. */
-  verifiedAt: number | undefined;
-}>;
+import { bytesOf, missingIsBusy, piecesOf, type UploadedPayload } from "./uploaded-bytes.ts";
+import { createSumReader, type SumReader, summedBytesMax } from "./uploaded-sums.ts";
 
 /** Finds payloads by id; undefined for what was not uploaded, or is no longer kept. */
 export type FindUploaded = (id: Id) => Promise<UploadedPayload | undefined>;
@@ -41,41 +29,60 @@ export type FindUploaded = (id: Id) => Promise<UploadedPayload | undefined>;
 /** Opens what was uploaded. */
 export type UploadedContent = Readonly<{ open: (id: Id) => Promise<OpenContent | undefined> }>;
 
-/** Larger content has a file of its own, which never changes once written. Source: upload/intake/item-store.ts. */
-const sharedBytesMax = 2 ** 20;
-
 /** Compared within a tenth of a second; more than that is for those who read it all. */
 const comparedBytesMax = 64 * 2 ** 20;
-const pieceBytes = 256 * 2 ** 10;
+
+/** Large contents that are compared at once, and that wait for it. */
+const comparingMax = 2;
+const waitingMax = 1_024;
 
 /** Files that were compared, about 15 MiB. */
 const comparedMax = 100_000;
 
-/** A file, and the byte in it from which spans count. */
-type FilePlace = Pick<UploadedPayload, "path" | "start">;
+const never = new AbortController().signal;
 
 /** Creates the source. */
 export function createUploadedContent(find: FindUploaded, gate: Gate): UploadedContent {
-  /** What the files were when their content was compared. */
-  const compared = new LRUCache<Id, string>({ max: comparedMax });
-
-  async function isVerified(payload: UploadedPayload): Promise<boolean> {
-    const { id, size } = payload;
-    const sight = size > sharedBytesMax ? await sightOf(payload) : undefined;
-    if (sight !== undefined && (sight.isAsVerified || compared.get(id) === sight.text)) return true;
-    if (size > comparedBytesMax) return false;
-    await compare(payload);
-    if (sight !== undefined) compared.set(id, sight.text);
-    return true;
-  }
-
+  const sums = createSumReader();
+  const isVerified = createComparison();
   return {
     open: async (id) => {
       const payload = await find(id);
       if (payload === undefined) return undefined;
       gate.checkId(id, id, payload.digest);
-      return opened(payload, await isVerified(payload), gate);
+      if (payload.size > summedBytesMax) return opened(payload, await isVerified(payload), gate, undefined);
+      await sums.learn(payload);
+      return opened(payload, true, gate, sums);
     },
+  };
+}
+
+/** Tells of large content whether its file is what was verified; compares it where only that can tell. */
+function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
+  /** What the files were when their content was compared. */
+  const compared = new LRUCache<Id, string>({ max: comparedMax });
+  const comparing = createSingleFlight<void>();
+  const turns = createTurns(comparingMax, waitingMax);
+
+  async function compareInTurn(payload: UploadedPayload, sight: string, signal: AbortSignal): Promise<void> {
+    const turn = turns.take(signal);
+    if (turn === undefined) throw new Failure("busy", { waiting: turns.waiting() });
+    const endTurn = await turn;
+    try {
+      await compare(payload, signal);
+      compared.set(payload.id, sight);
+    } finally {
+      endTurn();
+    }
+  }
+
+  return async (payload) => {
+    const { id, size } = payload;
+    const { text, isAsVerified } = await sightOf(payload);
+    if (isAsVerified || compared.get(id) === text) return true;
+    if (size > comparedBytesMax) return false;
+    await comparing.run(`${id} ${text}`, never, (signal) => compareInTurn(payload, text, signal));
+    return true;
   };
 }
 
@@ -87,21 +94,32 @@ async function sightOf({ path, verifiedAt }: UploadedPayload) {
 }
 
 /** @throws Failure `source_failed` when a payload is not what it was, `busy` when its file is gone. */
-async function compare(payload: UploadedPayload): Promise<void> {
+async function compare(payload: UploadedPayload, signal: AbortSignal): Promise<void> {
   const { id, path, size, digest } = payload;
   const hasher = new Bun.CryptoHasher("sha256");
-  for await (const piece of piecesOf(payload, { start: 0, end: size })) hasher.update(piece);
+  for await (const piece of piecesOf(payload, { start: 0, end: size })) {
+    signal.throwIfAborted();
+    hasher.update(piece);
+  }
   if (!equalBytes(new Uint8Array(hasher.digest()), digest))
     throw new Failure("source_failed", { id, path, reason: "the file of an upload was damaged" });
 }
 
-function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenContent {
+/** @param sums - Reads small content. */
+function opened(
+  payload: UploadedPayload,
+  verified: boolean,
+  gate: Gate,
+  sums: SumReader | undefined,
+): OpenContent {
   const { id, size, digest, contentType, contentEncoding, path, start, headerSize } = payload;
   const check = async () => gate.checkId(id, id, digest);
 
+  const pieces = (span: ByteSpan) => sums?.pieces(payload, span) ?? piecesOf(payload, span);
+
   async function* read(span: ByteSpan, signal: AbortSignal): AsyncGenerator<Uint8Array> {
     await check();
-    for await (const piece of piecesOf(payload, span)) {
+    for await (const piece of pieces(span)) {
       signal.throwIfAborted();
       yield piece;
     }
@@ -116,10 +134,11 @@ function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenCo
     check,
     cached: () => true,
     read,
-    inspect: (span) => piecesOf(payload, span),
+    inspect: pieces,
     bytes: async (span) => {
       await check();
-      return await bytesOf(payload, span);
+      assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
+      return await (sums?.bytes(payload, span) ?? bytesOf(payload, span));
     },
     header: async () => {
       await check();
@@ -127,44 +146,8 @@ function opened(payload: UploadedPayload, verified: boolean, gate: Gate): OpenCo
     },
     file: async (span) => {
       await check();
-      return { path, start: start + span.start };
+      // What shares its file with others is compared as it is read.
+      return sums === undefined ? { path, start: start + span.start } : undefined;
     },
   };
-}
-
-async function bytesOf(place: FilePlace, span: ByteSpan): Promise<Uint8Array> {
-  assert(span.end - span.start <= contentBufferBytesMax, "a buffer is bounded");
-  const bytes = new Uint8Array(span.end - span.start);
-  let at = 0;
-  for await (const piece of piecesOf(place, span)) {
-    bytes.set(piece, at);
-    at += piece.length;
-  }
-  return bytes;
-}
-
-/** The bytes of a span of a file from a place on. @throws Failure `busy`, `source_failed`. */
-async function* piecesOf({ path, start }: FilePlace, span: ByteSpan): AsyncGenerator<Uint8Array> {
-  const file: FileHandle = await missingIsBusy(path, open(path, "r"));
-  try {
-    for (let at = span.start; at < span.end; ) {
-      const piece = new Uint8Array(Math.min(pieceBytes, span.end - at));
-      const { bytesRead } = await file.read(piece, 0, piece.length, start + at);
-      if (bytesRead === 0)
-        throw new Failure("source_failed", { path, reason: "the file of an upload was cut short" });
-      yield piece.subarray(0, bytesRead);
-      at += bytesRead;
-    }
-  } finally {
-    await file.close();
-  }
-}
-
-/** A file that has gone went because its item is on the chain: it is found elsewhere next time. */
-async function missingIsBusy<Answer>(path: string, work: Promise<Answer>): Promise<Answer> {
-  try {
-    return await work;
-  } catch (error) {
-    throw new Failure("busy", { path }, error);
-  }
 }

@@ -8,6 +8,7 @@ import type { IndexReader } from "../store/index/types.ts";
 import { type ChainAnswer, jsonOf, relayed } from "./chain-answer.ts";
 import type { Network } from "./network.ts";
 import type { Relay } from "./relay.ts";
+import type { CheckRelayed } from "./relayed-check.ts";
 
 /** Blocks as JSON in the node's own words, lossless. */
 export type Blocks = Readonly<{
@@ -24,8 +25,21 @@ export function createBlocks(
   reader: Pick<IndexReader, "blockText" | "tip">,
   network: Network,
   relay: Relay,
+  checkRelayed: CheckRelayed,
 ): Blocks {
   const isFinal = (height: number) => height <= (reader.tip()?.height ?? 0) - stableDepth;
+
+  /** A block as a node has it, whose fields make its hash; whether it is on the chain cannot be told. */
+  const ask = async (
+    path: string,
+    asked: Readonly<{ hash?: string; height?: number }>,
+    signal: AbortSignal,
+  ) =>
+    relayed(
+      await relay.get(path, keptMs, signal, (body, own) =>
+        checkRelayed({ kind: "block", ...asked, body }, own),
+      ),
+    );
 
   const current = async (signal: AbortSignal): Promise<ChainAnswer> => {
     const tip = reader.tip();
@@ -33,19 +47,19 @@ export function createBlocks(
     // Nodes that do not answer leave the index as the furthest.
     if (indexed !== undefined && tip !== undefined && (await network.height(signal)) <= tip.height)
       return jsonOf(indexed.text);
-    return relayed(await relay.get("/block/current", keptMs, signal));
+    return await ask("/block/current", {}, signal);
   };
 
   return {
     byHeight: async (height, signal) => {
       const indexed = reader.blockText(height);
       if (indexed !== undefined) return jsonOf(indexed.text, 200, isFinal(height));
-      return relayed(await relay.get(`/block/height/${height}`, keptMs, signal));
+      return await ask(`/block/height/${height}`, { height }, signal);
     },
     byHash: async (hash, signal) => {
       const indexed = reader.blockText(hash);
       if (indexed !== undefined) return jsonOf(indexed.text, 200, true);
-      return relayed(await relay.get(`/block/hash/${hash}`, keptMs, signal));
+      return await ask(`/block/hash/${hash}`, { hash }, signal);
     },
     current,
   };

@@ -10,7 +10,7 @@ export type ChainAnswer = Readonly<{
   status: number;
   /** What the body is: JSON, or bare text. */
   form: "json" | "text";
-  body: string | Uint8Array<ArrayBuffer>;
+  body: string | Uint8Array<ArrayBuffer> | Blob;
   /** Whether it can never change: then anyone may keep it. */
   isFinal: boolean;
 }>;

@@ -21,6 +21,7 @@ import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
 import type { IndexReader, WeaveSpan } from "../store/index/types.ts";
 
 /** A transaction's proof under its block's root. */
@@ -63,6 +64,12 @@ const leavesKeptMax = 100_000;
 /** Data that is hashed for a proof nobody else has; more would keep a reader waiting. Bytes. */
 const hashedBytesMax = 64 * 2 ** 20;
 
+/** A block whose tree could not be made is tried again after this long: its data may be at hand then. Milliseconds. */
+const missingKeptMs = 30_000;
+
+/** Data that is split in a way of its own is hashed once; ids remembered. */
+const oddMax = 10_000;
+
 type DataTree = Readonly<{ spans: readonly ChunkSpan[]; tree: MerkleTree }>;
 
 /** A block's tree, and the data roots in it. */
@@ -77,15 +84,24 @@ export function createChunkProofs(
   content: Pick<Content, "open">,
 ): ChunkProofs {
   const blockTrees = new LRUCache<BlockHash, BlockTree>({ max: blockTreesMax });
+  const blocksWithout = new LRUCache<BlockHash, true>({ max: blockTreesMax, ttl: missingKeptMs });
+  const blockFlights = createSingleFlight<BlockTree | undefined>();
   const dataTrees = new LRUCache<Id, DataTree>({ maxSize: leavesKeptMax });
+  const odd = new LRUCache<Id, true>({ max: oddMax });
+  const dataFlights = createSingleFlight<DataTree | undefined>();
 
   const blockTree = async (height: number, signal: AbortSignal): Promise<BlockTree | undefined> => {
     // By hash: after a reorganisation another block stands at this height.
     const hash = reader.block(height)?.hash;
-    if (hash === undefined) return undefined;
-    const known = blockTrees.get(hash) ?? (await makeBlockTree(hash, height, signal));
-    if (known !== undefined) blockTrees.set(hash, known);
-    return known;
+    if (hash === undefined || blocksWithout.has(hash)) return undefined;
+    const known = blockTrees.get(hash);
+    if (known !== undefined) return known;
+    return await blockFlights.run(hash, signal, async (own) => {
+      const made = await makeBlockTree(hash, height, own);
+      if (made === undefined) blocksWithout.set(hash, true);
+      else blockTrees.set(hash, made);
+      return made;
+    });
   };
 
   const makeBlockTree = async (hash: BlockHash, height: number, signal: AbortSignal) => {
@@ -100,18 +116,24 @@ export function createChunkProofs(
   };
 
   const dataTree = async (transaction: WeaveSpan, data: OpenContent, signal: AbortSignal) => {
-    const known = dataTrees.get(transaction.id);
-    if (known !== undefined) return known;
+    const { id } = transaction;
+    const known = dataTrees.get(id);
+    if (known !== undefined || odd.has(id)) return known;
     const whole = { start: 0, end: data.size };
     if (data.size > hashedBytesMax || !data.cached(whole)) return undefined;
-    const { id, dataRoot, place } = transaction;
+    return await dataFlights.run(id, signal, (own) => makeDataTree(transaction, data, own));
+  };
+
+  const makeDataTree = async ({ id, dataRoot, place }: WeaveSpan, data: OpenContent, signal: AbortSignal) => {
     const expected = dataRoot === "" ? (await blockTree(place.height, signal))?.roots.get(id) : dataRoot;
+    if (expected === undefined) return undefined;
     for (const rule of ["halved", "plain"] as const) {
       const made = await hashTree(data, rule, signal);
       if (encodeBase64url(made.tree.root) !== expected) continue;
-      dataTrees.set(id, made, { size: made.spans.length });
+      dataTrees.set(id, made, { size: Math.max(1, made.spans.length) });
       return made;
     }
+    odd.set(id, true);
     return undefined;
   };
 

@@ -5,8 +5,9 @@
  * Source: reference/gateway.md §1.10.
  * @module
  */
+import { troubleReasons } from "../chain/http.ts";
 import type { Nodes } from "../chain/nodes.ts";
-import type { LookupFigures } from "../content/elsewhere.ts";
+import { type LookupFigures, lookupOutcomes, lookupSources } from "../content/elsewhere.ts";
 import type { FillFigures } from "../content/fill.ts";
 import { Failure } from "../failures.ts";
 import type { Metrics } from "../lib/metrics.ts";
@@ -73,6 +74,7 @@ function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs }: Gatewa
     name: "queue_length",
     help: "What waits, by queue.",
     label: "queue_name",
+    values: [...Object.keys(jobs()), "bundles"],
     read: () => ({ ...jobs(), bundles: counts().bundlesQueued }),
   });
 }
@@ -109,6 +111,7 @@ function addContentFigures(metrics: Metrics, { cache, fetches }: GatewayFigures)
     name: "content_fetches",
     help: "Fetches of content that run, and those that wait for a turn.",
     label: "state",
+    values: ["running", "waiting"],
     read: () => ({ running: fetches().fetching, waiting: fetches().waiting }),
   });
 }
@@ -118,6 +121,7 @@ function addNodeFigures(metrics: Metrics, { nodes }: GatewayFigures): void {
     name: "circuit_breaker_state",
     help: "1 while a node is asked for nothing that another one may have, since it failed; else 0.",
     label: "breaker",
+    values: nodes.all.map(({ url }) => url),
     read: () => Object.fromEntries(nodes.all.map((node) => [node.url, Number(nodes.rests(node))])),
   });
 }
@@ -127,7 +131,7 @@ export function createLookupFigures(metrics: Metrics): LookupFigures {
   const lookups = metrics.counter({
     name: "root_tx_lookup_total",
     help: "Where ids that the index does not have were looked for, and what became of it.",
-    labels: ["source", "status"],
+    labels: { source: lookupSources, status: lookupOutcomes },
   });
   return (source, status) => lookups.inc({ source, status });
 }
@@ -158,17 +162,21 @@ export function createForkFigures(metrics: Metrics, tip: number): ForkFigures {
 /** Takes note of what nodes made of something that was sent to all of them. */
 export type PostFigures = (path: string, results: readonly PostResult[]) => void;
 
-/** Creates the figures of posts. */
-export function createPostFigures(metrics: Metrics): PostFigures {
+/** Creates the figures of posts. @param nodes - Addresses of the nodes that are posted to. */
+export function createPostFigures(metrics: Metrics, nodes: readonly string[]): PostFigures {
   const posts = metrics.counter({
     name: "arweave_chunk_post_total",
     help: "Chunks sent to nodes, by node and by how it went.",
-    labels: ["endpoint", "status", "role"],
+    labels: {
+      endpoint: nodes,
+      status: ["success", "fail", "skipped", ...troubleReasons],
+      role: ["trusted"],
+    },
   });
   const broadcasts = metrics.counter({
     name: "arweave_chunk_broadcast_total",
     help: "Chunks that were posted here, by whether a node took them.",
-    labels: ["status"],
+    labels: { status: ["success", "fail"] },
   });
   const statusOf = (result: PostResult): string => {
     if (result.kind === "answer") return isTaken(result.answer) ? "success" : "fail";
@@ -187,7 +195,7 @@ export function countChunks(chunks: Chunks, metrics: Metrics): Chunks {
   const found = metrics.counter({
     name: "get_chunk_total",
     help: "Chunks that were looked for, beyond those in memory, by what became of it.",
-    labels: ["status"],
+    labels: { status: ["success", "not_found", "error"] },
   });
   const counted = async (work: Promise<FoundChunk>): Promise<FoundChunk> => {
     try {

@@ -14,6 +14,7 @@ import { writeJson } from "../lib/json.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { ChainAnswer } from "./chain-answer.ts";
+import type { Composing } from "./encoded-data.ts";
 import type { Transactions } from "./transactions.ts";
 
 /** What frames read. */
@@ -30,7 +31,7 @@ export type Frames = Readonly<{
    *
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
-  record: (id: Id, signal: AbortSignal) => Promise<ChainAnswer["body"]>;
+  record: (id: Id, composing: Composing) => Promise<ChainAnswer["body"]>;
 }>;
 
 /** Creates the reader of records. */
@@ -55,7 +56,8 @@ export function createFrames({ reader, content, transactions }: FramesOptions): 
   };
 
   return {
-    record: async (id, signal) => {
+    record: async (id, composing) => {
+      const { signal } = composing;
       const located = reader.locate(id);
       // A record tells of its content: what refuses one refuses the other.
       if (located !== undefined) {
@@ -63,7 +65,7 @@ export function createFrames({ reader, content, transactions }: FramesOptions): 
         await opened.check({ start: 0, end: opened.size }, signal);
         if (located.kind === "item") return await ofItem(located, opened, signal);
       }
-      const { status, body } = await transactions.record(id, signal);
+      const { status, body } = await transactions.record(id, composing);
       if (status !== 200) throw new Failure("not_found", { id, status });
       return body;
     },

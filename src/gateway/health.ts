@@ -41,7 +41,7 @@ export type HealthOptions = Readonly<{
 export function createHealth({ clock, checks, notes, readiness }: HealthOptions): Health {
   const startedAt = clock();
   let stopping = false;
-  const say = (list: readonly HealthCheck[]) => list.flatMap((check) => check());
+  const say = (list: readonly HealthCheck[]) => list.flatMap(sentencesOf);
   const waiting = () => [...(stopping ? ["The gateway is stopping."] : []), ...say(readiness)];
   return {
     record: () => {
@@ -50,7 +50,7 @@ export function createHealth({ clock, checks, notes, readiness }: HealthOptions)
         status: wrong.length === 0 ? "ok" : "unhealthy",
         uptime: (clock() - startedAt) / 1_000,
         date: new Date(clock()).toISOString(),
-        reasons: [...wrong, ...say(notes)],
+        reasons: [...new Set([...wrong, ...say(notes)])],
       };
     },
     isReady: () => waiting().length === 0,
@@ -58,4 +58,13 @@ export function createHealth({ clock, checks, notes, readiness }: HealthOptions)
       stopping = true;
     },
   };
+}
+
+/** A check that fails, on a damaged database for instance, is itself a reason. */
+function sentencesOf(check: HealthCheck): readonly string[] {
+  try {
+    return check();
+  } catch (error) {
+    return [error instanceof Error ? error.message : String(error)];
+  }
 }

@@ -1,49 +1,222 @@
 /**
- * Paths of manifests that are too large to be read between two requests: a thread reads them and keeps them.
+ * Paths of manifests that are too large to be read between two requests: a thread builds an index of each, once, which
+ * is kept on the disk and read by binary search.
  *
- * This is the thread's side (workers/verify.ts, `resolveLargeManifest`); the caller's side (resolve.ts) asks
- * first and sends the bytes only when the thread that answers does not have the manifest.
+ * A build goes on when its clients have left: its index serves the next ones. Who may see the manifest is the
+ * caller's question, before each look-up.
+ * Source: docs/decisions/090-manifest-indexes.md.
  * @module
  */
-import { LRUCache } from "lru-cache";
-import { type Manifest, type ResolvedPath, readManifest, resolvePath } from "../arweave/manifest.ts";
+import { manifestSizeMax, type ResolvedPath } from "../arweave/manifest.ts";
+import { saltSize } from "../arweave/path-digest.ts";
+import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { createTurns, type EndTurn } from "../lib/queue.ts";
+import { isTimeout, unheard, untilStopped, withDeadline } from "../lib/stop.ts";
+import type {
+  BeginIndex,
+  BuildIndexAnswer,
+  BuildIndexJob,
+  LeaveIndexJob,
+} from "../store/jobs/manifest-jobs.ts";
+import { buildPieceBytes } from "../store/manifests/index-build.ts";
+import type { IndexKey, ManifestIndexes } from "../store/manifests/manifest-indexes.ts";
+import type { Pool } from "../threads/pool.ts";
 
-/** One path to look up. */
-export type LargeManifestJob = Readonly<{
-  /** What the manifest is kept under: one name never stands for two manifests (resolve.ts). */
-  name: string;
-  path: string;
-  /** Milliseconds that it may be kept; 0 is as long as there is room. */
-  keptMs: number;
-  /** Where the thread said that it needs them. */
-  bytes?: Uint8Array;
+/** Looks paths up in large manifests. */
+export type LargeManifests = Readonly<{
+  /**
+   * @returns Undefined when the manifest knows nothing of the path.
+   * Rejects with Failure `manifest_too_large`; `malformed_input` with `facts.reason` when it cannot be read; `busy`
+   * when its index cannot be built now; as reading its content does; with the signal's reason.
+   */
+  resolve: (manifest: OpenContent, path: string, signal: AbortSignal) => Promise<ResolvedPath | undefined>;
+  /** Ends the builds under way. */
+  close: () => Promise<void>;
 }>;
 
-/**
- * What the thread found. A manifest that cannot be read is an answer: errors lose their kind between threads.
- */
-export type LargeManifestAnswer =
-  | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined }>
-  | Readonly<{ kind: "needs bytes" }>
-  | Readonly<{ kind: "unreadable"; reason: unknown }>;
+/** What they are made of. */
+export type LargeManifestsOptions = Readonly<{
+  indexes: ManifestIndexes;
+  /** Of one thread each, entry `manifests`: as many indexes are built at once. */
+  builders: readonly Pick<Pool, "run">[];
+  /** Answers bytes that nobody can guess. */
+  randomBytes: (size: number) => Uint8Array;
+  clock: Clock;
+  log: Log;
+}>;
 
-/** Bytes of manifests that a thread keeps; read, one takes about three times its size. */
-const keptBytesMax = 64 * 2 ** 20;
+/** Manifests that are built or wait for it; each further one is refused. */
+const buildsMax = 32;
 
-const kept = new LRUCache<string, Manifest>({ maxSize: keptBytesMax });
+/** Longest that a manifest waits for a builder. Milliseconds. */
+const waitMsMax = 20_000;
 
-/** Looks a path up, in a thread. */
-export function lookUpLargeManifest({ name, path, keptMs, bytes }: LargeManifestJob): LargeManifestAnswer {
-  const known = kept.get(name);
-  if (known !== undefined) return { kind: "found", resolved: resolvePath(known, path) };
-  if (bytes === undefined) return { kind: "needs bytes" };
+/** Longest that its content is fetched, and then that it is built. Milliseconds. */
+const fetchMsMax = 60_000;
+const buildMsMax = 60_000;
+
+/** An index that was evicted or damaged since it was built is built again; not for ever. */
+const attemptsMax = 3;
+
+/** Creates the look-up. */
+export function createLargeManifests(options: LargeManifestsOptions): LargeManifests {
+  const { indexes } = options;
+  const life = new AbortController();
+  const building = new Map<string, Promise<void>>();
+  const builders = createBuilders(options, life.signal);
+
+  function build(manifest: OpenContent): Promise<void> {
+    const key = keyOf(manifest);
+    const name = `${key.id} ${key.verified}`;
+    const known = building.get(name);
+    if (known !== undefined) return known;
+    if (building.size >= buildsMax) throw new Failure("busy", { id: key.id, building: building.size });
+    const work = bring(manifest, life.signal)
+      .then(() => builders.build(key, manifest))
+      .finally(() => building.delete(name));
+    unheard(work); // every client has its own copy of a failure
+    building.set(name, work);
+    return work;
+  }
+
+  return {
+    async resolve(manifest, path, signal) {
+      const { id, size } = manifest;
+      if (size > manifestSizeMax)
+        throw new Failure("manifest_too_large", {
+          ...{ id, size, manifestSizeMax },
+          reason: `the manifest has ${size} bytes, at most ${manifestSizeMax} are read`,
+        });
+      for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
+        const answer = await indexes.lookUp(keyOf(manifest), path);
+        if (answer?.kind === "found") return answer.resolved;
+        if (answer?.kind === "unreadable")
+          throw new Failure("malformed_input", { id, reason: answer.reason });
+        signal.throwIfAborted();
+        await untilStopped(build(manifest), signal);
+      }
+      throw new Failure("busy", { id, reason: "its index does not stay" });
+    },
+    close: async () => {
+      life.abort(new DOMException("the gateway was closed", "AbortError"));
+      await Promise.allSettled(building.values());
+    },
+  };
+}
+
+function keyOf({ id, verified }: OpenContent): IndexKey {
+  return { id, verified };
+}
+
+/** Brings a manifest onto this disk, so that no builder waits for a slow source. */
+async function bring(manifest: OpenContent, life: AbortSignal): Promise<void> {
+  const whole = { start: 0, end: manifest.size };
+  if (manifest.root === undefined || manifest.cached(whole)) return;
+  await ended("source_timeout", life, fetchMsMax, async (signal) => {
+    const pieces = manifest.read(whole, signal)[Symbol.asyncIterator]();
+    while (!(await pieces.next()).done);
+  });
+}
+
+/** Runs work under a deadline, after which it fails as told. */
+async function ended<Value>(
+  code: "source_timeout" | "busy",
+  life: AbortSignal,
+  ms: number,
+  work: (signal: AbortSignal) => Promise<Value>,
+): Promise<Value> {
   try {
-    const manifest = readManifest(bytes);
-    kept.set(name, manifest, { size: Math.max(1, bytes.byteLength), ttl: keptMs });
-    return { kind: "found", resolved: resolvePath(manifest, path) };
+    return await withDeadline(life, ms, work);
   } catch (error) {
-    if (error instanceof Failure) return { kind: "unreadable", reason: error.facts["reason"] };
+    if (isTimeout(error)) throw new Failure(code, { ms }, error);
     throw error;
+  }
+}
+
+type Builder = Readonly<{ pool: Pick<Pool, "run">; shared: SharedArrayBuffer }>;
+
+function createBuilders(
+  { indexes, builders, randomBytes, clock, log }: LargeManifestsOptions,
+  life: AbortSignal,
+) {
+  const idle: Builder[] = builders.map((pool) => ({ pool, shared: new SharedArrayBuffer(buildPieceBytes) }));
+  const turns = createTurns(builders.length, buildsMax);
+
+  async function takeTurn(signal: AbortSignal): Promise<EndTurn> {
+    const turn = turns.take(signal);
+    if (turn === undefined) throw new Failure("busy", { waiting: turns.waiting() });
+    return await turn;
+  }
+
+  async function buildWith(builder: Builder, key: IndexKey, manifest: OpenContent): Promise<void> {
+    const { path, temporaryPath } = indexes.place(key);
+    const { id, size } = manifest;
+    const begin = { id, size, path, temporaryPath, salt: randomBytes(saltSize), builtAt: clock() };
+    const answer = await ended("busy", life, buildMsMax, (signal) => feed(builder, begin, manifest, signal));
+    if (answer.kind === "built") {
+      indexes.add(key, answer.bytes);
+      return;
+    }
+    log.warn("the index of a manifest could not be built", { id, ...answer });
+    throw new Failure("busy", { id, ...answer });
+  }
+
+  return {
+    async build(key: IndexKey, manifest: OpenContent): Promise<void> {
+      const endTurn = await ended("busy", life, waitMsMax, takeTurn);
+      const builder = idle.pop();
+      assert(builder !== undefined, "there is a builder for every turn");
+      try {
+        await buildWith(builder, key, manifest);
+      } finally {
+        idle.push(builder);
+        endTurn();
+      }
+    },
+  };
+}
+
+/** Gives a builder the bytes of a manifest, piece by piece, until it has an index or wants no more. */
+async function feed(
+  { pool, shared }: Builder,
+  begin: BeginIndex,
+  manifest: OpenContent,
+  signal: AbortSignal,
+): Promise<BuildIndexAnswer> {
+  const session = begin.temporaryPath;
+  const buffer = new Uint8Array(shared);
+  let held = 0;
+  let given = 0;
+
+  async function give(isLast: boolean): Promise<BuildIndexAnswer> {
+    const first = given === 0 ? { begin } : {};
+    const job: BuildIndexJob = { session, shared, size: held, isLast, ...first };
+    given += held;
+    held = 0;
+    // Not ended with the wait: the buffer is the builder's until it answers.
+    return await pool.run<BuildIndexAnswer>("buildIndex", job);
+  }
+
+  let answer: BuildIndexAnswer = { kind: "more" };
+  try {
+    for await (const piece of manifest.read({ start: 0, end: manifest.size }, signal)) {
+      for (let at = 0; at < piece.length; ) {
+        if (held === buffer.length) answer = await give(false);
+        if (answer.kind !== "more") return answer;
+        const part = piece.subarray(at, at + buffer.length - held);
+        buffer.set(part, held);
+        held += part.length;
+        at += part.length;
+      }
+    }
+    answer = await give(true);
+    return answer;
+  } finally {
+    const left: LeaveIndexJob = { session };
+    if (answer.kind === "more" && given > 0) unheard(pool.run<void>("leaveIndex", left));
   }
 }

@@ -36,6 +36,8 @@ export type Network = Readonly<{
   height: (signal: AbortSignal) => Promise<number>;
   /** Asks every node for its state, unless that was done a moment ago; that none answers is not a failure. */
   look: (signal: AbortSignal) => Promise<void>;
+  /** Asks again when it is asked next: the chain has changed. */
+  forget: () => void;
   /** What each node last said; nodes that never answered are absent. */
   nodes: () => readonly NodeState[];
 }>;
@@ -59,6 +61,8 @@ export function createNetwork(
   const flights = createSingleFlight<NodeState | undefined>();
   let furthest: NodeState | undefined;
   let askedAt = Number.NEGATIVE_INFINITY;
+  /** Answers under way when the chain changed are not kept, and nobody who asks later waits for them. */
+  let generation = 0;
 
   const ask = async (node: Node, signal: AbortSignal): Promise<NodeState | Trouble> => {
     const answer = await node.info(signal);
@@ -71,18 +75,22 @@ export function createNetwork(
   };
 
   const askAll = async (signal: AbortSignal): Promise<NodeState | undefined> => {
+    const asked = generation;
     const answers = await Promise.all(
       nodes.all.map((node) => withDeadline(signal, waitMsMax, (own) => quiet(ask(node, own), own))),
     );
     signal.throwIfAborted(); // nobody waits any more, and nothing was learnt
     const alive = answers.filter((answer) => answer !== undefined && "height" in answer);
-    furthest = alive.toSorted((a, b) => b.height - a.height)[0];
-    askedAt = clock();
-    return furthest;
+    const found = alive.toSorted((a, b) => b.height - a.height)[0];
+    if (asked === generation) {
+      furthest = found;
+      askedAt = clock();
+    }
+    return found;
   };
 
   const fresh = async (signal: AbortSignal): Promise<NodeState | undefined> =>
-    clock() - askedAt < keptMs ? furthest : await flights.run("info", signal, askAll);
+    clock() - askedAt < keptMs ? furthest : await flights.run(`info ${generation}`, signal, askAll);
 
   const nothingKnown = () => new Failure("not_synced", {}, noAnswer("/info", []));
 
@@ -102,6 +110,10 @@ export function createNetwork(
     },
     look: async (signal) => {
       await fresh(signal);
+    },
+    forget: () => {
+      generation += 1;
+      askedAt = Number.NEGATIVE_INFINITY;
     },
     nodes: () => [...states.values()],
   };

@@ -34,6 +34,7 @@ import { type ByteSpan, readRange } from "../lib/range.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader, ItemSpan } from "../store/index/types.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
+import type { Composing } from "./encoded-data.ts";
 import { collectChunks } from "./proof-chunks.ts";
 
 /** Makes proofs. */
@@ -43,7 +44,7 @@ export type Proofs = Readonly<{
    * @throws Failure `blocked`, `not_found`, `range_not_satisfiable` also for more than one range, `proof_too_large`,
    *   `source_failed`, `source_timeout`, `busy`.
    */
-  of: (id: Id, range: string | null, signal: AbortSignal) => Promise<Proof>;
+  of: (id: Id, range: string | null, composing: Composing) => Promise<Proof>;
 }>;
 
 /** What proofs are made with. */
@@ -62,6 +63,12 @@ const indexSizeMax = 4 * 2 ** 20;
 
 /** Entries read in one go. */
 const entriesAtOnce = 1_024;
+
+/** What a proof takes while it is written, beside the bytes that it proves: chunks in part, paths, the block. Bytes. */
+const partsHoldBytes = 2 ** 20;
+
+/** Proven bytes are in memory as themselves and as base64url in a text. */
+const textsPerByte = 3;
 
 const noBytes = new Uint8Array(0);
 
@@ -124,13 +131,14 @@ export function createProofs(options: ProofsOptions): Proofs {
   };
 
   return {
-    of: async (id, range, signal) => {
+    of: async (id, range, { signal, hold }) => {
       const located = reader.locate(id);
       // Opening refuses what is blocked; what is found elsewhere is in no block that was followed.
       const opened = await openUnlessAnnounced(content, located, id, signal);
       if (located === undefined) throw new Failure("not_found", { id });
       const span = spanOf(range, located.size);
       if (span.end - span.start > proofRangeSizeMax) throw new Failure("proof_too_large", { id, span });
+      await hold(partsHoldBytes + textsPerByte * (span.end - span.start));
       return opened === undefined || located.pending
         ? await pending(located, opened, span)
         : await mined(located, opened, span, signal);

@@ -23,11 +23,21 @@ export type Relay = Readonly<{
    * Asks for a path.
    *
    * @param keptMs - How long an answer of 200 is given again without asking; 0 asks each time.
+   * @param check - Says why an answer of 200 cannot be true: then the node is distrusted and the next one asked. Always
+   * the same for the same path.
    * @throws Failure `source_failed`, `source_timeout`, `busy` when no node answered; also when one says that it has not
    * what is asked for while another could not be asked, which may have it.
    */
-  get: (path: string, keptMs: number, signal: AbortSignal) => Promise<RelayAnswer>;
+  get: (path: string, keptMs: number, signal: AbortSignal, check?: RelayCheck) => Promise<RelayAnswer>;
+  /** Forgets every answer, also those of questions under way: the chain has changed. */
+  forgetAll: () => void;
 }>;
+
+/** Says why a node's answer of 200 is not one to the question; `undefined` when nothing is wrong with it. */
+export type RelayCheck = (
+  body: RelayAnswer["body"],
+  signal: AbortSignal,
+) => Promise<string | undefined> | string | undefined;
 
 /** The longest that a reader waits for nodes. Milliseconds. */
 export const nodesWaitMsMax = 20_000;
@@ -40,11 +50,11 @@ export function createRelay(nodes: Pick<Nodes, "ask">, waitMs = nodesWaitMsMax):
   const kept = new LRUCache<string, RelayAnswer>({ maxSize: keptBytesMax });
   const flights = createSingleFlight<RelayAnswer>();
 
-  const ask = async (path: string, signal: AbortSignal): Promise<RelayAnswer> => {
+  const ask = async (path: string, check: RelayCheck, signal: AbortSignal): Promise<RelayAnswer> => {
     const troubles: Trouble[] = [];
     let absent: RelayAnswer | undefined;
     const askOne = async (node: Node, own: AbortSignal): Promise<NodeAnswer<RelayAnswer>> => {
-      const said = readRelayed(await node.relay({ method: "GET", path }, own));
+      const said = await judged(readRelayed(await node.relay({ method: "GET", path }, own)), check, own);
       if (said.kind === "trouble") troubles.push(said);
       else if (said.value.status === 404) absent = said.value;
       return said.kind === "ok" && said.value.status === 404 ? { kind: "absent" } : said;
@@ -60,12 +70,19 @@ export function createRelay(nodes: Pick<Nodes, "ask">, waitMs = nodesWaitMsMax):
     throw noAnswer(path, troubles);
   };
 
+  let generation = 0;
+
   return {
-    get: async (path, keptMs, signal) => {
+    forgetAll: () => {
+      generation += 1;
+      kept.clear();
+    },
+    get: async (path, keptMs, signal, check = nothingKnown) => {
       const known = kept.get(path);
       if (known !== undefined) return known;
-      const answer = await flights.run(path, signal, (own) => ask(path, own));
-      if (keptMs > 0 && answer.status === 200)
+      const asked = generation;
+      const answer = await flights.run(`${asked} ${path}`, signal, (own) => ask(path, check, own));
+      if (keptMs > 0 && answer.status === 200 && asked === generation)
         kept.set(path, answer, { ttl: keptMs, size: answer.body.byteLength + path.length + 1 });
       return answer;
     },
@@ -91,6 +108,19 @@ function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayAnswer }
   return status >= 500 || laterStatuses.has(status)
     ? trouble("status", `status ${status}`, status)
     : { kind: "ok", value: relayAnswer(said.value) };
+}
+
+const nothingKnown: RelayCheck = () => undefined;
+
+/** An answer that is not one to the question, as that trouble. */
+async function judged(
+  said: Readonly<{ kind: "ok"; value: RelayAnswer }> | Trouble,
+  check: RelayCheck,
+  signal: AbortSignal,
+): Promise<Readonly<{ kind: "ok"; value: RelayAnswer }> | Trouble> {
+  if (said.kind === "trouble" || said.value.status !== 200) return said;
+  const fault = await check(said.value.body, signal);
+  return fault === undefined ? said : trouble("wrong", fault);
 }
 
 /** What is passed on of a node's answer. */

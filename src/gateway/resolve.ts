@@ -10,7 +10,6 @@ import type { Id } from "../arweave/id.ts";
 import {
   type Manifest,
   manifestContentType,
-  manifestSizeMax,
   type ResolvedPath,
   readManifest,
   resolvePath,
@@ -18,7 +17,8 @@ import {
 import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
-import type { LargeManifestAnswer, LargeManifestJob } from "./large-manifests.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
+import type { LargeManifests } from "./large-manifests.ts";
 
 /** What an address means. */
 export type Resolution =
@@ -50,14 +50,8 @@ export type Resolver = Readonly<{
   ) => Promise<Resolution>;
 }>;
 
-/** What a resolver is made of. */
-export type ResolverOptions = Readonly<{
-  /** Runs `resolveLargeManifest` (workers/verify.ts) in a thread. */
-  resolveLarge: (job: LargeManifestJob, signal: AbortSignal) => Promise<LargeManifestAnswer>;
-}>;
-
 /** Manifests up to this size are read here; reading takes 3 ms a MiB (measured). Bytes. */
-const readHereBytesMax = 2 ** 20;
+export const readHereBytesMax = 2 ** 20;
 
 /** Bytes of manifests that are kept read. */
 const keptBytesMax = 16 * 2 ** 20;
@@ -65,26 +59,32 @@ const keptBytesMax = 16 * 2 ** 20;
 /** Bytes that nobody has checked may be replaced by others. Milliseconds. */
 const unverifiedKeptMs = 60_000;
 
-/** Creates a resolver. */
-export function createResolver({ resolveLarge }: ResolverOptions): Resolver {
-  const kept = new LRUCache<string, Manifest>({ maxSize: keptBytesMax });
+/** A small manifest as it was read; one that cannot be read is not read again either. */
+type Read =
+  | Readonly<{ kind: "manifest"; manifest: Manifest }>
+  | Readonly<{ kind: "unreadable"; reason: unknown }>;
+
+/** Creates a resolver. @param large - Looks up in manifests above {@link readHereBytesMax}. */
+export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver {
+  const kept = new LRUCache<string, Read>({ maxSize: keptBytesMax });
+  const reading = createSingleFlight<Read>();
 
   const lookUp = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
-    if (manifest.size > readHereBytesMax) return await lookUpLarge(manifest, path, signal);
-    const { name, keptMs } = keeping(manifest);
-    const known = kept.get(name);
-    if (known !== undefined) return resolvePath(known, path);
-    const read = readManifest(await wholeOf(manifest, signal));
-    kept.set(name, read, { size: Math.max(1, manifest.size), ttl: keptMs });
-    return resolvePath(read, path);
+    // What is kept of a manifest says nothing once the manifest itself may not leave.
+    await manifest.check({ start: 0, end: manifest.size }, signal);
+    if (manifest.size > readHereBytesMax) return await large.resolve(manifest, path, signal);
+    const { name } = keeping(manifest);
+    const read =
+      kept.get(name) ?? (await reading.run(name, signal, async (own) => await readSmall(manifest, own)));
+    if (read.kind === "manifest") return resolvePath(read.manifest, path);
+    throw new Failure("malformed_input", { reason: read.reason });
   };
 
-  const lookUpLarge = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
-    const job = { ...keeping(manifest), path };
-    let answer = await resolveLarge(job, signal);
-    if (answer.kind === "needs bytes")
-      answer = await resolveLarge({ ...job, bytes: await wholeOf(manifest, signal) }, signal);
-    return answer.kind === "found" ? answer.resolved : undefined;
+  const readSmall = async (content: OpenContent, signal: AbortSignal): Promise<Read> => {
+    const { name, keptMs } = keeping(content);
+    const read = readOrSay(await content.bytes({ start: 0, end: content.size }, signal));
+    kept.set(name, read, { size: Math.max(1, content.size), ttl: keptMs });
+    return read;
   };
 
   return {
@@ -124,6 +124,16 @@ function keeping({ id, verified }: OpenContent): Readonly<{ name: string; keptMs
   return verified ? { name: id, keptMs: 0 } : { name: `${id}.u`, keptMs: unverifiedKeptMs };
 }
 
+/** Reads a manifest. One that cannot be read is an outcome. */
+function readOrSay(bytes: Uint8Array): Read {
+  try {
+    return { kind: "manifest", manifest: readManifest(bytes) };
+  } catch (error) {
+    if (error instanceof Failure) return { kind: "unreadable", reason: error.facts["reason"] };
+    throw error;
+  }
+}
+
 /** A manifest that cannot be read leads nowhere; its bytes are at `/raw`. */
 async function readable(
   looking: Promise<ResolvedPath | undefined>,
@@ -132,20 +142,8 @@ async function readable(
   try {
     return await looking;
   } catch (error) {
-    if (error instanceof Failure && (error.code === "malformed_input" || error.code === "too_large"))
+    if (error instanceof Failure && error.code === "malformed_input")
       throw new Failure("not_found", { id, ...error.facts }, error);
     throw error;
   }
-}
-
-async function wholeOf(content: OpenContent, signal: AbortSignal): Promise<Uint8Array> {
-  const { size } = content;
-  if (size > manifestSizeMax) throw new Failure("too_large", { size, manifestSizeMax });
-  const bytes = new Uint8Array(size);
-  let at = 0;
-  for await (const piece of content.read({ start: 0, end: size }, signal)) {
-    bytes.set(piece, at);
-    at += piece.byteLength;
-  }
-  return bytes;
 }

@@ -7,23 +7,25 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
+import { readTransaction } from "../arweave/transaction.ts";
 import type { Content } from "../content/content.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { type ChainAnswer, jsonOf, nodeTexts, relayed, textAnswerOf } from "./chain-answer.ts";
-import { encodedBody } from "./encoded-data.ts";
-import type { Relay } from "./relay.ts";
+import { type Composing, encodedBody } from "./encoded-data.ts";
+import type { Relay, RelayAnswer, RelayCheck } from "./relay.ts";
+import type { CheckRelayed } from "./relayed-check.ts";
 import type { RelayedData } from "./relayed-data.ts";
+import { relayedShapes } from "./relayed-shapes.ts";
 
 /** Transactions in a node's words. */
 export type Transactions = Readonly<{
-  record: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
-  unconfirmed: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
+  record: (id: Id, composing: Composing) => Promise<ChainAnswer>;
+  unconfirmed: (id: Id, composing: Composing) => Promise<ChainAnswer>;
   status: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
   offset: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
   /** @param field - Its name; "data" gives the data. */
-  field: (id: Id, field: string, signal: AbortSignal) => Promise<ChainAnswer>;
-  data: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
+  field: (id: Id, field: string, composing: Composing) => Promise<ChainAnswer>;
   pending: (signal: AbortSignal) => Promise<ChainAnswer>;
 }>;
 
@@ -33,6 +35,8 @@ export type TransactionsOptions = Readonly<{
   content: Pick<Content, "open">;
   relay: Relay;
   relayedData: RelayedData;
+  /** Runs `checkRelayed` (workers/verify.ts) in a thread. */
+  checkRelayed: CheckRelayed;
 }>;
 
 /** Largest data that `/tx/{id}/data` gives, as a node does. Bytes. */
@@ -43,54 +47,39 @@ const keptMs = 500;
 
 /** Creates the reader of transactions. */
 export function createTransactions(options: TransactionsOptions): Transactions {
-  const { reader, content, relay, relayedData } = options;
-  const ask = async (path: string, signal: AbortSignal) => relayed(await relay.get(path, keptMs, signal));
-
-  /** A transaction as a node has it, unless it would carry what is refused. */
-  const askRecord = async (route: string, id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
-    relayedData.checkId(id);
-    const answer = await relay.get(`/${route}/${id}`, keptMs, signal);
-    relayedData.checkRecord(id, answer);
-    return relayed(answer);
-  };
-
-  const askData = async (id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
-    relayedData.checkId(id);
-    const answer = await relay.get(`/tx/${id}/data`, keptMs, signal);
-    relayedData.checkData(id, answer);
-    return relayed(answer);
-  };
+  const { reader, content } = options;
+  const { ask, askRecord, askData, askField } = createAsking(options);
 
   /**
    * The JSON as the node wrote it, its data put back; `undefined` for what is in no block that was followed.
    */
-  const indexed = async (id: Id, signal: AbortSignal): Promise<ChainAnswer | undefined> => {
+  const indexed = async (id: Id, composing: Composing): Promise<ChainAnswer | undefined> => {
     if (reader.transactionStatus(id) === undefined) return undefined;
     const stored = reader.transactionText(id);
     if (stored === undefined) return undefined;
     const { text, dataAt } = stored;
     if (dataAt === null) return jsonOf(text);
-    const data = await content.open(id, signal);
-    return jsonOf(await encodedBody(text.slice(0, dataAt), data, text.slice(dataAt), signal));
+    const data = await content.open(id, composing.signal);
+    return jsonOf(await encodedBody(text.slice(0, dataAt), data, text.slice(dataAt), composing));
   };
 
-  const data = async (id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
-    if (reader.transactionStatus(id) === undefined) return await askData(id, signal);
-    const found = await content.open(id, signal);
+  const data = async (id: Id, composing: Composing): Promise<ChainAnswer> => {
+    if (reader.transactionStatus(id) === undefined) return await askData(id, composing);
+    const found = await content.open(id, composing.signal);
     if (found.size > dataSizeMax) return nodeTexts.dataTooBig;
-    return textAnswerOf(200, await encodedBody("", found, "", signal));
+    return textAnswerOf(200, await encodedBody("", found, "", composing));
   };
 
   return {
-    record: async (id, signal) => {
-      return (await indexed(id, signal)) ?? (await askRecord("tx", id, signal));
+    record: async (id, composing) => {
+      return (await indexed(id, composing)) ?? (await askRecord("tx", id, composing.signal));
     },
-    unconfirmed: async (id, signal) => {
-      return (await indexed(id, signal)) ?? (await askRecord("unconfirmed_tx", id, signal));
+    unconfirmed: async (id, composing) => {
+      return (await indexed(id, composing)) ?? (await askRecord("unconfirmed_tx", id, composing.signal));
     },
     status: async (id, signal) => {
       const status = reader.transactionStatus(id);
-      if (status === undefined) return await ask(`/tx/${id}/status`, signal);
+      if (status === undefined) return await ask(`/tx/${id}/status`, relayedShapes.status, signal);
       return jsonOf(
         writeJson({
           block_height: status.height,
@@ -101,18 +90,69 @@ export function createTransactions(options: TransactionsOptions): Transactions {
     },
     offset: async (id, signal) => {
       const span = reader.weaveSpan(id);
-      if (span === undefined) return await ask(`/tx/${id}/offset`, signal);
+      if (span === undefined) return await ask(`/tx/${id}/offset`, relayedShapes.offset, signal);
       // The wire's offset counts from one: it is that of the last byte.
       return jsonOf(writeJson({ size: (span.end - span.start).toString(), offset: span.end.toString() }));
     },
-    field: async (id, field, signal) => {
-      if (field === "data") return await data(id, signal);
+    field: async (id, field, composing) => {
+      if (field === "data") return await data(id, composing);
       const stored = reader.transactionStatus(id) === undefined ? undefined : reader.transactionText(id);
-      return stored === undefined ? await ask(`/tx/${id}/${field}`, signal) : fieldOf(stored.text, field);
+      return stored === undefined ? await askField(id, field, composing) : fieldOf(stored.text, field);
     },
-    data,
-    pending: async (signal) => await ask("/tx/pending", signal),
+    pending: async (signal) => await ask("/tx/pending", relayedShapes.ids, signal),
   };
+}
+
+/** Asks nodes for what is in no block that was followed; what can be checked of their answers is. */
+function createAsking({ relay, relayedData, checkRelayed }: TransactionsOptions) {
+  const ask = async (path: string, shape: RelayCheck, signal: AbortSignal) =>
+    relayed(await relay.get(path, keptMs, signal, shape));
+
+  /** A transaction as a node has it: that of the id, signed by its owner. */
+  const relayRecord = (route: string, id: Id, signal: AbortSignal): Promise<RelayAnswer> =>
+    relay.get(`/${route}/${id}`, keptMs, signal, (body, own) =>
+      checkRelayed({ kind: "transaction", id, body }, own),
+    );
+
+  /** The same, unless it would carry what is refused. */
+  const askRecord = async (route: string, id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
+    relayedData.checkId(id);
+    const answer = await relayRecord(route, id, signal);
+    relayedData.checkRecord(id, answer);
+    return relayed(answer);
+  };
+
+  /** The data that a record signs for; of what is in no block the node's word for it. */
+  const askData = async (id: Id, { signal, hold }: Composing): Promise<ChainAnswer> => {
+    relayedData.checkId(id);
+    const answer = await relayRecord("tx", id, signal);
+    if (answer.status !== 200) return relayed(answer);
+    await hold(answer.body.byteLength); // its text is everybody's own
+    const { format, data, dataRoot, dataSize } = readTransaction(textOf(answer));
+    if (dataSize > dataSizeMax) return nodeTexts.dataTooBig;
+    if (format === 1 || dataSize === 0) {
+      relayedData.checkRecord(id, answer);
+      return textAnswerOf(200, data);
+    }
+    const found = await relay.get(`/tx/${id}/data`, keptMs, signal, (body, own) =>
+      checkRelayed({ kind: "data", dataRoot, dataSize, body }, own),
+    );
+    relayedData.checkData(id, found);
+    return found.status === 200 ? textAnswerOf(200, found.body) : relayed(found);
+  };
+
+  const askField = async (id: Id, field: string, { signal, hold }: Composing): Promise<ChainAnswer> => {
+    const answer = await relayRecord("tx", id, signal);
+    if (answer.status !== 200) return relayed(answer);
+    await hold(answer.body.byteLength); // as above
+    return fieldOf(textOf(answer), field);
+  };
+
+  return { ask, askRecord, askData, askField };
+}
+
+function textOf({ body }: RelayAnswer): string {
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
 }
 
 /** One field of a transaction's JSON: tags as JSON, everything else as bare text. */

@@ -18,17 +18,23 @@ export function jsonAnswer(value: unknown, status = 200, headers: HeaderRecord =
 
 /** Answers with text that is JSON already, unchanged. */
 export function jsonTextAnswer(
-  text: string | Uint8Array<ArrayBuffer>,
+  text: string | Uint8Array<ArrayBuffer> | Blob,
   status = 200,
   headers: HeaderRecord = {},
 ): Response {
   const answer = new Response(text, { status, headers: { "Content-Type": jsonType, ...headers } });
-  return withBodySize(answer, text.length);
+  return withBodySize(answer, sizeOf(text));
+}
+
+/** Bytes of a body; of a text about as many. */
+export function sizeOf(body: string | Uint8Array | Blob): number {
+  return body instanceof Blob ? body.size : body.length;
 }
 
 /** Answers with bare text. */
 export function textAnswer(text: string, status = 200, headers: HeaderRecord = {}): Response {
-  return new Response(text, { status, headers: { "Content-Type": textType, ...headers } });
+  const response = new Response(text, { status, headers: { "Content-Type": textType, ...headers } });
+  return withBodySize(response, text.length);
 }
 
 /** Answers with a page of our own, which nobody may frame and which loads nothing from elsewhere. */

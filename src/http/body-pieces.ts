@@ -18,7 +18,7 @@ export type Pace = Readonly<{
 const usualPace: Pace = { stallMs: 30_000, windowMs: 60_000, windowBytes: 240_000 };
 
 /** A body of an announced size up to this is read whole: a stream costs more than that. Bytes. */
-const wholeBytesMax = 64 * 2 ** 10;
+export const wholeBytesMax = 64 * 2 ** 10;
 
 /**
  * The pieces of a body.

@@ -4,6 +4,9 @@
  */
 import { Failure } from "../failures.ts";
 import { isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
+import { piecesOf, wholeBytesMax } from "./body-pieces.ts";
+import { contextOf } from "./context.ts";
+import type { RequestMemory } from "./memory-account.ts";
 
 /** How long a body may take. */
 export type BodyTimes = Readonly<{
@@ -13,14 +16,18 @@ export type BodyTimes = Readonly<{
   slowestBytesPerMs: number;
 }>;
 
+/** Memory for a body whose size was not announced is taken in steps of this size. Bytes. */
+const holdStepBytes = 64 * 2 ** 10;
+
 /** Slower than a modem of 1998: whoever sends a byte a second sends it to hold a connection. */
 const timesDefault: BodyTimes = { leastMs: 20_000, slowestBytesPerMs: 32 };
 
 /**
- * Reads a body of at most `bytesMax` bytes.
+ * Reads a body of at most `bytesMax` bytes. Its bytes count against the memory of request bodies until the request is
+ * answered.
  *
  * @param bytesMax - Inclusive; checked against Content-Length before anything is read.
- * @throws Failure `too_large`, `body_timeout`; the signal's reason when the caller leaves.
+ * @throws Failure `too_large`, `body_timeout`, `busy`; the signal's reason when the caller leaves.
  */
 export async function readBody(
   request: Request,
@@ -31,9 +38,11 @@ export async function readBody(
   if (announced > bytesMax) throw new Failure("too_large", { announced, bytesMax });
   const { body } = request;
   if (body === null) return new Uint8Array(0);
+  const { holdRequest } = contextOf(request).memory;
+  await holdRequest(announced);
   const ms = leastMs + Math.ceil((announced > 0 ? announced : bytesMax) / slowestBytesPerMs);
-  // Announced bodies cannot exceed what they announced; only chunked ones have to be counted.
-  const read = () => (announced > 0 ? request.bytes() : readCounted(body, bytesMax));
+  const read = () =>
+    announced > 0 ? readAnnounced(request, announced) : readCounted(body, bytesMax, holdRequest);
   try {
     return await withDeadline(request.signal, ms, (own) => untilStopped(read(), own));
   } catch (error) {
@@ -56,16 +65,32 @@ export async function readJsonBody(request: Request, bytesMax: number): Promise<
   }
 }
 
+/** Reads a body of a known size into one buffer. A sender that stops is not waited for until the deadline. */
+async function readAnnounced(request: Request, announced: number): Promise<Uint8Array<ArrayBuffer>> {
+  if (announced <= wholeBytesMax) return await request.bytes();
+  const bytes = new Uint8Array(announced);
+  let at = 0;
+  for await (const piece of piecesOf(request)) {
+    if (at + piece.byteLength > announced) throw new Failure("too_large", { announced });
+    bytes.set(piece, at);
+    at += piece.byteLength;
+  }
+  return at === announced ? bytes : bytes.slice(0, at);
+}
+
 async function readCounted(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
   bytesMax: number,
+  hold: RequestMemory["holdRequest"],
 ): Promise<Uint8Array<ArrayBuffer>> {
   const pieces: Uint8Array<ArrayBuffer>[] = [];
   let size = 0;
+  let held = 0;
   for await (const piece of body) {
     size += piece.byteLength;
     if (size > bytesMax) throw new Failure("too_large", { bytesMax });
     pieces.push(piece);
+    for (; held < size; held += holdStepBytes) await hold(holdStepBytes);
   }
   return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }

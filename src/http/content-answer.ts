@@ -6,29 +6,43 @@
 import { Failure, failures } from "../failures.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import { jsonAnswer } from "./answers.ts";
-import { withBodySize } from "./body-size.ts";
+import { withHeldMemory } from "./body-size.ts";
 import { allowsTag, namesTag, rangeThatCounts } from "./conditional.ts";
-import { type ContentBody, type ReadableContent, spanBody, spansBody } from "./content-body.ts";
+import {
+  type BodyReading,
+  type ContentBody,
+  type ReadableContent,
+  spanBody,
+  spansBody,
+} from "./content-body.ts";
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
+import type { RequestContext } from "./context.ts";
 import { unknownType } from "./header-values.ts";
 import { frameSpans } from "./multipart.ts";
 
 /** What a request wants of content. */
 export type ContentWish = Readonly<{
   headOnly: boolean;
+  /** The Range header; null also when it is not to be heeded. */
   range: string | null;
+  /** The Range header that the runtime sees. */
+  arrivedRange: string | null;
   ifRange: string | null;
   ifMatch: string | null;
   ifNoneMatch: string | null;
   signal: AbortSignal;
+  /** Takes bytes before a body of that size is composed. @throws Failure `busy`. */
+  hold: (bytes: number) => Promise<void>;
 }>;
 
 /** Reads what a request wants. */
-export function readWish(request: Request, headOnly: boolean): ContentWish {
+export function readWish(request: Request, { headOnly, memory }: RequestContext): ContentWish {
   const { headers } = request;
   return {
     headOnly,
+    hold: memory.holdResponse,
     range: headers.get("range"),
+    arrivedRange: headers.get("range"),
     ifRange: headers.get("if-range"),
     ifMatch: headers.get("if-match"),
     ifNoneMatch: headers.get("if-none-match"),
@@ -41,6 +55,7 @@ export function readWish(request: Request, headOnly: boolean): ContentWish {
  *
  * @param whole - Headers of the whole answer (content-headers.ts).
  * @param bufferBytesMax - As in content-body.ts.
+ * @param wholeStatus - Status of a response with all of the content.
  * @throws What reading throws before the first byte.
  */
 export async function contentAnswer(
@@ -48,9 +63,11 @@ export async function contentAnswer(
   whole: Headers,
   wish: ContentWish,
   bufferBytesMax: number,
+  wholeStatus = 200,
 ): Promise<Response> {
   const tag = whole.get("ETag") ?? "";
   const { size } = content;
+  const reading = { bufferBytesMax, hold: wish.hold, signal: wish.signal };
   const meaning = readRange(rangeThatCounts(wish.range, wish.ifRange, tag), size);
   // An answer without a body tells no more than the one with it, and the second of two spans no more than
   // both.
@@ -61,18 +78,18 @@ export async function contentAnswer(
   if (meaning.kind === "unsatisfiable") return unsatisfiable(size, whole);
   if (meaning.kind === "whole") {
     const headers = new Headers(whole);
-    const read = () =>
-      spanBody(rangeIgnored(content, wish), { start: 0, end: size }, bufferBytesMax, wish.signal);
-    return await send(200, headers, size, wish.headOnly, read);
+    const sent = wholeStatus === 200 ? rangeIgnored(content, wish) : content;
+    const read = () => spanBody(sent, { start: 0, end: size }, reading);
+    return await send(wholeStatus, headers, size, wish.headOnly, read);
   }
   const headers = partHeaders(whole);
   const [only, ...others] = meaning.spans;
   if (only !== undefined && others.length === 0) {
     headers.set("Content-Range", contentRange(only, size));
-    const read = () => spanBody(content, only, bufferBytesMax, wish.signal);
+    const read = () => spanBody(content, only, reading);
     return await send(206, headers, only.end - only.start, wish.headOnly, read);
   }
-  return await sendSpans(content, headers, tag, meaning.spans, wish, bufferBytesMax);
+  return await sendSpans(content, headers, tag, meaning.spans, wish.headOnly, reading);
 }
 
 /** What a request asks to see. */
@@ -81,12 +98,16 @@ function spansOf(meaning: RangeMeaning, size: number): readonly ByteSpan[] {
   return meaning.kind === "whole" ? [{ start: 0, end: size }] : [];
 }
 
+/** What Bun takes for a range of bytes begins so; also what is none, such as "bytes = 0-9". */
+const rangeToRuntime = /^\s*bytes/i;
+
 /**
- * Content whose Range was not heeded must not leave as a file: Bun applies to a file's 200 what it takes for
- * a Range, and it reads some that are none, such as "bytes = 0-9".
+ * Content whose Range is ignored must not leave as a file when Bun would heed that Range: it does so by itself for a
+ * 200 that is a whole file.
  */
-function rangeIgnored(content: ReadableContent, wish: ContentWish): ReadableContent {
-  return wish.range === null ? content : { ...content, file: async () => undefined };
+function rangeIgnored(content: ReadableContent, { arrivedRange }: ContentWish): ReadableContent {
+  const isHeeded = arrivedRange !== null && rangeToRuntime.test(arrivedRange);
+  return isHeeded ? { ...content, file: async () => undefined } : content;
 }
 
 async function sendSpans(
@@ -94,14 +115,14 @@ async function sendSpans(
   headers: Headers,
   tag: string,
   spans: readonly ByteSpan[],
-  wish: ContentWish,
-  bufferBytesMax: number,
+  headOnly: boolean,
+  reading: BodyReading,
 ): Promise<Response> {
   const frame = frameSpans(tag, headers.get("Content-Type") ?? unknownType, spans, content.size);
   headers.set("Content-Type", frame.contentType);
   headers.delete("Content-Disposition");
-  const read = () => spansBody(content, spans, frame, bufferBytesMax, wish.signal);
-  return await send(206, headers, frame.size, wish.headOnly, read);
+  const read = () => spansBody(content, spans, frame, reading);
+  return await send(206, headers, frame.size, headOnly, read);
 }
 
 async function send(
@@ -115,7 +136,8 @@ async function send(
     headers.set("Content-Length", String(size));
     return new Response(null, { status, headers });
   }
-  return withBodySize(new Response(await read(), { status, headers }), size);
+  const { body, held } = await read();
+  return withHeldMemory(new Response(body, { status, headers }), size, held);
 }
 
 /** 416 says how large the body is and what it is, so that a player can ask again. */

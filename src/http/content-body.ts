@@ -8,7 +8,10 @@
  * @module
  */
 import type { OpenContent } from "../content/open-content.ts";
+import { Failure } from "../failures.ts";
+import { blobOf } from "../lib/bytes.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import type { HeldMemory } from "./body-size.ts";
 import type { MultipartFrame } from "./multipart.ts";
 
 /** As much of content as an answer reads. */
@@ -17,12 +20,24 @@ export type ReadableContent = Pick<
   "root" | "size" | "check" | "cached" | "bytes" | "read" | "file"
 > &
   Readonly<{
-    /** A span that is in memory, without copying it. */
-    blob?: (span: ByteSpan) => Blob;
+    /** All of the content, where it is in memory: responses share it. */
+    inMemory?: Blob;
   }>;
 
-/** Bytes as the body of an answer; only a stream leaves without its length. */
-export type ContentBody = Uint8Array<ArrayBuffer> | Blob | ReadableStream<Uint8Array>;
+/** The body of a response, and what it holds in memory until it has left; only a stream leaves without its length. */
+export type ContentBody = Readonly<{
+  body: Uint8Array<ArrayBuffer> | Blob | ReadableStream<Uint8Array>;
+  held: HeldMemory;
+}>;
+
+/** How a body is read. */
+export type BodyReading = Readonly<{
+  /** A span up to this size that is not on disk is answered when it is complete, a larger one while it arrives. */
+  bufferBytesMax: number;
+  /** Takes bytes before a body of that size is composed. @throws Failure `busy`. */
+  hold: (bytes: number) => Promise<void>;
+  signal: AbortSignal;
+}>;
 
 /** From here on a file's slice costs less than its bytes do: sendfile is used from 1 MiB. */
 export const fileBytesMin = 2 ** 20;
@@ -36,31 +51,38 @@ const comparedAheadMax = 2 ** 30;
 /** Bytes that are compared in one call of `OpenContent.file`, which refuses much more than this. */
 const comparedAtOnce = 32 * 2 ** 20;
 
+/** What a stream holds of its content: one piece (content/read.ts), and the one after it on its way. Bytes. */
+const streamHoldsBytes = 128 * 2 ** 10;
+
 /**
  * Gives one span of content.
  *
- * @param bufferBytesMax - A span up to this size that is not on disk is answered when it is complete, a
- * larger one while it arrives.
  * @throws Failure `source_failed`, `source_timeout`, `busy`, `blocked` before the first byte; later trouble
  * errors the stream, which cuts the connection.
  */
 export async function spanBody(
   content: ReadableContent,
   span: ByteSpan,
-  bufferBytesMax: number,
-  signal: AbortSignal,
+  { bufferBytesMax, hold, signal }: BodyReading,
 ): Promise<ContentBody> {
   const size = span.end - span.start;
-  if (content.blob !== undefined) return content.blob(span);
+  const { inMemory } = content;
+  if (inMemory !== undefined)
+    return { body: inMemory.slice(span.start, span.end), held: { kind: "shared", blob: inMemory } };
   if (size >= fileBytesMin) {
     // Brought onto this disk first, so that a slow reader holds a file open and not megabytes of memory.
     const isKept = content.root !== undefined;
     if (isKept && size <= bufferBytesMax && !content.cached(span)) await takeAll(content.read(span, signal));
     const file = await fileOf(content, span, signal);
-    if (file !== undefined) return Bun.file(file.path).slice(file.start, file.start + size);
+    if (file !== undefined)
+      return {
+        body: Bun.file(file.path).slice(file.start, file.start + size),
+        held: { kind: "file", bytes: size },
+      };
   }
-  if (size <= bufferBytesMax) return viewOf(await content.bytes(span, signal));
-  return await streamOf(content.read(span, signal));
+  if (size > bufferBytesMax) return await streamOf(content.read(span, signal));
+  await hold(size);
+  return { body: viewOf(await content.bytes(span, signal)), held: { kind: "bytes", bytes: size } };
 }
 
 /** Gives several spans in their frame, whole when they fit in the buffer. Throws as {@link spanBody}. */
@@ -68,17 +90,17 @@ export async function spansBody(
   content: ReadableContent,
   spans: readonly ByteSpan[],
   frame: MultipartFrame,
-  bufferBytesMax: number,
-  signal: AbortSignal,
+  { bufferBytesMax, hold, signal }: BodyReading,
 ): Promise<ContentBody> {
   if (frame.size > bufferBytesMax) return await streamOf(framedPieces(content, spans, frame, signal));
+  await hold(frame.size);
   const body = new Uint8Array(frame.size);
   let at = 0;
   for await (const piece of framedPieces(content, spans, frame, signal)) {
     body.set(piece, at);
     at += piece.byteLength;
   }
-  return body;
+  return { body: blobOf(body), held: { kind: "bytes", bytes: frame.size } };
 }
 
 async function takeAll(pieces: AsyncIterable<Uint8Array>): Promise<void> {
@@ -111,29 +133,42 @@ async function* framedPieces(
   yield frame.tail;
 }
 
+/** A piece, which has up to 64 KiB, must be taken within this: a slower reader holds memory that others need. */
+const pieceTakenWithinMs = 60_000;
+
 /**
- * A stream that takes a piece when its reader wants one.
+ * A stream that takes a piece when its reader wants one, and ends with an error, which cuts the connection, when its
+ * reader takes too little.
  *
  * The first piece is taken before the stream is given: while nothing was sent, trouble can still be an
  * answer.
  */
-async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ReadableStream<Uint8Array>> {
+async function streamOf(pieces: AsyncIterable<Uint8Array>): Promise<ContentBody> {
   const iterator = pieces[Symbol.asyncIterator]();
   let first: IteratorResult<Uint8Array> | undefined = await iterator.next();
-  return new ReadableStream<Uint8Array>(
+  let timer: Timer | undefined;
+  const body = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
+        clearTimeout(timer);
         const { done, value } = first ?? (await iterator.next());
         first = undefined;
-        if (done) controller.close();
-        else controller.enqueue(value);
+        if (done) return controller.close();
+        controller.enqueue(value);
+        timer = setTimeout(() => {
+          controller.error(new Failure("busy", { reason: "the reader takes too little" }));
+          void iterator.return?.();
+        }, pieceTakenWithinMs);
+        timer.unref();
       },
       async cancel() {
+        clearTimeout(timer);
         await iterator.return?.();
       },
     },
     { highWaterMark: 0 },
   );
+  return { body, held: { kind: "stream", bytes: streamHoldsBytes } };
 }
 
 /** The same bytes under the type that a body has; the runtime copies them into the answer. */

@@ -70,7 +70,7 @@ export function contentHeaders(facts: ContentFacts): Headers {
     "X-AR-IO-Verified": String(facts.verified),
     "X-AR-IO-Stable": String(facts.stable),
     "X-AR-IO-Trusted": String(facts.trusted),
-    "X-AR-IO-Hops": "0",
+    "X-AR-IO-Hops": "1",
     "X-Cache": facts.cached ? "HIT" : "MISS",
     ...corsHeaders,
   });
@@ -122,6 +122,7 @@ function setItem(headers: Headers, item: ItemPlace): void {
   headers.set("X-AR-IO-Root-Transaction-Id", item.rootId);
   headers.set("X-AR-IO-Root-Data-Item-Offset", String(item.rootItemOffset));
   headers.set("X-AR-IO-Root-Data-Offset", String(item.rootDataOffset));
+  headers.set("X-AR-IO-Data-Item-Root-Parent-Offset", String(item.rootItemOffset - item.itemOffset));
   headers.set("X-AR-IO-Data-Item-Offset", String(item.itemOffset));
   headers.set("X-AR-IO-Data-Item-Size", String(item.itemSize));
   headers.set("X-AR-IO-Data-Item-Data-Offset", String(item.itemDataOffset));

@@ -3,6 +3,7 @@
  * and how long the connection may wait.
  * @module
  */
+import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
 import { requestIdOf } from "./request-id.ts";
 import { readSegments, readTarget, type Target } from "./target.ts";
 
@@ -23,6 +24,8 @@ export type RequestContext = Readonly<{
    * Lets the connection be silent for this many seconds, 0 to 255; sources take longer than the usual limit.
    */
   allowSilence: (seconds: number) => void;
+  /** What bodies of this request and its response hold in memory. */
+  memory: RequestMemory;
 }>;
 
 /** Who asks for what. */
@@ -52,7 +55,16 @@ export function contextOf(request: Request): RequestContext {
     scheme: target.scheme,
     clientAddress: () => "",
     allowSilence: () => undefined,
+    memory: unlimitedMemory,
   };
   contexts.set(request, context);
   return context;
+}
+
+/** How a body is composed that answers a request: until its client leaves, within the memory of responses. */
+export function composingOf(request: Request): Readonly<{
+  signal: AbortSignal;
+  hold: RequestMemory["holdResponse"];
+}> {
+  return { signal: request.signal, hold: contextOf(request).memory.holdResponse };
 }

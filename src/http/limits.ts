@@ -21,6 +21,8 @@ export const limits = {
   paymentBytesMax: 64 * 2 ** 10,
   /** What the card provider reports. */
   webhookBytesMax: 2 ** 20,
-  /** All headers of a request together; more is answered 431 by the listener. */
+  /** Request line and headers of a request, its cookies left out; more is answered 431. */
   headerBytesMax: 16 * 2 ** 10,
+  /** The same with its cookies, which the runtime answers 431 by itself: some 30 cookies of the largest size. */
+  headerBytesWithCookiesMax: 128 * 2 ** 10,
 } as const;

@@ -10,6 +10,8 @@
  * @module
  */
 
+import { allowCookies } from "./head.ts";
+
 /** A certificate, with those that vouch for it, and its private key. PEM. */
 export type Certificate = Readonly<{ cert: string; key: string }>;
 
@@ -70,6 +72,7 @@ export function openListener(options: ListenerOptions): Listener {
 
 function serveAt(options: ListenerOptions, port: number, certificate: Certificate | undefined): BunServer {
   const { hostname, silenceSecondsMax, bodyBytesMax, fetch, error } = options;
+  allowCookies();
   return Bun.serve({
     hostname,
     port,

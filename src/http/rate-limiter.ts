@@ -47,10 +47,9 @@ export type RateLimiter = Readonly<{
 /** About 10 MiB for each kind. */
 const bucketsMaxDefault = 100_000;
 
-/** Whoever asks these decides whether the gateway gets any requests at all. */
+/** Whoever asks these decides whether the gateway gets any requests at all. Metrics cost more, and count. */
 const watched: ReadonlySet<string> = new Set([
-  ...["/health", "/ready", "/metrics"],
-  ...["/svc/healthcheck", "/svc/__gateway_metrics", "/ar-io/healthcheck", "/ar-io/__gateway_metrics"],
+  ...["/health", "/ready", "/svc/healthcheck", "/ar-io/healthcheck"],
 ]);
 
 const tokenBytes = 2 ** 10;
@@ -119,7 +118,7 @@ function figuresIn(metrics: Metrics) {
     exceeded: metrics.counter({
       name: "rate_limit_exceeded_total",
       help: "Requests that were refused, by whose limit was reached.",
-      labels: ["limit_type"],
+      labels: { limit_type: ["ip", "resource"] },
     }),
     tokens: metrics.counter({ name: "rate_limit_tokens_consumed_total", help: "Tokens that were taken." }),
   };

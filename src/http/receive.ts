@@ -6,6 +6,8 @@
 import { Failure } from "../failures.ts";
 import { clientAddressOf } from "./client-address.ts";
 import { type Asker, type RequestContext, setContext } from "./context.ts";
+import { refuseLargeHead } from "./head.ts";
+import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
 import { requestIdOf } from "./request-id.ts";
 import { readSegments, readTarget, type Target, writePath } from "./target.ts";
 
@@ -43,18 +45,24 @@ export function askerOf(arrived: Request, connection: Connection): Asker {
 }
 
 /** Takes a request in. */
-export function receive(arrived: Request, connection: Connection): Received {
+export function receive(
+  arrived: Request,
+  connection: Connection,
+  memory: RequestMemory = unlimitedMemory,
+): Received {
   const { target: raw, ...asker } = askerOf(arrived, connection);
   const facts = {
     ...asker,
     requestId: requestIdOf(arrived.headers.get("x-request-id")),
     scheme: schemeOf(arrived, raw, connection),
     allowSilence: connection.allowSilence,
+    memory,
   };
   try {
     const segments = readSegments(raw.path);
     const target = { ...raw, path: raw.path.includes("%") ? writePath(segments) : raw.path };
     refuseBadHost(arrived, raw);
+    refuseLargeHead(arrived, raw);
     const context = { ...facts, target, segments };
     const request = routable(arrived, raw, target);
     setContext(request, context);
@@ -67,10 +75,20 @@ export function receive(arrived: Request, connection: Connection): Received {
   }
 }
 
-/** Bun gives a bare path for a missing Host (HTTP/1.0 may) and for one that is no host (nobody may). */
+/**
+ * Bun gives a bare path for a missing Host (HTTP/1.0 may) and for one that is no host (nobody may). Of several it takes
+ * the first, where a proxy may have taken another.
+ */
 function refuseBadHost(request: Request, target: Target): void {
   const sent = request.headers.get("host");
-  if (target.host === "" && sent !== null && sent !== "") throw new Failure("malformed_host", { host: sent });
+  if (sent === null || sent === "") return;
+  if (target.host === "" || hasSeveralHosts(request.headers))
+    throw new Failure("malformed_host", { host: sent });
+}
+
+/** Whether a request has more than one Host header; the runtime joins them by commas, which no host contains. */
+export function hasSeveralHosts(headers: Headers): boolean {
+  return headers.get("host")?.includes(",") ?? false;
 }
 
 function schemeOf(request: Request, target: Target, connection: Connection): string {

@@ -11,13 +11,24 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import { codeAnswer, failureAnswer } from "./answers.ts";
+import type { BodyMemory } from "./body-memory.ts";
+import { callerLeft, reportsDisconnect } from "./client-left.ts";
+import { createConnections } from "./connections.ts";
 import { contextOf } from "./context.ts";
 import { isAdministration, preflightAnswer } from "./cors.ts";
 import { finish, headersOnly } from "./finish.ts";
+import { clearLargeCookies } from "./head.ts";
 import { type Certificate, openListener, reachableHost } from "./listener.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
-import { askerOf, type Connection, type Received, receive } from "./receive.ts";
-import { callerLeft, type RequestFigures } from "./request-figures.ts";
+import { askerOf, hasSeveralHosts, type Received, receive } from "./receive.ts";
+import type { RequestFigures } from "./request-figures.ts";
+import {
+  createRouteLabels,
+  type RouteLabel,
+  type RouteLabels,
+  type ServiceName,
+  unrouted,
+} from "./route-labels.ts";
 import { createRouteTable, type RouteTable } from "./routes.ts";
 
 /** What a listener is made of. */
@@ -38,6 +49,10 @@ export type ServerOptions = Readonly<{
   isTrustedProxy?: (address: string) => boolean;
   /** Absent, anyone may ask for anything. */
   limiter?: RateLimiter | undefined;
+  /** Whose listener it is, for metrics; the gateway's unless told. */
+  service?: ServiceName;
+  /** Memory of bodies under way; absent, it has no limit. */
+  memory?: BodyMemory | undefined;
   log: Log;
   figures: RequestFigures;
 }>;
@@ -68,36 +83,50 @@ type BunServer = ReturnType<typeof Bun.serve>;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
-  const { log, figures, limiter } = options;
+  const { log, figures, limiter, memory } = options;
+  const silenceSeconds = options.silenceSeconds ?? silenceSecondsMax;
   const table = createRouteTable(options.app.routes);
+  const labels = createRouteLabels(options.service ?? "gateway");
   const root = surface(options.app, table, log);
+  const connections = createConnections({
+    isTrustedProxy: options.isTrustedProxy,
+    isEncrypted: options.certificate !== undefined,
+    silenceSeconds,
+  });
   let draining = false;
   let closing: Promise<void> | undefined;
-
-  const connectionOf = (arrived: Request, server: BunServer): Connection => ({
-    peerAddress: () => server.requestIP(arrived)?.address ?? "",
-    isTrustedProxy: (address) => options.isTrustedProxy?.(address) ?? false,
-    allowSilence: (seconds) => server.timeout(arrived, seconds),
-  });
 
   /** Gives an answer from memory where there is one and whoever asks may have it; all else goes the long way. */
   const fromMemory = (request: Request, server: BunServer): Response | undefined => {
     const ready = draining ? undefined : options.hit?.(request);
-    if (ready === undefined || limiter === undefined) return ready;
-    const asker = askerOf(request, connectionOf(request, server));
-    if (!limiter.admits(request.method, asker)) return undefined;
-    limiter.charge(request.method, asker, ready);
+    if (ready === undefined || hasSeveralHosts(request.headers)) return undefined;
+    if (memory?.isUsedUp(request, connections.requestsAt(server))) return undefined;
+    if (limiter !== undefined) {
+      const asker = askerOf(request, connections.of(request, server));
+      if (!limiter.admits(request.method, asker)) return undefined;
+      limiter.charge(request.method, asker, ready);
+    }
+    memory?.noteSent(request, connections.requestsAt(server), ready);
     return ready;
   };
 
   const answer = async (arrived: Request, server: BunServer): Promise<Response> => {
     const startedAt = performance.now();
-    const received = receive(arrived, connectionOf(arrived, server));
+    const account = memory?.open(arrived, connections.requestsAt(server));
+    const received = receive(arrived, connections.of(arrived, server), account);
     const { context } = received;
     const refused = limiter?.refuse(arrived.method, context);
-    const response = finish(refused ?? (await route(received, root, table)), context, draining);
+    const made = refused ?? (await route(received, root, table));
+    const settled = account === undefined ? made : await account.settle(made);
+    connections.endSilence(arrived, server, settled);
+    const response = finish(settled, context, draining);
+    clearLargeCookies(arrived, response);
     if (refused === undefined) limiter?.charge(arrived.method, context, response);
-    figures.answered(arrived.method, context, response.status, performance.now() - startedAt);
+    figures.answered({
+      ...{ method: arrived.method, context, status: response.status },
+      label: refused === undefined ? labelOf(received, labels) : labels.ofNone(context.target.path),
+      durationMs: performance.now() - startedAt,
+    });
     return context.headOnly ? await headersOnly(response) : response;
   };
 
@@ -105,12 +134,13 @@ export function openServer(options: ServerOptions): HttpServer {
     hostname: options.hostname,
     port: options.port,
     certificate: options.certificate,
-    silenceSecondsMax: options.silenceSeconds ?? silenceSecondsMax,
+    silenceSecondsMax: silenceSeconds,
     bodyBytesMax: options.bodyBytesMax,
     fetch: (request, self) => {
       const ready = fromMemory(request, self);
       if (ready === undefined) return answer(request, self);
-      figures.hit();
+      const { url } = request;
+      figures.hit(labels.ofHit(url), url);
       return ready;
     },
     error: (error) => {
@@ -138,10 +168,12 @@ export function openServer(options: ServerOptions): HttpServer {
 /** The routes with the one place where what they throw becomes an answer. */
 function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
   return new Elysia({ strictPath: true })
-    .onError({ as: "global" }, ({ error, code, request }) => {
+    .onTransform({ as: "global" }, ({ request, route }) => void routes.set(request, route))
+    .onError({ as: "global" }, ({ error, code, request, route }) => {
       const { requestId, target } = contextOf(request);
+      routes.set(request, code === "NOT_FOUND" ? unrouted : route);
       if (code === "NOT_FOUND") return routeless(request.method, table.methodsOf(target.path));
-      if (isLeaving(error, request.signal)) return new Response(null, { status: callerLeft });
+      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
       if (error instanceof Failure) return failed(error, requestId, log);
       log.error("defect", { requestId, error });
       return codeAnswer("internal");
@@ -149,11 +181,14 @@ function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
     .use(app);
 }
 
-/** Whether an error is what becomes of work whose caller left; a defect stays one, whoever is there to see it. */
-function isLeaving(error: unknown, { aborted, reason }: AbortSignal): boolean {
-  if (!aborted) return false;
-  const isAbort = error instanceof Error && error.name === "AbortError";
-  return isAbort || error === reason || error instanceof Failure;
+/** Patterns of the routes that took requests. Absent: content on a host of its own, or refused before any route. */
+const routes = new WeakMap<Request, string>();
+
+function labelOf({ request, context, refused }: Received, labels: RouteLabels): RouteLabel {
+  const { path } = context.target;
+  const pattern = routes.get(request);
+  if (refused !== undefined || pattern === unrouted) return labels.ofNone(path);
+  return labels.ofRoute(pattern, path);
 }
 
 async function route(received: Received, root: AnyElysia, table: RouteTable): Promise<Response> {
@@ -161,6 +196,7 @@ async function route(received: Received, root: AnyElysia, table: RouteTable): Pr
   if (refused !== undefined) return failureAnswer(refused);
   const { path } = context.target;
   if (request.method !== "OPTIONS" || isAdministration(path)) return await root.fetch(request);
+  routes.set(request, unrouted);
   const methods = table.methodsOf(path);
   const asked = request.headers.get("access-control-request-headers");
   return preflightAnswer(methods.length > 0 ? methods : contentMethods, asked);

@@ -4,7 +4,7 @@
  * Source: design.md §6.
  * @module
  */
-import type { Filter } from "../arweave/filter.ts";
+import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import type { Content } from "../content/content.ts";
@@ -21,6 +21,7 @@ import { type FollowedBlock, type Follower, type FollowStatus, openFollower } fr
 import type { StartHeight } from "./follow-plan.ts";
 import { type Mempool, openMempool } from "./mempool.ts";
 import { openMissing } from "./missing.ts";
+import { openReevaluation } from "./reevaluate.ts";
 import type { Loop, LoopStatus } from "./supervise.ts";
 import { type BundleLimits, bundleLimitsDefault } from "./unbundle.ts";
 import { openUpkeep } from "./upkeep.ts";
@@ -84,6 +85,8 @@ export type IndexingOptions = Readonly<{
   stop: number | undefined;
   unbundleFilter: Filter;
   indexFilter: Filter;
+  /** Whether bundles are evaluated again when the filters have changed; true unless told. */
+  reevaluateOnChange?: boolean;
   /** Bundles that are worked on at once; most of them wait for their bytes. */
   lanes?: number;
   isMempoolWatched: boolean;
@@ -99,6 +102,7 @@ export type IndexingOptions = Readonly<{
 export type IndexingStatus = Readonly<{
   follow: FollowStatus;
   bundles: BundlesStatus;
+  reevaluation: LoopStatus;
   missing: LoopStatus;
   mempool: LoopStatus | undefined;
   upkeep: LoopStatus;
@@ -112,6 +116,8 @@ export type Indexing = Readonly<{
   wake: () => void;
   /** Looks at the queue of bundles now. */
   wakeBundles: () => void;
+  /** Removes pending transactions that are not among the ids: the chain began anew. Answers how many. */
+  removePendingBut: (ids: ReadonlySet<string>) => Promise<number>;
   status: () => IndexingStatus;
   close: () => Promise<void>;
 }>;
@@ -202,7 +208,17 @@ export function openIndexing(options: IndexingOptions): Indexing {
     intervalMs: times.upkeepMs,
     onExpired: () => mempool?.reload(),
   });
-  return together({ follower, bundles, missing, mempool, upkeep }, clock);
+  const reevaluation = openReevaluation({
+    ...options,
+    filters: {
+      unbundleFilter: canonical(options.unbundleFilter),
+      indexFilter: canonical(options.indexFilter),
+    },
+    onFilterChange: options.reevaluateOnChange ?? true,
+    onQueued: bundles.wake,
+    intervalMs: times.queueMs,
+  });
+  return together({ follower, bundles, reevaluation, missing, mempool, upkeep }, clock);
 }
 
 function isOwnMachine(url: string): boolean {
@@ -212,22 +228,29 @@ function isOwnMachine(url: string): boolean {
 type Parts = Readonly<{
   follower: Follower;
   bundles: Bundles;
+  reevaluation: Loop;
   missing: Loop;
   mempool: Mempool | undefined;
   upkeep: Loop;
 }>;
 
-function together({ follower, bundles, missing, mempool, upkeep }: Parts, clock: Clock): Indexing {
+function together(parts: Parts, clock: Clock): Indexing {
+  const { follower, bundles, reevaluation, missing, mempool, upkeep } = parts;
   return {
     wake: () => {
       follower.wake();
       mempool?.wake();
     },
-    wakeBundles: bundles.wake,
+    wakeBundles: () => {
+      bundles.wake();
+      reevaluation.wake();
+    },
+    removePendingBut: async (ids) => (await mempool?.removeAllBut(ids)) ?? 0,
     status: () => {
       const status = {
         follow: follower.status(),
         bundles: bundles.status(),
+        reevaluation: reevaluation.status(),
         missing: missing.status(),
         mempool: mempool?.status(),
         upkeep: upkeep.status(),
@@ -236,15 +259,17 @@ function together({ follower, bundles, missing, mempool, upkeep }: Parts, clock:
     },
     close: async () => {
       await follower.close();
-      await Promise.all([bundles.close(), missing.close(), mempool?.close(), upkeep.close()]);
+      const loops = [bundles, reevaluation, missing, mempool, upkeep];
+      await Promise.all(loops.map((loop) => loop?.close()));
     },
   };
 }
 
 function reasonsOf(status: Omit<IndexingStatus, "reasons">, now: number): string[] {
-  const { follow, bundles, missing, mempool, upkeep } = status;
+  const { follow, bundles, reevaluation, missing, mempool, upkeep } = status;
   const loops: readonly (readonly [string, LoopStatus | undefined])[] = [
     ["following the chain", follow],
+    ["evaluation of bundles", reevaluation],
     ["missing transactions", missing],
     ["the mempool", mempool],
     ["upkeep of the index", upkeep],

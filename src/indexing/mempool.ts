@@ -56,7 +56,12 @@ type Watched = {
 
 /** The watcher at work. */
 export type Mempool = Loop &
-  Readonly<{ reload: () => void /* to be called after a rollback: rows have gone */ }>;
+  Readonly<{
+    /** To be called after a rollback: rows have gone. */
+    reload: () => void;
+    /** Removes pending transactions that are not among the ids, without the usual grace. Answers how many. */
+    removeAllBut: (ids: ReadonlySet<string>) => Promise<number>;
+  }>;
 
 /** Starts watching the mempool. */
 export function openMempool(options: MempoolOptions): Mempool {
@@ -78,6 +83,12 @@ export function openMempool(options: MempoolOptions): Mempool {
       watched.held.clear();
       watched.isLoaded = false;
     },
+    removeAllBut: async (ids) => {
+      const gone = pendingOf(options).filter((id) => !ids.has(id));
+      if (gone.length === 0) return 0;
+      for (const id of gone) watched.held.delete(id);
+      return await options.index.removePending(gone);
+    },
   };
 }
 
@@ -93,12 +104,16 @@ async function watch(options: MempoolOptions, watched: Watched, signal: AbortSig
 }
 
 /** What an earlier run, or a rollback, left pending is watched as well, or nobody would ever remove it. */
-function loadHeld({ reader }: MempoolOptions, watched: Watched): void {
+function loadHeld(options: MempoolOptions, watched: Watched): void {
+  for (const id of pendingOf(options)) watched.held.set(id, { goneSince: undefined });
+  watched.isLoaded = true;
+}
+
+/** The newest pending transactions of the index, at most a page. */
+function pendingOf({ reader }: MempoolOptions): Id[] {
   const columns = { tags: false, ownerKey: false, parent: false, block: false };
   const page = reader.page({ order: "desc", bundledIn: null, limit: pageRows, columns });
-  for (const { id, place } of page.rows)
-    if (place.height === pendingHeight) watched.held.set(id, { goneSince: undefined });
-  watched.isLoaded = true;
+  return page.rows.filter(({ place }) => place.height === pendingHeight).map(({ id }) => id);
 }
 
 async function listPending(

@@ -135,7 +135,8 @@ export function objectKind<Needed extends Kinds, Optional extends Kinds>(
   return {
     schema: {
       type: "object",
-      required: Object.keys(needed),
+      // OpenAPI allows no empty list.
+      ...(Object.keys(needed).length === 0 ? {} : { required: Object.keys(needed) }),
       properties: Object.fromEntries(all.map(([name, { schema }]) => [name, schema])),
     },
     is: (value): value is ObjectOf<Needed, Optional> => recordKind.is(value) && isWhole(value),

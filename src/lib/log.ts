@@ -4,6 +4,7 @@
  */
 import { writeSync } from "node:fs";
 import type { Clock } from "./clock.ts";
+import { jsonText, printable, printableLines } from "./printable.ts";
 
 /** How important a line is, least first. */
 export const logLevels = ["debug", "info", "warn", "error"] as const;
@@ -139,10 +140,10 @@ function isSystemError(error: unknown): error is Error & { code: string } {
 function jsonLine(level: LogLevel, time: string, message: string, fields: LogFields): string {
   const line = { level, time, message, ...fields };
   try {
-    return `${JSON.stringify(line, writable)}\n`;
+    return `${jsonText(line, writable)}\n`;
   } catch {
     // A cycle among the facts; the message is still worth a line.
-    return `${JSON.stringify({ level, time, message, facts: Bun.inspect(fields, { depth: 2 }) })}\n`;
+    return `${jsonText({ level, time, message, facts: Bun.inspect(fields, { depth: 2 }) })}\n`;
   }
 }
 
@@ -153,16 +154,7 @@ function prettyLine(level: LogLevel, time: string, message: string, fields: LogF
 
 function prettyValue(value: unknown): string {
   if (typeof value === "string") return printable(value);
-  if (!(value instanceof Error)) return Bun.inspect(value, { depth: 2, compact: true });
-  return Bun.inspect(value, { depth: 2 }).split("\n").map(printable).join("\n");
-}
-
-/** Control characters spelled out: what others sent may not move a terminal's cursor or begin a line of its own. */
-function printable(text: string): string {
-  return text.replace(
-    /\p{Cc}/gu,
-    (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, "0")}`,
-  );
+  return printableLines(Bun.inspect(value, { depth: 2, compact: !(value instanceof Error) }));
 }
 
 /**

@@ -6,43 +6,60 @@
  */
 import { readdirSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
-import { Counter, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, Gauge, Registry } from "prom-client";
+import { createHistogram, type Histogram, type HistogramOptions } from "./histogram.ts";
+
+/** Labels, each with all values that it may have; any other value is counted as {@link otherValue}. */
+type LabelTable<Label extends string> = Readonly<Record<Label, readonly string[]>>;
+
+/** Stands for every value that a label's table does not have. */
+const otherValue = "other";
 
 /** What a figure is called and means. */
 export type MetricRow<Label extends string> = Readonly<{
   name: string;
   help: string;
-  labels?: readonly Label[];
+  labels?: LabelTable<Label>;
 }>;
 
 /** A figure that is kept elsewhere and asked for when the figures are read. */
 export type ReadRow = Readonly<{ name: string; help: string; read: () => number }>;
 
-/** Such figures by the value of one label; the values must be few. */
+/** Such figures by the value of one label. */
 export type ReadRows = Readonly<{
   name: string;
   help: string;
   label: string;
-  /** With a promise, the figures wait for it; when it rejects, so do they. */
+  /** All values that the label may have; figures of others are added up as {@link otherValue}. */
+  values: readonly string[];
+  /** With a promise, the figures wait for it; when it fails, there are none of this row. */
   read: () => Readonly<Record<string, number>> | Promise<Readonly<Record<string, number>>>;
 }>;
 
-/** A registry of its own: two programs in one process (tests) do not mix their figures. */
+/** A count that only grows; one without labels takes none. */
+type LabelledCounter<Label extends string> = Readonly<{
+  inc: [Label] extends [never]
+    ? (by?: number) => void
+    : (labels: Readonly<Record<Label, string>>, by?: number) => void;
+}>;
+
+/**
+ * A registry of its own: two programs in one process (tests) do not mix their figures. No label has a value that
+ * is not in its table, so that what strangers send cannot make the figures grow.
+ */
 export type Metrics = Readonly<{
   /** A count that only grows. */
-  counter: <Label extends string = never>(row: MetricRow<Label>) => Counter<Label>;
+  counter: <Label extends string = never>(row: MetricRow<Label>) => LabelledCounter<Label>;
   /** A count that is kept elsewhere. */
   countOf: (row: ReadRow) => void;
   /** A figure that rises and falls. */
-  gauge: <Label extends string = never>(row: MetricRow<Label>) => Gauge<Label>;
+  gauge: (row: MetricRow<never>) => Readonly<{ set: (value: number) => void }>;
   /** A figure that rises and falls and is kept elsewhere. */
   gaugeOf: (row: ReadRow) => void;
   /** Such figures by the value of one label. */
   gaugesOf: (row: ReadRows) => void;
-  /** How values spread over buckets; buckets are upper bounds, inclusive, ascending. */
-  histogram: <Label extends string = never>(
-    row: MetricRow<Label> & { buckets: readonly number[] },
-  ) => Histogram<Label>;
+  /** How values spread over buckets. Its series have the values that its owner asks for: these must be of a table. */
+  histogram: <Label extends string = never>(row: HistogramOptions<Label>) => Histogram<Label>;
   /** All figures as text. */
   text: () => Promise<string>;
 }>;
@@ -54,9 +71,15 @@ export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const [registry] = registers;
+  const histograms: Pick<Histogram<string>, "text">[] = [];
   return {
-    counter: ({ name, help, labels }) =>
-      new Counter({ name, help, labelNames: [...(labels ?? [])], registers }),
+    counter: <Label extends string>({ name, help, labels }: MetricRow<Label>) => {
+      const counter = new Counter({ name, help, labelNames: Object.keys(labels ?? {}), registers });
+      if (labels === undefined) return { inc: (by = 1) => counter.inc(by) } as LabelledCounter<Label>;
+      const bounded = boundTo(labels);
+      const inc = (given: Readonly<Record<Label, string>>, by = 1) => counter.inc(bounded(given), by);
+      return { inc } as LabelledCounter<Label>;
+    },
     countOf: ({ name, help, read }) => {
       new Counter({
         name,
@@ -64,38 +87,81 @@ export function createMetrics(): Metrics {
         registers,
         collect() {
           this.reset();
-          this.inc(read());
+          try {
+            this.inc(read());
+          } catch {
+            this.remove(); // what cannot be read has no value; the other figures do
+          }
         },
       });
     },
-    gauge: ({ name, help, labels }) => new Gauge({ name, help, labelNames: [...(labels ?? [])], registers }),
+    gauge: ({ name, help }) => {
+      const gauge = new Gauge({ name, help, registers });
+      return { set: (value) => gauge.set(value) };
+    },
     gaugeOf: ({ name, help, read }) => {
       new Gauge({
         name,
         help,
         registers,
         collect() {
-          this.set(read());
+          try {
+            this.set(read());
+          } catch {
+            this.remove(); // as above
+          }
         },
       });
     },
-    gaugesOf: ({ name, help, label, read }) => {
+    gaugesOf: ({ name, help, label, values, read }) => {
+      const bounded = boundTo({ [label]: values });
       new Gauge({
         name,
         help,
         labelNames: [label],
         registers,
         async collect() {
-          const figures = await read();
+          const figures = await readOrNothing(read);
           this.reset();
-          for (const [value, figure] of Object.entries(figures)) this.set({ [label]: value }, figure);
+          for (const [value, figure] of Object.entries(figures))
+            this.inc(bounded({ [label]: value }), figure);
         },
       });
     },
-    histogram: ({ name, help, labels, buckets }) =>
-      new Histogram({ name, help, labelNames: [...(labels ?? [])], buckets: [...buckets], registers }),
-    text: async () => (registry === undefined ? "" : await registry.metrics()),
+    histogram: (row) => {
+      const histogram = createHistogram(row);
+      histograms.push(histogram);
+      return histogram;
+    },
+    text: async () => {
+      const others = registry === undefined ? "" : await registry.metrics();
+      return [others, ...histograms.map((histogram) => histogram.text())].join("\n");
+    },
   };
+}
+
+/** Replaces values that a table does not have. */
+function boundTo<Label extends string>(table: LabelTable<Label>) {
+  const rows = Object.entries<readonly string[]>(table).map(
+    ([label, values]) => [label, new Set(values)] as const,
+  );
+  return (given: Readonly<Record<Label, string>>): Record<string, string> => {
+    const values: Readonly<Record<string, string>> = given;
+    return Object.fromEntries(
+      rows.map(([label, known]) => {
+        const value = values[label] ?? otherValue;
+        return [label, known.has(value) ? value : otherValue];
+      }),
+    );
+  };
+}
+
+async function readOrNothing(read: ReadRows["read"]): Promise<Readonly<Record<string, number>>> {
+  try {
+    return await read();
+  } catch {
+    return {}; // what cannot be read has no value; the other figures do
+  }
 }
 
 /** Adds the figures of this process: CPU, memory, open files, start, delay of the event loop. */

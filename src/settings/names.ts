@@ -71,6 +71,6 @@ export const nameSettings = {
     read: registryName,
     aliases: ["APEX_ARNS_NAME"],
     unit: "name",
-    effect: "The same by a name that is resolved; not together with APEX_TX_ID.",
+    effect: "The same by a name that is resolved; without effect where `APEX_TX_ID` is set.",
   }),
 } as const;

@@ -20,8 +20,12 @@ const stepBytes = 32 * 2 ** 20;
 /** Bytes of one read: they are still in the processor's cache when they are hashed. */
 const readBytes = 256 * 1_024;
 
+/** A span without bytes needs no file: an upload of no bytes has none. */
+const noSteps: FileSteps = { step: () => "end", close: () => undefined };
+
 /** Opens a span. @param start - Its first byte in the file. @param size - Its bytes. */
 export function openFileSteps(path: string, start: number, size: number): FileSteps {
+  if (size === 0) return noSteps;
   const file = openSync(path, "r");
   const buffer = new Uint8Array(readBytes);
   const end = start + size;

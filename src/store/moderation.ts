@@ -62,8 +62,6 @@ export type Moderation = Readonly<{
   version: () => number;
   /** In order of time, newest first; at most `limit`, those that come after one that was listed. */
   list: (limit: number, after?: BlockedPosition) => readonly Blocked[];
-  /** The values of one kind, all of them. */
-  values: (kind: BlockedKind) => readonly string[];
   close: () => void;
 }>;
 
@@ -134,7 +132,6 @@ export function openModeration(path: string, clock: Clock): Moderation {
      WHERE blocked_at < ?1 OR (blocked_at = ?1 AND (kind, value) > (?2, ?3))
      ORDER BY blocked_at DESC, kind, value LIMIT ?4`,
   );
-  const ofKind = prepareQuery<{ value: string }>(db, "SELECT value FROM blocked WHERE kind = ?");
   const isBlocked = (kind: BlockedKind, value: string): boolean => find.get(kind, value) !== undefined;
   const has = (kind: BlockedKind): boolean => findAny.get(kind) !== undefined;
 
@@ -158,7 +155,6 @@ export function openModeration(path: string, clock: Clock): Moderation {
       const { blockedAt, kind, value } = after ?? beforeAll;
       return newest.all(blockedAt, kind, value, limit);
     },
-    values: (kind) => ofKind.all(kind).map(({ value }) => value),
     close: () => closeDatabase(db),
   };
 }

@@ -7,6 +7,7 @@
  * @module
  */
 import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";
+import { rmSync } from "node:fs";
 import { schemaFingerprint, scriptsToRun } from "../lib/schema-scripts.ts";
 
 /** How a file is opened for writing. */
@@ -20,7 +21,7 @@ export type WriteOptions = Readonly<{
 }>;
 
 /** Large enough for a whole row of postings to fit often, small enough for point reads (index.md: 4k to 16k alike). */
-const pageBytes = 8_192;
+export const pageBytes = 8_192;
 /** How long a connection waits for another one's lock before it fails. */
 const busyTimeoutMs = 5_000;
 /** The log file is cut back to this after a checkpoint that emptied it. */
@@ -76,6 +77,11 @@ export function openForReading(path: string, cacheBytes: number): Database {
   });
 }
 
+/** Removes a database that is not open, with its log: a log that is left would be taken for the next file's. */
+export function removeDatabase(path: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+}
+
 /** Runs work in one transaction: all of it is written, or, when it throws, nothing. */
 export function inTransaction<Answer>(db: Database, work: () => Answer): Answer {
   return between(db, "BEGIN IMMEDIATE", work);
@@ -123,8 +129,20 @@ export type Query<Row> = Readonly<{
 export function prepareQuery<Row>(db: Database, sql: string): Query<Row> {
   const statement = prepare(db, sql) as Statement<Row, SQLQueryBindings[]>;
   return {
-    get: (...parameters) => statement.get(...parameters) ?? undefined,
-    all: (...parameters) => statement.all(...parameters),
+    get: (...parameters) => {
+      try {
+        return statement.get(...parameters) ?? undefined;
+      } catch (error) {
+        throw namingFile(db.filename, error);
+      }
+    },
+    all: (...parameters) => {
+      try {
+        return statement.all(...parameters);
+      } catch (error) {
+        throw namingFile(db.filename, error);
+      }
+    },
     finalize: () => {
       prepared.get(db)?.delete(statement);
       statement.finalize();
@@ -148,6 +166,22 @@ export function checkIntegrity(db: Database, faultsMax: number): string[] {
     // Damage that keeps SQLite from walking the file at all is thrown, not listed: it is a finding all the same.
     return [error instanceof Error ? error.message : String(error)];
   }
+}
+
+/** What SQLite says of a file that is not what it wrote. */
+const damageCodes = /^SQLITE_(CORRUPT|NOTADB)/;
+
+/** Whether an error, or one that caused it, says that a database is damaged. */
+export function isDamage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  return ("code" in error && damageCodes.test(String(error.code))) || isDamage(error.cause);
+}
+
+/** An error of damage with the file in its message, and the same code. Other errors stay as they are. */
+export function namingFile(path: string, error: unknown): unknown {
+  if (!isDamage(error) || !(error instanceof Error) || error.message.includes(path)) return error;
+  const named = new Error(`the database ${path} is damaged: ${error.message}`, { cause: error });
+  return "code" in error ? Object.assign(named, { code: error.code }) : named;
 }
 
 function opened(path: string, open: () => Database): Database {
@@ -190,6 +224,6 @@ function between<Answer>(db: Database, begin: string, work: () => Answer): Answe
   } catch (error) {
     // A full disk or a damaged page may have ended the transaction already.
     if (db.inTransaction) db.run("ROLLBACK");
-    throw error;
+    throw namingFile(db.filename, error);
   }
 }

@@ -31,6 +31,7 @@ export const workerEntries = [
   "bundles",
   "index",
   "intake",
+  "manifests",
   "query",
   "receipts",
   "sign",
@@ -60,10 +61,14 @@ export type Pool = Readonly<{
   /**
    * Runs one exported function of the entry with one job.
    *
+   * @param job - The job, or a function that makes it when a thread is ready. The function is given the milliseconds
+   *   since the call in which threads were starting: a deadline in the job leaves them out.
    * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung; the signal's
    *   reason; else whatever the job threw.
    */
   run: <Answer>(exportName: string, job: unknown, options?: JobOptions) => Promise<Answer>;
+  /** Starts all threads; resolves when each has started, or ended while it did. */
+  warm: () => Promise<void>;
   /** Jobs that wait or run, and threads that live. */
   load: () => Readonly<{ open: number; threads: number }>;
   /** Ends the threads after the jobs that run have answered, at the latest after two seconds. */
@@ -71,6 +76,9 @@ export type Pool = Readonly<{
 }>;
 
 const closeTimeoutMs = 2_000;
+
+/** A thread loads its modules when it starts: 0.2 s on a free machine, 12 s have been seen on a busy one. */
+const startTimeoutMs = 60_000;
 
 /** Opens threads for one entry; they start with the first job. */
 export function openPool(options: PoolOptions): Pool {
@@ -93,32 +101,84 @@ export function openPool(options: PoolOptions): Pool {
     lastThreadError = error;
   });
 
-  const work = async <Answer>(name: string, job: unknown, jobOptions: JobOptions): Promise<Answer> => {
+  const starts = createStartClock();
+  let running = 0;
+
+  /** Waits until there is a thread for each job that runs: the time of a job is for its work. */
+  const startThread = async (): Promise<void> => {
+    if (piscina.threads.length >= running) return;
+    starts.begin();
+    try {
+      await piscina.run(undefined, { name: "ping", signal: AbortSignal.timeout(startTimeoutMs) });
+    } catch {
+      // The thread is up, but has no such function; or it did not start, which the job itself finds out.
+    } finally {
+      starts.end();
+    }
+  };
+
+  const work = async <Answer>(
+    name: string,
+    makeJob: () => unknown,
+    jobOptions: JobOptions,
+  ): Promise<Answer> => {
+    running += 1;
+    let timer: Timer | undefined;
     const hung = new AbortController();
-    const timer = setTimeout(() => hung.abort(), jobOptions.timeoutMs ?? options.timeoutMs);
     const transfer = transferList(jobOptions.transfer ?? []);
     try {
-      return await piscina.run(job, { name, signal: hung.signal, transferList: transfer });
+      await startThread();
+      timer = setTimeout(() => hung.abort(), jobOptions.timeoutMs ?? options.timeoutMs);
+      return await piscina.run(makeJob(), { name, signal: hung.signal, transferList: transfer });
     } catch (error) {
       const facts = { entry: String(options.entry), name, hung: hung.signal.aborted, lastThreadError };
       throw explain(error, facts);
     } finally {
+      running -= 1;
       clearTimeout(timer);
     }
   };
 
   const run = async <Answer>(name: string, job: unknown, jobOptions: JobOptions = {}): Promise<Answer> => {
     const signal = jobOptions.signal ?? nobody;
+    const startedBefore = starts.read();
     const turn = turns.take(signal);
     if (turn === undefined) throw new Failure("busy", { entry: String(options.entry), name });
     const endTurn = await turn;
-    return await untilStopped(work<Answer>(name, job, jobOptions).finally(endTurn), signal);
+    const makeJob = () => (typeof job === "function" ? job(starts.read() - startedBefore) : job);
+    return await untilStopped(work<Answer>(name, makeJob, jobOptions).finally(endTurn), signal);
+  };
+
+  const warm = async (): Promise<void> => {
+    const pings = Array.from({ length: options.threads }, () =>
+      run("ping", undefined, { timeoutMs: startTimeoutMs }),
+    );
+    await Promise.allSettled(pings);
   };
 
   return {
     run,
+    warm,
     load: () => ({ open: turns.atWork() + turns.waiting(), threads: piscina.threads.length }),
     close: () => piscina.close({ force: false }),
+  };
+}
+
+/** Measures for how long at least one thread has been starting. Milliseconds. */
+function createStartClock() {
+  let count = 0;
+  let since = 0;
+  let total = 0;
+  return {
+    begin: () => {
+      if (count === 0) since = performance.now();
+      count += 1;
+    },
+    end: () => {
+      count -= 1;
+      if (count === 0) total += performance.now() - since;
+    },
+    read: () => total + (count > 0 ? performance.now() - since : 0),
   };
 }
 

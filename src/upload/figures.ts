@@ -40,7 +40,7 @@ export function createUploadFigures(metrics: Metrics, parts: FigureParts): Uploa
   const ended = metrics.counter({
     name: "upload_items_ended_total",
     help: "Items that became permanent, or failed.",
-    labels: ["state"],
+    labels: { state: ["permanent", "failed"] },
   });
 
   let counted: Promise<Counts> | undefined;
@@ -64,8 +64,10 @@ export function createUploadFigures(metrics: Metrics, parts: FigureParts): Uploa
       (each: Counts) => each.oldest,
     ],
   ] as const;
-  for (const [name, help, of] of figures)
-    metrics.gaugesOf({ name, help, label: "state", read: async () => of(await counts()) });
+  for (const [name, help, of] of figures) {
+    const read = async () => of(await counts());
+    metrics.gaugesOf({ name, help, label: "state", values: ["waiting", ...bundleStates], read });
+  }
 
   return {
     onTaken: (size) => {

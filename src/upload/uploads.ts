@@ -7,6 +7,8 @@
  */
 import { bundleCountSize, bundleEntrySize } from "../arweave/bundle.ts";
 import type { Id } from "../arweave/id.ts";
+import { multiAptos } from "../arweave/signers/aptos.ts";
+import { isSignedByMessage, type Signing } from "../arweave/signing.ts";
 import { type Winc, winc } from "../arweave/winston.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
@@ -37,6 +39,11 @@ export type TakenItem = Readonly<{
   bytes: ItemBytes;
   headerSize: number;
   signatureType: number;
+  /**
+   * Id of the act of signing (arweave/signing.ts) where the signature type has several encodings; `undefined` where
+   * the item's id is the only one.
+   */
+  signingId: Id | undefined;
   /** SHA-256 of the owner, base64url: whatever the type of the signature. */
   ownerAddress: string;
   /** The account of who signed it. */
@@ -109,7 +116,8 @@ async function checkFile(tx: Tx, { bytes }: TakenItem): Promise<void> {
 }
 
 const takenColumns = [
-  ...["store", "file", "file_offset", "size", "header_size", "signature_type", "owner_address", "signer"],
+  ...["store", "file", "file_offset", "size", "header_size", "signature_type", "signing_id"],
+  ...["owner_address", "signer"],
   ...[
     "content_type",
     "content_encoding",
@@ -123,10 +131,11 @@ const takenColumns = [
 
 /** In the order of `takenColumns`. */
 function valuesOf(item: TakenItem): Value[] {
-  const { store, bytes, headerSize, signatureType, ownerAddress, signer } = item;
+  const { store, bytes, headerSize, signatureType, signingId, ownerAddress, signer } = item;
   return [
     ...[store, bytes.file, BigInt(bytes.offset), BigInt(bytes.size), BigInt(headerSize)],
-    ...[BigInt(signatureType), ownerAddress, signer, item.contentType ?? null, item.contentEncoding ?? null],
+    ...[BigInt(signatureType), signingId ?? null, ownerAddress, signer],
+    ...[item.contentType ?? null, item.contentEncoding ?? null],
     ...[encodeBase64url(item.digest), item.winc, item.reservationId ?? null],
     ...[BigInt(item.receivedAt), BigInt(item.deadlineHeight)],
   ];
@@ -159,6 +168,63 @@ export async function findUpload(tx: Tx, id: string): Promise<Upload | undefined
     id,
   );
   return row === undefined ? undefined : readUpload(row);
+}
+
+/** What of an item tells whether an act of signing was taken before. */
+export type SignedItem = Readonly<{
+  signing: Signing;
+  signatureType: number;
+  ownerAddress: string;
+  headerSize: number;
+  /** Of the whole item, bytes; `undefined` while that is not known. */
+  size: number | undefined;
+}>;
+
+/** Ids of the uploads of one act of signing: the one that has not failed first, of several the oldest. */
+export async function uploadsOfSigning(tx: Tx, item: SignedItem): Promise<Id[]> {
+  const { id, itemIds } = item.signing;
+  const marks = itemIds.map(() => "?").join(", ");
+  const rows = await tx.all<SigningRow>(`${signingRows} id IN (${marks})`, ...itemIds);
+  if (isSignedByMessage(item.signatureType) && item.size !== undefined) {
+    // Before its content is verified, an item in an encoding that was taken tells its signing by that row alone.
+    const signingId = rows[0]?.signing_id ?? id;
+    const others = await tx.all<SigningRow>(
+      `${signingRows} ${sameShape} AND size = ? AND signing_id = ?`,
+      ...[...shapeOf(item), BigInt(item.size), signingId],
+    );
+    rows.push(...others);
+  }
+  return [...new Set(rows.toSorted(byStateAndAge).map((row) => row.id as Id))];
+}
+
+const signingRows = "SELECT id, signing_id, received_at, failed_reason FROM uploads WHERE";
+
+/** Whether an item that is identified by its content alone may have been taken before, by what its header says. */
+export async function mayBeTaken(tx: Tx, item: SignedItem): Promise<boolean> {
+  if (!isSignedByMessage(item.signatureType)) return false;
+  const [ofSize, size] = item.size === undefined ? ["", []] : [" AND size = ?", [BigInt(item.size)]];
+  const row = await tx.get(
+    `SELECT id FROM uploads WHERE ${sameShape}${ofSize} LIMIT 1`,
+    ...shapeOf(item),
+    ...size,
+  );
+  return row !== undefined;
+}
+
+/** The condition of the index `uploads_signed_by_message`, and its first columns. */
+const sameShape = `signature_type = ${multiAptos.type} AND owner_address = ? AND header_size = ?`;
+
+function shapeOf({ ownerAddress, headerSize }: SignedItem): Value[] {
+  return [ownerAddress, BigInt(headerSize)];
+}
+
+type SigningRow = Row &
+  Readonly<{ id: string; signing_id: string | null; received_at: bigint; failed_reason: string | null }>;
+
+function byStateAndAge(left: SigningRow, right: SigningRow): number {
+  const failed = (row: SigningRow) => (row.failed_reason === null ? 0 : 1);
+  if (failed(left) !== failed(right)) return failed(left) - failed(right);
+  return left.received_at < right.received_at ? -1 : 1;
 }
 
 /** Rows of items that are read at once: 4 ms, for which nobody else is served (measured). */
@@ -238,6 +304,7 @@ type UploadRow = ItemRow &
   Readonly<{
     store: string;
     signature_type: bigint;
+    signing_id: string | null;
     owner_address: string;
     signer: string;
     content_type: string | null;
@@ -273,6 +340,8 @@ function readUpload(row: UploadRow): Upload {
     bytes: { file: row.file, offset: readCount(row.file_offset), size: readCount(row.size) },
     headerSize: readCount(row.header_size),
     signatureType: readCount(row.signature_type),
+    // Written from an `Id`.
+    signingId: row.signing_id === null ? undefined : (row.signing_id as Id),
     ownerAddress: row.owner_address,
     contentType: row.content_type ?? undefined,
     contentEncoding: row.content_encoding ?? undefined,

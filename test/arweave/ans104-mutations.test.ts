@@ -38,7 +38,7 @@ const items = signers.flatMap((signer) => [
 
 console.log(`mutations: ${mutationCount} of each`);
 
-describe("damaged inputs", () => {
+describe("B1, B3, M1: damaged inputs", () => {
   test(
     "tag sections are read within their bytes and limits",
     () => {

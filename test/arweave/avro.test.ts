@@ -36,8 +36,10 @@ const rows: readonly (readonly [string, string, number, number | string, number 
     "a tag block has no readable count",
     "0 tags where 1 are declared",
   ],
-  ["an empty name", "0200026200", 1, "a tag name is empty", 1],
-  ["an empty value", "0202610000", 1, "a tag value is empty", 1],
+  ["an empty name", "0200026200", 1, 1, 1],
+  ["an empty value", "0202610000", 1, 1, 1],
+  ["an empty name and an empty value, twice", "040000000000", 2, 2, 2],
+  ["more empty tags than bytes", "040000", 2, "tag 1 is cut short", "tag 1 is cut short"],
   ["a value that takes in the terminator", "020261046200", 1, "a tag block has no readable count", 1],
   ["a value one byte beyond the section", "020261066200", 1, "tag 0 is cut short", "tag 0 is cut short"],
   ["a negative size", "02016102620000", 1, "tag 0 is cut short", "tag 0 is cut short"],
@@ -58,7 +60,7 @@ const rows: readonly (readonly [string, string, number, number | string, number 
   ],
 ];
 
-describe("readAvroTags", () => {
+describe("B3: readAvroTags", () => {
   test.each(rows)("reads %s", (_name, hex, declared, strict, lenient) => {
     const section = Uint8Array.fromHex(hex);
     expect(outcome(readAvroTags(section, declared, "strict"))).toBe(strict);
@@ -114,7 +116,7 @@ describe("readAvroTags", () => {
   });
 });
 
-describe("tagsFault", () => {
+describe("B3: tagsFault", () => {
   test("allows a section of 4096 bytes and not one more", () => {
     const full = [
       { name: "n", value: "v".repeat(3_072) },

@@ -44,7 +44,7 @@ describe("writeBundle", () => {
   });
 });
 
-describe("readBundleCount", () => {
+describe("B1: readBundleCount", () => {
   const countOf = (value: bigint) => {
     const bytes = new Uint8Array(32);
     bytes.set(Uint8Array.fromHex(value.toString(16).padStart(64, "0")).reverse());
@@ -80,7 +80,7 @@ describe("readBundleCount", () => {
   });
 });
 
-describe("readBundleEntries", () => {
+describe("B1: readBundleEntries", () => {
   test("gives the same entries in steps of any size", () => {
     const whole = readAll(bundle, items.length);
     fc.assert(

@@ -6,8 +6,10 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { chunkSpans, createDataRoot, dataRootOf, dataTreeOf } from "../../src/arweave/data-root.ts";
 import {
+  branchId,
   buildTree,
   chunkSize,
+  leafId,
   type MerkleLeaf,
   noteOf,
   type ProvenLeaf,
@@ -398,3 +400,30 @@ function knownLeaves(root: Uint8Array, size: number, paths: readonly Uint8Array[
     return encodeBase64url(hash);
   });
 }
+
+describe("K1: a path", () => {
+  const leafHash = sha256(new Uint8Array([1]));
+  const leafEnd = noteOf(1);
+  const branchBytes = 96;
+  const branchesMax = Math.floor((pathSizeMax - 64) / branchBytes);
+
+  /** A tree of branches that all turn left, and its path to the first byte. */
+  function leaning(branches: number): Readonly<{ root: Uint8Array; path: Uint8Array }> {
+    let root = leafId(leafHash, leafEnd);
+    const parts = [concatBytes([leafHash, leafEnd])];
+    for (let index = 0; index < branches; index += 1) {
+      parts.push(concatBytes([root, leafHash, leafEnd]));
+      root = branchId(root, leafHash, leafEnd);
+    }
+    return { root, path: concatBytes(parts.reverse()) };
+  }
+
+  test.each([
+    [branchesMax, true],
+    [branchesMax + 1, false],
+    [2 * branchesMax, false],
+  ])("of %p branches that proves its leaf is accepted: %p", (branches, isAccepted) => {
+    const proven = validatePath({ ...leaning(branches), target: 0, size: 2, ruleset: "basic" });
+    expect(proven !== undefined).toBe(isAccepted);
+  });
+});

@@ -44,7 +44,7 @@ describe("signatureLayout", () => {
   });
 });
 
-describe("every scheme", () => {
+describe("B4: every scheme", () => {
   test.each(named)("%s verifies what it signs", (_name, signer) => {
     const signature = signer.sign(message);
     expect(signature.length).toBe(signer.scheme.signatureSize);
@@ -92,7 +92,7 @@ describe("every scheme", () => {
   );
 });
 
-describe("arweave", () => {
+describe("B4: arweave", () => {
   const { scheme, owner } = signerOf(1);
   const pss = (saltLength: number) => {
     const key = createPrivateKey({ key: rsaKey, format: "jwk" });
@@ -126,7 +126,7 @@ describe("arweave", () => {
   });
 });
 
-describe("ed25519", () => {
+describe("B4: ed25519", () => {
   // With a key of small order, R = S·B verifies for every message whose challenge is a multiple of that order.
   const smallOrder = [
     "0000000000000000000000000000000000000000000000000000000000000000",
@@ -191,7 +191,7 @@ describe.each([3, 7, 101])("type %p", (type) => {
   });
 });
 
-describe("ethereum", () => {
+describe("B4: ethereum", () => {
   test("refuses owners that are compressed or hybrid spellings of the key", () => {
     const signer = signerOf(3);
     const signature = signer.sign(message);
@@ -203,7 +203,7 @@ describe("ethereum", () => {
   });
 });
 
-describe("multiAptos", () => {
+describe("B4: multiAptos", () => {
   const seeds = [testKey(6), testKey(7), testKey(8)];
   const bitmap = multiAptos.signatureSize - 4;
 
@@ -246,7 +246,7 @@ describe("multiAptos", () => {
   });
 });
 
-describe("typedEthereum", () => {
+describe("B4: typedEthereum", () => {
   test("takes the owner's address in any case, and nothing that is no address", () => {
     const signer = signerOf(7);
     const lower = new TextDecoder().decode(signer.owner);

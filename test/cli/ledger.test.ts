@@ -47,6 +47,7 @@ describe("cairn ledger check", () => {
       transfers: 0,
       entries: 0,
       findings: [],
+      unchecked: [],
     });
     expect([exitCode, ledger("check").exitCode]).toEqual([0, 0]);
   });
@@ -60,6 +61,7 @@ describe("cairn ledger check", () => {
       transfers: 1,
       entries: 2,
       findings: [],
+      unchecked: [],
     });
     const { exitCode, said } = ledger("check");
     expect(exitCode).toBe(0);
@@ -91,7 +93,10 @@ describe("cairn ledger check", () => {
   });
 
   test.each([
-    [["mend"], "mend is no action of ledger; check is"],
+    [["mend"], "unknown action 'mend' of 'cairn ledger': expected check or repair"],
+    [["check", "--dry-run"], "--dry-run belongs to 'cairn ledger repair'"],
+    [["repair"], "there is no ledger in"],
+    [["check", "--gateway", "no url"], "--gateway must be an http or https URL"],
     [[], "Missing required positional argument"],
     [["check", "--loud"], "--loud is no option of ledger"],
   ])("answers 2 when it is asked for %p", (words, complaint) => {

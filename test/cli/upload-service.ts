@@ -25,6 +25,8 @@ export type FakeUploadService = Readonly<{
   fail: (fault: Fault) => void;
   /** What an upload's status is when all is put together. */
   endAs: (status: Readonly<Record<string, unknown>> | undefined) => void;
+  /** Whether receipts are given again, which some services do. */
+  giveAgain: () => void;
   forget: () => void;
   close: () => Promise<void>;
 }>;
@@ -48,6 +50,7 @@ export function openFakeUploadService(): FakeUploadService {
   const items = new Map<string, Uint8Array>();
   const uploads = new Map<string, Map<number, Uint8Array>>();
   let fault: Fault = () => undefined;
+  let givesAgain = false;
   let ending: Readonly<Record<string, unknown>> | undefined;
   /** How the last upload that was put together ended, when badly. */
   let ended: unknown;
@@ -112,6 +115,11 @@ export function openFakeUploadService(): FakeUploadService {
           ? Response.json({ status: "CONFIRMED", info: "new", winc: "1000" })
           : Response.json("TX doesn't exist", { status: 404 });
       }
+      if (first === "tx" && third === "receipt") {
+        return givesAgain && items.has(second)
+          ? Response.json(fakeReceipt(second))
+          : Response.json("Not Found", { status: 404 });
+      }
       if (first === "tx") return take(body);
       if (first === "chunks") return chunks(request, pathname.split("/").slice(1), body);
       return Response.json("Not Found", { status: 404 });
@@ -128,7 +136,11 @@ export function openFakeUploadService(): FakeUploadService {
     endAs: (status) => {
       ending = status;
     },
+    giveAgain: () => {
+      givesAgain = true;
+    },
     forget: () => {
+      givesAgain = false;
       asked.length = 0;
       items.clear();
       uploads.clear();

@@ -89,10 +89,25 @@ describeWith(browserNeed, "in a browser", () => {
     expect(await balanceOf(alice)).toBe("0");
     await page.getByLabel("Card number").fill("4242 4242 4242 4242");
     await page.keyboard.press("Enter");
-    await page.waitForURL("**/done");
+    await page.waitForURL("**/done?*");
     expect(new URL(page.url()).origin).toBe(new URL(program.line.payment).origin);
-    expect(await page.locator("h1").textContent()).toBe("You can close this page");
+    expect(await page.locator("h1").textContent()).toMatch(/^(Waiting for your payment|Paid)$/);
     expect(await balanceAfter(alice, "0")).toBe(topUpQuote.winstonCreditAmount);
+    // The page reloads itself until the payment is there.
+    await page.getByRole("heading", { name: "Paid" }).waitFor({ timeout: 60_000 });
+    const shown = await page.locator("main").textContent();
+    for (const said of ["10.00 USD", alice, "The credits are on the account."]) expect(shown).toContain(said);
+    const { CHECKOUT_SCREENSHOT } = process.env;
+    if (CHECKOUT_SCREENSHOT !== undefined) await page.screenshot({ path: CHECKOUT_SCREENSHOT });
+  });
+
+  test("cancel leads to a page that says that nothing was paid", async () => {
+    const { paymentSession } = await topUp(bob);
+    await page.goto(paymentSession.url);
+    await page.getByRole("link", { name: "Cancel and go back" }).click();
+    await page.waitForURL("**/cancelled?*");
+    expect(await page.locator("h1").textContent()).toBe("Nothing was paid");
+    expect(await balanceOf(bob)).toBe("0");
   });
 
   test("coming back to a page that was paid leads on, and charges nothing", async () => {
@@ -100,10 +115,10 @@ describeWith(browserNeed, "in a browser", () => {
     const { paymentSession } = await topUp(alice);
     await page.goto(paymentSession.url);
     await page.getByRole("button", { name: "Pay 10.00 USD" }).click();
-    await page.waitForURL("**/done");
+    await page.waitForURL("**/done?*");
     const after = await balanceAfter(alice, before);
     await page.goto(paymentSession.url);
-    await page.waitForURL("**/done");
+    await page.waitForURL("**/done?*");
     await Bun.sleep(500);
     expect(await balanceOf(alice)).toBe(after);
   });

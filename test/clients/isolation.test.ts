@@ -71,6 +71,13 @@ const register = async (script: string) => {
   }
 };
 
+/** Sets 20 cookies of the largest size for a host and all below it. */
+const setCookies = (domain: string) => {
+  for (let index = 10; index < 30; index += 1)
+    // biome-ignore lint/suspicious/noDocumentCookie: pages of strangers set them like this.
+    document.cookie = `large${index}=${"x".repeat(4_085)}; Domain=${domain}; Path=/; Max-Age=3600`;
+};
+
 /** A page, and the addresses of the gateway that it is shown by. */
 type World = Readonly<{ site: IsolationSite; gateway: string; ownHost: (id: string) => string }>;
 
@@ -210,6 +217,20 @@ describeWith(browserNeed, "in a browser", () => {
       await page.locator("#root[data-ready]").waitFor();
       expect(JSON.parse((await page.textContent("#root")) ?? "").visits).toBe(3);
       expect(faults).toEqual([]);
+    });
+
+    test("X4: a page that sets 20 large cookies for the root host keeps its visitor from no id", async () => {
+      await page.goto(`${world.ownHost(site.keeper)}/`);
+      await page.evaluate(setCookies, host);
+      const cookies = () => context.cookies(world.ownHost(site.app));
+      // A browser takes `localhost` for a public suffix: cookies for it are set nowhere.
+      const expected = host === root ? 20 : 0;
+      await eventually(cookies, ({ length }) => length === expected); // the browser stores them behind the page
+      const response = await page.goto(`${world.ownHost(site.app)}/?not=in-the-browser`);
+      expect([response?.status(), await page.title()]).toEqual([200, "app"]);
+      for (const path of ["/health", `/raw/${site.thief}`])
+        expect([path, (await page.goto(world.gateway + path))?.status()]).toEqual([path, 200]);
+      await eventually(cookies, ({ length }) => length === 0); // by Clear-Site-Data
     });
   });
 });

@@ -261,6 +261,27 @@ describe("what the index does not have", () => {
     expect(node.requests).toHaveLength(1);
   });
 
+  test("P1: a gateway's content that is blocked by its hash leaves in no way, whole or in part", async () => {
+    const [body, other] = [madeBytes(26, 300_000), madeBytes(27, 300_000)];
+    const gateway = await nodeWith();
+    gateway.addRaw(madeId(26), body, { "content-type": "image/png" });
+    gateway.addRaw(madeId(27), other, { "content-type": "image/png" });
+    const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] });
+    rig.blockedDigests.add(sha256(body).toHex());
+    const span = { start: 5, end: 200_000 };
+    const [blocked, spared] = [
+      await rig.content.open(madeId(26), none),
+      await rig.content.open(madeId(27), none),
+    ];
+    for (const read of [
+      () => blocked.bytes(span, none),
+      () => joined(blocked.read({ start: 0, end: body.length }, none)),
+      () => blocked.check(span, none),
+    ])
+      expect(await read().catch((error: unknown) => error instanceof Failure && error.code)).toBe("blocked");
+    expect(isSame(await spared.bytes(span, none), other.subarray(span.start, span.end))).toBe(true);
+  });
+
   test("a trusted gateway's bytes are passed through by range, not verified and not kept", async () => {
     const body = madeBytes(22, 300_000);
     const gateway = await nodeWith();

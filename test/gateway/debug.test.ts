@@ -26,6 +26,7 @@ function recordOf(changed: Readonly<{ counts?: object; times?: object; concerns?
       counts: () => ({ ...counts, ...changed.counts }),
       times: () => ({ ...times, ...changed.times }),
       tip: () => undefined,
+      bundlePasses: () => [],
     },
     concerns: () => changed.concerns ?? [],
     stagedCount: () => 15,

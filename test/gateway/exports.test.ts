@@ -33,7 +33,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe("a folder to export to", () => {
+describe("F1: a folder to export to", () => {
   test.each([
     ["a", "a"],
     ["a/b/c", "a/b/c"],
@@ -118,7 +118,7 @@ function openRig(path: string) {
 
 const codeOf = (error: unknown) => (error instanceof Failure ? error.code : String(error));
 
-describe("an export", () => {
+describe("F1: an export", () => {
   test("runs alone, and tells how long it took", async () => {
     const { exports, writer, time, close } = openRig(join(folder, "one.sqlite"));
     expect(exports.status()).toEqual({ status: "not_started" });

@@ -29,7 +29,7 @@ test("a fork is as deep as the blocks that it takes back", async () => {
 
 test("a chunk counts once for each node, and once for whoever posted it", async () => {
   const metrics = createMetrics();
-  const note = createPostFigures(metrics);
+  const note = createPostFigures(metrics, ["a", "b", "c", "d"]);
   const body = new Uint8Array(0);
   note("/tx", [{ peer: "a", kind: "answer", answer: { status: 200, body } }]);
   note("/chunk", [

@@ -127,6 +127,7 @@ const named = [
   "x-ar-io-root-transaction-id",
   "x-ar-io-root-data-item-offset",
   "x-ar-io-root-data-offset",
+  "x-ar-io-data-item-root-parent-offset",
   "x-ar-io-data-item-offset",
   "x-ar-io-data-item-size",
   "x-ar-io-data-item-data-offset",

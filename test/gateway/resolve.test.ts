@@ -3,8 +3,8 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { lookUpLargeManifest } from "../../src/gateway/large-manifests.ts";
 import { createResolver } from "../../src/gateway/resolve.ts";
+import { openTestManifests } from "../support/large-manifests.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 
 const never = new AbortController().signal;
@@ -26,7 +26,8 @@ test.each([
     const body = new TextEncoder().encode(text + " ".repeat(padding));
     return content.put(`${name} manifest`, { body, contentType, verified });
   };
-  const resolver = createResolver({ resolveLarge: async (job) => lookUpLargeManifest(job) });
+  const large = openTestManifests();
+  const resolver = createResolver(large);
   const targetOf = async (id: ReturnType<typeof put>) => {
     const found = await resolver.resolve(id, "a", content.open, never);
     return found.kind === "content" ? found.content.id : found.kind;
@@ -36,5 +37,6 @@ test.each([
   const id = put(right, true);
   expect(await targetOf(id)).toBe(right);
   expect(await targetOf(id)).toBe(right); // kept by now
+  await large.close();
   await content.close();
 });

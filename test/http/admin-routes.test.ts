@@ -18,7 +18,7 @@ const fail = (): never => {
 const failing: AdminRoutesOptions = {
   guard: createAdminGuard({ key, clock: Date.now, sleep }),
   debug: fail,
-  queue: { transaction: fail, bundle: fail, dataItems: fail },
+  queue: { transaction: fail, bundle: fail, bundleRange: fail, dataItems: fail },
   bundleStatus: fail,
   refusals: { blockData: fail, unblockData: fail, blockName: fail, unblockName: fail, list: fail },
   exports: { start: fail, status: fail },
@@ -36,6 +36,7 @@ const rows: readonly (readonly [method: string, path: string, body: object | und
   ["GET", "debug", undefined],
   ["POST", "queue-tx", { id }],
   ["POST", "queue-bundle", { id }],
+  ["POST", "queue-bundles", { startHeight: 0, endHeight: 1 }],
   ["POST", "queue-data-item", []],
   ["GET", `bundle-status/${id}`, undefined],
   ["PUT", "block-data", { id }],

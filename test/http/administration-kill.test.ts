@@ -94,7 +94,7 @@ const cases: readonly Case[] = [
   ],
 ];
 
-test("what was answered holds for the next process, however this one ended", async () => {
+test("N2: what was answered holds for the next process, however this one ended", async () => {
   let running = await start();
   for (const [name, method, path, body, holds] of cases) {
     const answer = await asOwner(running, method, path, body(running.line.sample));

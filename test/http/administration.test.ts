@@ -224,50 +224,6 @@ describe("an announced item", () => {
   }, 120_000);
 });
 
-describe("pruning", () => {
-  test("removes stable items indexed before the time, keeps transactions and what is refused", async () => {
-    const stack = await open();
-    const { data, items, ids } = makeBundle("kept out of sight", "goes", "goes too");
-    const [secret] = ids;
-    const bundle = await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
-    await stack.devnet.mine(1);
-    await stack.settled();
-    const { reader, url } = stack.gateway;
-    await ask(stack, "PUT", "block-data", { id: secret });
-    const count = () => ids.filter((id) => reader.placeOf(id) !== undefined).length;
-    const future = Math.floor(Date.now() / 1_000) + 1_000;
-    const prune = (more = {}) =>
-      ask(stack, "POST", "prune-stable-data-items", { indexedAtThreshold: future, ...more });
-
-    await prune();
-    expect(count()).toBe(3); // not stable yet
-    await stack.devnet.mine(18);
-    await stack.settled();
-    await prune({ indexedAtThreshold: 0 });
-    await prune({ indexedAtThreshold: future - 2_000 });
-    await prune({ startHeight: 2 });
-    await prune({ endHeight: 0 });
-    expect(count()).toBe(3);
-    expect(await prune({ startHeight: 1, endHeight: 1 })).toEqual({
-      status: 200,
-      body: { message: "Stable data items pruned successfully" },
-    });
-    expect(count()).toBe(1);
-    expect(reader.placeOf(bundle.id)).toBeDefined();
-    expect(reader.locate(secret as Id)).toBeDefined();
-    expect((await fetch(`${url}/raw/${bundle.id}`)).status).toBe(451);
-    expect((await fetch(`${url}/${secret}`)).status).toBe(451);
-    const { body } = await ask(stack, "GET", "debug");
-    expect(body.db.counts).toMatchObject({ dataItems: 1, stableTxs: expect.any(Number) });
-    expect(body.db.errors).toEqual([]);
-
-    // Queued again, what was pruned comes back.
-    await ask(stack, "POST", "queue-bundle", { id: bundle.id });
-    await until("all items are back", () => count() === 3);
-    expect(items).toHaveLength(3);
-  }, 120_000);
-});
-
 describe("where administration is", () => {
   const header = (answer: WireAnswer, name: string) => answer.headers.find(([found]) => found === name)?.[1];
   const asOwner = `\r\nAuthorization: Bearer ${key}`;

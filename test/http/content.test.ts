@@ -91,7 +91,7 @@ describe("headers of content", () => {
       "x-ar-io-verified": "true",
       "x-ar-io-stable": "true",
       "x-ar-io-trusted": "true",
-      "x-ar-io-hops": "0",
+      "x-ar-io-hops": "1",
       "x-cache": "HIT",
       "access-control-allow-origin": "*",
       "access-control-expose-headers": "*, Authorization",
@@ -295,6 +295,23 @@ describe("a body that is not on this disk", () => {
       async () => content.openReads(),
       (open) => open === 0,
     );
+  });
+
+  test("says one hop more than its request, also where it is in memory", async () => {
+    const hops = async (path: string, more = "") =>
+      (await get(path, more)).headers.find(([name]) => name === "x-ar-io-hops")?.[1];
+    for (const path of [`/raw/${plain}`, `/raw/${plain}`, `/${plain}`]) {
+      expect(await hops(path)).toBe("1");
+      for (const [sent, answered] of [
+        ["0", "1"],
+        ["1", "2"],
+        ["7", "8"],
+        ["x", "1"],
+        ["-3", "1"],
+      ])
+        expect([path, sent, await hops(path, `\r\nX-AR-IO-Hops: ${sent}`)]).toEqual([path, sent, answered]);
+      expect(await hops(path)).toBe("1");
+    }
   });
 
   test("is not looked for elsewhere when another gateway asks", async () => {

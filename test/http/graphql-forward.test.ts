@@ -4,10 +4,14 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { openHttp } from "../../src/chain/http.ts";
+import { type BodyMemory, createBodyMemory } from "../../src/http/body-memory.ts";
 import { graphqlForward, graphqlOrigin } from "../../src/http/gateway/graphql-forward.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+import { eventually } from "../support/program.ts";
 
+const mebibyte = 2 ** 20;
 const patient = openHttp({ firstByteMs: 20_000, stallMs: 20_000, totalMs: 60_000 });
 const hasty = openHttp({ firstByteMs: 300, stallMs: 300, totalMs: 2_000 });
 const opened: { close: () => unknown }[] = [patient, hasty];
@@ -16,12 +20,13 @@ afterAll(async () => {
 });
 
 /** A gateway that forwards. */
-function openForwarder(origin: string, name = "us", http = patient): HttpServer {
+function openForwarder(origin: string, name = "us", http = patient, memory?: BodyMemory): HttpServer {
   const server = openServer({
     hostname: "127.0.0.1",
     port: 0,
     app: graphqlForward({ origin, http, name, log: silentLog }),
     bodyBytesMax: 2 ** 20,
+    memory,
     log: silentLog,
     figures: { answered: () => undefined, hit: () => undefined },
   });
@@ -158,6 +163,51 @@ describe("G2: a query that is forwarded", () => {
     const second = openForwarder(first.url, "second");
     expect(await shown(await ask(second))).toEqual(looped);
   });
+
+  test("R1, N1: counts what has come of a response against the memory of responses, and ends with 503 without it", async () => {
+    const memory = createBodyMemory({
+      responseBytesMax: 64 * mebibyte,
+      requestBytesMax: mebibyte,
+      metrics: createMetrics(),
+      waitMsMax: 100,
+    });
+    const rest = Promise.withResolvers<void>();
+    let asked = 0;
+    const host = openHost(() => {
+      asked += 1;
+      let sent = 0;
+      const body = new ReadableStream({
+        pull: async (controller) => {
+          sent += 1;
+          if (sent <= 6) controller.enqueue(new Uint8Array(mebibyte).fill(0x20));
+          else {
+            await rest.promise;
+            controller.enqueue(new TextEncoder().encode("[]"));
+            controller.close();
+          }
+        },
+      });
+      return new Response(body, { headers: { "Content-Type": "application/json" } });
+    });
+    const server = openForwarder(host, "us", patient, memory);
+    const first = ask(server);
+    await eventually(
+      async () => memory.responseBytes(),
+      (bytes) => bytes >= 5 * mebibyte,
+      20_000,
+    );
+    const others = await Promise.all(Array.from({ length: 4 }, async () => await shown(await ask(server))));
+    expect(others).toEqual(Array(4).fill({ status: 503, body: "Service busy" }));
+    expect(asked).toBeGreaterThan(1);
+    expect(memory.responseBytes()).toBeLessThanOrEqual(8 * mebibyte); // the share of one address
+    rest.resolve();
+    expect((await (await first).text()).length).toBe(6 * mebibyte + 2);
+    await eventually(
+      async () => memory.responseBytes(),
+      (bytes) => bytes === 0,
+      20_000,
+    );
+  }, 60_000);
 
   test("shows a browser our own GraphiQL", async () => {
     const response = await fetch(`${openForwarder("http://127.0.0.1:1").url}/graphql`, {

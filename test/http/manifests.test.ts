@@ -207,15 +207,47 @@ describe("a manifest", () => {
       ),
     );
     expect(answers.map(({ status }) => status)).toEqual([404, 404, 200, 200, 404, 200]);
+    const limit = "Not Found: the manifest has 104857600 bytes, at most 67108864 are read";
+    expect(answers[0]?.body.toString()).toBe(JSON.stringify(limit));
     expect((await get(`/raw/${vast}`, "", "HEAD")).status).toBe(200);
   });
 
-  test("that is refused takes its paths with it", async () => {
-    const refused = putManifest("refused", { version: "0.2.0", paths });
+  test.each([
+    ["small", {}],
+    ["large", many],
+  ])("that is %s and refused takes its paths with it", async (size, more) => {
+    const name = `refused ${size}`;
+    const refused = putManifest(name, { version: "0.2.0", paths: { ...paths, ...more } });
     expect((await get(`/${refused}/assets/style.css`)).status).toBe(200);
-    content.block(idOf("refused"));
-    plainServer.gateway.forget(idOf("refused"));
-    expect((await get(`/${refused}/assets/style.css`)).status).toBe(451);
+    content.block(idOf(name));
+    plainServer.gateway.forget(idOf(name));
+    for (const path of ["assets/style.css", "docs/", "nowhere"])
+      expect((await get(`/${refused}/${path}`)).status).toBe(451);
+  });
+
+  test("that is large answers as a small one does, header for header", async () => {
+    const fields = { version: "0.2.0", index: { path: "index.html" }, fallback: { id: lost } };
+    const small = putManifest("as small", { ...fields, paths });
+    const wide = putManifest("as large", { ...fields, paths: { ...paths, ...many } });
+    const seen = async (id: string, path: string, more: string, method: string) => {
+      const { status, headers, body } = await get(`/${id}/${path}`, more, method);
+      const own = ["date", "x-request-id"];
+      return { status, headers: headers.filter(([name]) => !own.includes(name)), body: body.toString() };
+    };
+    for (const path of [
+      "",
+      "index.html",
+      "assets/style.css",
+      "docs",
+      "docs/",
+      "nowhere",
+      "gone.txt",
+      "a%20b/%C3%BC.txt",
+    ])
+      for (const more of ["", "\r\nRange: bytes=0-3", `\r\nIf-None-Match: "${style}"`])
+        for (const method of ["GET", "HEAD"])
+          expect(await seen(wide, path, more, method)).toEqual(await seen(small, path, more, method));
+    for (const id of [small, wide]) expect((await get(`/${id}?a`)).status).toBe(301);
   });
 });
 

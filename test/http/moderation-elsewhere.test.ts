@@ -20,13 +20,18 @@ const small = testBytes(900, 22);
 const carried = Uint8Array.from([...testBytes(5_000, 23), 0xff]);
 const items = [makeItem(testBytes(300_000, 24)), makeItem("what must not be seen"), makeItem("what may")];
 const bundleData = writeBundle(items);
+const innermost = makeItem("what lies in a bundle within a bundle");
+const nested = makeItem(writeBundle([innermost]), { tags: bundleTags });
 
 let stack: Stack;
 let chunked: Transaction;
 let single: Transaction;
 let old: Transaction;
 let bundle: Transaction;
+let outer: Transaction;
 let secret: Id;
+let innermostId: Id;
+let nestedId: Id;
 /** Absolute offset of the last byte of each transaction's data, counted from one. */
 const ends = new Map<string, bigint>();
 
@@ -37,16 +42,23 @@ beforeAll(async () => {
   single = await post(devnet, rsa, { data: small });
   old = await post(devnet, rsa, { format: 1, data: carried });
   bundle = await post(devnet, rsa, { data: bundleData, tags: [...bundleTags] });
+  outer = await post(devnet, rsa, { data: writeBundle([nested]), tags: [...bundleTags] });
   await devnet.mine(40);
   await stack.settled();
   for (const { id } of [chunked, single, old, bundle])
     ends.set(id, BigInt((await (await node.get(`/tx/${id}/offset`)).json()).offset));
-  const read = readItemHeader(items[1] ?? new Uint8Array(0), "strict");
-  if (read.kind !== "header") throw new Error("the test's item is an item");
-  secret = read.header.id;
+  secret = idOf(items[1]);
+  innermostId = idOf(innermost);
+  nestedId = idOf(nested);
   expect(stack.gateway.reader.placeOf(chunked.id)).toBeUndefined();
 }, 120_000);
 afterAll(() => stack.close());
+
+function idOf(item: Uint8Array | undefined): Id {
+  const read = readItemHeader(item ?? new Uint8Array(0), "strict");
+  if (read.kind !== "header") throw new Error("the test's item is an item");
+  return read.header.id;
+}
 
 async function put(path: string, body: object): Promise<void> {
   const url = `${stack.gateway.url}/svc/admin/${path}`;
@@ -132,5 +144,16 @@ describe("what the index does not have is refused", () => {
       ...chunkAt(bundle.id, bundleData.length - 10),
     ];
     await expectRefusal({ id: secret }, asks, spared);
+  }, 120_000);
+
+  test("by the id of a bundle in which an item lies, of which nobody says where it is", async () => {
+    const clue = { "x-ar-io-root-transaction-id": outer.id };
+    const asks: Ask[] = [
+      [`/${innermostId}`, clue],
+      [`/raw/${innermostId}`, clue],
+      [`/raw/${innermostId}`, { ...clue, range: "bytes=0-3" }],
+    ];
+    await expectRefusal({ id: nestedId }, asks, contentOf(single.id));
+    await expectRefusal({ id: outer.id }, asks, contentOf(single.id));
   }, 120_000);
 });

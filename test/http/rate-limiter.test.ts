@@ -38,7 +38,7 @@ function open(limits: Partial<RateLimiterOptions>, more: Partial<ServerOptions> 
     port: 0,
     bodyBytesMax: 1_000,
     log: silentLog,
-    figures: createRequestFigures(createMetrics(), silentLog, (path) => path),
+    figures: createRequestFigures(createMetrics(), silentLog),
     app: new Elysia({ strictPath: true })
       .get("/a", () => textAnswer("a"))
       .get("/b", () => textAnswer("b"))
@@ -147,6 +147,15 @@ test.each(["/health", "/svc/admin/debug"])("%s is never kept out", async (path) 
   open({ client: { capacity: 1, refillPerSecond: 1 } });
   expect(await statuses(2, "/a")).toEqual([200, 429]);
   expect(await statuses(5, path)).toEqual([200, 200, 200, 200, 200]);
+});
+
+test.each([
+  ...["/metrics", "/svc/__gateway_metrics", "/ar-io/__gateway_metrics"],
+  ...["/payment/metrics", "/upload/v1/metrics"],
+])("%s costs what others cost", async (path) => {
+  open({ client: { capacity: 1, refillPerSecond: 1 } });
+  expect(await statuses(2, "/a")).toEqual([200, 429]);
+  expect(await statuses(1, path)).toEqual([429]);
 });
 
 test("answers from memory cost what others cost, and are given as long as there are tokens", async () => {

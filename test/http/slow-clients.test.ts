@@ -106,6 +106,9 @@ const cutOff: Readonly<Record<string, Promise<readonly SlowClient[]>>> = {
   "connections that say nothing": many(() => connect(impatient.port, "", undefined), cutOffCount),
 };
 
+/** Begun with the others: kept after a response, as keep-alive allows, and silent from then on. */
+const kept = many(() => connect(impatient.port, `GET / HTTP/1.1\r\n${head}\r\n`, undefined), cutOffCount);
+
 /** Others ask for what is small, for what is large, and for what is not there. */
 async function expectOthersToBeServed(): Promise<void> {
   for (let round = 0; round < 40; round++) {
@@ -189,6 +192,16 @@ describe("N1: slow clients", () => {
       await Promise.all(slow.map(({ ended }) => ended));
       expect(slow.every(({ got }) => !got().includes(" 200 "))).toBe(true);
       expect(await (await fetch(impatient.url)).text()).toBe("here");
+    },
+    patienceMs,
+  );
+
+  test(
+    `${cutOffCount} connections that say nothing after a response are closed`,
+    async () => {
+      const clients = await kept;
+      await Promise.all(clients.map(({ ended }) => ended));
+      for (const { got } of clients) expect(got()).toContain(" 200 ");
     },
     patienceMs,
   );

@@ -55,11 +55,14 @@ afterAll(async () => {
 
 /** What was mined before the first block that the second gateway follows. */
 let strange: Transaction;
+/** Its record is asked for by one route alone: an answer is given again for a moment. */
+let other: Transaction;
 let strangeEnd: bigint;
 const payload = testBytes(400_000, 31);
 
 async function makeStrange({ devnet, node, gateway, settled }: Stack): Promise<void> {
   strange = await post(devnet, rsa, { data: payload });
+  other = await post(devnet, rsa, { data: testBytes(500, 77) });
   await devnet.mine(40);
   await settled();
   strangeEnd = BigInt((await (await node.get(`/tx/${strange.id}/offset`)).json()).offset);
@@ -138,7 +141,7 @@ const ofUnfollowed: Readonly<Record<string, () => Ask>> = {
   "its record": () => ({ path: `/tx/${strange.id}` }),
   "its status": () => ({ path: `/tx/${strange.id}/status` }),
   "its offset": () => ({ path: `/tx/${strange.id}/offset` }),
-  "its root": () => ({ path: `/tx/${strange.id}/data_root` }),
+  "another one's root": () => ({ path: `/tx/${other.id}/data_root` }),
   "a chunk": () => ({ path: `/chunk/${strangeEnd - BigInt(anew())}` }),
   "a block": () => ({ path: "/block/height/2" }),
   "a price": () => ({ path: `/price/${anew()}` }),

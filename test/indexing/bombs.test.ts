@@ -31,7 +31,7 @@ async function explode(...words: (string | number)[]): Promise<BombReport> {
   return report;
 }
 
-test("ten thousand bundles one in another: ten are opened, the eleventh is refused", async () => {
+test("B2: ten thousand bundles one in another: ten are opened, the eleventh is refused", async () => {
   const { items, bundles, refused, warned } = await explode("chain", 10_000, 30);
   // Of the chain its eleven outermost, and what lies beside it.
   expect(items - itemsBeside).toBe(11 + 1);
@@ -39,7 +39,7 @@ test("ten thousand bundles one in another: ten are opened, the eleventh is refus
   expect(warned).toEqual(["bundle refused: bundles are nested deeper than 10"]);
 }, 120_000);
 
-test("a bundle that contains itself by its id is no valid item: its id is a signature's, which it cannot have", async () => {
+test("B2: a bundle that contains itself by its id is no valid item: its id is a signature's, which it cannot have", async () => {
   const { items, bundles, refused, warned } = await explode("chain", 10_000, 0);
   expect([items - itemsBeside, bundles, refused]).toEqual([1, 1 + 2, 0]);
   expect(warned).toEqual([expect.stringContaining("items of a bundle are invalid: ")]);
@@ -50,7 +50,7 @@ test("a bundle of bundles of items within the budget of its root is indexed to i
   expect([items - itemsBeside, refused, warned]).toEqual([fan + fan * fan, 0, []]);
 }, 3_600_000);
 
-test("beyond the budget of its root it is indexed up to there, and the rest is refused with the reason", async () => {
+test("B2: beyond the budget of its root it is indexed up to there, and the rest is refused with the reason", async () => {
   const budget = Math.floor((fan * fan) / 2);
   const { items, refused, warned } = await explode("fan", fan, budget);
   expect(items - itemsBeside).toBe(budget);

@@ -165,7 +165,7 @@ describe("bundles", () => {
     });
   });
 
-  test("a wrong item is recorded with its reason, its siblings are indexed", async () => {
+  test("B4: a wrong item is recorded with its reason, its siblings are indexed", async () => {
     const items = makeItems(5);
     const bytes = writeBundle(items);
     const end = (index: number) =>
@@ -268,7 +268,7 @@ describe("bundles", () => {
   const fan = (name: string) =>
     bundle(Array.from({ length: 40 }, (_, index) => makeNested(makeItems(40, `${name} ${index}`))));
 
-  test("a bundle that opens into thousands ends at the budget of its root, and others go on", async () => {
+  test("B2: a bundle that opens into thousands ends at the budget of its root, and others go on", async () => {
     const warned: string[] = [];
     const log = { ...silentLog, warn: (message: string) => warned.push(message) };
     const options = { limits: { entriesPerRootMax: 400 }, log };
@@ -331,7 +331,7 @@ describe("bundles", () => {
     });
   });
 
-  test("a bundle over which threads die is set aside after three; one over which they hang too; others are done", async () => {
+  test("B5: a bundle over which threads die is set aside after three; one over which they hang too; others are done", async () => {
     const pool = openPool({
       entry: new URL("./poison-unbundle.ts", import.meta.url),
       threads: 1,

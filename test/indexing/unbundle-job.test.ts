@@ -284,7 +284,7 @@ describe("unbundle", () => {
     expect(() => unbundle(jobOf(bundle, { path: `${folder.path}/absent` }))).toThrow(/ENOENT/);
   });
 
-  test("answers within bounds for every byte of a bundle spoiled", () => {
+  test("B1: answers within bounds for every byte of a bundle spoiled", () => {
     const items = makeItems(2);
     const bundle = writeBundle(items);
     const whole = new Map(expectedRows(items, 0, null).map((row) => [row.id, row]));

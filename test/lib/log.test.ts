@@ -93,7 +93,10 @@ describe("a line for people", () => {
   });
 
   test("spells out control characters, which would move a terminal's cursor or begin another line", () => {
-    info("asked\u001b[2J", { agent: "x\r\n22:13:20.000 error forged\u009b", list: ["\u001b"] });
+    info("asked\u001b[2J", {
+      agent: "x\r\n22:13:20.000 error forged\u009b",
+      list: ["\u001b", "\u009b\u202e"],
+    });
     info("failed", { error: new Error("said \u001b[31mred") });
     expect(lines.slice(-2).join("").replaceAll("\n", "")).not.toMatch(/\p{Cc}/u);
     expect(lines.at(-2)?.split("\n")).toHaveLength(2);

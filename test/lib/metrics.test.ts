@@ -8,23 +8,29 @@ import { addProcessFigures, createMetrics } from "../../src/lib/metrics.ts";
 test("counts, gauges and histograms are written under their names and labels", async () => {
   const metrics = createMetrics();
   metrics.counter({ name: "errors_total", help: "Errors." }).inc(3);
-  metrics
-    .gauge({ name: "queue_length", help: "Queues.", labels: ["queue_name"] })
-    .set({ queue_name: "a" }, 5);
+  metrics.gauge({ name: "queue_length", help: "Queues." }).set(5);
   metrics
     .histogram({ name: "seconds", help: "Times.", labels: ["path"], buckets: [0.1, 1] })
-    .observe({ path: "/x" }, 0.5);
+    .series({ path: '/"x\\' })
+    .observe(0.5);
   let kept = 7;
   metrics.countOf({ name: "kept_total", help: "Kept elsewhere.", read: () => kept });
   const first = await metrics.text();
   expect(first).toContain("errors_total 3");
-  expect(first).toContain('queue_length{queue_name="a"} 5');
-  expect(first).toContain('seconds_bucket{le="1",path="/x"} 1');
+  expect(first).toContain("queue_length 5");
+  expect(first).toContain('seconds_bucket{le="1",path="/\\"x\\\\"} 1');
   expect(first).toContain("kept_total 7");
-  metrics.gaugesOf({ name: "jobs", help: "By name.", label: "name", read: () => ({ a: kept, b: 1 }) });
+  metrics.gaugesOf({
+    name: "jobs",
+    help: "By name.",
+    label: "name",
+    values: ["a"],
+    read: () => ({ a: kept, b: 1, c: 1 }),
+  });
   kept = 9;
   expect(await metrics.text()).toContain('jobs{name="a"} 9');
   expect(await metrics.text()).toContain("kept_total 9");
+  expect(await metrics.text()).toContain('jobs{name="other"} 2');
 });
 
 test("the process tells its CPU, memory, files and event loop", async () => {

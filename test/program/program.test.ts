@@ -73,9 +73,12 @@ describe("R1: many ranges", () => {
     for (const [, range] of bombs) await ask(range); // what the first of each kind leaves behind stays
     const before = held(program);
     for (let round = 0; round < 5; round++) for (const [, range] of bombs) await ask(range);
-    const after = held(program);
-    expect(after.handles - before.handles).toBeLessThanOrEqual(1);
-    expect(after.bytes - before.bytes).toBeLessThan(16 * 2 ** 20 + sound.length);
+    // Memory that is free again is given back a little later.
+    const bytesMax = before.bytes + 16 * 2 ** 20 + sound.length;
+    await eventually(
+      async () => held(program),
+      ({ handles, bytes }) => handles - before.handles <= 1 && bytes < bytesMax,
+    );
   }, 120_000);
 });
 

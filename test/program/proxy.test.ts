@@ -8,8 +8,10 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
+import { header, wire } from "../support/gateway-server.ts";
 import { describeWith } from "../support/helpers.ts";
 import { eventually, freePorts, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { connectRaw } from "../support/raw-request.ts";
 import { testItem } from "../support/upload.ts";
 
 const settings = readFileSync(resolve(repositoryRoot, "deploy/nginx.conf"), "utf8");
@@ -106,6 +108,30 @@ describeWith(
         expect(Buffer.compare(await other.bytes(), await one.bytes())).toBe(0);
       }
     }, 60_000);
+
+    test.each([20, 180])("X4: %i cookies of 4 KiB keep nobody out", async (count) => {
+      const each = (index: number) => `c${index}=${"x".repeat(4_096 - 2 - String(index).length)}`;
+      const cookie = Array.from({ length: count }, (_, index) => each(index)).join("; ");
+      const response = await wire(port, `GET /health HTTP/1.1\r\nHost: gateway.example\r\nCookie: ${cookie}`);
+      expect([response.status, header(response, "clear-site-data")]).toEqual([200, ""]);
+    });
+
+    test("pipelined requests are answered in order, also those that take time", async () => {
+      const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\nHost: gateway.example\r\n${more}\r\n`;
+      const unknown = "A".repeat(43);
+      const connection = await connectRaw(`http://127.0.0.1:${port}`);
+      const paths = [`/raw/${unknown}`, "/health", `/tx/${unknown}/offset`, "/raw/short"];
+      await connection.write(
+        paths.map((path) => get(path)).join("") + get("/ready", "Connection: close\r\n"),
+      );
+      const statuses = [...(await connection.ended).matchAll(/HTTP\/1.1 (\d+)/g)].map(([, status]) => status);
+      expect(statuses).toEqual(["404", "200", "404", "400", "200"]);
+    });
+
+    test("two Host headers are refused", async () => {
+      const two = "GET /health HTTP/1.1\r\nHost: gateway.example\r\nHost: upload.example";
+      expect((await wire(port, two)).status).toBe(400);
+    });
 
     test("uploads and prices go to their services", async () => {
       const item = testItem(new Uint8Array(2_000_000).fill(7));

@@ -34,7 +34,11 @@ const get = (id: string, headers: Record<string, string> = {}, method = "GET") =
   fetch(`${program.line.gateway}/raw/${id}`, { method, headers });
 
 async function send(item: TestItem): Promise<Record<string, unknown>> {
-  const answer = await fetch(`${uploadUrl()}/v1/tx`, { method: "POST", body: item.bytes });
+  // While an index that was lost is made again, no block is known, and uploads are answered 503.
+  const answer = await eventually(
+    () => fetch(`${uploadUrl()}/v1/tx`, { method: "POST", body: item.bytes }),
+    ({ status }) => status !== 503,
+  );
   expect(answer.status).toBe(200);
   return await answer.json();
 }

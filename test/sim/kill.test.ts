@@ -62,7 +62,7 @@ async function run(seed: number): Promise<void> {
   folder.remove();
 }
 
-describe("kill -9", () => {
+describe("N2: kill -9", () => {
   test.each(seeds)(
     "loses nothing and doubles nothing (seed %p)",
     async (seed) => {

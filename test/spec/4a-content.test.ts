@@ -97,6 +97,7 @@ describe("an item of a bundle", () => {
     expect(Buffer.from(bundle.subarray(start, start + size)).equals(Buffer.from(bytes))).toBe(true);
     expect(Buffer.from(bundle.subarray(dataStart, start + size)).equals(Buffer.from(body))).toBe(true);
     const inParent = Number(header(answer, "x-ar-io-data-item-offset"));
+    expect(Number(header(answer, "x-ar-io-data-item-root-parent-offset"))).toBe(start - inParent);
     const parent = [page, inner].some((child) => child.id === id) ? nested.body : bundle;
     expect(Buffer.from(parent.subarray(inParent, inParent + size)).equals(Buffer.from(bytes))).toBe(true);
     expect(Number(header(answer, "x-ar-io-data-item-data-offset")) - inParent).toBe(dataStart - start);

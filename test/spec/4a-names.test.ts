@@ -11,7 +11,6 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { type Id, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
-import { readConfig } from "../../src/config.ts";
 import { post, rsa } from "../devnet/support.ts";
 import { type WireAnswer, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
@@ -107,12 +106,19 @@ describe("GET /", () => {
     expect((await ask(stack, "/docs/a")).status).toBe(404);
   }, 120_000);
 
-  test("cannot be both", () => {
-    const both = { APEX_TX_ID: site.id, APEX_ARNS_NAME: "docs" };
-    expect(readConfig(both, "serve").complaints).toEqual([
-      "APEX_TX_ID and APEX_REGISTRY_NAME must not both be set: the apex is one of them",
-    ]);
-  });
+  test("is the content of APEX_TX_ID where both are set", async () => {
+    const alone = await openWith({ APEX_TX_ID: site.id });
+    const both = await openWith({ APEX_TX_ID: site.id, APEX_ARNS_NAME: "another-name" });
+    for (const path of ["/", "/docs/a", "/absent"]) {
+      const [first, second] = [await ask(alone, path), await ask(both, path)];
+      expect([path, second.status, second.body.toString()]).toEqual([
+        path,
+        first.status,
+        first.body.toString(),
+      ]);
+    }
+    expect((await ask(both, "/")).status).toBe(200);
+  }, 120_000);
 });
 
 describe("names of a file", () => {

@@ -16,6 +16,7 @@ const beyond = [
   ...[
     "PUT /svc/admin/unblock-data",
     "GET /svc/admin/blocks",
+    "POST /svc/admin/queue-bundles",
     "GET /svc/proof/{id}",
     "GET /svc/resolver/{name}",
   ],

@@ -323,7 +323,7 @@ describe("part 7", () => {
     administration: createAdminRoutes({
       guard: createAdminGuard({ key, clock: Date.now, sleep }),
       debug: failing,
-      queue: { transaction: failing, bundle: failing, dataItems: failing },
+      queue: { transaction: failing, bundle: failing, bundleRange: failing, dataItems: failing },
       bundleStatus: failing,
       refusals: {
         blockData: failing,

@@ -14,7 +14,14 @@ import { endpoints } from "./part-4b.ts";
 const beyond = [
   ...["GET /price/{type}", "GET /account/balance", "GET /account/balance/{token}", "GET /account/free"],
   ...["GET /account/payments", "GET /account/approval", "GET /", "GET /info", "GET /health", "GET /metrics"],
-  ...["GET /done", "GET /redeem", "POST /redeem", "POST /stripe-webhook", "GET /top-up-quote/{id}"],
+  ...[
+    "GET /done",
+    "GET /cancelled",
+    "GET /redeem",
+    "POST /redeem",
+    "POST /stripe-webhook",
+    "GET /top-up-quote/{id}",
+  ],
 ];
 
 type Schema = Readonly<Record<string, unknown>>;

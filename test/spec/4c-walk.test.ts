@@ -146,6 +146,7 @@ describe("the upload service", () => {
   const finalizing = (how: "-1" | "finalize"): Step[] => [
     good(begun(how, wholeItem), "program", how === "-1" ? 200 : 202),
     bad(`/chunks/arweave/nobody/${how}`, 404, noUpload),
+    bad(`/chunks/arweave/nobody%00/${how}`, 400, "Malformed path"),
     bad(`/chunks/gold/nobody/${how}`, 400, noToken),
     bad(begun(how, wholeItem, { headers: { "x-paid-by": "x" } }), 400, noPayer),
     bad(`/chunks/arweave/x/${how}`, 503, isOff, "off"),
@@ -266,6 +267,14 @@ describe("the upload service", () => {
       bad("/tx/%zz/offsets", 400, "Malformed path"),
       missing("/tx//offsets", 404, notFound),
     ],
+    "GET /tx/{id}/receipt": [
+      good(taken("receipt")),
+      bad(`/tx/${nobody}/receipt`, 404, "TX doesn't exist"),
+      bad("/tx/short/receipt", 404, "TX doesn't exist"),
+      bad("/tx/%zz/receipt", 400, "Malformed path"),
+      bad(`/tx/${nobody}/receipt`, 503, isOff, "off"),
+      missing("/tx//receipt", 404, notFound),
+    ],
     "GET /chunks/{token}/-1/-1": [
       good("/chunks/arweave/-1/-1"),
       good("/chunks/solana/-1/-1?chunkSize=5242880"),
@@ -294,6 +303,7 @@ describe("the upload service", () => {
       ),
       bad(begun("999999999999", undefined, { body: junk }), 413, tooLarge),
       bad(() => ({ path: "/chunks/arweave/nobody/0", body: junk }), 404, noUpload),
+      bad(() => ({ path: "/chunks/arweave/%00/0", body: junk }), 400, "Malformed path"),
       bad(() => ({ path: "/chunks/gold/nobody/0", body: junk }), 400, noToken),
       bad(() => ({ path: "/chunks/arweave/x/0", body: junk }), 503, isOff, "off"),
       missing(begun("0"), 400, "Content-Length header is required a must be a positive integer."),
@@ -302,6 +312,7 @@ describe("the upload service", () => {
       good(begun("-1")),
       good(begun("-1", () => junk)),
       bad("/chunks/arweave/nobody/-1", 404, noUpload),
+      bad("/chunks/arweave/a%00b/-1", 400, "Malformed path"),
       bad("/chunks/gold/nobody/-1", 400, noToken),
       bad("/chunks/arweave/x/-1", 503, isOff, "off"),
       missing("/chunks/arweave//-1", 404, notFound),
@@ -314,6 +325,7 @@ describe("the upload service", () => {
         return { path };
       }),
       bad("/chunks/arweave/nobody/status", 404, noUpload),
+      bad("/chunks/arweave/a%00b/status", 400, "Malformed path"),
       bad("/chunks/gold/nobody/status", 400, noToken),
       bad(begun("stature"), 404, notFound),
       bad("/chunks/arweave/x/status", 503, isOff, "off"),

@@ -16,6 +16,7 @@ export const added = [
   "POST /tx/{token}",
   "GET /tx/{id}/status",
   "GET /tx/{id}/offsets",
+  "GET /tx/{id}/receipt",
   "GET /chunks/{token}/-1/-1",
   "POST /chunks/{token}/{uploadId}/{offset}",
   "GET /chunks/{token}/{uploadId}/-1",
@@ -56,7 +57,7 @@ const noPrice = { "Pricing Oracle Unavailable": [503] };
 const isOff = { "Uploads are switched off: no wallet is set": [503] };
 const badItem = { "Invalid Data Item!": [400] };
 const tooLarge = { "Data item is too large, this service only accepts data items up to": [413] };
-const unknown = { "Multi-part upload with ID": [404] };
+const unknown = { "Multi-part upload with ID": [404], "Malformed path": [400] };
 const noPayer = { "x-paid-by names no address": [400] };
 const poor = { "Insufficient balance": [402] };
 const item = {
@@ -90,6 +91,7 @@ export const messages: Readonly<Record<Endpoint, Readonly<Record<string, readonl
   "POST /tx/{token}": { ...noToken, ...notFound, ...badItem, ...isOff, ...poor },
   "GET /tx/{id}/status": { "TX doesn't exist": [404], "Malformed path": [400], ...notFound },
   "GET /tx/{id}/offsets": { "TX doesn't exist": [404], "Malformed path": [400], ...notFound },
+  "GET /tx/{id}/receipt": { "TX doesn't exist": [404], "Malformed path": [400], ...isOff, ...notFound },
   "GET /chunks/{token}/-1/-1": {
     ...{ "Invalid chunk size": [400], "Invalid payment for an upload:": [400] },
     ...{ ...noToken, ...notFound, ...isOff },
@@ -159,7 +161,10 @@ export const records: Readonly<Record<string, Schema>> = {
     info: { type: "string", enum: ["new", "pending", "permanent", "failed"] },
     ...{ "bundleId?": id, winc, "reason?": text, ...offsets },
   }),
-  Offsets: record({ ...offsets, "rootBundleId?": id }),
+  Offsets: record({
+    ...{ ...offsets, "rootBundleId?": id },
+    ...{ "parentDataItemId?": id, "startOffsetInParentDataItemPayload?": integer },
+  }),
   Begun: record({ id: text, ...limits, chunkSize: integer }),
   Parts: record({ id: text, ...limits, size: integer, chunks: list(list(integer)) }),
   PartStatus: record({
@@ -185,6 +190,7 @@ export const answers: Readonly<Record<Endpoint, Schema | RegExp>> = {
   "POST /tx/{token}": named("Receipt"),
   "GET /tx/{id}/status": named("Status"),
   "GET /tx/{id}/offsets": named("Offsets"),
+  "GET /tx/{id}/receipt": named("Receipt"),
   "GET /chunks/{token}/-1/-1": named("Begun"),
   "POST /chunks/{token}/{uploadId}/{offset}": /^OK$/,
   "GET /chunks/{token}/{uploadId}/-1": named("Parts"),

@@ -9,7 +9,9 @@ import { Failure } from "../../src/failures.ts";
 import { createChunkRoutes } from "../../src/http/upload/chunk-routes.ts";
 import { createItemRoutes } from "../../src/http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../../src/http/upload/price-routes.ts";
+import { createReceiptRoutes } from "../../src/http/upload/receipt-routes.ts";
 import { createX402UploadRoutes } from "../../src/http/upload/x402-upload-routes.ts";
+import { createTurns } from "../../src/lib/queue.ts";
 import { funded, openX402World, type X402World } from "../payment/x402/x402-world.ts";
 import { openPaymentServer } from "../support/payment-server.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
@@ -76,6 +78,7 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
   ]);
   const off = openPaymentServer(() => [
     createItemRoutes({ intake: undefined, writeReceipt: unasked }),
+    createReceiptRoutes({ find: undefined, writeReceipt: unasked, turns: createTurns(1, 0) }),
     createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
     createX402UploadRoutes({
       ...{ uploads: undefined, intake: undefined, writeReceipt: unasked, publicUrl: () => "" },

@@ -5,16 +5,19 @@
 import net from "node:net";
 import { createNodes, type Nodes } from "../../src/chain/nodes.ts";
 import { createHealth, type Health } from "../../src/gateway/health.ts";
-import { lookUpLargeManifest } from "../../src/gateway/large-manifests.ts";
+import { relayedFault } from "../../src/gateway/relayed-check.ts";
+import { type BodyMemory, createBodyMemory } from "../../src/http/body-memory.ts";
 import {
   createGateway,
   type Gateway,
   type GatewayOptions,
   type GatewayReader,
 } from "../../src/http/gateway/gateway.ts";
+import type { Certificate } from "../../src/http/listener.ts";
 import { createRequestFigures } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
+import { openTestManifests } from "./large-manifests.ts";
 import { createRecordingLog } from "./recording-log.ts";
 
 /** A gateway that listens. */
@@ -22,6 +25,7 @@ export type GatewayServer = Readonly<{
   gateway: Gateway;
   server: HttpServer;
   health: Health;
+  memory: BodyMemory;
   url: string;
   /** Log lines so far, parsed. */
   lines: Record<string, unknown>[];
@@ -39,6 +43,9 @@ export type GatewayServerOptions = Readonly<{
   graphql?: GatewayOptions["graphql"];
   administration?: GatewayOptions["administration"];
   isTrustedProxy?: (address: string) => boolean;
+  certificate?: Certificate | undefined;
+  /** Limits of the memory of bodies; those of the settings unless told. */
+  memory?: Partial<Omit<Parameters<typeof createBodyMemory>[0], "metrics">>;
   /** Milliseconds since the epoch; the machine's own unless told. */
   clock?: () => number;
 }>;
@@ -50,6 +57,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
   const metrics = createMetrics();
   const nodes = options.nodes ?? createNodes([], { clock, random: () => 0.5, log });
   const health = createHealth({ clock, checks: [], notes: [], readiness: [], ...options.health });
+  const largeManifests = openTestManifests({ clock, log });
   const gateway = createGateway({
     reader: options.reader ?? emptyReader,
     content: options.content,
@@ -67,7 +75,8 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
       gateways: () => [{ url: "https://gateway.example", dataWeight: 50, chunkWeight: 50 }],
       nodes: () => [],
     },
-    resolveLarge: async (job) => lookUpLargeManifest(job),
+    checkRelayed: async (job) => relayedFault(job),
+    largeManifests,
     listeners: { onTransaction: () => undefined, onChunk: () => undefined },
     graphql: options.graphql,
     administration: options.administration,
@@ -94,23 +103,35 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
       ...options.settings,
     },
   });
+  const memory = createBodyMemory({
+    responseBytesMax: 256 * 2 ** 20,
+    requestBytesMax: 128 * 2 ** 20,
+    ...options.memory,
+    metrics,
+  });
   const server = openServer({
     hostname: "127.0.0.1",
     port: 0,
     app: gateway.app,
     hit: gateway.hit,
     bodyBytesMax: 16 * 2 ** 20,
+    memory,
+    certificate: options.certificate,
     log,
-    figures: createRequestFigures(metrics, log, () => "/"),
+    figures: createRequestFigures(metrics, log),
     ...(options.isTrustedProxy === undefined ? {} : { isTrustedProxy: options.isTrustedProxy }),
   });
   return {
     gateway,
     server,
     health,
+    memory,
     url: server.url,
     lines,
-    close: () => server.close(1_000),
+    close: async () => {
+      await server.close(1_000);
+      await largeManifests.close();
+    },
   };
 }
 

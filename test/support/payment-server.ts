@@ -36,7 +36,7 @@ export function openPaymentServer(
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
     bodyBytesMax,
     log,
-    figures: createRequestFigures(createMetrics(), log, () => "/"),
+    figures: createRequestFigures(createMetrics(), log),
   });
   return { server, url: server.url, lines, close: () => server.close(1_000) };
 }

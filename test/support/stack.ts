@@ -21,8 +21,8 @@ export type Stack = Readonly<{
   port: number;
   /** Log lines so far, parsed. */
   lines: Record<string, unknown>[];
-  /** Closes the gateway and opens it again on the same folder, at another port. */
-  restart: () => Promise<void>;
+  /** Closes the gateway and opens it again on the same folder, at another port; with changed settings, if given. */
+  restart: (changed?: Readonly<Record<string, string>>) => Promise<void>;
   /** Waits until the gateway has followed the chain's tip and its bundles are unbundled. */
   settled: () => Promise<void>;
   close: () => Promise<void>;
@@ -47,20 +47,18 @@ export async function openStack(
   const node = serve(devnet);
   const folder = mkdtempSync(join(tmpdir(), "cairn-stack-"));
   const nodeUrl = await before(`http://127.0.0.1:${node.port}`);
-  const { config } = readConfig(
-    {
-      DATA_DIR: folder,
-      HOST: "127.0.0.1",
-      GATEWAY_PORT: "0",
-      TRUSTED_NODE_URL: nodeUrl,
-      FOLLOW_INTERVAL_MS: "50",
-      WORKER_THREADS: "1",
-      QUERY_THREADS: "1",
-      ...environment,
-    },
-    "dev",
-  );
-  const open = () => {
+  const settings = {
+    DATA_DIR: folder,
+    HOST: "127.0.0.1",
+    GATEWAY_PORT: "0",
+    TRUSTED_NODE_URL: nodeUrl,
+    FOLLOW_INTERVAL_MS: "50",
+    WORKER_THREADS: "1",
+    QUERY_THREADS: "1",
+    ...environment,
+  };
+  const open = (changed: Readonly<Record<string, string>> = {}) => {
+    const { config } = readConfig({ ...settings, ...changed }, "dev");
     const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
     const gateway = openGateway({
       config,
@@ -89,9 +87,9 @@ export async function openStack(
       return Number(new URL(opened.gateway.url).port);
     },
     lines,
-    restart: async () => {
+    restart: async (changed) => {
       await opened.closers.closeAll();
-      opened = open();
+      opened = open(changed);
     },
     settled: async () => {
       opened.gateway.indexing.wake();

@@ -8,18 +8,22 @@ import { winc } from "../../src/arweave/winston.ts";
 import type { Pace } from "../../src/http/body-pieces.ts";
 import { createItemRoutes } from "../../src/http/upload/item-routes.ts";
 import { createReceiptWriter } from "../../src/http/upload/receipt-record.ts";
+import { createReceiptRoutes } from "../../src/http/upload/receipt-routes.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { createTurns } from "../../src/lib/queue.ts";
 import { createCredits } from "../../src/payment/credits/credits.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import type { MakeId } from "../../src/store/ledger/transfer-ids.ts";
 import { openPool, type Pool } from "../../src/threads/pool.ts";
+import { readTaken } from "../../src/upload/intake/charge.ts";
 import { createIntake, type IntakeParts } from "../../src/upload/intake/intake.ts";
 import { createItemStore } from "../../src/upload/intake/item-store.ts";
 import { createUploadRoom, type RoomOptions } from "../../src/upload/intake/room.ts";
 import { createReceiptSigner } from "../../src/upload/receipt-signer.ts";
 import { keptBytes } from "../../src/upload/uploads.ts";
+import { createBlockList } from "./block-lists.ts";
 import { rsaKeys } from "./rsa-keys.ts";
 
 /** What it is opened with. */
@@ -38,6 +42,7 @@ export type TestUploadOptions = Readonly<{
   room?: Partial<Pick<RoomOptions, "bytesMax" | "freeBytesMin">>;
   /** Price of so many bytes; 1 winc a byte unless told. */
   priceOf?: (bytes: bigint) => Promise<bigint>;
+  blockList?: IntakeParts["blockList"];
   height?: IntakeParts["height"];
   onTaken?: IntakeParts["onTaken"];
   pace?: Pace;
@@ -72,6 +77,7 @@ export async function openUploadParts(options: TestUploadOptions) {
   const credits = createCredits({ database: ledger, clock, makeId });
   const intake = createIntake({
     ...{ ledger, room, makeId, clock, storeName: "test" },
+    blockList: options.blockList ?? createBlockList(),
     store: createItemStore(
       folder,
       Array.from({ length: threads }, () => pool(options.intakeEntry ?? "intake")),
@@ -102,7 +108,15 @@ export async function openUploadParts(options: TestUploadOptions) {
     }),
     hosts: () => [testHost],
   });
-  const createRoutes = () => createItemRoutes({ intake, writeReceipt, pace: options.pace ?? usualPace });
+  const again = {
+    find: (id: string) => ledger.read((tx) => readTaken(tx, [id])),
+    writeReceipt,
+    turns: createTurns(1, 2),
+  };
+  const createRoutes = () =>
+    createItemRoutes({ intake, writeReceipt, pace: options.pace ?? usualPace }).use(
+      createReceiptRoutes(again),
+    );
   return { intake, room, credits, createRoutes, close: closers.closeAll };
 }
 

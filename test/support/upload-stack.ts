@@ -38,11 +38,15 @@ export type UploadStackOptions = Readonly<{
   chain?: Partial<DevnetOptions>;
   /** Puts something between the program and its node; answers the address at which it is reached then. */
   before?: (nodeUrl: string) => Promise<string> | string;
+  /** Without a wallet uploads are off. */
+  hasWallet?: boolean;
+  /** Whether to wait for the first block; without one nothing is taken. */
+  waitsForTip?: boolean;
 }>;
 
 /** Opens a chain, a node, and the program on free ports. Items cost nothing. */
 export async function openUploadStack(options: UploadStackOptions = {}): Promise<UploadStack> {
-  const { before = (url: string) => url } = options;
+  const { before = (url: string) => url, hasWallet = true, waitsForTip = true } = options;
   const { log, lines } = createRecordingLog();
   const devnet = await openTestDevnet({ clock: Date.now, ...options.chain });
   const node = serve(devnet);
@@ -59,7 +63,7 @@ export async function openUploadStack(options: UploadStackOptions = {}): Promise
       GATEWAY_PORT: "0",
       PAYMENT_PORT: "0",
       UPLOAD_PORT: "0",
-      WALLET_FILE: walletFile,
+      ...(hasWallet ? { WALLET_FILE: walletFile } : {}),
       TRUSTED_NODE_URL: nodeUrl,
       FREE_UPLOAD_BYTES: String(2 ** 30),
       FOLLOW_INTERVAL_MS: "30",
@@ -77,12 +81,12 @@ export async function openUploadStack(options: UploadStackOptions = {}): Promise
     const gateway = await openProgram({
       ...{ config, log, closers, nodeUrls: [nodeUrl], rootHosts: config.ARNS_ROOT_HOST },
       folder: takeFolder(config, closers),
-      wallet: readUploadWallet("WALLET_FILE", walletFile),
+      wallet: hasWallet ? readUploadWallet("WALLET_FILE", walletFile) : undefined,
     });
     // Receipts name a height: nothing is taken before there is one.
     await eventually(
       async () => gateway.reader.tip(),
-      (tip) => tip !== undefined,
+      (tip) => tip !== undefined || !waitsForTip,
     );
     return { closers, gateway };
   };

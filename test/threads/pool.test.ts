@@ -41,12 +41,12 @@ describe("pool", () => {
     expect(await failureOf(pool.run("refuse", { reason: "not today" }))).toBe("Error: not today");
   });
 
-  test("a thread that dies fails its job once, and the next job is answered", async () => {
+  test("B5: a thread that dies fails its job once, and the next job is answered", async () => {
     expect(await failureOf(pool.run("die", {}))).toBe("worker_failed");
     expect(await pool.run<number>("add", { a: 1, b: 1 })).toBe(2);
   });
 
-  test("a thread that hangs is ended, and the next job is answered", async () => {
+  test("B5: a thread that hangs is ended, and the next job is answered", async () => {
     expect(await failureOf(pool.run("hang", {}))).toBe("worker_failed");
     expect(await pool.run<number>("add", { a: 4, b: 4 })).toBe(8);
   });
@@ -104,5 +104,33 @@ describe("pool", () => {
     expect(outcomes.filter((outcome) => outcome === "busy").length).toBeGreaterThan(0);
     expect(outcomes.every((outcome) => outcome === "busy" || outcome === "answered")).toBe(true);
     expect(await pool.run<number>("add", { a: 1, b: 2 })).toBe(3);
+  });
+
+  test("B5: the start of a thread counts for no deadline: not for the pool's, not for one within a job", async () => {
+    const slow = openPool({
+      entry: new URL("./slow-start-jobs.ts", import.meta.url),
+      threads: 1,
+      queueMax: 10,
+      timeoutMs: 1_000, // shorter than the start
+      idleMs: 10_000,
+    });
+    const startMs = (ms: number) => ({ ms });
+    const [first, second] = await Promise.all([
+      slow.run<{ ms: number }>("echo", startMs),
+      slow.run<{ ms: number }>("echo", startMs),
+    ]);
+    expect(first.ms).toBeGreaterThan(1_000);
+    // It waited for the other one's turn, and so for the start.
+    expect(second.ms).toBeGreaterThanOrEqual(first.ms);
+    expect(await slow.run<{ ms: number }>("echo", startMs)).toEqual({ ms: 0 });
+    await slow.close();
+  });
+
+  test("is warm when all its threads have started", async () => {
+    const warmed = openPool({ ...ofOneThread, threads: 2, timeoutMs: 4_000 });
+    expect(warmed.load().threads).toBe(0);
+    await warmed.warm();
+    expect(warmed.load()).toEqual({ open: 0, threads: 2 });
+    await warmed.close();
   });
 });

@@ -55,7 +55,7 @@ afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-describe("kill -9 on the whole way", () => {
+describe("N2: kill -9 on the whole way", () => {
   test(
     `loses nothing, charges once and doubles nothing over at most ${kills} kills`,
     async () => {

@@ -24,6 +24,7 @@ export const injectedAptos: SignatureScheme = {
   name: "injectedAptos",
   signatureSize: ed25519SignatureSize,
   ownerSize: ed25519KeySize,
+  encodings: "unique",
   verify: (message, owner, signature) => verifyEd25519(walletText(message), owner, signature),
   nativeAddress: hashedOwner,
 };
@@ -34,6 +35,8 @@ export const multiAptos: SignatureScheme = {
   name: "multiAptos",
   signatureSize: bitmapOffset + bitmapSize,
   ownerSize: thresholdOffset + 1,
+  // Any signature above the threshold can be dropped.
+  encodings: "by-message",
   verify: verifyMultiAptos,
   nativeAddress: hashedOwner,
 };

@@ -25,6 +25,7 @@ export const arweave: SignatureScheme = {
   name: "arweave",
   signatureSize: modulusSize,
   ownerSize: modulusSize,
+  encodings: "unique",
   verify: verifyArweave,
   nativeAddress: (owner) => encodeBase64url(sha256(owner)),
 };

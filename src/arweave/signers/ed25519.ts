@@ -38,6 +38,7 @@ export const ed25519: SignatureScheme = {
   name: "ed25519",
   signatureSize: ed25519SignatureSize,
   ownerSize: ed25519KeySize,
+  encodings: "unique",
   verify: verifyEd25519,
   nativeAddress: encodeBase58,
 };

@@ -1,11 +1,10 @@
 /**
  * Signature type 3: ECDSA over secp256k1 of an Ethereum personal message; also the rules of type 101.
  *
- * A signature's last byte is its parity, and wallets write it as 0 and 1 or as 27 and 28. Both are valid, so that a
- * signature has two spellings, and an item of type 3, 7 or 101 may stand on the chain under two ids; nobody needs the
- * key for the second. Every other last byte, and a high S, is refused: published libraries do not look at the byte,
- * which gives them 256 ids. Who pays or counts by item must take the two for one (same owner, same deep hash).
- * Source: reference/upload.md §0.5, §3 "Rules for ours"; EIP-191 (version 0x45), EIP-55 (address), EIP-2 (low S).
+ * The last byte of a signature is its parity. Wallets write it as 0 and 1 or as 27 and 28, and both are valid: an item
+ * of type 3, 7 or 101 can have two ids, and nobody needs the key to derive one from the other. Every other last byte,
+ * and a high S, is invalid. Charges are keyed by the act of signing instead (`signing.ts`).
+ * Source: docs/reference/signatures.md; EIP-191 (version 0x45), EIP-55 (address), EIP-2 (low S).
  * @module
  */
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
@@ -26,6 +25,7 @@ export const ethereum: SignatureScheme = {
   name: "ethereum",
   signatureSize: ethereumSignatureSize,
   ownerSize: ethereumOwnerSize,
+  encodings: recoveryByteEncodings,
   verify: verifyEthereum,
   nativeAddress: ethereumAddress,
 };
@@ -61,6 +61,13 @@ export function recoverSigner(hash: Uint8Array, signature: Uint8Array): Uint8Arr
   if (!hasLowS(signature)) return "the signature has a high S";
   const recovered = secp256k1.recover(signature.subarray(0, 64), parity, hash);
   return recovered ?? "the signature belongs to no key";
+}
+
+/** Both encodings of a signature of 65 bytes that has a valid last byte: 27 or 28 first, which is canonical. */
+export function recoveryByteEncodings(signature: Uint8Array): readonly [Uint8Array, ...Uint8Array[]] {
+  const parity = parityOf(signature[64] ?? 0);
+  if (parity === undefined) return [signature];
+  return [signature.with(64, 27 + parity), signature.with(64, parity)];
 }
 
 /** Signs a hash as r, s and a last byte of 27 or 28, as wallets do. */

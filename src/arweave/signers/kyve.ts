@@ -11,6 +11,7 @@ import {
   createEthereumSigner,
   ethereumOwnerSize,
   ethereumSignatureSize,
+  recoveryByteEncodings,
   verifyEthereum,
 } from "./ethereum.ts";
 import type { SignatureScheme, Signer } from "./scheme.ts";
@@ -21,6 +22,7 @@ export const kyve: SignatureScheme = {
   name: "kyve",
   signatureSize: ethereumSignatureSize,
   ownerSize: ethereumOwnerSize,
+  encodings: recoveryByteEncodings,
   verify: verifyEthereum,
   nativeAddress: kyveAddress,
 };

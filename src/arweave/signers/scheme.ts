@@ -10,12 +10,23 @@ import type { Verdict } from "../verdict.ts";
 /** The number of a signature type on the wire. */
 export type SignatureType = 1 | 2 | 3 | 4 | 5 | 6 | 7 | 101;
 
+/**
+ * The encodings under which one signature is valid, and which anybody can derive from each other without the key.
+ * `unique`: there is one. `by-message`: too many to enumerate; owner and message identify the signature instead. A
+ * function: lists all encodings of a signature, the canonical one first.
+ */
+export type SignatureEncodings =
+  | "unique"
+  | "by-message"
+  | ((signature: Uint8Array) => readonly [Uint8Array, ...Uint8Array[]]);
+
 /** One way of signing. Sizes are in bytes. */
 export type SignatureScheme = Readonly<{
   type: SignatureType;
   name: string;
   signatureSize: number;
   ownerSize: number;
+  encodings: SignatureEncodings;
   /** Checks a signature. Owner and signature have the scheme's sizes. Never throws. */
   verify(message: Uint8Array, owner: Uint8Array, signature: Uint8Array): Verdict;
   /** The owner's address on the chain where this way of signing is at home. */

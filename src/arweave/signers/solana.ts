@@ -12,6 +12,7 @@ export const solana: SignatureScheme = {
   name: "solana",
   signatureSize: ed25519SignatureSize,
   ownerSize: ed25519KeySize,
+  encodings: "unique",
   verify: (message, owner, signature) => verifyEd25519(hexText(message), owner, signature),
   nativeAddress: encodeBase58,
 };

@@ -6,7 +6,13 @@
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";
 import { secp256k1 } from "../../lib/secp256k1.ts";
 import { invalid, type Verdict, valid } from "../verdict.ts";
-import { ethereumAddress, ethereumSignatureSize, recoverSigner, signRecoverable } from "./ethereum.ts";
+import {
+  ethereumAddress,
+  ethereumSignatureSize,
+  recoverSigner,
+  recoveryByteEncodings,
+  signRecoverable,
+} from "./ethereum.ts";
 import type { SignatureScheme, Signer } from "./scheme.ts";
 
 const addressPattern = /^0x[0-9a-fA-F]{40}$/;
@@ -24,6 +30,7 @@ export const typedEthereum: SignatureScheme = {
   name: "typedEthereum",
   signatureSize: ethereumSignatureSize,
   ownerSize: 42,
+  encodings: recoveryByteEncodings,
   verify: verifyTypedEthereum,
   nativeAddress: ownerText,
 };

@@ -104,7 +104,7 @@ export function openAdministrationRoutes(parts: AdministrationParts): OpenAdmini
       onChange: listeners.onRefusals,
     }),
     exports,
-    prune: createPrune({ reader, index, refusals: moderation }),
+    prune: createPrune({ reader, index }),
   });
   const wantBundle = async (id: Id) => {
     await queue.bundle(id, true);
@@ -145,6 +145,10 @@ function queueOf(
   return {
     transaction: wishes.queueTransaction,
     bundle: wishes.queueBundle,
+    bundleRange: async (range) => {
+      if (!(await index.addBundleRange(range))) throw new Failure("too_many_requests", range);
+      listeners.onBundle();
+    },
     dataItems: async (body, signal) => {
       const rows = await readAnnounced(body, threads, signal);
       if (reader.counts().pendingItems + rows.length > announcedMax)

@@ -21,6 +21,7 @@ import { createServiceApp } from "../../http/service.ts";
 import { type Indexing, openIndexing } from "../../indexing/indexing.ts";
 import type { Webhooks } from "../../indexing/webhooks.ts";
 import { systemClock } from "../../lib/clock.ts";
+import type { Config } from "../../settings.ts";
 import { createIndexWriterCalls, type WriteJob } from "../../store/index/thread.ts";
 import type { IndexReader } from "../../store/index/types.ts";
 import { version } from "../../version.ts";
@@ -31,15 +32,17 @@ import { systemRandom } from "../random.ts";
 import { openAdministrationRoutes } from "./administration.ts";
 import { type Base, type BaseParts, openBase } from "./base.ts";
 import {
-  labelOfPath,
+  bodyMemoryOf,
   limiterOf,
   listenForAdmin,
   listenForGateway,
   listenForService,
   type ServicePlace,
 } from "./listeners.ts";
+import { openLargeManifests } from "./manifests.ts";
 import { type OpenNames, openNames } from "./names.ts";
 import type { Sources } from "./sources.ts";
+import type { Threads } from "./threads.ts";
 import { openSetWebhooks } from "./webhooks.ts";
 
 /** What a gateway is opened with. */
@@ -47,8 +50,12 @@ export type GatewayParts = BaseParts &
   Readonly<{
     /** Hosts whose subdomains are names and sandboxes. */
     rootHosts: readonly string[];
+    /** Why the start is not over yet, though the gateway is open; none when it is. */
+    starting?: HealthCheck;
     /** The wallet of uploads, where there is one. */
     wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
+    /** Says which databases were found damaged since the start. */
+    damage?: HealthCheck;
   }>;
 
 /** A gateway that runs. */
@@ -66,6 +73,8 @@ export type OpenGateway = Readonly<{
   indexing: Indexing;
   health: Health;
   sources: Sources;
+  /** Forgets what is kept of responses: the chain has changed. */
+  forgetAll: () => void;
 }>;
 
 /** Longest that another host may take for a query. Milliseconds. */
@@ -91,7 +100,9 @@ export function openGateway(
   const told: { gateway?: Gateway; indexing?: Indexing } = {};
   const shortages = createConcerns({ ...sources, pools: threads });
   const concerns = () => [...shortages(), ...(told.indexing?.status().reasons ?? [])];
-  const health = healthOf(parts, reader, [named.notes], [concerns]);
+  const queryStart = createQueryStart(config, threads);
+  const checks = [concerns, parts.damage ?? (() => [])];
+  const health = healthOf(parts, reader, [named.notes], checks, [queryStart.check]);
   const key = adminKeyOf(config);
   const administration = openAdministrationRoutes({
     ...{ ...parts, ...base, key: key.key },
@@ -109,13 +120,14 @@ export function openGateway(
     () => told.indexing?.wake(),
   );
   told.gateway = gateway;
-  const figures = createRequestFigures(metrics, log, labelOfPath);
+  const figures = createRequestFigures(metrics, log, config.LOG_MEMORY_HITS);
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
-  const limiter = limiterOf(config, metrics);
-  const listening = { config, certificate, figures, limiter, log, closers };
+  const limits = { limiter: limiterOf(config, metrics), memory: bodyMemoryOf(config, metrics) };
+  const listening = { config, certificate, figures, ...limits, log, closers };
   const server = listenForGateway(listening, gateway, services);
-  const adminServer = isApart ? listenForAdmin(listening, administration.routes) : undefined;
+  const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
+  const adminServer = isApart ? listenForAdmin(listening, administration.routes, apart) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
   const servers = [server, ...serviceServers.map(([, each]) => each)];
   if (adminServer !== undefined) servers.push(adminServer);
@@ -124,6 +136,40 @@ export function openGateway(
   const indexing = startIndexing({ ...parts, ...base }, gateway, webhooks);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
+  closeInOrder(parts, servers, health);
+  addGatewayFigures(metrics, {
+    reader,
+    isFollowing: () => indexing.status().follow.running,
+    nodes: sources.nodes,
+    cache: sources.extents.figures,
+    fetches: sources.content.figures,
+    jobs: () => Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load().open])),
+  });
+  // After all that a start waits for: the threads want the processors too.
+  void queryStart.begin();
+  const serviceUrls = new Map(serviceServers.map(([name, { url }]) => [name, url] as const));
+  const { wantBundle } = administration;
+  return {
+    url: server.url,
+    adminUrl: adminServer?.url,
+    serviceUrls,
+    wantBundle,
+    shownKey: key.shown,
+    reader,
+    indexing,
+    health,
+    sources,
+    forgetAll: () => {
+      gateway.forgetAll();
+      sources.content.forgetAll();
+    },
+  };
+}
+
+type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;
+
+/** Listeners end first of all, and readiness before them. */
+function closeInOrder({ config, closers }: GatewayParts, servers: readonly Closing[], health: Health): void {
   // All at once: answers under way have one time to end in, however many listeners there are.
   closers.add("listeners", async () => {
     await Promise.all(servers.map((each) => each.close(config.STOP_GRACE_MS)));
@@ -134,27 +180,17 @@ export function openGateway(
     for (const each of servers) each.drain();
     await Bun.sleep(config.STOP_DELAY_MS);
   });
-  addGatewayFigures(metrics, {
-    reader,
-    isFollowing: () => indexing.status().follow.running,
-    nodes: sources.nodes,
-    cache: sources.extents.figures,
-    fetches: sources.content.figures,
-    jobs: () => Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load().open])),
-  });
-  const adminUrl = adminServer?.url;
-  const serviceUrls = new Map(serviceServers.map(([name, { url }]) => [name, url] as const));
-  const { wantBundle } = administration;
+}
+
+/** Threads that have started when the first query comes: until then the gateway is not ready. */
+function createQueryStart({ GRAPHQL_HOST: host }: Config, { query }: Threads) {
+  let isStarting = host === undefined;
   return {
-    url: server.url,
-    adminUrl,
-    serviceUrls,
-    wantBundle,
-    shownKey: key.shown,
-    reader,
-    indexing,
-    health,
-    sources,
+    check: () => (isStarting ? ["The threads that answer queries are starting."] : []),
+    begin: async (): Promise<void> => {
+      if (host === undefined) await query.warm();
+      isStarting = false;
+    },
   };
 }
 
@@ -163,6 +199,7 @@ function healthOf(
   reader: IndexReader,
   notes: readonly HealthCheck[],
   checks: readonly HealthCheck[],
+  readiness: readonly HealthCheck[],
 ): Health {
   const { config, rootHosts } = parts;
   const isolation = {
@@ -174,7 +211,11 @@ function healthOf(
     clock: systemClock,
     checks,
     notes: [() => isolationReasons(isolation), ...notes],
-    readiness: [() => (reader.tip() === undefined ? ["No block has been followed yet."] : [])],
+    readiness: [
+      () => (reader.tip() === undefined ? ["No block has been followed yet."] : []),
+      parts.starting ?? (() => []),
+      ...readiness,
+    ],
   });
 }
 
@@ -200,8 +241,8 @@ function surfaceOf(
     chunkNodes: sources.chunkNodes,
     names: named.names,
     peers: sources.peers,
-    // The thread finishes for those who come after: what it keeps of a manifest dies with it.
-    resolveLarge: (job, signal) => threads.verify.run("resolveLargeManifest", job, { signal }),
+    checkRelayed: (job, signal) => threads.verify.run("checkRelayed", job, { signal }),
+    largeManifests: openLargeManifests(parts),
     listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },
     graphql: queriesOf(parts),
     administration,
@@ -216,6 +257,7 @@ function surfaceOf(
     },
     health,
     metrics,
+    servesMetrics: !config.METRICS_ON_ADMIN_LISTEN,
     clock: systemClock,
     settings: {
       rootHosts: parts.rootHosts,
@@ -290,6 +332,7 @@ function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhook
     stop: config.STOP_HEIGHT,
     unbundleFilter: filters.unbundle.filter,
     indexFilter: filters.index.filter,
+    reevaluateOnChange: config.FILTER_CHANGE_REPROCESS,
     isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
     hooks: {
       onBlock: (block) => {

@@ -4,7 +4,7 @@
  */
 import { join } from "node:path";
 import type { Id } from "../../arweave/id.ts";
-import type { UploadedPayload } from "../../content/uploaded.ts";
+import type { UploadedPayload } from "../../content/uploaded-bytes.ts";
 import { createReceiptWriter, type ReceiptWriter } from "../../http/upload/receipt-record.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -12,6 +12,7 @@ import { createIndexWriterCalls, type WriteJob } from "../../store/index/thread.
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import { makeItemFolders } from "../../store/uploads/item-files.ts";
+import { watchDisk } from "../../upload/health.ts";
 import { createAnnouncer } from "../../upload/intake/announcer.ts";
 import { createIntake, type Intake } from "../../upload/intake/intake.ts";
 import { createItemStore } from "../../upload/intake/item-store.ts";
@@ -42,6 +43,8 @@ export type OpenIntake = Readonly<{
   intake: Intake | undefined;
   room: UploadRoom;
   writeReceipt: ReceiptWriter;
+  /** Why the last item could not be written; `undefined` when it could. */
+  diskFailure: () => string | undefined;
 }>;
 
 /** Opens it. Rejects when the ledger cannot be read. */
@@ -62,27 +65,30 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
     log,
   });
   const writeReceipt = openReceipts(parts);
-  if (wallet === undefined) return { intake: undefined, room, writeReceipt };
+  if (wallet === undefined) return { intake: undefined, room, writeReceipt, diskFailure: () => undefined };
 
   const index = createIndexWriterCalls(folder.index, (job: WriteJob) => base.threads.index.run("write", job));
   const announcer = createAnnouncer({ addPending: index.addPending, log });
-  const intake = createIntake({
-    ...{ ledger, room, prices, makeId, storeName, clock: systemClock },
-    store: createItemStore(folder.uploads, threads.intake),
-    balance: credits.balance,
-    height: () => base.reader.tip()?.height,
-    rules: {
-      itemBytesMax: config.UPLOAD_BYTES_MAX,
-      freeBytesMax: config.FREE_UPLOAD_BYTES,
-      allowed: readAddressList("UPLOAD_ALLOWED_ADDRESSES", config.UPLOAD_ALLOWED_ADDRESSES),
-      blocked: readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
-    },
-    onTaken: (item) => {
-      parts.onItem(item.size);
-      return announcer.announce(item.row);
-    },
-  });
-  return { intake, room, writeReceipt };
+  const { intake, failure } = watchDisk(
+    createIntake({
+      ...{ ledger, room, prices, makeId, storeName, clock: systemClock },
+      store: createItemStore(folder.uploads, threads.intake),
+      balance: credits.balance,
+      blockList: base.sources.moderation,
+      height: () => base.reader.tip()?.height,
+      rules: {
+        itemBytesMax: config.UPLOAD_BYTES_MAX,
+        freeBytesMax: config.FREE_UPLOAD_BYTES,
+        allowed: readAddressList("UPLOAD_ALLOWED_ADDRESSES", config.UPLOAD_ALLOWED_ADDRESSES),
+        blocked: readAddressList("UPLOAD_BLOCKED_ADDRESSES", config.UPLOAD_BLOCKED_ADDRESSES),
+      },
+      onTaken: (item) => {
+        parts.onItem(item.size);
+        return announcer.announce(item.row);
+      },
+    }),
+  );
+  return { intake, room, writeReceipt, diskFailure: failure };
 }
 
 /** Receipts are signed in a thread, by the wallet that posts bundles unless another is set. */

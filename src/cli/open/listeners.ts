@@ -3,12 +3,13 @@
  * @module
  */
 
-import type { AnyElysia } from "elysia";
+import { type AnyElysia, Elysia } from "elysia";
+import { type BodyMemory, createBodyMemory } from "../../http/body-memory.ts";
 import type { Gateway } from "../../http/gateway/gateway.ts";
 import type { Certificate } from "../../http/listener.ts";
+import { createMetricsRoutes, gatewayMetricsPaths } from "../../http/metrics-routes.ts";
 import { createRateLimiter, type RateLimiter } from "../../http/rate-limiter.ts";
 import type { RequestFigures } from "../../http/request-figures.ts";
-import { reservedSegments } from "../../http/reserved.ts";
 import { type HttpServer, openServer } from "../../http/server.ts";
 import { createServiceApp, type Service } from "../../http/service.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -41,13 +42,15 @@ export type Listening = Readonly<{
   figures: RequestFigures;
   /** One for all of them: who asks a service as well as the gateway has one limit. Undefined: there are no limits. */
   limiter: RateLimiter | undefined;
+  /** Memory of bodies under way, at all listeners together. */
+  memory: BodyMemory;
   log: Log;
   closers: Closers;
 }>;
 
 /** The gateway's; it takes what the services take that are mounted on it. */
 export function listenForGateway(
-  { config, certificate, figures, limiter, log, closers }: Listening,
+  { config, certificate, figures, limiter, memory, log, closers }: Listening,
   gateway: Gateway,
   services: readonly ServicePlace[],
 ): HttpServer {
@@ -61,6 +64,7 @@ export function listenForGateway(
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
     limiter,
+    memory,
     log,
     figures,
   };
@@ -94,14 +98,31 @@ export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undef
   });
 }
 
-/** Administration on a listener of its own; its key is as worthy of a certificate as anything. */
+/** Creates the memory of bodies that the settings allow. */
+export function bodyMemoryOf(config: Config, metrics: Metrics): BodyMemory {
+  const { RESPONSE_BYTES_MAX: responseBytesMax, REQUEST_BYTES_MAX: requestBytesMax } = config;
+  return createBodyMemory({ responseBytesMax, requestBytesMax, metrics });
+}
+
+/**
+ * Administration on a listener of its own; its key is as worthy of a certificate as anything.
+ *
+ * @param metrics - Served there, without the key; undefined when they are served at the other listeners.
+ */
 export function listenForAdmin(
-  { config, certificate, figures, log, closers }: Listening,
-  app: AnyElysia,
+  { config, certificate, figures, memory, log, closers }: Listening,
+  administration: AnyElysia,
+  metrics: Metrics | undefined,
 ): HttpServer {
+  const app = new Elysia({ strictPath: true })
+    .use(administration)
+    .use(createMetricsRoutes(metrics, gatewayMetricsPaths));
   const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
-  const options = { hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, log, figures };
+  const options = {
+    ...{ hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, memory, log, figures },
+    service: "admin",
+  } as const;
   const place = { name: "ADMIN_LISTEN", value: config.ADMIN_LISTEN ?? "" };
   const server = claimPort(place, place, () => openServer(options));
   closers.add("administration's listener", () => server.close(config.STOP_GRACE_MS));
@@ -110,7 +131,7 @@ export function listenForAdmin(
 
 /** Another service on a listener of its own. */
 export function listenForService(
-  { config, certificate, figures, limiter, log, closers }: Listening,
+  { config, certificate, figures, limiter, memory, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
 ): HttpServer {
   const options = {
@@ -119,8 +140,10 @@ export function listenForService(
     certificate,
     app: createServiceApp(service),
     bodyBytesMax: largest,
+    service: name,
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
     limiter,
+    memory,
     log,
     figures,
   };
@@ -131,10 +154,4 @@ export function listenForService(
   );
   closers.add(`${name}'s listener`, () => server.close(config.STOP_GRACE_MS));
   return server;
-}
-
-/** Few labels, whatever is asked for: the reserved first segment, or content. */
-export function labelOfPath(path: string): string {
-  const first = path.split("/", 2)[1] ?? "";
-  return reservedSegments.has(first) ? `/${first}` : "/{id}";
 }

@@ -3,7 +3,7 @@
  * @module
  */
 import type { Wallet } from "../../arweave/wallet.ts";
-import { createHealth } from "../../gateway/health.ts";
+import { createHealth, type HealthCheck } from "../../gateway/health.ts";
 import { createApprovalRoutes } from "../../http/payment/approval-routes.ts";
 import { createBalanceRoutes } from "../../http/payment/balance-routes.ts";
 import { createHistoryRoutes } from "../../http/payment/history-routes.ts";
@@ -51,6 +51,8 @@ export type PaymentParts = BaseParts &
     wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
     /** Under `dev`: what stands for Stripe and for the price feed. */
     sandbox?: Pick<OpenSandbox, "stripe" | "feedUrl"> | undefined;
+    /** Says which databases were found damaged since the start. */
+    damage?: HealthCheck;
   }>;
 
 /** The payment service, open. */
@@ -59,6 +61,8 @@ export type OpenPayment = Readonly<{
   ledger: LedgerDatabase;
   credits: Credits;
   prices: Prices;
+  /** Whether what storage costs can be told. */
+  isNetworkPriceKnown: () => boolean;
   /** Where payments in each token go. */
   addresses: ReadonlyMap<Token, string>;
   /** Undefined: x402 is off. */
@@ -95,7 +99,14 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
   });
   const tokenPayments = openTokens({ ...parts, ledger, makeId, prices, rules: priced.rules });
   const x402Payments = openX402({ ...parts, ledger, makeId, prices, rules: priced.rules });
-  const checks = [ledger.troubles, priced.check, cards.check, tokenPayments.check, x402Payments.check];
+  const checks = [
+    parts.damage ?? (() => []),
+    ledger.troubles,
+    priced.check,
+    cards.check,
+    tokenPayments.check,
+    x402Payments.check,
+  ];
   const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
@@ -107,7 +118,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
           addresses: tokenPayments.addresses,
           freeUploadBytes: config.FREE_UPLOAD_BYTES,
           health,
-          metrics: base.metrics,
+          metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : base.metrics,
         }),
       () => createPriceRoutes({ prices, promoGuard }),
       ...cards.routes,
@@ -124,7 +135,8 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
     ],
   };
   const { addresses } = tokenPayments;
-  return { service, ledger, credits, prices, addresses, x402: x402Payments.x402 };
+  const { isNetworkPriceKnown } = priced;
+  return { service, ledger, credits, prices, isNetworkPriceKnown, addresses, x402: x402Payments.x402 };
 }
 
 /** Wallets keep their tokens over a restart. */

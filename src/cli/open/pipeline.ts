@@ -75,6 +75,7 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
     folder: folder.uploads,
     walletFile: wallet.file,
     refund: refundReservation,
+    blockList: base.sources.moderation,
     onLeft: parts.removal.note,
     onEnded: parts.figures.onEnded,
     onLeftBlock: tell,

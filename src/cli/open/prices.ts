@@ -41,6 +41,7 @@ export type OpenPrices = Readonly<{
   rules: PriceRules;
   prices: Prices;
   promos: Promos;
+  isNetworkPriceKnown: () => boolean;
   /** Says which prices cannot be answered, and which are old. */
   check: HealthCheck;
 }>;
@@ -73,6 +74,7 @@ export function openPrices(parts: PricesParts): OpenPrices {
     name: "payment_price_age_seconds",
     help: "Seconds since the oldest price of a source was current; absent before there is one.",
     label: "source",
+    values: ["network", "feed"],
     read: () => ({ ...ageSeconds("network", network.ageMs()), ...ageSeconds("feed", feed.ageMs()) }),
   });
   const promos = createPromos({ database: ledger, rules: rules.promos, hasPaid, clock: systemClock });
@@ -80,6 +82,10 @@ export function openPrices(parts: PricesParts): OpenPrices {
     rules,
     promos,
     prices: createPrices({ rules, network, feed, promos, clock: systemClock }),
+    isNetworkPriceKnown: () => {
+      const age = network.ageMs();
+      return age !== undefined && age <= BigInt(config.PRICE_AGE_MAX);
+    },
     check: () => Object.entries(ages).flatMap(([name, ageMs]) => ageNotes(name, ageMs())),
   };
 }

@@ -4,6 +4,7 @@
  */
 import { createPublicUrl } from "../../http/public-url.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
+import { watchDamage } from "../damage.ts";
 import type { UploadWallet } from "../upload-wallet.ts";
 import { openBase } from "./base.ts";
 import { type GatewayParts, type OpenGateway, openGateway } from "./gateway.ts";
@@ -22,9 +23,11 @@ const uploadBodyBytesMax = Number.MAX_SAFE_INTEGER;
 
 /** Opens it; everything is closed by `closers`. Rejects when a port, a folder or the ledger cannot be had. */
 export async function openProgram(
-  parts: GatewayParts & Readonly<{ wallet: UploadWallet | undefined; sandbox?: OpenSandbox }>,
+  given: GatewayParts & Readonly<{ wallet: UploadWallet | undefined; sandbox?: OpenSandbox }>,
 ): Promise<OpenProgram> {
-  const { config } = parts;
+  const { config } = given;
+  const damage = watchDamage(given.log, given.folder, config);
+  const parts = { ...given, log: damage.log, damage: damage.check };
   const base = openBase(parts);
   const opened: { gateway?: OpenGateway } = {};
   const ownHosts = [config.HOST, ...parts.rootHosts];

@@ -35,6 +35,11 @@ const unbundleTimeoutMs = 60 * 60_000;
 /** A statement that cannot be ended holds its thread for at most this much longer than a query may take. */
 const queryGraceMs = 2_000;
 
+/** Each takes about as much memory as the manifest that it reads, which is bounded. */
+const manifestThreads = 2;
+/** A mebibyte of a manifest takes 15 ms; the last job also sorts and writes what came of all. */
+const manifestTimeoutMs = 60_000;
+
 const intakeTimeoutMs = 2 * 60_000;
 /** Longer than the slowest sender takes for the next piece of an item that the thread has begun. */
 const intakeIdleMs = 10 * 60_000;
@@ -76,6 +81,16 @@ export function openThreads(config: Config, closers: Closers): Threads {
   };
   for (const [name, pool] of Object.entries(threads)) closers.add(`threads of ${name}`, pool.close);
   return threads;
+}
+
+/** Opens the pools, of one thread each, that build indexes of manifests: as many are built at once. */
+export function openManifestThreads(closers: Closers): readonly Pool[] {
+  const options = { entry: "manifests", threads: 1, timeoutMs: manifestTimeoutMs, idleMs } as const;
+  const pools = Array.from({ length: manifestThreads }, () =>
+    openPool({ ...options, queueMax: jobsWaitingMax }),
+  );
+  for (const pool of pools) closers.add("threads of manifests", pool.close);
+  return pools;
 }
 
 /** Opens the pools of uploads; their threads start with their first job. */

@@ -74,6 +74,7 @@ export function openTokens(parts: TokensParts): OpenTokens {
     name: "payment_token_watch_age_seconds",
     help: "Seconds since a token's chain was last looked through; absent before the first time.",
     label: "token",
+    values: watcher.status().map(({ token }) => token),
     read: () => Object.fromEntries(watcher.status().flatMap(({ token, doneAt }) => ageOf(token, doneAt))),
   });
   return {

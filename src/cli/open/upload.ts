@@ -10,13 +10,18 @@ import { createChunkRoutes } from "../../http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../../http/upload/information-routes.ts";
 import { createItemRoutes } from "../../http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../../http/upload/price-routes.ts";
+import { createReceiptRoutes, receiptTurns } from "../../http/upload/receipt-routes.ts";
 import { createStatusRoutes } from "../../http/upload/status-routes.ts";
 import { createPaidChunks } from "../../http/upload/x402-chunks.ts";
 import { createX402UploadRoutes } from "../../http/upload/x402-upload-routes.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { createTurns } from "../../lib/queue.ts";
 import { createTransferIds } from "../../store/ledger/transfer-ids.ts";
 import { keptStoreName } from "../../store/uploads/store-name.ts";
 import { createUploadFigures } from "../../upload/figures.ts";
+import { createUploadHealth } from "../../upload/health.ts";
+import { readTaken } from "../../upload/intake/charge.ts";
+import { findNested } from "../../upload/nested-offsets.ts";
 import type { Pipeline } from "../../upload/pipeline/pipeline.ts";
 import { findStanding } from "../../upload/standing.ts";
 import { version } from "../../version.ts";
@@ -55,7 +60,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const common = { ...parts, threads, makeId, storeName };
   const opened: { parts?: OpenMultipart } = {};
   const partBytes = () => opened.parts?.diskBytes() ?? 0;
-  const { intake, room, writeReceipt } = await openIntake({ ...common, partBytes, onItem });
+  const { intake, room, writeReceipt, diskFailure } = await openIntake({ ...common, partBytes, onItem });
   if (intake !== undefined) opened.parts = await openMultipart({ ...common, intake, room });
   await room.recount();
   const paid =
@@ -66,10 +71,26 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const createPaid = paid === undefined ? undefined : createPaidChunks(paid, publicUrl);
   const health = createHealth({
     clock: systemClock,
-    checks: [room.reasons, () => running.pipeline?.reasons() ?? []],
-    notes: [() => (wallet === undefined ? ["Uploads are off: WALLET_FILE is not set."] : [])],
+    checks: [
+      createUploadHealth({
+        ...{ room, diskFailure, hasWallet: wallet !== undefined, ledgerTroubles: ledger.troubles },
+        height: () => base.reader.tip()?.height,
+        isPriceKnown: payment.isNetworkPriceKnown,
+        freeBytesMax: config.FREE_UPLOAD_BYTES,
+      }),
+      () => running.pipeline?.reasons() ?? [],
+    ],
+    notes: [],
     readiness: [],
   });
+  const receipts = {
+    find: intake === undefined ? undefined : (id: string) => ledger.read((tx) => readTaken(tx, [id])),
+    writeReceipt,
+    turns: createTurns(receiptTurns.atWorkMax, receiptTurns.waitingMax),
+  };
+  const standing = (id: string) => ledger.read((tx) => findStanding(tx, id));
+  const isUpload = async (id: string) => (await standing(id)) !== undefined;
+  const { locate } = base.reader;
   const service: Service = {
     reference: uploadReference,
     routes: [
@@ -79,10 +100,11 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
           addresses: payment.addresses,
           freeBytesMax: config.FREE_UPLOAD_BYTES,
           itemBytesMax: config.UPLOAD_BYTES_MAX,
-          metrics: base.metrics,
+          metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : base.metrics,
         }),
       () => createUploadPriceRoutes({ prices }),
-      () => createStatusRoutes({ standing: (id) => ledger.read((tx) => findStanding(tx, id)) }),
+      () => createStatusRoutes({ standing, nested: (id) => findNested(id, { locate, isUpload }) }),
+      () => createReceiptRoutes(receipts),
       () => createItemRoutes({ intake, writeReceipt }),
       () => createChunkRoutes({ multipart: opened.parts?.multipart, createPaid, writeReceipt }),
       () => createX402UploadRoutes({ uploads: paid, intake, writeReceipt, publicUrl }),

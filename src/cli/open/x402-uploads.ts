@@ -29,6 +29,7 @@ export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uplo
   const { multipart, drop, nameOf } = parts;
   return createX402Uploads({
     ...{ x402, intake, multipart, drop, nameOf, credits, log, clock: systemClock },
+    blockList: base.sources.moderation,
     signer: createItemSigner({ folder: folder.uploads, pool: threads.signing, keyFile, key }),
     rules: {
       itemBytesMax: config.UPLOAD_BYTES_MAX,

@@ -61,7 +61,7 @@ function writePng(rows: Uint8Array): Uint8Array<ArrayBuffer> {
   const parts = [
     signature,
     pngChunk("IHDR", new Uint8Array(header.buffer)),
-    pngChunk("IDAT", deflateSync(rows, { level: 9 })),
+    pngChunk("IDAT", deflateSync(rows, { level: 6 })),
     pngChunk("IEND", new Uint8Array(0)),
   ];
   return new Uint8Array(Buffer.concat(parts));

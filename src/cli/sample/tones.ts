@@ -16,15 +16,28 @@ export function writeTones(seconds: number): Uint8Array<ArrayBuffer> {
   const bytes = new Uint8Array(headerBytes + samples * 2);
   writeHeader(new DataView(bytes.buffer), samples * 2);
   const sound = new DataView(bytes.buffer, headerBytes);
-  for (let index = 0; index < samples; index += 1) {
-    const time = index / samplesPerSecond;
-    const note = Math.floor(time / secondsPerNote);
-    const hertz = melody[note % melody.length] ?? 220;
-    const since = time - note * secondsPerNote;
-    const fade = Math.exp(-4 * since) * Math.min(1, since * 200);
-    sound.setInt16(index * 2, Math.round(9_000 * fade * Math.sin(2 * Math.PI * hertz * time)), true);
-  }
+  const samplesPerNote = Math.round(secondsPerNote * samplesPerSecond);
+  for (let first = 0, note = 0; first < samples; first += samplesPerNote, note += 1)
+    writeNote(sound, first, Math.min(samplesPerNote, samples - first), melody[note % melody.length] ?? 220);
   return bytes;
+}
+
+/** Writes one note. Sine and fade go from sample to sample by products: a call of each took a second of a start. */
+function writeNote(sound: DataView, first: number, count: number, hertz: number): void {
+  const turn = (2 * Math.PI * hertz) / samplesPerSecond;
+  const [cosine, sine] = [Math.cos(turn), Math.sin(turn)];
+  const fadeStep = Math.exp(-4 / samplesPerSecond);
+  let x = Math.cos(turn * first);
+  let y = Math.sin(turn * first);
+  let fade = 9_000;
+  for (let index = 0; index < count; index += 1) {
+    const rise = Math.min(1, (index * 200) / samplesPerSecond);
+    sound.setInt16((first + index) * 2, Math.round(fade * rise * y), true);
+    const turned = x * cosine - y * sine;
+    y = x * sine + y * cosine;
+    x = turned;
+    fade *= fadeStep;
+  }
 }
 
 function writeHeader(view: DataView, dataBytes: number): void {

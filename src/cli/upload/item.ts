@@ -4,12 +4,14 @@
  * @module
  */
 import { type FileHandle, open } from "node:fs/promises";
+import { basename } from "node:path";
 import { createDataItem, createItemSigning, type SignedHeader } from "../../arweave/data-item-sign.ts";
 import { type Id, idOfSignature } from "../../arweave/id.ts";
 import type { Signer } from "../../arweave/signers/scheme.ts";
 import type { Tag } from "../../arweave/tags.ts";
-import { Failure } from "../../failures.ts";
 import type { LocalFile } from "./files.ts";
+import { changedFile, isUnchanged, openFlags, unreadableFile } from "./opened-file.ts";
+import type { KeyTest } from "./private-keys.ts";
 
 /** A signed item, whole. */
 export type WholeItem = Readonly<{ kind: "whole"; id: Id; size: number; bytes: Uint8Array<ArrayBuffer> }>;
@@ -44,19 +46,23 @@ export function signBytes(data: Uint8Array | string, tags: readonly Tag[], signe
 /**
  * Signs a file.
  *
+ * @param isKey - What the file must not have become since it was examined.
  * @throws Failure `malformed_input` when the tags break the format, `source_failed` {reason} when the file changes.
  */
 export async function signFile(
   file: LocalFile,
   tags: readonly Tag[],
   signer: Signer,
+  isKey: KeyTest,
   signal: AbortSignal,
 ): Promise<LocalItem> {
   if (file.size > wholePayloadBytesMax) return await signLarge(file, tags, signer, signal);
   const handle = await openFile(file);
   try {
+    await checkUnchanged(handle, file);
     const data = await readExactly(handle, file, 0, file.size);
     await checkUnchanged(handle, file);
+    if (isKey(basename(file.path), data)) throw changedFile(file.file);
     return signBytes(data, tags, signer);
   } finally {
     await handle.close();
@@ -72,6 +78,7 @@ async function signLarge(
   const signing = createItemSigning({ tags }, file.size, signer);
   const handle = await openFile(file);
   try {
+    await checkUnchanged(handle, file);
     for (let at = 0; at < file.size; at += pieceBytes) {
       signal.throwIfAborted();
       signing.update(await readExactly(handle, file, at, Math.min(file.size, at + pieceBytes)));
@@ -108,10 +115,9 @@ function fileItem(file: LocalFile, { id, header }: SignedHeader): FileItem {
 
 async function openFile({ file }: LocalFile): Promise<FileHandle> {
   try {
-    return await open(file, "r");
+    return await open(file, openFlags);
   } catch (error) {
-    const reason = `${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`;
-    throw new Failure("source_failed", { reason }, error);
+    throw unreadableFile(file, error);
   }
 }
 
@@ -124,20 +130,16 @@ async function readExactly(
   const bytes = new Uint8Array(end - start);
   for (let at = 0; at < bytes.length; ) {
     const { bytesRead } = await handle.read(bytes, at, bytes.length - at, start + at);
-    if (bytesRead === 0) throw changed(file);
+    if (bytesRead === 0) throw changedFile(file.file);
     at += bytesRead;
   }
   return bytes;
 }
 
-/** The signature is over what the file was; the service would refuse what it has become. */
+/**
+ * The signature is over what the file was; the service would refuse what it has become. Another file in its place is
+ * never sent: not what a link leads to that was put there meanwhile.
+ */
 async function checkUnchanged(handle: FileHandle, file: LocalFile): Promise<void> {
-  const { size, mtimeMs } = await handle.stat();
-  if (size !== file.size || mtimeMs !== file.changedAtMs) throw changed(file);
-}
-
-function changed({ file }: LocalFile): Failure {
-  return new Failure("source_failed", {
-    reason: `${file} changed while it was being uploaded; upload it again`,
-  });
+  if (!isUnchanged(file, await handle.stat())) throw changedFile(file.file);
 }

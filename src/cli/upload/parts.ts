@@ -12,7 +12,7 @@ import { Failure } from "../../failures.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import type { Turns } from "../../lib/queue.ts";
 import { sleep } from "../../lib/stop.ts";
-import { creditsHint, objectIn, refusal, type ServiceClient } from "../service-client.ts";
+import { creditsHint, objectIn, refusal, type ServiceClient, shown } from "../service-client.ts";
 import type { WalletToken } from "../wallet-file.ts";
 import { eachAtOnce } from "./at-once.ts";
 import type { FileItem } from "./item.ts";
@@ -64,8 +64,13 @@ export async function sendInParts(
   const upload = kept?.upload ?? (await begin(sender, item, signal));
   await sendMissing(sender, item, upload, kept?.there ?? [], signal);
   const receipt = await finish(sender, upload, signal);
-  rmSync(stateFile(sender, item.id), { force: true });
+  forgetParts(sender, item.id);
   return receipt;
+}
+
+/** Forgets the upload that an earlier run began of an item that is taken by now. */
+export function forgetParts(sender: Pick<PartsSender, "stateFolder">, id: Id): void {
+  rmSync(stateFile(sender, id), { force: true });
 }
 
 /** Bytes [start, end) of an item. */
@@ -171,10 +176,10 @@ function failed(state: JsonObject, url: string): Failure {
   };
   const { status, needed, available, reason } = state;
   const amounts =
-    needed === undefined ? "" : `: ${String(needed)} winc are needed, ${String(available)} are there`;
-  const why = typeof reason === "string" ? `: ${reason}` : "";
+    needed === undefined ? "" : `: ${shown(needed)} winc are needed, ${shown(available)} are there`;
+  const why = typeof reason === "string" ? `: ${shown(reason)}` : "";
   const hint = status === underfunded ? `; ${creditsHint}` : "";
-  const said = `${words[String(status)] ?? `${url} says ${String(status)}`}${amounts}${why}${hint}`;
+  const said = `${words[String(status)] ?? `${url} says ${shown(status)}`}${amounts}${why}${hint}`;
   return new Failure(status === underfunded ? "insufficient_balance" : "source_failed", { reason: said });
 }
 

@@ -11,7 +11,7 @@ import type { KeptReceipts } from "../kept-receipts.ts";
 import { receiptFault } from "../receipt-fault.ts";
 import { objectIn, type ServiceAnswer } from "../service-client.ts";
 import type { LocalItem, WholeItem } from "./item.ts";
-import { type PartsSender, sendInParts } from "./parts.ts";
+import { forgetParts, type PartsSender, sendInParts } from "./parts.ts";
 
 /** What sends items, and keeps what was promised for them. */
 export type ItemSender = PartsSender & Readonly<{ receipts: KeptReceipts }>;
@@ -23,9 +23,9 @@ export type SentItem = Readonly<{
   wasThere: boolean;
   /** What was charged, now or then. */
   winc: bigint;
-  /** Of what was there, the one that an earlier run was given, if it was given here. */
+  /** Of what was there, the first one, as it was kept here or is given again. */
   receipt: JsonObject | undefined;
-  /** What is wrong with the one that is kept here. */
+  /** What is wrong with the one that is kept here, or that was given again. */
   receiptFault?: string;
 }>;
 
@@ -34,7 +34,9 @@ export async function sendItem(sender: ItemSender, item: LocalItem, signal: Abor
   const known = await findItem(sender, item.id, signal);
   if (known !== undefined) {
     sender.onThere(item.size);
-    return { id: item.id, wasThere: true, winc: wincIn(known), ...keptFor(sender, item.id) };
+    if (item.kind === "file") forgetParts(sender, item.id);
+    const receipt = await receiptOfKnown(sender, item.id, signal);
+    return { id: item.id, wasThere: true, winc: wincIn(known), ...receipt };
   }
   const receipt =
     item.kind === "whole" ? await sendWhole(sender, item, signal) : await sendInParts(sender, item, signal);
@@ -45,11 +47,37 @@ export async function sendItem(sender: ItemSender, item: LocalItem, signal: Abor
   return { id: item.id, wasThere: false, winc: wincIn(receipt), receipt };
 }
 
-/** What an earlier run has kept. */
-function keptFor({ receipts, client }: ItemSender, id: Id): Pick<SentItem, "receipt" | "receiptFault"> {
+type ReceiptFound = Pick<SentItem, "receipt" | "receiptFault">;
+
+/**
+ * The receipt that an earlier run has kept; else the service gives it again: a run that ends between the service's
+ * receipt and its own file has paid for it.
+ */
+async function receiptOfKnown(sender: ItemSender, id: Id, signal: AbortSignal): Promise<ReceiptFound> {
+  const { receipts, client } = sender;
   const kept = receipts.find(id, client.url);
-  if (kept?.kind === "damaged") return { receipt: undefined, receiptFault: kept.fault };
-  return { receipt: kept?.receipt };
+  if (kept?.kind === "receipt") return { receipt: kept.receipt };
+  const again = await askAgain(sender, id, signal);
+  if (again.receipt !== undefined) receipts.keep(again.receipt, client.url);
+  else if (kept !== undefined) return { receipt: undefined, receiptFault: kept.fault };
+  return again;
+}
+
+/** Asks for a receipt that was given before. A service that does not give it again has taken the item all the same. */
+async function askAgain({ client, turns }: ItemSender, id: Id, signal: AbortSignal): Promise<ReceiptFound> {
+  const endTurn = await turns.take(signal);
+  try {
+    const { status, value } = await client.get(`/tx/${id}/receipt`, signal);
+    if (status !== 200 || !isJsonObject(value)) return { receipt: undefined };
+    const fault = value["id"] === id ? receiptFault(value) : "it is for another item";
+    if (fault === undefined) return { receipt: value };
+    return {
+      receipt: undefined,
+      receiptFault: `the receipt of ${id} that ${client.url} gave is not good: ${fault}`,
+    };
+  } finally {
+    endTurn?.();
+  }
 }
 
 /** What the service says of an item that it has; an item that failed there is sent again. */

@@ -2,8 +2,11 @@
  * What `cairn upload` says when all is taken: ids, what it cost, and where to open it.
  * @module
  */
+import { jsonText } from "../../lib/printable.ts";
 import { bytesText, countText, wincText } from "../quantities.ts";
+import { rowsText } from "../rows.ts";
 import type { SigningWallet } from "../wallet-file.ts";
+import type { LeftOut, LeftOutReason } from "./files.ts";
 import type { SentItem } from "./send.ts";
 
 /** A file and what became of it. */
@@ -25,15 +28,14 @@ export type UploadReport = Readonly<{
   files: readonly UploadedFile[];
   /** Of a folder. */
   manifest: SentItem | undefined;
-  /** Paths that were left out. */
-  leftOut: readonly string[];
+  leftOut: readonly LeftOut[];
   /** The folder where receipts are kept. */
   receipts: string;
 }>;
 
 /** As text for people, or as one line of JSON. */
 export function printUpload(report: UploadReport, json: boolean): string {
-  return json ? `${JSON.stringify(recordOf(report))}\n` : page(report);
+  return json ? `${jsonText(recordOf(report))}\n` : page(report);
 }
 
 function recordOf(report: UploadReport) {
@@ -48,7 +50,8 @@ function recordOf(report: UploadReport) {
     winc: chargedFor(report).toString(),
     items: files.map(({ path, size, isCopy, sent }) => ({ path, size, ...itemRecord(sent, isCopy) })),
     ...(manifest === undefined ? {} : { manifest: itemRecord(manifest, false) }),
-    leftOut,
+    leftOut: leftOut.map(({ path }) => path),
+    leftOutReasons: Object.fromEntries(leftOut.map(({ path, reason }) => [path, reason])),
   };
 }
 
@@ -90,13 +93,13 @@ function page(report: UploadReport): string {
     ["as", `${wallet.address}  (${wallet.file})`],
     ["to", to],
     ["cost", wincText(chargedFor(report))],
-    ...(leftOut.length === 0 ? [] : [["left out", leftOutText(leftOut)] as const]),
+    ...leftOutLines(leftOut).map((line) => ["left out", line] as const),
     [manifest === undefined ? "id" : "manifest", String(mainIdOf(report))],
     ["receipts", receipts],
     ...receiptFaults(report).map((fault) => ["damaged", fault] as const),
     ...(url === undefined ? [] : [["open", url] as const]),
   ];
-  return `${rows.map(([name, value]) => `  ${name.padEnd(9)} ${value}`).join("\n")}\n`;
+  return rowsText(rows, 9);
 }
 
 const receiptFaultsShown = 3;
@@ -111,10 +114,28 @@ function receiptFaults({ files, manifest }: UploadReport): string[] {
   return [...faults.slice(0, receiptFaultsShown), ...(rest > 0 ? [`and ${rest} more`] : [])];
 }
 
-const leftOutShown = 3;
+/** What each reason means, and which option takes such paths along. */
+const reasonTexts: Readonly<Record<LeftOutReason, string>> = {
+  key: "keys, which would be public",
+  outside: "links out of the folder; --follow-links takes them",
+  hidden: "hidden; --hidden takes them",
+  loop: "links that lead back",
+  broken: "links to nothing",
+  special: "neither files nor folders",
+};
 
-function leftOutText(leftOut: readonly string[]): string {
-  const rest = leftOut.length - leftOutShown;
-  const names = leftOut.slice(0, leftOutShown).join(", ");
-  return `${names}${rest > 0 ? ` and ${rest} more` : ""}  (--hidden takes along what begins with a dot)`;
+/** Hidden ones are many and seldom missed; what else is left out is named in full, up to a bound. */
+const shownMax: Readonly<Record<LeftOutReason, number>> = {
+  ...{ key: 100, outside: 100, hidden: 3, loop: 10, broken: 10, special: 10 },
+};
+
+/** A line for each reason. */
+function leftOutLines(leftOut: readonly LeftOut[]): string[] {
+  return Object.entries(reasonTexts).flatMap(([reason, says]) => {
+    const paths = leftOut.filter((each) => each.reason === reason).map(({ path }) => path);
+    if (paths.length === 0) return [];
+    const most = shownMax[reason as LeftOutReason];
+    const rest = paths.length - most;
+    return [`${paths.slice(0, most).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}  (${says})`];
+  });
 }

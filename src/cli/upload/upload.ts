@@ -18,12 +18,21 @@ import { dataFolderAt } from "../data-folder.ts";
 import { createKeptReceipts } from "../kept-receipts.ts";
 import { createProgress, errorScreen, type Progress } from "../progress.ts";
 import { bytesText, durationText } from "../quantities.ts";
-import { objectIn, openServiceClient, readServiceUrl, type ServiceClient } from "../service-client.ts";
+import { ownTerminal } from "../question.ts";
+import {
+  objectIn,
+  openServiceClient,
+  readServiceUrl,
+  type ServiceClient,
+  webUrl,
+} from "../service-client.ts";
 import { readSigningWallet, type SigningWallet } from "../wallet-file.ts";
 import { eachAtOnce } from "./at-once.ts";
 import { type LocalFile, type LocalFiles, listLocalFiles } from "./files.ts";
+import { isWanted } from "./go-ahead.ts";
 import { signBytes, signFile, wholePayloadBytesMax } from "./item.ts";
 import { chooseFolderPages, type FolderPages, writeManifest } from "./manifest.ts";
+import { createKeyTest, type KeyTest } from "./private-keys.ts";
 import { type ItemSender, type SentItem, sendItem } from "./send.ts";
 import { printUpload, type UploadedFile } from "./text.ts";
 
@@ -38,6 +47,10 @@ export type UploadOptions = Readonly<{
   /** `name=value`, separated by commas. */
   tags: string | undefined;
   hidden: boolean;
+  /** Whether links that lead out of the folder are followed. */
+  followLinks: boolean;
+  /** Whether nothing is asked. */
+  yes: boolean;
   json: boolean;
   /** Where a development chain may lie, whose wallet is used when none is named. */
   dataDir: string;
@@ -55,15 +68,28 @@ const filesAtOnce = 8;
 const requestsWaitingMax = 1_000;
 
 /** What one run works with. */
-type Run = Readonly<{ wallet: SigningWallet; tags: readonly Tag[]; progress: Progress; sender: ItemSender }>;
+type Run = Readonly<{
+  wallet: SigningWallet;
+  tags: readonly Tag[];
+  progress: Progress;
+  sender: ItemSender;
+  /** What no file may have become since it was examined. */
+  isKey: KeyTest;
+}>;
 
 /** Uploads, prints what came of it, and answers the exit code. */
 export async function runUpload(options: UploadOptions): Promise<number> {
   const wallet = readSigningWallet(options.wallet, options.dataDir);
-  const secrets = [dataFolderAt(options.dataDir).root, resolve(wallet.file)];
-  const found = listLocalFiles(options.path, { hidden: !options.hidden, paths: secrets });
+  const isKey = createKeyTest(wallet.text);
+  const found = listLocalFiles(options.path, {
+    hidden: !options.hidden,
+    outside: !options.followLinks,
+    paths: [dataFolderAt(options.dataDir).root, resolve(wallet.file)],
+    isKey,
+  });
   const tags = readTags(options.tags);
   const pages = pagesOf(found, options);
+  if (!(await isWanted(found, options.yes, ownTerminal()))) return exitCodes.failed;
   const { files, leftOut } = found;
   const { signatureSize, ownerSize } = wallet.signer.scheme;
   const bytesTotal = files.reduce((sum, { size }) => sum + size + signatureSize + ownerSize, 0);
@@ -84,7 +110,7 @@ export async function runUpload(options: UploadOptions): Promise<number> {
   try {
     const gateway = await askService(client, files, stop.signal);
     const sender = createSender(client, wallet, options.stateFolder, progress);
-    const run = { wallet, tags, progress, sender };
+    const run = { wallet, tags, progress, sender, isKey: found.isKey ? () => false : isKey };
     const sent = await sendFiles(run, files, stop);
     const manifest = pages === undefined ? undefined : await sendManifest(run, sent, pages, stop.signal);
     progress.end();
@@ -150,7 +176,7 @@ async function askService(
     const reason = `${tooLarge.path} has ${bytesText(tooLarge.size)}, ${client.url} takes at most ${bytesText(limit)}`;
     throw new Failure("item_too_large", { reason });
   }
-  return typeof gateway === "string" && URL.canParse(gateway) ? gateway.replace(/\/+$/, "") : undefined;
+  return typeof gateway === "string" ? webUrl(gateway)?.replace(/\/+$/, "") : undefined;
 }
 
 /** Sends every file; the first that fails ends the others. Answers them in their order. */
@@ -169,14 +195,15 @@ async function sendFiles(
 }
 
 async function sendFile(
-  { wallet, tags, progress, sender }: Run,
+  { wallet, tags, progress, sender, isKey }: Run,
   file: LocalFile,
   items: Map<Id, Promise<SentItem>>,
   signal: AbortSignal,
 ): Promise<UploadedFile> {
   const { path, size } = file;
   if (size > 8 * wholePayloadBytesMax) progress.say(`signing ${path}, ${bytesText(size)}`);
-  const item = await signFile(file, withContentType(tags, Bun.file(file.file).type), wallet.signer, signal);
+  const fileTags = withContentType(tags, Bun.file(path).type);
+  const item = await signFile(file, fileTags, wallet.signer, isKey, signal);
   const before = items.get(item.id);
   if (before !== undefined) {
     progress.pass(item.size);

@@ -12,7 +12,7 @@ import type { HeightCounts, IndexCounts, IndexReader, IndexTimes } from "../../s
 
 /** What the record is made from. */
 export type DebugOptions = Readonly<{
-  reader: Pick<IndexReader, "counts" | "times" | "tip">;
+  reader: Pick<IndexReader, "counts" | "times" | "tip" | "bundlePasses">;
   /** What is wrong with indexing, in sentences. */
   concerns: () => readonly string[];
   /** Transactions that an operator asked for and that are not found yet. */
@@ -37,6 +37,7 @@ export function createDebug({ reader, concerns, stagedCount, clock }: DebugOptio
         counts: { ...countsRecord(counts), stagedTxs: stagedCount() },
         heights: heightsRecord(counts),
         timestamps: timesRecord(times, now),
+        bundlePasses: reader.bundlePasses(),
         errors: errorsOf(counts.stable),
         warnings: [...warningsOf(counts, times, now), ...concerns()],
       },

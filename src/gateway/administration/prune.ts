@@ -1,6 +1,6 @@
 /**
- * Removing the index rows of stable data items that were indexed long ago. Transactions stay, and so do items that are
- * refused: where they lie must be known.
+ * Removing the index rows of stable data items that were indexed long ago. Transactions stay. Of each item a compact
+ * place stays, by which its content is served by id, and refused where it is blocked.
  *
  * It is done by a few blocks at a time, so that indexing goes on in between.
  * Source: specification 4A; contract.md §3 "prune".
@@ -10,7 +10,6 @@
 import { stableDepth } from "../../store/index/rows.ts";
 import type { IndexWriterCalls } from "../../store/index/thread.ts";
 import type { IndexReader } from "../../store/index/types.ts";
-import type { Moderation } from "../../store/moderation.ts";
 
 /** Which items go: those that were indexed before a time, of a range of heights, both ends included. */
 export type PruneWish = Readonly<{
@@ -24,7 +23,6 @@ export type PruneWish = Readonly<{
 export type PruneOptions = Readonly<{
   reader: Pick<IndexReader, "tip" | "heightsWithItems">;
   index: Pick<IndexWriterCalls, "pruneItems">;
-  refusals: Pick<Moderation, "values">;
 }>;
 
 /** Removes items; answers how many went. Rejects with Failure `busy`, or the signal's reason between two steps. */
@@ -37,12 +35,11 @@ const itemsPerStep = 10_000;
 const blocksPerStep = 1_000;
 
 /** Creates the pruning. */
-export function createPrune({ reader, index, refusals }: PruneOptions): Prune {
+export function createPrune({ reader, index }: PruneOptions): Prune {
   return async ({ indexedBefore, startHeight, endHeight }, signal) => {
     const tip = reader.tip();
     if (tip === undefined) return 0;
     const last = Math.min(endHeight, tip.height - stableDepth);
-    const kept = { ids: refusals.values("id"), digests: refusals.values("hash") };
     let removed = 0;
     let next = startHeight;
     while (next <= last) {
@@ -50,7 +47,7 @@ export function createPrune({ reader, index, refusals }: PruneOptions): Prune {
       const step = reader.heightsWithItems(next, last, blocksPerStep);
       const end = lastOfStep(step);
       if (end === undefined) break;
-      const bounds = { ingestedBeforeSeconds: indexedBefore, startHeight: next, endHeight: end, kept };
+      const bounds = { ingestedBeforeSeconds: indexedBefore, startHeight: next, endHeight: end };
       removed += await index.pruneItems(bounds);
       next = end + 1;
     }

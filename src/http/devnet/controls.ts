@@ -12,13 +12,29 @@ import { Failure } from "../../failures.ts";
 import { infoText } from "./blocks.ts";
 import { nodeJson, nodeText } from "./node-answers.ts";
 
+/** What a control did. */
+export type Control = "mine" | "mint" | "reset";
+
+/** Resolves when others show what a control did, or after a bounded wait. */
+export type Shown = (control: Control) => Promise<void>;
+
 /** Routes of the controls, for GET as developers' scripts have it, and for POST. */
-export function controlRoutes(devnet: Devnet) {
-  const mine = (count: string) => orWhatIsWanted(async () => nodeJson(await mined(devnet, count)));
+export function controlRoutes(devnet: Devnet, shown: Shown) {
+  const mine = (count: string) =>
+    orWhatIsWanted(async () => {
+      const text = await mined(devnet, count);
+      await shown("mine");
+      return nodeJson(text);
+    });
   const mint = (params: { address: string; amount: string }) =>
-    orWhatIsWanted(() => nodeText(minted(devnet, params)));
-  const reset = () => {
+    orWhatIsWanted(async () => {
+      const text = minted(devnet, params);
+      await shown("mint");
+      return nodeText(text);
+    });
+  const reset = async () => {
     devnet.reset();
+    await shown("reset");
     return nodeText("reset done");
   };
   const own = { beforeHandle: refuseForeign, parse: "none" } as const;

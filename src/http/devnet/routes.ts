@@ -6,9 +6,11 @@
 import { Elysia } from "elysia";
 import type { Devnet } from "../../devnet/devnet.ts";
 import { type Log, silentLog } from "../../lib/log.ts";
+import { callerLeft, reportsDisconnect } from "../client-left.ts";
+import { readSegments, readTarget } from "../target.ts";
 import { blockRoutes } from "./blocks.ts";
 import { chunkRoutes } from "./chunks.ts";
-import { controlRoutes } from "./controls.ts";
+import { controlRoutes, type Shown } from "./controls.ts";
 import { nodeText } from "./node-answers.ts";
 import { postRoutes } from "./posts.ts";
 import { transactionRoutes } from "./transactions.ts";
@@ -18,12 +20,19 @@ import { walletRoutes } from "./wallets.ts";
  * Makes the node's surface, usable alone or in a listener of ours.
  *
  * @param log - Where a defect is written; its caller learns nothing of it.
+ * @param shown - Resolves when what a control did can be seen elsewhere; the control responds then.
  *
  * Paths may have empty segments, as on a node; an unknown path or method is 400 `Request type not found.`.
  */
-export function createDevnetRoutes(devnet: Devnet, log: Log = silentLog) {
+export function createDevnetRoutes(
+  devnet: Devnet,
+  log: Log = silentLog,
+  shown: Shown = async () => undefined,
+) {
   const known = new Elysia({ name: "devnet" })
+    .onRequest(({ request }) => (isMalformed(request.url) ? nodeText("Malformed path", 400) : undefined))
     .onError({ as: "scoped" }, ({ error, request }) => {
+      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
       log.error("the devnet could not answer", { error, method: request.method, url: request.url });
       return nodeText("Internal Server Error", 500);
     })
@@ -31,7 +40,7 @@ export function createDevnetRoutes(devnet: Devnet, log: Log = silentLog) {
     .use(walletRoutes(devnet))
     .use(chunkRoutes(devnet))
     .use(postRoutes(devnet))
-    .use(controlRoutes(devnet))
+    .use(controlRoutes(devnet, shown))
     .use(transactionRoutes(devnet));
   return known
     .options("/*", () => preflight())
@@ -45,6 +54,17 @@ export function createDevnetRoutes(devnet: Devnet, log: Log = silentLog) {
       },
       { parse: "none" },
     );
+}
+
+/** Whether an escape in a path is none, or is not UTF-8: the router would give routes no text then. */
+function isMalformed(url: string): boolean {
+  if (!url.includes("%")) return false;
+  try {
+    readSegments(readTarget(url).path);
+    return false;
+  } catch {
+    return true;
+  }
 }
 
 /** Pages may do what programs may; a node allows POST only where it remembered to. */

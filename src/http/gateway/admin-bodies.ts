@@ -11,6 +11,7 @@ import type { PruneWish } from "../../gateway/administration/prune.ts";
 import type { RefusedData } from "../../gateway/administration/refusals.ts";
 import { isJsonArray, readJson } from "../../lib/json.ts";
 import { countKind, flagKind, orNull, textKind } from "../../lib/kind.ts";
+import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import type { BlockedPosition, BlockNote } from "../../store/moderation.ts";
 import { bodyOf, type Fields, needed, optional } from "../body-fields.ts";
 import { hashKind } from "./kinds.ts";
@@ -48,6 +49,11 @@ const bundle = {
 export const adminBodies = {
   transaction: bodyOf({ id: bundle.id }),
   bundle: bodyOf(bundle),
+  bundleRange: bodyOf({
+    startHeight: needed(countKind(), "invalid_start_height"),
+    endHeight: needed(countKind(), "invalid_end_height"),
+    bypassFilter: optional(flagKind, "invalid_bypass_filter", false),
+  }),
   refusedData: bodyOf({ ...data, ...note }),
   sparedData: bodyOf(data),
   refusedName: bodyOf({ ...name, ...note }),
@@ -102,6 +108,17 @@ export function readPruneWish(fields: Fields): PruneWish {
   } = adminBodies.pruning.read(fields);
   if (endHeight < startHeight) throw new Failure("invalid_end_height", fields);
   return { indexedBefore: indexedAtThreshold, startHeight, endHeight };
+}
+
+/**
+ * Reads which bundles to evaluate.
+ *
+ * @throws Failure `invalid_start_height`, `invalid_end_height`, `invalid_bypass_filter`.
+ */
+export function readBundleRange(fields: Fields): BundleRange {
+  const range = adminBodies.bundleRange.read(fields);
+  if (range.endHeight < range.startHeight) throw new Failure("invalid_end_height", fields);
+  return range;
 }
 
 /** Reads which page of the list of refusals is wanted. @throws Failure `malformed_input`. */

@@ -14,6 +14,7 @@ import type { Exports } from "../../gateway/administration/exports.ts";
 import type { Prune } from "../../gateway/administration/prune.ts";
 import type { RefusalsDesk } from "../../gateway/administration/refusals.ts";
 import type { JsonObject } from "../../lib/json.ts";
+import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import type { AdminGuard } from "../admin-guard.ts";
 import { jsonAnswer } from "../answers.ts";
 import { readBody } from "../body.ts";
@@ -23,6 +24,7 @@ import { limits } from "../limits.ts";
 import { servicePrefixes } from "../reserved.ts";
 import {
   adminBodies,
+  readBundleRange,
   readExportWish,
   readName,
   readNote,
@@ -39,6 +41,8 @@ export type AdminQueue = Readonly<{
   transaction: (id: Id) => Promise<void>;
   /** Rejects with Failure `too_many_requests`. */
   bundle: (id: Id, bypassFilter: boolean) => Promise<"queued" | "skipped">;
+  /** Evaluates bundles again, in the background. Rejects with Failure `too_many_requests`. */
+  bundleRange: (range: BundleRange) => Promise<void>;
   /**
    * @param body - JSON. Rejects with Failure `missing_item_headers`, `malformed_json`, `too_large`,
    * `too_many_requests`.
@@ -108,6 +112,10 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
       const { id, bypassFilter } = adminBodies.bundle.read(await fieldsOf(request));
       const outcome = await queue.bundle(id, bypassFilter);
       return said(outcome === "queued" ? "Bundle queued" : "Bundle skipped");
+    }),
+    post("/queue-bundles", async (request) => {
+      await queue.bundleRange(readBundleRange(await fieldsOf(request)));
+      return said("Bundles queued");
     }),
     post("/queue-data-item", async (request) => {
       await queue.dataItems(await readBody(request, limits.adminBytesMax), request.signal);

@@ -11,11 +11,15 @@ import type { Id } from "../../arweave/id.ts";
 import type { Blocks } from "../../gateway/blocks.ts";
 import type { Broadcast } from "../../gateway/broadcast.ts";
 import { type ChainAnswer, nodeTexts, relayed } from "../../gateway/chain-answer.ts";
+import type { Composing } from "../../gateway/encoded-data.ts";
 import type { Network } from "../../gateway/network.ts";
-import type { Relay } from "../../gateway/relay.ts";
+import type { Relay, RelayCheck } from "../../gateway/relay.ts";
+import { relayedShapes } from "../../gateway/relayed-shapes.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
-import { jsonTextAnswer, textAnswer, textType } from "../answers.ts";
+import { jsonTextAnswer, sizeOf, textAnswer, textType } from "../answers.ts";
 import { readBody } from "../body.ts";
+import { withBodySize } from "../body-size.ts";
+import { composingOf } from "../context.ts";
 import { limits } from "../limits.ts";
 import { pathParameters } from "./parameters.ts";
 
@@ -47,43 +51,54 @@ export function createChainRoutes(options: ChainRoutesOptions): AnyElysia {
     .use(postingRoutes(options));
 }
 
+/** The same, within the memory of responses: a node's bytes are shared by all who ask, and copied for each response. */
+async function heldAnswer(answer: ChainAnswer, request: Request): Promise<Response> {
+  if (answer.body instanceof Uint8Array) await composingOf(request).hold(answer.body.byteLength);
+  return chainAnswer(answer);
+}
+
 /** A node's words as an answer: text stays bare. */
 export function chainAnswer({ status, form, body, isFinal }: ChainAnswer): Response {
-  const headers = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
+  const cache = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
+  // Some of it is a node's text: nobody may take it for anything but what it is called here.
+  const headers = { "X-Content-Type-Options": "nosniff", ...cache };
   if (form === "json") return jsonTextAnswer(body, status, headers);
-  return new Response(body, { status, headers: { "Content-Type": textType, ...headers } });
+  const response = new Response(body, { status, headers: { "Content-Type": textType, ...headers } });
+  return withBodySize(response, sizeOf(body));
 }
 
 function networkRoutes({ network, relay }: ChainRoutesOptions): AnyElysia {
   const relayTo =
-    (path: string, kept: number) =>
+    (path: string, kept: number, shape: RelayCheck) =>
     async ({ request }: { request: Request }) =>
-      chainAnswer(relayed(await relay.get(path, kept, request.signal)));
+      await heldAnswer(relayed(await relay.get(path, kept, request.signal, shape)), request);
   return new Elysia({ strictPath: true })
     .get("/info", async ({ request }) => jsonTextAnswer(await network.infoText(request.signal)))
     .get("/height", async ({ request }) => textAnswer(String(await network.height(request.signal))))
-    .get("/peers", relayTo("/peers", keptMs.peers))
-    .get("/tx_anchor", relayTo("/tx_anchor", keptMs.anchor));
+    .get("/peers", relayTo("/peers", keptMs.peers, relayedShapes.peers))
+    .get("/tx_anchor", relayTo("/tx_anchor", keptMs.anchor, relayedShapes.anchor));
 }
 
 function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
   const current = async ({ request }: { request: Request }) =>
-    chainAnswer(await blocks.current(request.signal));
+    await heldAnswer(await blocks.current(request.signal), request);
   return new Elysia({ strictPath: true })
     .get("/current_block", current)
     .get("/block/current", current)
     .get("/block/height/:height", async ({ params: { height }, request }) =>
-      chainAnswer(
+      heldAnswer(
         pathParameters.height.is(height)
           ? await blocks.byHeight(Number(height), request.signal)
           : nodeTexts.invalidHeight,
+        request,
       ),
     )
     .get("/block/hash/:hash", async ({ params: { hash }, request }) =>
-      chainAnswer(
+      heldAnswer(
         pathParameters.blockHash.is(hash)
           ? await blocks.byHash(hash, request.signal)
           : nodeTexts.blockNotFound,
+        request,
       ),
     );
 }
@@ -91,25 +106,33 @@ function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
 function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
   /** A question about one transaction, and what a node says where the id is none. */
   const about =
-    (ask: (id: Id, signal: AbortSignal, field: string) => Promise<ChainAnswer>, noId: ChainAnswer) =>
+    (ask: (id: Id, composing: Composing, field: string) => Promise<ChainAnswer>, noId: ChainAnswer) =>
     async ({ params: { id, field = "" }, request }: Asked) =>
-      chainAnswer(pathParameters.transactionId.is(id) ? await ask(id, request.signal, field) : noId);
+      heldAnswer(
+        pathParameters.transactionId.is(id) ? await ask(id, composingOf(request), field) : noId,
+        request,
+      );
 
-  const field = async (id: Id, signal: AbortSignal, name: string) =>
-    pathParameters.field.is(name) ? await transactions.field(id, name, signal) : nodeTexts.invalidField;
+  const field = async (id: Id, composing: Composing, name: string) =>
+    pathParameters.field.is(name) ? await transactions.field(id, name, composing) : nodeTexts.invalidField;
+  const status = (id: Id, { signal }: Composing) => transactions.status(id, signal);
+  const offset = (id: Id, { signal }: Composing) => transactions.offset(id, signal);
   return new Elysia({ strictPath: true })
-    .get("/tx/pending", async ({ request }) => chainAnswer(await transactions.pending(request.signal)))
+    .get("/tx/pending", async ({ request }) =>
+      heldAnswer(await transactions.pending(request.signal), request),
+    )
     .get("/tx/:id", about(transactions.record, nodeTexts.invalidHash))
-    .get("/tx/:id/status", about(transactions.status, nodeTexts.invalidAddress))
-    .get("/tx/:id/offset", about(transactions.offset, nodeTexts.invalidOffsetId))
+    .get("/tx/:id/status", about(status, nodeTexts.invalidAddress))
+    .get("/tx/:id/offset", about(offset, nodeTexts.invalidOffsetId))
     .get("/tx/:id/:field", about(field, nodeTexts.invalidHash))
     .get("/unconfirmed_tx/:id", about(transactions.unconfirmed, nodeTexts.invalidHash));
 }
 
 function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
-  const wallet = async (address: string, question: string, signal: AbortSignal) => {
+  const wallet = async (address: string, question: "balance" | "last_tx", signal: AbortSignal) => {
     if (!pathParameters.address.is(address)) return chainAnswer(nodeTexts.invalidAddress);
-    return bareText(relayed(await relay.get(`/wallet/${address}/${question}`, keptMs.wallet, signal)));
+    const shape = question === "balance" ? relayedShapes.amount : relayedShapes.idOrNothing;
+    return bareText(relayed(await relay.get(`/wallet/${address}/${question}`, keptMs.wallet, signal, shape)));
   };
   const price = async (size: string, target: string, signal: AbortSignal) => {
     if (!pathParameters.size.is(size)) return chainAnswer(nodeTexts.sizeNotInteger);
@@ -118,7 +141,7 @@ function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
     const to = target === "target" ? "" : target;
     if (to !== "" && !pathParameters.target.is(to)) return chainAnswer(nodeTexts.invalidAddress);
     const path = `/price/${size}${to === "" ? "" : `/${to}`}`;
-    return bareText(relayed(await relay.get(path, keptMs.price, signal)));
+    return bareText(relayed(await relay.get(path, keptMs.price, signal, relayedShapes.amount)));
   };
   return new Elysia({ strictPath: true })
     .get("/wallet/:address/balance", ({ params, request }) =>

@@ -27,6 +27,9 @@ const sourceSilenceSeconds = 60;
 /** A chunk that is proven and too deep to be forked away never changes at its offset; any other may. */
 const cacheControl = { final: "public, max-age=2592000, immutable", other: "public, max-age=60" } as const;
 
+/** What a chunk takes while its response is composed, as bytes and as JSON. Bytes. */
+const chunkHoldBytes = 640 * 2 ** 10;
+
 /** An answer with 200, with all its headers but its length. */
 type ChunkAnswer = Readonly<{ body: Blob; headers: Headers }>;
 
@@ -54,6 +57,7 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
     write: (found: FoundChunk, digest: Uint8Array, offset: bigint) => Writing,
   ): Promise<ChunkAnswer> => {
     const since = memory.moment();
+    await contextOf(request).memory.holdResponse(chunkHoldBytes);
     const found = await find(offset, request);
     const digest = sha256(found.served.chunk);
     const { headers: own, body } = write(found, digest, offset);
@@ -76,7 +80,7 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
       const ready = memory.get(target.path) ?? (await make(BigInt(params.offset), request, write));
       if (namesTag(request.headers.get("if-none-match"), ready.headers.get("ETag") ?? ""))
         return new Response(null, { status: 304, headers: notModifiedHeaders(ready.headers) });
-      if (!headOnly) return withBodySize(new Response(ready.body, ready), ready.body.size);
+      if (!headOnly) return withBodySize(new Response(ready.body, ready), ready.body);
       const headers = new Headers(ready.headers);
       headers.set("Content-Length", String(ready.body.size));
       return new Response(null, { headers });

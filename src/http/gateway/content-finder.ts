@@ -162,7 +162,7 @@ function contentInMemory(body: Blob): ReadableContent {
     // What is in memory was asked about when it came, and leaves memory with every new refusal.
     check: async () => undefined,
     cached: () => true,
-    blob: part,
+    inMemory: body,
     bytes: (span) => part(span).bytes(),
     read: async function* (span) {
       yield await part(span).bytes();

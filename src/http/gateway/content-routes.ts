@@ -110,7 +110,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const found = memory.get(url.slice(host.kind === "shared" ? pathStart : hostStart));
     if (found === undefined || !isPlain(request.headers)) return undefined;
     if (isolates && leavesSharedHost(isolation, readFetchFacts(request.headers))) return undefined;
-    return withBodySize(new Response(found.body, found), found.body.size);
+    return withBodySize(new Response(found.body, found), found.body);
   };
 
   const routes = new Elysia({ strictPath: true })
@@ -123,7 +123,14 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
 }
 
 /** Request headers with which an answer may be another than the whole body. */
-const headersThatMatter = ["range", "if-none-match", "if-match", "x-request-id", "service-worker"] as const;
+const headersThatMatter = [
+  "range",
+  "if-none-match",
+  "if-match",
+  "x-request-id",
+  "x-ar-io-hops",
+  "service-worker",
+] as const;
 
 /** Whether nothing but the body is asked for, so that an answer from memory will do as it is. */
 function isPlain(headers: Headers): boolean {

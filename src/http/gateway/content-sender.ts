@@ -61,10 +61,10 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
   return {
     send: async (request, sending) => {
       const context = contextOf(request);
-      const wish = readWish(request, context.headOnly);
+      const wish = readWish(request, context);
       const found = await find(request, sending, isUnconditional(wish));
       if (found.kind === "folder") return folderAnswer(context);
-      const headers = dressed(found.headers, sending.dress, context.target.query);
+      const headers = dressed(found.headers, request, sending.dress);
       const answer = await contentAnswer(found.content, headers, wish, coldBufferBytes);
       note?.(answer);
       return answer;
@@ -74,14 +74,9 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
       const found = await find(request, sending, true);
       if (found.kind === "folder") return folderAnswer(context);
       const unconditional = { range: null, ifRange: null, ifMatch: null, ifNoneMatch: null };
-      const wish = { ...unconditional, headOnly: context.headOnly, signal: request.signal };
-      const headers = dressed(found.headers, sending.dress, context.target.query);
-      // As a file the runtime would look for a Range itself.
-      const content = { ...found.content, file: async () => undefined };
-      const answer = await contentAnswer(content, headers, wish, coldBufferBytes);
-      return answer.status === status
-        ? answer
-        : new Response(answer.body, { status, headers: answer.headers });
+      const wish = { ...readWish(request, context), ...unconditional };
+      const headers = dressed(found.headers, request, sending.dress);
+      return await contentAnswer(found.content, headers, wish, coldBufferBytes, status);
     },
   };
 }
@@ -109,9 +104,12 @@ function folderAnswer({ target }: RequestContext): Response {
 }
 
 /** Headers in memory are shared by answers: they are copied before they change. */
-function dressed(found: Headers, dress: Sending["dress"], query: string): Headers {
-  if (dress === undefined && query === "") return found;
+function dressed(found: Headers, request: Request, dress: Sending["dress"]): Headers {
+  const { query } = contextOf(request).target;
+  const hops = hopsOf(request);
+  if (dress === undefined && query === "" && hops === 0) return found;
   const headers = new Headers(found);
+  if (hops > 0) headers.set("X-AR-IO-Hops", String(hops + 1));
   dress?.(headers);
   const disposition = query === "" ? undefined : dispositionOf(query);
   if (disposition !== undefined) headers.set("Content-Disposition", disposition);

@@ -12,6 +12,7 @@ import { asksForServiceWorker } from "../../gateway/isolation.ts";
 import { jsonTextAnswer } from "../answers.ts";
 import { readBody, readJsonBody } from "../body.ts";
 import { sandboxWithScripts } from "../content-headers.ts";
+import { composingOf } from "../context.ts";
 import { readFetchFacts } from "../fetch-facts.ts";
 import { bareMediaType } from "../header-values.ts";
 import { limits } from "../limits.ts";
@@ -30,7 +31,7 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
     if (!pathParameters.framedId.is(text)) throw new Failure("invalid_id", { id: text });
     if (!isId(text)) throw new Failure("not_found", { id: text });
     if (wantsRecord(request.headers.get("accept")))
-      return jsonTextAnswer(await frames.record(text, request.signal), 200, { Vary: "Accept" });
+      return jsonTextAnswer(await frames.record(text, composingOf(request)), 200, { Vary: "Accept" });
     if (asksForServiceWorker(readFetchFacts(request.headers)))
       throw new Failure("service_worker_refused", { id: text });
     const sending: Sending = {

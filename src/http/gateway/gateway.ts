@@ -19,13 +19,15 @@ import type { Health } from "../../gateway/health.ts";
 import { gatewayInfo, type InfoOptions } from "../../gateway/info.ts";
 import type { IsolationRules } from "../../gateway/isolation.ts";
 import { itemPlaceOf } from "../../gateway/item-place.ts";
+import type { LargeManifests } from "../../gateway/large-manifests.ts";
 import type { Names } from "../../gateway/names/names.ts";
 import { createNetwork } from "../../gateway/network.ts";
 import { type PeerList, peerRecord } from "../../gateway/peers.ts";
 import { createProofs } from "../../gateway/proofs.ts";
 import { createRelay } from "../../gateway/relay.ts";
+import type { CheckRelayed } from "../../gateway/relayed-check.ts";
 import { createRelayedData, type RelayRefusals } from "../../gateway/relayed-data.ts";
-import { createResolver, type ResolverOptions } from "../../gateway/resolve.ts";
+import { createResolver } from "../../gateway/resolve.ts";
 import { createSpread } from "../../gateway/spread.ts";
 import { createTransactions } from "../../gateway/transactions.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -34,6 +36,7 @@ import type { Metrics } from "../../lib/metrics.ts";
 import type { IndexReader } from "../../store/index/types.ts";
 import { jsonTextAnswer } from "../answers.ts";
 import { createHosts } from "../hosts.ts";
+import { createMetricsRoutes, gatewayMetricsPaths } from "../metrics-routes.ts";
 import { gatewayReference } from "../reference/gateway-reference.ts";
 import { createReferenceRoutes } from "../reference/reference-routes.ts";
 import { createChainRoutes } from "./chain-routes.ts";
@@ -74,8 +77,9 @@ export type GatewayOptions = Readonly<{
   names: Names;
   /** For the peer record. */
   peers: PeerList;
-  /** Runs `resolveLargeManifest` (workers/verify.ts) in a thread. */
-  resolveLarge: ResolverOptions["resolveLarge"];
+  /** Runs `checkRelayed` (workers/verify.ts) in a thread. */
+  checkRelayed: CheckRelayed;
+  largeManifests: Pick<LargeManifests, "resolve">;
   listeners: BroadcastListeners;
   /** The routes of `/graphql`. */
   graphql: AnyElysia | undefined;
@@ -86,6 +90,8 @@ export type GatewayOptions = Readonly<{
   info: InfoOptions;
   health: Health;
   metrics: Metrics;
+  /** Whether they are read here; true unless told. */
+  servesMetrics?: boolean;
   clock: Clock;
   settings: GatewaySettings;
 }>;
@@ -114,13 +120,13 @@ export type Gateway = Readonly<{
   hit: (request: Request) => Response | undefined;
   /** Leaves behind what memory holds of an id: when it is refused, or its place changed. */
   forget: (id: Id) => void;
-  /** Leaves behind all of it: when a hash is refused, or blocks were taken back. */
+  /** Forgets all of it, and what nodes said: when a hash is refused, or the chain has changed. */
   forgetAll: () => void;
 }>;
 
 /** Creates the gateway's surface; it owns nothing that has to be closed. */
 export function createGateway(options: GatewayOptions): Gateway {
-  const { reader, content, nodes, clock, metrics, settings } = options;
+  const { reader, content, nodes, clock, metrics, settings, checkRelayed } = options;
   const hosts = createHosts(settings.rootHosts);
   const memory = createMemory(settings.hitsBytesMax, clock);
   const relay = createRelay(nodes);
@@ -132,10 +138,12 @@ export function createGateway(options: GatewayOptions): Gateway {
   const sources = { provenChunks, ownChunks, relay };
   const chunkParts = { reader, content, ...sources, proofs, relayedData, keep: options.listeners.onChunk };
   const infoText = writeJson(gatewayInfo(options.info));
+  const urls = nodes.all.map(({ url }) => url);
+  const spread = createSpread(nodes, undefined, createPostFigures(metrics, urls));
 
-  const transactions = createTransactions({ reader, content, relay, relayedData });
+  const transactions = createTransactions({ reader, content, relay, relayedData, checkRelayed });
   const contentRoutes = createContentRoutes({
-    resolver: createResolver({ resolveLarge: options.resolveLarge }),
+    resolver: createResolver(options.largeManifests),
     content,
     itemPlaceOf: (id) => itemPlaceOf(reader.locate, id),
     memory,
@@ -161,18 +169,15 @@ export function createGateway(options: GatewayOptions): Gateway {
         info: () => gatewayInfo(options.info),
         peers: (signal) => peerRecord(options.peers, network, signal),
         health: options.health,
-        metrics,
       }),
     )
+    .use(createMetricsRoutes(options.servesMetrics === false ? undefined : metrics, gatewayMetricsPaths))
     .use(
       createChainRoutes({
         network,
-        blocks: createBlocks(reader, network, relay),
+        blocks: createBlocks(reader, network, relay, checkRelayed),
         transactions,
-        broadcast: createBroadcast(
-          createSpread(nodes, undefined, createPostFigures(metrics)),
-          options.listeners,
-        ),
+        broadcast: createBroadcast(spread, options.listeners),
         relay,
       }),
     )
@@ -192,7 +197,14 @@ export function createGateway(options: GatewayOptions): Gateway {
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
   app.use(createReferenceRoutes(gatewayReference, () => app.routes));
   app.use(contentRoutes.routes);
-  return { app, hit: contentRoutes.hit, forget: memory.forget, forgetAll: memory.clear };
+  const forgetAll = inTurn(memory.clear, relay.forgetAll, network.forget);
+  return { app, hit: contentRoutes.hit, forget: memory.forget, forgetAll };
+}
+
+function inTurn(...calls: readonly (() => void)[]): () => void {
+  return () => {
+    for (const call of calls) call();
+  };
 }
 
 function addFigures(metrics: Metrics, bytes: () => number, count: () => number): void {
@@ -206,7 +218,8 @@ function addFigures(metrics: Metrics, bytes: () => number, count: () => number):
 
 /** Counts answers by whether their bytes were on this disk, under the peer's names. */
 function createCacheFigures(metrics: Metrics): (answer: Response) => void {
-  const of = (name: string, help: string) => metrics.counter({ name, help, labels: ["request_type"] });
+  const of = (name: string, help: string) =>
+    metrics.counter({ name, help, labels: { request_type: ["full", "range"] } });
   const hits = of(
     "contiguous_data_cache_hit_total",
     "Content that was on this disk; from memory not counted.",

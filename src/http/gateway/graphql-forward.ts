@@ -13,7 +13,8 @@ import type { Log } from "../../lib/log.ts";
 import { jsonAnswer } from "../answers.ts";
 import { createAssetSource } from "../assets.ts";
 import { readBody } from "../body.ts";
-import { contextOf } from "../context.ts";
+import { withBodySize } from "../body-size.ts";
+import { composingOf, contextOf } from "../context.ts";
 import { readTarget } from "../target.ts";
 import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
 import { bundleGraphiql, graphiqlFiles } from "./graphiql-assets.ts";
@@ -81,7 +82,8 @@ async function forward(
       return errorAnswer(413, `The body is larger than ${bodyBytesMax} bytes.`);
     throw error;
   }
-  const answer = await http.whole(outgoing, answerBytesMax, request.signal);
+  const { hold, signal } = composingOf(request);
+  const answer = await http.whole({ ...outgoing, hold }, answerBytesMax, signal);
   if (answer.kind === "answer" && isJson(answer)) return passedOn(answer);
   const { requestId } = contextOf(request);
   const facts =
@@ -112,7 +114,8 @@ function isJson({ status, headers }: HttpAnswer): boolean {
 
 function passedOn({ status, headers, body }: HttpAnswer): Response {
   const type = headers.get("content-type") ?? "application/json";
-  return new Response(new Uint8Array(body), { status, headers: { "Content-Type": type } });
+  const response = new Response(new Uint8Array(body), { status, headers: { "Content-Type": type } });
+  return withBodySize(response, body.byteLength);
 }
 
 function errorAnswer(status: number, message: string): Response {

@@ -6,11 +6,12 @@
  * @module
  */
 import { GraphQLError } from "graphql";
-import { Failure } from "../../failures.ts";
+import { Failure, failures } from "../../failures.ts";
 import { bodyBytesMax } from "../../gateway/query/limits.ts";
 import { documentKind, operationNameKind, type SentRequest } from "../../gateway/query/sent.ts";
 import { textKind } from "../../lib/kind.ts";
 import { readBody } from "../body.ts";
+import { callerLeft, reportsDisconnect } from "../client-left.ts";
 import { queryParameter } from "../parameter.ts";
 import { readTarget } from "../target.ts";
 
@@ -33,6 +34,11 @@ export const queryRequestParameters = {
 /** An error with the status that answers it. */
 export function graphqlError(message: string, http: ErrorAnswer): GraphQLError {
   return new GraphQLError(message, { extensions: { http } });
+}
+
+/** The error of a request whose client has disconnected: nobody reads it, and it is no defect. */
+export function clientLeft(): GraphQLError {
+  return graphqlError("The client has left.", { status: callerLeft });
 }
 
 /**
@@ -81,6 +87,8 @@ function takeQueryString(url: string): string {
   return query;
 }
 
+const busyHeaders = { "Cache-Control": "no-store", "Retry-After": String(failures.busy.retryAfterSeconds) };
+
 async function takeBody(request: Request): Promise<string> {
   try {
     return new TextDecoder("utf-8", { fatal: true }).decode(await readBody(request, bodyBytesMax));
@@ -89,7 +97,10 @@ async function takeBody(request: Request): Promise<string> {
       throw graphqlError(`The body is larger than ${bodyBytesMax} bytes.`, { status: 413 });
     if (error instanceof Failure && error.code === "body_timeout")
       throw graphqlError("The body did not arrive in time.", { status: 408 });
+    if (error instanceof Failure && error.code === "busy")
+      throw graphqlError(failures.busy.message, { status: failures.busy.status, headers: busyHeaders });
     if (error instanceof TypeError) throw graphqlError("The body is not UTF-8.", { status: 400 });
+    if (reportsDisconnect(error, request.signal)) throw clientLeft();
     throw error;
   }
 }

@@ -20,11 +20,11 @@ import type { Pool } from "../../threads/pool.ts";
 import { jsonAnswer } from "../answers.ts";
 import { createAssetSource } from "../assets.ts";
 import { contextOf } from "../context.ts";
-import { callerLeft } from "../request-figures.ts";
 import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
 import { bundleGraphiql, graphiqlFiles } from "./graphiql-assets.ts";
 import {
   acceptedMediaType,
+  clientLeft,
   type GraphqlMediaType,
   graphqlError,
   takeQueryRequest,
@@ -38,7 +38,7 @@ export type GraphqlOptions = Readonly<{
   indexPath: string;
   /** The folder of cached content. */
   contentFolder: string;
-  /** Longest that a request may take, its wait for a thread included. Milliseconds. */
+  /** Longest that a request may take, its wait for a free thread included, the start of threads not. Milliseconds. */
   timeoutMs: number;
   clock: Clock;
   log: Log;
@@ -110,14 +110,19 @@ async function answerInThread(
   request: Request,
   { pool, indexPath, contentFolder, timeoutMs, clock, log }: GraphqlOptions,
 ): Promise<QueryReply> {
-  const { requestId } = contextOf(request);
-  const job: QueryJob = { request: taken, indexPath, contentFolder, endsAtMs: clock() + timeoutMs };
+  const { requestId, memory } = contextOf(request);
+  const endsAtMs = clock() + timeoutMs;
+  const job = (startMs: number): QueryJob => ({
+    ...{ request: taken, indexPath, contentFolder },
+    endsAtMs: endsAtMs + startMs,
+  });
   try {
     const reply = await pool.run<QueryReply>("answerQuery", job, { signal: request.signal });
     for (const error of reply.defects) log.error("defect", { requestId, error });
+    await memory.holdComposed(reply.body.byteLength);
     return reply;
   } catch (error) {
-    if (request.signal.aborted) throw graphqlError("The client has left.", { status: callerLeft });
+    if (request.signal.aborted) throw clientLeft();
     if (error instanceof Failure) {
       log.warn("query failed", { requestId, code: error.code, facts: error.facts });
       throw failureError(error);

@@ -13,7 +13,7 @@ import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
 import { jsonTextAnswer } from "../answers.ts";
 import { namesTag } from "../conditional.ts";
-import { contextOf } from "../context.ts";
+import { composingOf, contextOf } from "../context.ts";
 import { servicePrefixes } from "../reserved.ts";
 import { pathParameters, queryParameters } from "./parameters.ts";
 
@@ -30,7 +30,7 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
     if (!isId(text)) throw new Failure("not_found", { text });
     const context = contextOf(request);
     context.allowSilence(sourceSilenceSeconds);
-    const proof = await proofs.of(text, rangeOf(request, context.target.query), request.signal);
+    const proof = await proofs.of(text, rangeOf(request, context.target.query), composingOf(request));
     const body = new TextEncoder().encode(writeJson(proofFields(proof)));
     if (body.length > proofTextSizeMax) throw new Failure("proof_too_large", { id: text, size: body.length });
     const headers = {

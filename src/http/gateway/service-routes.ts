@@ -1,5 +1,5 @@
 /**
- * What the gateway says of itself: information, peers, health, figures.
+ * What the gateway says of itself: information, peers, health.
  * Source: specification 4A "Gateway information and health"; contract.md §3.
  * @module
  */
@@ -8,7 +8,6 @@ import { failures } from "../../failures.ts";
 import type { Health } from "../../gateway/health.ts";
 import type { JsonValue } from "../../lib/json.ts";
 import { writeJson } from "../../lib/json.ts";
-import { type Metrics, metricsContentType } from "../../lib/metrics.ts";
 import { jsonAnswer, jsonTextAnswer } from "../answers.ts";
 import { servicePrefixes } from "../reserved.ts";
 
@@ -19,36 +18,29 @@ export type ServiceRoutesOptions = Readonly<{
   /** The peer record. */
   peers: (signal: AbortSignal) => Promise<JsonValue>;
   health: Health;
-  metrics: Metrics;
 }>;
 
 /** Health is of the moment. */
 const noStore = { "Cache-Control": "no-store" } as const;
 
 /** Creates the routes, under both spellings of the service prefix. */
-export function createServiceRoutes({ info, peers, health, metrics }: ServiceRoutesOptions): AnyElysia {
+export function createServiceRoutes({ info, peers, health }: ServiceRoutesOptions): AnyElysia {
   const infoAnswer = () => jsonTextAnswer(writeJson(info()));
   const peersAnswer = async ({ request }: Readonly<{ request: Request }>) =>
     jsonTextAnswer(writeJson(await peers(request.signal)));
   const healthAnswer = () => jsonAnswer(health.record(), 200, noStore);
-  const metricsAnswer = async () =>
-    new Response(await metrics.text(), { headers: { "Content-Type": metricsContentType, ...noStore } });
   const readyAnswer = () => {
     if (health.isReady()) return jsonAnswer(health.record(), 200, noStore);
     const { status, retryAfterSeconds } = failures.busy;
     return jsonAnswer(health.record(), status, { ...noStore, "Retry-After": String(retryAfterSeconds) });
   };
 
-  const routes = new Elysia({ strictPath: true })
-    .get("/health", healthAnswer)
-    .get("/ready", readyAnswer)
-    .get("/metrics", metricsAnswer);
+  const routes = new Elysia({ strictPath: true }).get("/health", healthAnswer).get("/ready", readyAnswer);
   for (const prefix of servicePrefixes) {
     routes
       .get(`${prefix}/info`, infoAnswer)
       .get(`${prefix}/peers`, peersAnswer)
-      .get(`${prefix}/healthcheck`, healthAnswer)
-      .get(`${prefix}/__gateway_metrics`, metricsAnswer);
+      .get(`${prefix}/healthcheck`, healthAnswer);
   }
   return routes;
 }

@@ -5,10 +5,11 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import type { Health } from "../../gateway/health.ts";
-import { type Metrics, metricsContentType } from "../../lib/metrics.ts";
+import type { Metrics } from "../../lib/metrics.ts";
 import { type Token, tokens } from "../../payment/addresses.ts";
 import { supportedCountries } from "../../payment/cards/countries.ts";
 import { jsonAnswer } from "../answers.ts";
+import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
 
 /** What the routes ask. */
 export type InformationRoutesOptions = Readonly<{
@@ -20,7 +21,8 @@ export type InformationRoutesOptions = Readonly<{
   /** The largest item that is uploaded free of charge, bytes. */
   freeUploadBytes: number;
   health: Pick<Health, "record">;
-  metrics: Metrics;
+  /** Undefined: they are served elsewhere. */
+  metrics: Metrics | undefined;
 }>;
 
 const countriesAgeSeconds = 3_600;
@@ -47,11 +49,7 @@ export function createInformationRoutes(options: InformationRoutesOptions): AnyE
       jsonAnswer(supportedCountries, 200, { "Cache-Control": `public, max-age=${countriesAgeSeconds}` }),
     )
     .get("/health", () => jsonAnswer(health.record(), 200, noStore))
-    .get(
-      "/metrics",
-      async () =>
-        new Response(await metrics.text(), { headers: { "Content-Type": metricsContentType, ...noStore } }),
-    );
+    .use(createMetricsRoutes(metrics, serviceMetricsPaths));
 }
 
 /** Clients look a token up by the word that they know it by. */

@@ -7,7 +7,7 @@
  * @module
  */
 import { decodeBase64url } from "../../lib/base64url.ts";
-import { digitsReading, reading, textKind, wordKind } from "../../lib/kind.ts";
+import { digitsReading, narrowed, reading, textKind, wordKind } from "../../lib/kind.ts";
 import { accountText, tokenText, tokenWords } from "../../payment/addresses.ts";
 import { amountText, amountUpText, byteCountText } from "../../payment/amounts.ts";
 import { type PaymentPlace, paymentsPageMax } from "../../payment/top-ups/payment-history.ts";
@@ -58,13 +58,20 @@ const destinations = wordKind([...tokenWords, giftWord, "email"]);
 export const uiModes = ["hosted", "embedded"] as const;
 export const uiModeUsual = "hosted";
 
+/** No text of the ledger may hold a NUL. */
+const giftMessage = narrowed(
+  textKind({ minLength: 1, maxLength: 250 }),
+  (text): text is string => !text.includes("\0"),
+  "1 to 250 characters, none of them NUL.",
+);
+
 /** Of top-ups by card. */
 export const topUpParameters = {
   method: pathParameter("method", wordKind(topUpMethods), "checkout-session", "How it is paid."),
   amount: pathParameter("amount", amountText, "1000", ofPayment),
   token: queryParameter("token", destinations, addressKinds),
   addressType: queryParameter("destinationAddressType", destinations, "The same, and stands before it."),
-  giftMessage: queryParameter("giftMessage", textKind({ minLength: 1, maxLength: 250 }), "Kept with a gift."),
+  giftMessage: queryParameter("giftMessage", giftMessage, "Kept with a gift."),
   uiMode: queryParameter("uiMode", wordKind(uiModes), "Where the checkout is shown.", uiModeUsual),
   successUrl: queryParameter("successUrl", page, "Where a hosted checkout leads when it was paid."),
   cancelUrl: queryParameter("cancelUrl", page, "Where a hosted checkout leads back to."),

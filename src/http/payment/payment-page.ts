@@ -11,6 +11,9 @@ main { width: min(28rem, 100vw - 2rem); }
 h1 { font-size: 1.5rem; margin: 0 0 0.5rem; overflow-wrap: anywhere; }
 label { display: block; font-weight: 600; margin: 1rem 0 0.25rem; }
 input, select { width: 100%; box-sizing: border-box; font: inherit; padding: 0.5rem; }
+dl { margin: 0 0 1rem; display: grid; grid-template-columns: auto 1fr; gap: 0.25rem 1rem; }
+dt { font-weight: 600; }
+dd { margin: 0; overflow-wrap: anywhere; font-variant-numeric: tabular-nums; }
 button { margin-top: 1.25rem; padding: 0.75rem 1.5rem; font: inherit; font-weight: 600; }
 `;
 

@@ -1,16 +1,18 @@
 /**
- * How a quote stands: for whoever knows its id, which nobody guesses; so that a payer learns that it was paid without
- * watching a balance that other things change too.
- * Source: docs/decisions/075-card-payments.md.
+ * The state of a quote, as JSON and as the pages that checkouts return to. It is shown to whoever knows the quote's id,
+ * which cannot be guessed: a payer sees the payment arrive without watching a balance that other payments change.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
 import { jsonAnswer } from "../answers.ts";
+import { contextOf } from "../context.ts";
+import { cancelledPage, donePage } from "./checkout-return-page.ts";
 import { isoDate } from "./credit-records.ts";
 import { topUpParameters } from "./parameters.ts";
 import { noStore } from "./signer.ts";
+import { cancelledPath, donePath, quoteParameter } from "./top-up-request.ts";
 import { fromLedger } from "./unavailable.ts";
 
 /** What the routes ask. */
@@ -21,19 +23,24 @@ export type QuoteRoutesOptions = Readonly<{
 
 /** Creates the routes. */
 export function createQuoteRoutes({ quote }: QuoteRoutesOptions): AnyElysia {
-  return new Elysia({ strictPath: true }).get("/top-up-quote/:id", async ({ params: { id } }) => {
-    const found = topUpParameters.quoteId.is(id)
-      ? await fromLedger("database_unavailable", quote(id))
-      : undefined;
-    if (found === undefined) throw new Failure("not_found", {});
-    const { state, creditedWinc, takenBackWinc, expiresAt } = found;
-    const record = {
-      topUpQuoteId: found.id,
-      status: state,
-      wincCredited: creditedWinc.toString(),
-      wincTakenBack: takenBackWinc.toString(),
-      quoteExpirationDate: isoDate(expiresAt),
-    };
-    return jsonAnswer(record, 200, noStore);
-  });
+  const find = async (id: string) =>
+    topUpParameters.quoteId.is(id) ? await fromLedger("database_unavailable", quote(id)) : undefined;
+  const findNamed = (request: Request) =>
+    find(new URLSearchParams(contextOf(request).target.query).get(quoteParameter) ?? "");
+  return new Elysia({ strictPath: true })
+    .get(donePath, async ({ request }) => donePage(await findNamed(request)))
+    .get(cancelledPath, async ({ request }) => cancelledPage(await findNamed(request)))
+    .get("/top-up-quote/:id", async ({ params: { id } }) => {
+      const found = await find(id);
+      if (found === undefined) throw new Failure("not_found", {});
+      const { state, creditedWinc, takenBackWinc, expiresAt } = found;
+      const record = {
+        topUpQuoteId: found.id,
+        status: state,
+        wincCredited: creditedWinc.toString(),
+        wincTakenBack: takenBackWinc.toString(),
+        quoteExpirationDate: isoDate(expiresAt),
+      };
+      return jsonAnswer(record, 200, noStore);
+    });
 }

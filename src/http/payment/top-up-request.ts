@@ -23,8 +23,12 @@ export type ReturnRules = Readonly<{
   origins: readonly string[];
 }>;
 
-/** Page of this service that a checkout returns to when nothing else is named. */
+/** Pages of this service that a checkout returns to when the request names none: paid, and given up. */
 export const donePath = "/done";
+export const cancelledPath = "/cancelled";
+
+/** Query parameter by which these pages know what the checkout was for. */
+export const quoteParameter = "topUpQuoteId";
 
 /** What of a caller's text is said back. Characters. */
 const echoedMax = 200;
@@ -80,16 +84,19 @@ function readSession(method: TopUpMethod, query: URLSearchParams, rules: ReturnR
   const cancelUrl = readUrl(query, parameters.cancelUrl.name, rules);
   const returnUrl = readUrl(query, parameters.returnUrl.name, rules);
   if (method === "payment-intent") return { method };
-  const back: CheckoutReturn =
-    uiMode === "embedded"
-      ? { uiMode, returnUrl }
-      : { uiMode, successUrl: successUrl ?? ownPage(rules), cancelUrl: cancelUrl ?? ownPage(rules) };
+  if (uiMode === "embedded") return { method, back: () => ({ uiMode, returnUrl }) };
+  if (rules.publicUrl === "" && (successUrl === undefined || cancelUrl === undefined))
+    throw refused("Must provide successUrl and cancelUrl");
+  const back = (quoteId: string): CheckoutReturn => ({
+    uiMode,
+    successUrl: successUrl ?? ownPage(rules, donePath, quoteId),
+    cancelUrl: cancelUrl ?? ownPage(rules, cancelledPath, quoteId),
+  });
   return { method, back };
 }
 
-function ownPage({ publicUrl }: ReturnRules): string {
-  if (publicUrl === "") throw refused("Must provide successUrl and cancelUrl");
-  return `${publicUrl}${donePath}`;
+function ownPage({ publicUrl }: ReturnRules, path: string, quoteId: string): string {
+  return `${publicUrl}${path}?${quoteParameter}=${quoteId}`;
 }
 
 /** An address that a checkout may send its payer to. @throws Failure `payment_refused`. */

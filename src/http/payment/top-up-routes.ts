@@ -1,5 +1,5 @@
 /**
- * Top-ups over HTTP: a quote with its session for a wish, and the page that checkouts return to.
+ * Top-ups over HTTP: a quote with its session for a request.
  * Source: specification part 2 "Top-up quote record", 4B; contract.md §1, §5; reference/payment.md §1.
  * @module
  */
@@ -12,12 +12,11 @@ import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { isoDate } from "./credit-records.ts";
 import { redeemPath } from "./gift-routes.ts";
-import { paymentPage } from "./payment-page.ts";
 import { adjustmentRecord, wireInteger } from "./price-records.ts";
 import type { PromoGuard } from "./promo-guard.ts";
 import type { SessionGuard } from "./session-guard.ts";
 import { noStore } from "./signer.ts";
-import { donePath, readTopUp } from "./top-up-request.ts";
+import { readTopUp } from "./top-up-request.ts";
 import { fromLedger } from "./unavailable.ts";
 
 /** What the routes ask. */
@@ -37,8 +36,9 @@ const silenceSeconds = 120;
 /** Creates the routes. */
 export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
   const { topUps, promoGuard, sessionGuard, publicUrl, returnOrigins } = options;
-  return new Elysia({ strictPath: true })
-    .get("/top-up/:method/:address/:currency/:amount", async ({ params, request }) => {
+  return new Elysia({ strictPath: true }).get(
+    "/top-up/:method/:address/:currency/:amount",
+    async ({ params, request }) => {
       if (topUps === undefined) throw new Failure("fiat_off", {});
       const context = contextOf(request);
       const rules = { publicUrl: publicUrl(request), origins: returnOrigins };
@@ -48,8 +48,8 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
       const work = () => start(topUps, wish, rules.publicUrl, context.headOnly, request.signal);
       const record = await (wish.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
       return jsonAnswer(record, 200, noStore);
-    })
-    .get(donePath, () => donePage());
+    },
+  );
 }
 
 /** A question about headers alone opens no session. */
@@ -98,13 +98,4 @@ function quoteRecord(quote: QuoteTerms) {
     paymentProvider: "stripe",
     ...(isGift && destination.message !== undefined ? { giftMessage: destination.message } : {}),
   };
-}
-
-/** Says neither that it was paid nor that it was not: a payer who gave up comes here too. */
-function donePage(): Response {
-  return paymentPage(
-    "You can close this page",
-    "<p>What was paid is on the account within seconds.</p>",
-    200,
-  );
 }

@@ -84,6 +84,20 @@ const queueing: readonly Description[] = [
   }),
   taking(
     "POST",
+    "/queue-bundles",
+    "Evaluate the bundles of a range of heights again",
+    said,
+    adminBodies.bundleRange,
+    { startHeight: 0, endHeight: 1 },
+    {
+      description:
+        "Bundles that were skipped, failed or were indexed in part are evaluated by the filters in force, newest " +
+        "first, in the background; with `bypassFilter`, whatever the filters say. The debug record " +
+        "shows how far it is.",
+    },
+  ),
+  taking(
+    "POST",
     "/queue-data-item",
     "Index data items by their headers",
     said,
@@ -142,7 +156,7 @@ const upkeep: readonly Description[] = [
   taking(
     "POST",
     "/prune-stable-data-items",
-    "Forget stable data items that were indexed before a moment",
+    "Remove the rows of stable data items that were indexed before a moment; their content is still served",
     said,
     adminBodies.pruning,
     { indexedAtThreshold: 0 },

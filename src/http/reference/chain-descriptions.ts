@@ -18,10 +18,21 @@ import {
   ref,
   refusals,
   type Schema,
+  sampleId,
   sourceTrouble,
   text,
   textSchema,
 } from "./words.ts";
+
+/** Of the shape that nodes read; nodes refuse it, for nobody signed it. */
+const sampleTransaction = {
+  ...{ format: 2, id: sampleId, last_tx: "", owner: "AQAB", tags: [], target: "", quantity: "0" },
+  ...{ data: "", data_size: "0", data_root: "", reward: "0", signature: "AQAB" },
+};
+
+const sampleChunk = {
+  ...{ data_root: sampleId, data_size: "1", data_path: "AQAB", offset: "0", chunk: "AQ" },
+};
 
 const digits: Schema = { type: "string", pattern: patterns.digits };
 
@@ -105,7 +116,7 @@ const transactions: readonly Description[] = [
   ofTransaction("/unconfirmed_tx/:id", "A transaction, also while it waits for a block", {
     ...json("The transaction.", ref("Transaction")),
   }),
-  posting("/tx", "Post a transaction to the chain", "Transaction"),
+  posting("/tx", "Post a transaction to the chain", "Transaction", sampleTransaction),
 ];
 
 const chunkAnswers: Answers = {
@@ -139,15 +150,15 @@ const chunks: readonly Description[] = [
     "The chunk's bytes alone",
     bytes("The bytes; the proof is in headers."),
   ),
-  posting("/chunk", "Post a chunk to the chain", "Chunk"),
+  posting("/chunk", "Post a chunk to the chain", "PostedChunk", sampleChunk),
 ];
 
-function posting(path: string, summary: string, schema: string): Description {
+function posting(path: string, summary: string, schema: string, example: unknown): Description {
   const tag = path === "/tx" ? "Transactions" : "Chunks";
   return {
     ...{ method: "POST", path, tag, summary },
     description: "Given to several nodes; the answer is what most of them say.",
-    body: { type: "application/json", schema: ref(schema), example: {} },
+    body: { type: "application/json", schema: ref(schema), example },
     answers: {
       200: { ...nodeSays("Nodes took it."), description: "Nodes took it." },
       208: nodeSays("Nodes have it already."),

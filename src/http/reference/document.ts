@@ -48,7 +48,9 @@ export async function writeReference(
       specPath: documentPath,
       excludeStaticFile: false,
       documentation: {
-        info: { title, version, description: introduction },
+        info: { title, version, description: introduction, license: { name: "Apache-2.0" } },
+        // Reading needs no key; what does says so itself.
+        security: [],
         // Relative to the document: a service may be mounted below a prefix.
         servers: [{ url: "." }],
         components: { schemas: JSON.parse(JSON.stringify(records)), securitySchemes },

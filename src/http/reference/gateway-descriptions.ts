@@ -18,6 +18,7 @@ import {
   inPath,
   json,
   patterns,
+  record,
   ref,
   refusals,
   sourceTrouble,
@@ -53,7 +54,14 @@ const content: Answers = {
   206: bytes("The ranges that were asked for; several as multipart/byteranges."),
   302: empty("The content has a host of its own."),
   304: empty("The client has it."),
-  ...refusals("invalid_id", "service_worker_refused", "not_found", "precondition_failed", "blocked"),
+  ...refusals(
+    "invalid_id",
+    "service_worker_refused",
+    "not_found",
+    "manifest_too_large",
+    "precondition_failed",
+    "blocked",
+  ),
   ...refusals("range_not_satisfiable"),
   ...sourceTrouble,
 };
@@ -174,7 +182,10 @@ const reference: readonly Description[] = [
   says(
     "/openapi.json",
     "This document",
-    json("OpenAPI 3.0.", { type: "object", required: ["openapi", "paths"] }),
+    json("OpenAPI 3.0.", {
+      ...record({ openapi: textSchema, paths: { type: "object" } }),
+      additionalProperties: {},
+    }),
   ),
   says("/api-docs", "This document as a page", {
     description: "The page.",

@@ -19,7 +19,7 @@ const limitRows: readonly (readonly [string, string])[] = [
   ["`POST /tx`", sizeText(limits.transactionBytesMax)],
   ["`POST /chunk`", `${limits.chunkBytesMax.toLocaleString("en")} bytes`],
   ["Frame response", sizeText(limits.frameBytesMax)],
-  ["All headers of a request (431)", sizeText(limits.headerBytesMax)],
+  ["All headers of a request without cookies (431)", sizeText(limits.headerBytesMax)],
 ];
 
 const introduction = `Content of a permanent chain, verified; the chain itself; queries over it.

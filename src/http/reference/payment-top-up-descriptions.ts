@@ -20,6 +20,7 @@ import {
 
 const winc: Schema = { type: "string", pattern: "^[0-9]+$", description: "Winc." };
 const date: Schema = { type: "string", format: "date-time" };
+const page = { 200: { description: "The page.", content: { "text/html": { schema: textSchema } } } };
 const adjustments: Schema = { type: "array", items: ref("Adjustment") };
 
 /** Records that the descriptions below refer to. */
@@ -132,8 +133,19 @@ export const paymentTopUpDescriptions: readonly Description[] = [
     },
   },
   {
-    ...{ method: "GET", path: "/done", tag: topUps, summary: "The page that checkouts return to" },
-    answers: { 200: { description: "The page.", content: { "text/html": { schema: textSchema } } } },
+    ...{ method: "GET", path: "/done", tag: topUps, summary: "The page that completed checkouts return to" },
+    description:
+      "Amount, credits and account, and whether they are there, of the quote that `topUpQuoteId` names.",
+    answers: page,
+  },
+  {
+    ...{
+      method: "GET",
+      path: "/cancelled",
+      tag: topUps,
+      summary: "The page that abandoned checkouts return to",
+    },
+    answers: page,
   },
   { ...redemption, method: "GET" },
   { ...redemption, method: "POST", description: `${redemption.description} Also as a form.` },

@@ -76,7 +76,15 @@ export const uploadRecords: Readonly<Record<string, Schema>> = {
     "reason?": { ...textSchema, description: "Why it failed; what it cost is paid back." },
     ...offsetFields,
   }),
-  UploadOffsets: record({ ...offsetFields, "rootBundleId?": idSchema }),
+  UploadOffsets: record({
+    ...offsetFields,
+    "rootBundleId?": idSchema,
+    "parentDataItemId?": {
+      ...idSchema,
+      description: "Of an item that lies in an upload: the item that holds it.",
+    },
+    "startOffsetInParentDataItemPayload?": byte("Where the item begins in the payload of that one."),
+  }),
   UploadInfo: record({
     version: textSchema,
     gateway: { ...textSchema, description: "Where items are read." },
@@ -115,6 +123,7 @@ export const itemRefusals: Answers = {
   ...refusals(
     "upload_refused",
     "upload_forbidden",
+    "blocked",
     "body_timeout",
     "item_too_large",
     "busy",
@@ -177,6 +186,20 @@ export const uploadDescriptions: readonly Description[] = [
     answers: {
       ...refusals("upload_not_found", "database_unavailable"),
       200: json("Its place.", ref("UploadOffsets")),
+    },
+  },
+  {
+    ...{ method: "GET", path: "/tx/:id/receipt", servedBy: "/tx/:token/receipt", tag: "Items" },
+    summary: "The receipt of an item again",
+    description:
+      "The first one, as the sender was given it, also for items that came in parts or were paid for by x402 (then " +
+      "without the fields of the payment). Anybody may ask: a receipt says of an item what its status, its tags and " +
+      "the balances of its approvals say, and authorizes nothing. An item that has failed has none: what it cost was " +
+      "paid back. The hosts that it names are those by which the caller reaches the service.",
+    parameters: [pathParameters.id],
+    answers: {
+      ...refusals("upload_not_found", "busy", "database_unavailable", "uploads_off"),
+      200: json("The receipt.", ref("Receipt")),
     },
   },
   {

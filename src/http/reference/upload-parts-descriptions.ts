@@ -10,7 +10,6 @@ import {
   countSchema,
   type Description,
   empty,
-  inPath,
   json,
   type Parameter,
   record,
@@ -64,13 +63,13 @@ export const uploadPartsRecords: Readonly<Record<string, Schema>> = {
 };
 
 const tag = "Items in parts";
-const { token } = pathParameters;
-const upload = inPath("uploadId", textSchema, "upload-id", "As it was made.");
+const { token, uploadId } = pathParameters;
 const servedBy = "/chunks/:token/:uploadId/:part";
-const common: readonly Parameter[] = [token, upload];
+const common: readonly Parameter[] = [token, uploadId];
 const unknown = refusals(
   "token_not_supported",
   "upload_refused",
+  "malformed_path",
   "multipart_not_found",
   "database_unavailable",
   "uploads_off",

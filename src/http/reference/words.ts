@@ -60,9 +60,14 @@ export function record(fields: Readonly<Record<string, Schema>>, description?: s
   return {
     type: "object",
     ...(description === undefined ? {} : { description }),
-    required: names.filter((name) => !name.endsWith("?")),
+    ...requiring(names.filter((name) => !name.endsWith("?"))),
     properties: Object.fromEntries(names.map((name) => [name.replace(/\?$/, ""), fields[name]])),
   };
+}
+
+/** OpenAPI allows no empty list of required fields. */
+function requiring(names: readonly string[]): Schema {
+  return names.length === 0 ? {} : { required: names };
 }
 
 export function inPath(name: string, schema: Schema, example: string, description: string): Parameter {
@@ -119,10 +124,17 @@ function refusal(rows: readonly FailureRow[]): Answer {
     description: said.map(saying).join(", or "),
     content: {
       "application/json": {
-        schema: isFixed ? { type: "string", enum: said.map(({ message }) => message) } : textSchema,
+        schema: isFixed ? oneOfMessages(said.map(({ message }) => message)) : textSchema,
       },
     },
   };
+}
+
+/** Generators of clients fail to quote an apostrophe in an enumeration (orval 7.13), so such lists are a pattern. */
+function oneOfMessages(messages: readonly string[]): Schema {
+  if (!messages.some((message) => message.includes("'"))) return { type: "string", enum: messages };
+  const escaped = messages.map((message) => message.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+  return { type: "string", pattern: `^(?:${escaped.join("|")})$` };
 }
 
 function saying({ message, explained }: FailureRow): string {

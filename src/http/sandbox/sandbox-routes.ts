@@ -6,6 +6,7 @@ import { Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
 import type { Log } from "../../lib/log.ts";
 import { codeAnswer, failureAnswer } from "../answers.ts";
+import { callerLeft, reportsDisconnect } from "../client-left.ts";
 import { createCheckoutRoutes } from "./checkout-routes.ts";
 import { createStripeRoutes, type StripeRoutesOptions } from "./stripe-routes.ts";
 
@@ -21,9 +22,10 @@ export type SandboxRoutesOptions = StripeRoutesOptions &
 export function createSandboxRoutes(options: SandboxRoutesOptions): (request: Request) => Promise<Response> {
   const { sandbox, priceFeed, log } = options;
   const app = new Elysia({ strictPath: true })
-    .onError({ as: "global" }, ({ error, code }) => {
+    .onError({ as: "global" }, ({ error, code, request }) => {
       if (code === "NOT_FOUND") return codeAnswer("not_found");
       if (error instanceof Failure && failures[error.code].status < 500) return failureAnswer(error);
+      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
       log.error("defect in the sandbox", { error });
       return codeAnswer("internal");
     })

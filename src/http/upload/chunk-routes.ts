@@ -60,7 +60,8 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
   return new Elysia({ strictPath: true })
     .get("/chunks/:token/:uploadId/:part", ({ request, params, query }) =>
       withMultipart(params.token, async (uploads) => {
-        const { uploadId, part } = params;
+        const { part } = params;
+        const uploadId = readUploadId(params.uploadId);
         if (uploadId === none && part === none) return await create({ uploads, createPaid }, request, query);
         if (part === none) return await list(uploads, uploadId);
         if (part !== "status") throw new Failure("not_found", {});
@@ -71,7 +72,8 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
       "/chunks/:token/:uploadId/:part",
       ({ request, params }) =>
         withMultipart(params.token, async (uploads, token) => {
-          const { uploadId, part } = params;
+          const { part } = params;
+          const uploadId = readUploadId(params.uploadId);
           if (part !== none && part !== "finalize") return await put(uploads, request, uploadId, part);
           contextOf(request).allowSilence(wholeSilenceSeconds);
           const payers = { ...payersOf(request), token };
@@ -159,6 +161,11 @@ async function statusAnswer(
         noStore,
       );
   }
+}
+
+function readUploadId(text: string): string {
+  if (pathParameters.uploadId.is(text)) return text;
+  throw new Failure("malformed_path", { part: "uploadId" });
 }
 
 function refused(reason: string): Failure {

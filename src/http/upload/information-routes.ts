@@ -5,9 +5,10 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import type { Health } from "../../gateway/health.ts";
-import { type Metrics, metricsContentType } from "../../lib/metrics.ts";
+import type { Metrics } from "../../lib/metrics.ts";
 import { type Token, tokens } from "../../payment/addresses.ts";
 import { jsonAnswer } from "../answers.ts";
+import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
 import type { PublicUrl } from "../public-url.ts";
 
 /** What the routes ask. */
@@ -20,7 +21,8 @@ export type InformationRoutesOptions = Readonly<{
   freeBytesMax: number;
   itemBytesMax: number;
   health: Pick<Health, "record">;
-  metrics: Metrics;
+  /** Undefined: they are served elsewhere. */
+  metrics: Metrics | undefined;
 }>;
 
 /** Tokens of the specification's record: named also where nothing is taken. */
@@ -46,11 +48,7 @@ export function createUploadInformationRoutes(options: InformationRoutesOptions)
     .get("/", information)
     .get("/info", information)
     .get("/health", () => jsonAnswer(health.record(), 200, noStore))
-    .get(
-      "/metrics",
-      async () =>
-        new Response(await metrics.text(), { headers: { "Content-Type": metricsContentType, ...noStore } }),
-    );
+    .use(createMetricsRoutes(metrics, serviceMetricsPaths));
 }
 
 /** Clients look a token up by the word that they know it by. */

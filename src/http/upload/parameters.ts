@@ -8,7 +8,7 @@
  */
 import { idKind } from "../../arweave/id.ts";
 import { signatureSchemes } from "../../arweave/signature.ts";
-import { digitsReading, type Reading } from "../../lib/kind.ts";
+import { digitsReading, narrowed, type Reading, textKind } from "../../lib/kind.ts";
 import { accountText, tokenText } from "../../payment/addresses.ts";
 import { byteCountText } from "../../payment/amounts.ts";
 import { chunkSizeMax, chunkSizeMin } from "../../upload/multipart/multipart.ts";
@@ -23,6 +23,13 @@ const signatureType: Reading<number> = {
   schema: { type: "integer", enum: signatureSchemes.map(({ type }) => type) },
 };
 
+/** Ids of uploads in parts are of these characters; their length is not judged, for an unknown id is answered 404. */
+const uploadId = narrowed(
+  textKind(),
+  (text): text is string => /^[0-9A-Za-z_-]+$/.test(text),
+  "Letters, digits, - and _.",
+);
+
 /** Parameters of paths. */
 export const pathParameters = {
   token: pathParameter("token", tokenText, "arweave", "What the signer pays with elsewhere."),
@@ -35,6 +42,7 @@ export const pathParameters = {
     "A token's word: of one GiB. Digits: of so many bytes.",
   ),
   id: pathParameter("id", idKind, sampleId, "Id of an item that was taken here."),
+  uploadId: pathParameter("uploadId", uploadId, "upload-id", "As it was made."),
   offset: pathParameter("offset", digitsReading(0, countMax), "0", "Where in the item it begins, bytes."),
 } as const;
 

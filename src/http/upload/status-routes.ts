@@ -5,8 +5,9 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
+import type { NestedItem } from "../../upload/nested-offsets.ts";
 import type { UploadStanding } from "../../upload/standing.ts";
-import type { Upload, UploadState } from "../../upload/uploads.ts";
+import type { UploadState } from "../../upload/uploads.ts";
 import { jsonAnswer } from "../answers.ts";
 import { pathParameters } from "./parameters.ts";
 
@@ -14,6 +15,8 @@ import { pathParameters } from "./parameters.ts";
 export type StatusRoutesOptions = Readonly<{
   /** `undefined` for an item that was never taken here. */
   standing: (id: string) => Promise<UploadStanding | undefined>;
+  /** `undefined` for an item that lies in no upload. */
+  nested: (id: string) => Promise<NestedItem | undefined>;
 }>;
 
 /** What is final may be kept, what is not changes within seconds. */
@@ -34,10 +37,11 @@ const words: Readonly<Record<UploadState, Readonly<{ status: string; info: strin
 };
 
 /** Creates the routes. */
-export function createStatusRoutes({ standing }: StatusRoutesOptions): AnyElysia {
+export function createStatusRoutes({ standing, nested }: StatusRoutesOptions): AnyElysia {
+  const uploadOf = async (id: string) => (pathParameters.id.is(id) ? await standing(id) : undefined);
   const standingOf = async (id: string): Promise<UploadStanding> => {
-    const found = pathParameters.id.is(id) ? await standing(id) : undefined;
-    if (found === undefined) throw new Failure("upload_not_found", { id: id.slice(0, 100) });
+    const found = await uploadOf(id);
+    if (found === undefined) throw notFound(id);
     return found;
   };
   return new Elysia({ strictPath: true })
@@ -51,13 +55,18 @@ export function createStatusRoutes({ standing }: StatusRoutesOptions): AnyElysia
         ...(upload.failedReason === undefined ? {} : { reason: upload.failedReason }),
         ...offsetsOf(found),
       };
-      return jsonAnswer(record, 200, cacheFor(upload));
+      return jsonAnswer(record, 200, cacheOf(upload.state));
     })
     .get("/tx/:token/offsets", async ({ params }) => {
-      const found = await standingOf(params.token);
+      const found = await uploadOf(params.token);
+      if (found === undefined) {
+        const within = await nested(params.token);
+        if (within === undefined) throw notFound(params.token);
+        return jsonAnswer(nestedOffsetsOf(within), 200, cacheOf(within.item.stable ? "permanent" : "posted"));
+      }
       const { transactionId } = found;
       const root = transactionId === undefined ? {} : { rootBundleId: transactionId };
-      return jsonAnswer({ ...offsetsOf(found), ...root }, 200, cacheFor(found.upload));
+      return jsonAnswer({ ...offsetsOf(found), ...root }, 200, cacheOf(found.upload.state));
     });
 }
 
@@ -72,7 +81,24 @@ function offsetsOf({ upload }: UploadStanding): Readonly<Record<string, unknown>
   };
 }
 
-function cacheFor({ state }: Upload): Readonly<Record<string, string>> {
+function nestedOffsetsOf({ item, parent }: NestedItem): Readonly<Record<string, unknown>> {
+  return {
+    rawContentLength: item.headerSize + item.size,
+    payloadContentType: item.contentType ?? "application/octet-stream",
+    payloadDataStart: item.headerSize,
+    payloadContentLength: item.size,
+    startOffsetInRootBundle: item.itemOffset,
+    parentDataItemId: parent.id,
+    startOffsetInParentDataItemPayload: item.itemOffset - parent.dataOffset,
+    rootBundleId: item.rootId,
+  };
+}
+
+function notFound(id: string): Failure {
+  return new Failure("upload_not_found", { id: id.slice(0, 100) });
+}
+
+function cacheOf(state: UploadState): Readonly<Record<string, string>> {
   const age = ageSeconds[state];
   return { "Cache-Control": age === 0 ? "no-store" : `public, max-age=${age}` };
 }

@@ -1,5 +1,6 @@
 /**
- * Nonces that were used: a signature that was seen once is worth nothing to whoever saw it.
+ * Nonces that were used, and what was signed with them: a signature that was seen once is worth nothing to whoever saw
+ * it.
  *
  * Those of accounts are kept for ever, so each account may use only so many a day. Of strangers there is no end: the
  * newest of all of them are kept, so that a signature that was caught before its key had an account is not good later.
@@ -8,7 +9,7 @@
  */
 import { Failure } from "../../failures.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
-import { utf8Bytes } from "../../lib/bytes.ts";
+import { concatBytes, utf8Bytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { Tx } from "../../store/ledger/database.ts";
 import type { UserAddress } from "../addresses.ts";
@@ -31,13 +32,14 @@ const dayMs = 86_400_000n;
  */
 export async function claimNonce(tx: Tx, signer: RequestSigner, now: number): Promise<void> {
   const { address } = signer;
-  const digest = digestOf(signer);
-  if (await isStrangers(tx, digest)) throw usedBefore(address);
-  const claimed = await tx.run(
-    "INSERT INTO nonces (digest) VALUES (?) ON CONFLICT (digest) DO NOTHING",
-    digest,
-  );
-  if (claimed !== 1) throw usedBefore(address);
+  for (const digest of digestsOf(signer)) {
+    if (await isStrangers(tx, digest)) throw usedBefore(address);
+    const claimed = await tx.run(
+      "INSERT INTO nonces (digest) VALUES (?) ON CONFLICT (digest) DO NOTHING",
+      digest,
+    );
+    if (claimed !== 1) throw usedBefore(address);
+  }
   const row = await tx.get<{ used: bigint }>(
     "INSERT INTO nonce_days (address, day, used) VALUES (?, ?, 1) ON CONFLICT (address) DO UPDATE SET " +
       "used = CASE WHEN nonce_days.day = excluded.day THEN nonce_days.used + 1 ELSE 1 END, day = excluded.day " +
@@ -60,13 +62,15 @@ export async function claimStrangersNonce(
   signer: RequestSigner,
   keptMax = strangersNoncesMax,
 ): Promise<void> {
-  const digest = digestOf(signer);
-  // An address that was only lent credits, and has them no longer, is a stranger again.
-  const known = await tx.get<{ digest: string }>("SELECT digest FROM nonces WHERE digest = ?", digest);
-  if (known !== undefined || (await isStrangers(tx, digest))) throw usedBefore(signer.address);
   const last = await tx.get<{ turn: bigint }>("SELECT turn FROM strangers_nonces ORDER BY turn DESC LIMIT 1");
-  const turn = (last?.turn ?? 0n) + 1n;
-  await tx.run("INSERT INTO strangers_nonces (digest, turn) VALUES (?, ?)", digest, turn);
+  let turn = last?.turn ?? 0n;
+  for (const digest of digestsOf(signer)) {
+    // An address that was only lent credits, and has them no longer, is a stranger again.
+    const known = await tx.get<{ digest: string }>("SELECT digest FROM nonces WHERE digest = ?", digest);
+    if (known !== undefined || (await isStrangers(tx, digest))) throw usedBefore(signer.address);
+    turn += 1n;
+    await tx.run("INSERT INTO strangers_nonces (digest, turn) VALUES (?, ?)", digest, turn);
+  }
   await tx.run("DELETE FROM strangers_nonces WHERE turn <= ?", turn - BigInt(keptMax));
 }
 
@@ -75,9 +79,16 @@ async function isStrangers(tx: Tx, digest: string): Promise<boolean> {
   return (await tx.get<{ turn: bigint }>(sql, digest)) !== undefined;
 }
 
-/** An address holds no line break, so two pairs never make the same text. */
-function digestOf({ address, nonce }: RequestSigner): string {
-  return encodeBase64url(sha256(utf8Bytes(`${address}\n${nonce}`)));
+/**
+ * The nonce and what was signed, each once: a signature over more than the nonce also fits requests whose nonce begins
+ * earlier or later. One digest where only the nonce was signed. An address holds no line break, so two pairs never
+ * make the same bytes.
+ */
+function digestsOf({ address, nonce, message }: RequestSigner): ReadonlySet<string> {
+  const head = utf8Bytes(`${address}\n`);
+  return new Set(
+    [utf8Bytes(nonce), message].map((bytes) => encodeBase64url(sha256(concatBytes([head, bytes])))),
+  );
 }
 
 function usedBefore(address: UserAddress): Failure {

@@ -2,7 +2,7 @@
  * Who signed a request: the three headers that carry a signature, checked against what may have been signed.
  *
  * A signature over the nonce alone says nothing of the request, so whoever sees it can repeat it: what discloses,
- * issues or moves something must also claim the nonce (nonces.ts).
+ * issues or moves something must also claim the nonce and what was signed (nonces.ts).
  * Source: contract.md §5 "Signature"; reference/payment.md §2; EIP-191 (version 0x45).
  * @module
  */
@@ -32,7 +32,14 @@ export type SignedRequest = Readonly<{
 }>;
 
 /** Who signed. */
-export type RequestSigner = Readonly<{ address: UserAddress; nonce: string }>;
+export type RequestSigner = Readonly<{
+  address: UserAddress;
+  nonce: string;
+  /**
+   * What was signed: the same for every request that one signature fits, wherever its nonce is said to begin.
+   */
+  message: Uint8Array;
+}>;
 
 /** Characters of a nonce; published clients send 32 or 36. */
 export const nonceLengthMax = 256;
@@ -45,9 +52,15 @@ type Way = Readonly<{
   addressType: AddressType;
   signatureSize: number;
   readKey: (text: string) => Uint8Array | undefined;
-  /** The signer's address where the signature is its own over the message. */
-  signerOf: (message: Uint8Array, key: Uint8Array, signature: Uint8Array) => string | undefined;
+  /** The signer where the signature is its own over the message. */
+  signerOf: (message: Uint8Array, key: Uint8Array, signature: Uint8Array) => Signed | undefined;
 }>;
+
+/** A signer's address and what it signed. */
+type Signed = Readonly<{ address: string; message: Uint8Array }>;
+
+/** A data item's deep hash in hexadecimal, which Solana keys sign: its signature is public. */
+const deepHashDigits = 96;
 
 const ways: ReadonlyMap<string, Way> = new Map([
   ["1", { addressType: "native", signatureSize: 512, readKey: keyOfSize(512), signerOf: arweaveSigner }],
@@ -80,11 +93,11 @@ export function readSigner(request: SignedRequest): RequestSigner {
   if (key === undefined) throw invalid("the public key is none of its type");
 
   for (const message of messagesOf(request, nonce)) {
-    const text = way.signerOf(message, key, signature);
-    if (text === undefined) continue;
-    const address = readAddress(text, way.addressType)?.address;
+    const signed = way.signerOf(message, key, signature);
+    if (signed === undefined) continue;
+    const address = readAddress(signed.address, way.addressType)?.address;
     assert(address !== undefined, "who can sign has an address");
-    return { address, nonce };
+    return { address, nonce, message: signed.message };
   }
   throw invalid("the signature is not the key's over any of the messages");
 }
@@ -99,27 +112,34 @@ function messagesOf({ method, pathWithQuery, body }: SignedRequest, nonce: strin
 }
 
 /** RSA-PSS with any salt, over the message or, as wallets in browsers do, over its SHA-256. */
-function arweaveSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): string | undefined {
+function arweaveSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): Signed | undefined {
   const isKeys = [message, sha256(message)].some((signed) => verifyRsaPss(key, signed, signature));
-  return isKeys ? addressOf(key) : undefined;
+  return isKeys ? { address: addressOf(key), message } : undefined;
 }
 
 /** A personal message of an Ethereum wallet. */
-function ethereumSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): string | undefined {
+function ethereumSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): Signed | undefined {
   const head = utf8Bytes(`\x19Ethereum Signed Message:\n${message.length}`);
   const signer = recoverSigner(keccak256(concatBytes([head, message])), signature);
   if (typeof signer === "string") return undefined;
   return equalBytes(key.length === 33 ? compressPoint(signer) : signer, key)
-    ? ethereumAddress(signer)
+    ? { address: ethereumAddress(signer), message }
     : undefined;
 }
 
-/** Ed25519 over the message in hexadecimal, as wallets show it, or over the message itself. */
-function solanaSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): string | undefined {
-  const isKeys = [utf8Bytes(message.toHex()), message].some(
-    (signed) => verifyEd25519(signed, key, signature).valid,
-  );
-  return isKeys ? encodeBase58(key) : undefined;
+/**
+ * Ed25519 over the message in hexadecimal, as wallets show it, or over the message itself.
+ *
+ * A message that is hexadecimal text itself is the same as the one that the text stands for: one signature fits both.
+ */
+function solanaSigner(message: Uint8Array, key: Uint8Array, signature: Uint8Array): Signed | undefined {
+  const isKeys = (signed: Uint8Array) => verifyEd25519(signed, key, signature).valid;
+  const address = encodeBase58(key);
+  if (isKeys(utf8Bytes(message.toHex()))) return { address, message };
+  const digits = Buffer.from(message).toString("latin1");
+  if (!/^(?:[0-9a-f]{2})+$/.test(digits)) return isKeys(message) ? { address, message } : undefined;
+  if (digits.length === deepHashDigits) return undefined;
+  return isKeys(message) ? { address, message: Uint8Array.fromHex(digits) } : undefined;
 }
 
 function keyOfSize(size: number): (text: string) => Uint8Array | undefined {

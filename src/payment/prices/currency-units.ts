@@ -16,6 +16,14 @@ const wholes = new Set([
 /** Currencies that are divided by a thousand, in which no prices are made. */
 const thousands = new Set(["bhd", "iqd", "jod", "kwd", "lyd", "omr", "tnd"]);
 
+/** Writes an amount for people: "10.00 USD". @param amount - In the currency's smallest unit. */
+export function writeMoney(amount: bigint, code: string): string {
+  const places = wholes.has(code) ? 0 : 2;
+  const digits = amount.toString().padStart(places + 1, "0");
+  const whole = digits.slice(0, digits.length - places);
+  return `${places === 0 ? whole : `${whole}.${digits.slice(-places)}`} ${code.toUpperCase()}`;
+}
+
 /**
  * What is wrong with a word on the unit of a currency.
  *

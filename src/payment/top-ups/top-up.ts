@@ -41,7 +41,7 @@ export type TopUpWish = Readonly<{
   promoCodes: readonly string[];
   session:
     | Readonly<{ method: "payment-intent" }>
-    | Readonly<{ method: "checkout-session"; back: CheckoutReturn }>;
+    | Readonly<{ method: "checkout-session"; back: (quoteId: string) => CheckoutReturn }>;
 }>;
 
 /** What was made of it. */
@@ -162,7 +162,7 @@ async function openSession(
   const asked = sessionWishOf(quote);
   try {
     if (wish.session.method === "payment-intent") return await provider.createPaymentIntent(asked, signal);
-    return await provider.createCheckout(asked, quote.expiresAt, wish.session.back, signal);
+    return await provider.createCheckout(asked, quote.expiresAt, wish.session.back(quote.id), signal);
   } catch (error) {
     log.warn("no session was opened for a quote", { quoteId: quote.id, error });
     await ledger.write((tx) => endQuote(tx, quote.id, "failed", "no session was opened"));
@@ -194,7 +194,7 @@ function sessionWishOf(quote: QuoteTerms): SessionWish {
 const wincDigits = 12;
 
 /** Credits for people: as many places as there are digits other than 0. */
-function creditsOf(winc: bigint): string {
+export function creditsOf(winc: bigint): string {
   const digits = winc.toString().padStart(wincDigits + 1, "0");
   const places = digits.slice(-wincDigits).replace(/0+$/, "");
   return places === "" ? digits.slice(0, -wincDigits) : `${digits.slice(0, -wincDigits)}.${places}`;

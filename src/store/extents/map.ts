@@ -4,8 +4,8 @@
  * @module
  */
 import type { Database, SQLQueryBindings } from "bun:sqlite";
-import { rmSync } from "node:fs";
-import { checkIntegrity, inTransaction, openForWriting } from "../sqlite.ts";
+
+import { checkIntegrity, inTransaction, openForWriting, removeDatabase } from "../sqlite.ts";
 
 /** A root as its row has it. */
 export type RootRow = Readonly<{
@@ -160,7 +160,7 @@ function openOrReset(path: string, onReset: (reason: string) => void): Database 
     if (!(error instanceof Error) || !isDamage(error.cause)) throw error;
     onReset(error.message);
   }
-  for (const suffix of ["", "-wal", "-shm"]) rmSync(path + suffix, { force: true });
+  removeDatabase(path);
   return open();
 }
 

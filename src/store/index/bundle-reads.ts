@@ -92,7 +92,7 @@ export function createBundleReads(
 
 /** What the queue needs of an id that stands in a block: how deep it lies is read from its parents. */
 function createBundleRows(db: Database): (located: Located) => BundleRow | undefined {
-  const tables = ["items", "duplicates", "bundles"];
+  const tables = ["items", "duplicates", "bundles", "pruned_items"];
   const parentAt = prepareQuery<{ parent: number | null }>(
     db,
     tables.map((table) => `SELECT parent FROM ${table} WHERE n = (?1 << 31) | ?2`).join(" UNION ALL "),

@@ -149,7 +149,7 @@ function createRangeRemoval(
   db: Database,
   counts: Counts,
 ): (height: number, first: bigint, last: bigint) => number {
-  const byPlace = ["transactions", "transaction_texts"].map((table) =>
+  const byPlace = ["transactions", "transaction_texts", "pruned_items"].map((table) =>
     prepare(db, `DELETE FROM ${table} WHERE n BETWEEN ? AND ?`),
   );
   const missing = prepare(db, "DELETE FROM missing WHERE n BETWEEN ? AND ?");

@@ -117,6 +117,15 @@ const impossible: readonly (readonly [string, string])[] = [
     "SELECT n >> 31 AS what FROM unsealed WHERE n NOT IN (SELECT n FROM items)",
   ],
   ["one place has two rows", "SELECT n >> 31 AS what FROM duplicates WHERE n IN (SELECT n FROM items)"],
+  [
+    "an indexed item has a compact place too",
+    `SELECT n >> 31 AS what FROM pruned_items
+     WHERE n IN (SELECT n FROM items UNION ALL SELECT n FROM duplicates)`,
+  ],
+  [
+    "a compact place is in no transaction",
+    "SELECT n >> 31 AS what FROM pruned_items WHERE (n >> 31) << 31 NOT IN (SELECT n FROM transactions)",
+  ],
   ["two rows have one id", "SELECT hex(id) AS what FROM items GROUP BY id HAVING count(*) > 1"],
   [
     "a duplicate's id has no lower place",

@@ -55,6 +55,7 @@ function spansSql(first: string, last: string, rest: string): string {
   const tables = [
     `SELECT ${columns}, digest FROM items WHERE sig > 0 AND ${range}`,
     `SELECT ${columns}, digest FROM duplicates WHERE sig > 0 AND ${range}`,
+    `SELECT ${columns}, digest FROM pruned_items WHERE ${range}`,
     `SELECT ${columns}, NULL AS digest FROM bundles WHERE depth > 0 AND ${range}`,
   ];
   return `SELECT * FROM (${tables.join(" UNION ALL ")}) ${rest}`;

@@ -5,6 +5,7 @@
 import type { Database } from "bun:sqlite";
 import { type Id, idBytes, idFromBytes } from "../../arweave/id.ts";
 import { prepareQuery } from "../sqlite.ts";
+import { contentTags, readContentTags } from "./content-tags.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import { type Place, pendingHeight, placeHigh, placeOfHalves } from "./place.ts";
 import { type Located, stableDepth } from "./rows.ts";
@@ -23,7 +24,10 @@ type LocatedRow = PlaceRow &
     head: number;
     size: number;
     parent: number | null;
-    tags: Uint8Array;
+    /** Of a row. */
+    tags: Uint8Array | null;
+    /** Of a compact place: JSON of Content-Type and Content-Encoding. */
+    type: string | null;
     digest: Uint8Array | null;
     trusted: number;
     address: Uint8Array;
@@ -35,18 +39,26 @@ type LocatedRow = PlaceRow &
 
 type RootRow = Readonly<{ id: Uint8Array; size: number }>;
 
-/** The row's own place or that of its root, whichever has what only transactions have. */
-const locatedSql = `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine, i.sig, i.head, i.size, i.parent,
-    i.tags, i.digest, i.trusted, o.address,
+/** Joins the row's own place or that of its root, whichever has what only transactions have. */
+const locatedSql = (own: string, from: string): string => `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low,
+    i.fine, i.sig, i.head, i.size, i.parent, i.digest, ${own}, o.address,
     (SELECT height FROM blocks WHERE followed = 1 ORDER BY height DESC LIMIT 1) AS tip,
     t.format, t.data_root AS dataRoot, CAST(t.weave_start AS TEXT) AS weaveStart
-  FROM postings p CROSS JOIN items i ON i.n = p.n JOIN owners o USING (owner)
-    LEFT JOIN transactions t ON t.n = CASE WHEN i.sig < 0 THEN i.n ELSE (i.n >> 31) << 31 END
+  FROM ${from} JOIN owners o USING (owner)
+    LEFT JOIN transactions t ON t.n = CASE WHEN i.sig < 0 THEN i.n ELSE (i.n >> 31) << 31 END`;
+
+const rowSql = `${locatedSql("i.tags, NULL AS type, i.trusted", "postings p CROSS JOIN items i ON i.n = p.n")}
   WHERE p.key = ? AND i.id = ?`;
+
+const prunedSql = `${locatedSql(
+  "NULL AS tags, (SELECT text FROM content_types c WHERE c.type = i.type) AS type, 0 AS trusted",
+  "pruned_items i",
+)} WHERE substr(i.id, 1, 8) = substr(?1, 1, 8) AND i.id = ?1 ORDER BY i.n LIMIT 1`;
 
 /** Opens these reads over a reader's connection. */
 export function createLocating(db: Database, keys: FilterKeys): Locating {
-  const located = prepareQuery<LocatedRow>(db, locatedSql);
+  const located = prepareQuery<LocatedRow>(db, rowSql);
+  const pruned = prepareQuery<LocatedRow>(db, prunedSql);
   const canonical = prepareQuery<PlaceRow>(
     db,
     `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.fine
@@ -76,7 +88,10 @@ export function createLocating(db: Database, keys: FilterKeys): Locating {
     },
     locate: (id) => {
       const bytes = idBytes(id);
-      const row = located.get(keys.id(bytes), bytes);
+      const found = located.get(keys.id(bytes), bytes);
+      // An item that was pruned and announced or uploaded again is still in its block.
+      const isElsewhere = found === undefined || (found.sig > 0 && isPending(found));
+      const row = isElsewhere ? (pruned.get(bytes) ?? found) : found;
       if (row === undefined) return undefined;
       if (row.sig < 0 || isPending(row)) return locatedAlone(id, row);
       const root = rootAt.get(row.high, 0);
@@ -98,9 +113,7 @@ type Common = Omit<Located, "kind" | "rootId" | "dataOffset" | "itemOffset" | "r
 
 function common(id: Id, row: LocatedRow): Common {
   const place = placeOfRow(row);
-  const tags = decodeTagBlob(row.tags);
-  const contentType = headerTag(tags, "content-type");
-  const contentEncoding = headerTag(tags, "content-encoding");
+  const [contentType, contentEncoding] = contentTagsOf(row);
   return {
     id,
     place,
@@ -150,6 +163,6 @@ function locatedWithin(
   };
 }
 
-function headerTag(tags: ReturnType<typeof decodeTagBlob>, name: string): string | undefined {
-  return tags.find((tag) => tag.name.toLowerCase() === name)?.value;
+function contentTagsOf({ tags, type }: LocatedRow): readonly (string | undefined)[] {
+  return tags === null ? readContentTags(type) : contentTags(decodeTagBlob(tags));
 }

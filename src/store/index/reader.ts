@@ -7,6 +7,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { checkIntegrity, closeDatabase, inSnapshot, openForReading, prepareQuery } from "../sqlite.ts";
+import { createBundlePassReads } from "./bundle-passes.ts";
 import { createBundleReads } from "./bundle-reads.ts";
 import { createChainReads } from "./chain-reads.ts";
 import { createFilterKeys } from "./filter-key.ts";
@@ -83,6 +84,7 @@ export function openIndexReader(path: string, options: IndexReaderOptions = {}):
     transactionsOfBlock: chain.transactionsOfBlock,
     dueMissing: chain.dueMissing,
     ...bundleReads,
+    bundlePasses: createBundlePassReads(db),
     bundleRow: (id) =>
       inSnapshot(db, () => {
         const located = locating.locate(id);

@@ -5,6 +5,7 @@
 import type { Database, SQLQueryBindings } from "bun:sqlite";
 import { prepare, type Query } from "../sqlite.ts";
 import {
+  type CanonicalPlaces,
   createCanonicalPlaces,
   findableRow,
   type Halves,
@@ -13,9 +14,10 @@ import {
 } from "./canonical-places.ts";
 import type { Counts } from "./counts.ts";
 import type { FilterKeys } from "./filter-key.ts";
-import { createFindableRows } from "./findable-rows.ts";
+import { createFindableRows, type FindableRows } from "./findable-rows.ts";
 import type { Owners } from "./owners.ts";
 import type { PartSizes } from "./parts/table.ts";
+import { createPrunedItems, type PrunedItems } from "./pruned-items.ts";
 import { createTallies, type RowTally } from "./row-tally.ts";
 import { rowColumns, rowValues, type StoredRow } from "./stored-row.ts";
 import { encodeTagBlob } from "./tag-blob.ts";
@@ -41,8 +43,10 @@ export type RowTable = Readonly<{
    * @returns Canonical rows that went.
    */
   remove: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
-  /** Removes the duplicates that meet a condition, so that none of them takes over when `remove` goes step by step. */
-  removeDuplicates: (condition: string, parameters: readonly SQLQueryBindings[]) => void;
+  /** As `remove`, but compact places of what goes stay (pruned-items.ts). Prune the duplicates first. */
+  prune: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
+  /** The same of duplicates, so that none of them takes over when `prune` goes step by step. */
+  pruneDuplicates: (condition: string, parameters: readonly SQLQueryBindings[], limit: number) => number;
   /** Packs rows that are stable by now more densely; answers whether there were enough of them. */
   seal: () => boolean;
 }>;
@@ -71,9 +75,7 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
   const values = `(${rowColumns}) VALUES ((? << 31) | ?, ${"?, ".repeat(12)}?)`;
   const insert = prepare(db, `INSERT INTO items ${values}`);
   const insertDuplicate = prepare(db, `INSERT OR IGNORE INTO duplicates ${values}`);
-  const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
-
-  const meeting = createMeeting(db);
+  const pruned = createPrunedItems(db);
 
   const write = (statement: typeof insert, row: StoredRow, ingested: number): number => {
     const owner = owners.numberOf(row.ownerAddress, row.ownerKey);
@@ -96,7 +98,6 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
     tally.row({ ...row, ingested }, 1);
     return "added";
   };
-
   return {
     add: (rows, ingested) => {
       const ordered = rows.toSorted(compareHalves);
@@ -111,39 +112,75 @@ export function createRowTable({ db, keys, owners, counts, partSizes }: RowTable
         standing.set(row.idText, row);
         fresh.push(row);
       }
+      pruned.replaced(ordered);
       findable.add(fresh);
       tally.flush();
       return { added: fresh.length, duplicated, repeated: rows.length - fresh.length - duplicated };
     },
     find: places.find,
-    remove: (condition, parameters, limit) => {
-      const tally = beginTally();
-      // Duplicates first: what meets the condition must not take over.
-      removeDuplicates(db, condition, parameters, tally);
-      const rows = meeting(condition).all(...parameters, limit);
-      findable.remove(rows.map(findableRow));
-      for (const row of rows) {
-        drop.run(row.high, row.low);
-        tally.row(row, -1);
-      }
-      for (const row of rows) places.promote(row.id, tally);
-      tally.flush();
-      return rows.length;
-    },
-    removeDuplicates: (condition, parameters) => {
-      const tally = beginTally();
-      removeDuplicates(db, condition, parameters, tally);
-      tally.flush();
-    },
+    ...createRemovals({ db, places, findable, pruned, beginTally }),
     seal: findable.seal,
   };
 }
 
+type RemovalParts = Readonly<{
+  db: Database;
+  places: CanonicalPlaces;
+  findable: FindableRows;
+  pruned: PrunedItems;
+  beginTally: () => RowTally;
+}>;
+
+function createRemovals({
+  db,
+  places,
+  findable,
+  pruned,
+  beginTally,
+}: RemovalParts): Pick<RowTable, "remove" | "prune" | "pruneDuplicates"> {
+  const drop = prepare(db, "DELETE FROM items WHERE n = (? << 31) | ?");
+  const dropDuplicate = prepare(db, "DELETE FROM duplicates WHERE n = (? << 31) | ?");
+  const meeting = createMeeting(db, "items");
+  const meetingDuplicates = createMeeting(db, "duplicates");
+  const dropRows = (gone: readonly KeptRow[], tally: RowTally): number => {
+    findable.remove(gone.map(findableRow));
+    for (const row of gone) {
+      drop.run(row.high, row.low);
+      tally.row(row, -1);
+    }
+    for (const row of gone) places.promote(row.id, tally);
+    tally.flush();
+    return gone.length;
+  };
+  return {
+    remove: (condition, parameters, limit) => {
+      const tally = beginTally();
+      // Duplicates first: what meets the condition must not take over.
+      removeDuplicates(db, condition, parameters, tally);
+      return dropRows(meeting(condition).all(...parameters, limit), tally);
+    },
+    prune: (condition, parameters, limit) => {
+      const gone = meeting(condition).all(...parameters, limit);
+      pruned.keep("items", gone);
+      return dropRows(gone, beginTally());
+    },
+    pruneDuplicates: (condition, parameters, limit) => {
+      const tally = beginTally();
+      const gone = meetingDuplicates(condition).all(...parameters, limit);
+      pruned.keep("duplicates", gone);
+      for (const { high, low } of gone) dropDuplicate.run(high, low);
+      tally.duplicates(-gone.length);
+      tally.flush();
+      return gone.length;
+    },
+  };
+}
+
 /** Answers the query of the rows that meet a condition; there are few conditions, each is prepared once. */
-function createMeeting(db: Database): (condition: string) => Query<KeptRow> {
+function createMeeting(db: Database, table: "items" | "duplicates"): (condition: string) => Query<KeptRow> {
   const known = new Map<string, Query<KeptRow>>();
   return (condition) => {
-    const query = known.get(condition) ?? prepareKept(db, "items", `${condition} ORDER BY r.n LIMIT ?`);
+    const query = known.get(condition) ?? prepareKept(db, table, `${condition} ORDER BY r.n LIMIT ?`);
     known.set(condition, query);
     return query;
   };

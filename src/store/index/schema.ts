@@ -207,5 +207,48 @@ const pendingSignatures = `
 CREATE TABLE pending_signatures (n INTEGER PRIMARY KEY, signature BLOB NOT NULL) STRICT;
 `;
 
+/**
+ * Data items whose rows were pruned: where their bytes are, for reads by id and the block list. Columns as in `items`.
+ *   type   number in `content_types`; NULL without Content-Type and Content-Encoding. A text there: JSON of these two
+ * The index by id has the first 8 of its bytes.
+ */
+const prunedItems = `
+CREATE TABLE content_types (type INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE pruned_items (
+  n INTEGER PRIMARY KEY,
+  fine INTEGER NOT NULL,
+  id BLOB NOT NULL,
+  owner INTEGER NOT NULL,
+  head INTEGER NOT NULL,
+  size INTEGER NOT NULL,
+  sig INTEGER NOT NULL,
+  parent INTEGER,
+  digest BLOB,
+  type INTEGER
+) STRICT;
+CREATE INDEX pruned_items_by_id ON pruned_items (substr(id, 1, 8));
+`;
+
+/**
+ * Passes over the bundles of the index (bundle-passes.ts): places from `first` to `last`; those above `next` are done.
+ */
+const bundlePasses = `
+CREATE TABLE bundle_passes (
+  pass INTEGER PRIMARY KEY AUTOINCREMENT,
+  kind TEXT NOT NULL CHECK (kind IN ('filters', 'operator')),
+  first INTEGER NOT NULL,
+  last INTEGER NOT NULL,
+  next INTEGER NOT NULL,
+  bypass INTEGER NOT NULL
+) STRICT;
+`;
+
 /** Scripts that bring an index file from nothing to the newest version. */
-export const indexMigrations: readonly string[] = [tables, parts, duplicatesOfBundles, pendingSignatures];
+export const indexMigrations: readonly string[] = [
+  tables,
+  parts,
+  duplicatesOfBundles,
+  pendingSignatures,
+  prunedItems,
+  bundlePasses,
+];

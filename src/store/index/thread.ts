@@ -72,6 +72,9 @@ export function createIndexWriterCalls(
     skipBundle: calling("skipBundle"),
     finishBundle: calling("finishBundle"),
     failBundle: calling("failBundle"),
+    bundleFiltersChanged: calling("bundleFiltersChanged"),
+    addBundleRange: calling("addBundleRange"),
+    stepBundlePass: calling("stepBundlePass"),
     pruneItems: calling("pruneItems"),
     checkpoint: calling("checkpoint"),
   };

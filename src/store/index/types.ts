@@ -3,6 +3,7 @@
  * @module
  */
 import type { BlockHash, Id } from "../../arweave/id.ts";
+import type { BundlePass } from "./bundle-passes.ts";
 import type { Place } from "./place.ts";
 import type {
   BundleRow,
@@ -163,6 +164,8 @@ export type IndexReader = Readonly<{
    * last.
    */
   entriesUnder: (root: Place) => number;
+  /** Passes over the bundles that are under way. */
+  bundlePasses: () => readonly BundlePass[];
   /** When the next bundle is due. Unix milliseconds; undefined when none is queued. */
   nextBundleAt: () => number | undefined;
   counts: () => IndexCounts;

@@ -11,9 +11,16 @@ import { deserialize } from "bun:jsc";
 import type { Database } from "bun:sqlite";
 import type { BlockHash, Id } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
-import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
 import { closeDatabase, inTransaction, openForWriting, prepareQuery } from "../sqlite.ts";
+import {
+  type BundlePassBounds,
+  type BundlePasses,
+  type BundlePassStep,
+  type BundleRange,
+  createBundlePasses,
+} from "./bundle-passes.ts";
 import { type Bundles, createBundles } from "./bundles.ts";
 import { type ChainTables, createChainTables } from "./chain-tables.ts";
 import { createCounts } from "./counts.ts";
@@ -22,6 +29,7 @@ import { createOwners } from "./owners.ts";
 import { type PartSizes, partSizesDefault } from "./parts/table.ts";
 import { createPending, type Pending } from "./pending.ts";
 import { type Place, packHeight, pendingHeight } from "./place.ts";
+import { createPruning, type PruneBounds } from "./pruning.ts";
 import { createRowTable, type RowTable } from "./row-table.ts";
 import type {
   BlockChecks,
@@ -66,15 +74,6 @@ export type ItemBatch = Readonly<{
   bundles: readonly BundleRow[];
   /** Entries before `nextEntry` that are no valid items. */
   invalid?: readonly InvalidItem[];
-}>;
-
-/** Which item rows go. Heights are inclusive. */
-export type PruneBounds = Readonly<{
-  ingestedBeforeSeconds: number;
-  startHeight: number;
-  endHeight: number;
-  /** Items that stay all the same: where they lie must be known to refuse them. Ids, and digests as base64url. */
-  kept?: Readonly<{ ids: readonly string[]; digests: readonly string[] }>;
 }>;
 
 /** The writer. Times are taken from its clock. */
@@ -124,7 +123,13 @@ export type IndexWriter = Readonly<{
   finishBundle: (bundle: BundleRef, outcome: BundleFilters & Readonly<{ itemCount: number }>) => void;
   /** The bundle could not be done now; it is due again at that time. Null: never (the bundle itself is malformed). */
   failBundle: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
-  /** Removes item rows of stable heights by time of ingestion; transactions stay. */
+  /** Has all bundles evaluated again unless the filters are those of the last call (bundle-passes.ts). */
+  bundleFiltersChanged: (filters: BundleFilters) => boolean;
+  /** Has the bundles of a range of heights evaluated again; false when too many ranges wait. */
+  addBundleRange: (range: BundleRange) => boolean;
+  /** Queues again what such a pass finds next. */
+  stepBundlePass: (filters: BundleFilters, bounds: BundlePassBounds) => BundlePassStep;
+  /** Removes item rows of stable heights by time of ingestion; their compact places and transactions stay. */
   pruneItems: (bounds: PruneBounds) => number;
   /** Folds what it can of the log into the file, without waiting for readers; called when there is nothing to do. */
   checkpoint: () => void;
@@ -143,7 +148,6 @@ export type IndexWriterOptions = Readonly<{
 const cacheBytesDefault = 64 * 2 ** 20;
 /** A rollback removes whole blocks, about so many rows at a time: bounds the write-ahead log. */
 const rollbackRows = 20_000;
-const itemsPerPruneStep = 5_000;
 
 /**
  * Opens the index for writing; creates it when absent.
@@ -176,9 +180,12 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
   const pending = createPending({ db, rows, chain, counts });
   step(bundles.resume);
 
+  const passes = createBundlePasses(db, counts, clock);
+  const parts: Parts = { db, step, rows, chain, bundles, passes, pending, clock };
+
   return {
-    ...chainSteps({ db, step, rows, chain, bundles, pending, clock }),
-    ...bundleSteps({ db, step, rows, chain, bundles, pending, clock }),
+    ...chainSteps(parts),
+    ...bundleSteps(parts),
     checkpoint: () => {
       db.run("PRAGMA wal_checkpoint(PASSIVE)");
     },
@@ -192,6 +199,7 @@ type Parts = Readonly<{
   rows: RowTable;
   chain: ChainTables;
   bundles: Bundles;
+  passes: BundlePasses;
   pending: Pending;
   clock: Clock;
 }>;
@@ -289,13 +297,12 @@ type BundleSteps = Pick<
   | "finishBundle"
   | "failBundle"
   | "pruneItems"
+  | "bundleFiltersChanged"
+  | "addBundleRange"
+  | "stepBundlePass"
 >;
 
-function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
-  const heightsWithItems = prepareQuery<{ height: number }>(
-    db,
-    "SELECT height FROM blocks WHERE item_count > 0 AND height BETWEEN ? AND ?",
-  );
+function bundleSteps({ db, step, rows, bundles, passes, clock }: Parts): BundleSteps {
   return {
     addItems: (batch) =>
       step(() => {
@@ -308,45 +315,17 @@ function bundleSteps({ db, step, rows, bundles, clock }: Parts): BundleSteps {
         rows.seal();
         return { ...outcome, gone: false };
       }),
+    bundleFiltersChanged: (filters) => step(() => passes.filtersChanged(filters)),
+    addBundleRange: (range) => step(() => passes.add(range)),
+    stepBundlePass: (filters, bounds) => step(() => passes.step(filters, bounds)),
     queueBundles: (queued) => step(() => bundles.queue(queued)),
     takeBundle: () => step(() => bundles.take(1)[0]),
     takeBundles: (limit) => step(() => bundles.take(limit)),
     skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),
     finishBundle: (bundle, outcome) => step(() => bundles.finish(bundle, outcome, outcome.itemCount)),
     failBundle: (bundle, reason, nextTryAtMs) => step(() => bundles.fail(bundle, reason, nextTryAtMs)),
-    pruneItems: ({ ingestedBeforeSeconds, startHeight, endHeight, kept }) => {
-      const lastHeight = Math.min(endHeight, pendingHeight - 1);
-      if (startHeight > lastHeight) return 0;
-      const conditions = [ingestedBeforeSeconds, hexList(kept?.ids), hexList(kept?.digests)];
-      const rangeOf = (first: number, last: number): bigint[] => [
-        packHeight(first),
-        packHeight(last + 1) - 1n,
-      ];
-      const whole = rangeOf(startHeight, lastHeight);
-      step(() => rows.removeDuplicates(prunedSql, [...whole, ...conditions]));
-      let removed = 0;
-      for (const { height } of heightsWithItems.all(startHeight, lastHeight)) {
-        const bounds = [...rangeOf(height, height), ...conditions];
-        let count: number;
-        do {
-          count = step(() => rows.remove(prunedSql, bounds, itemsPerPruneStep));
-          removed += count;
-        } while (count === itemsPerPruneStep);
-      }
-      return removed;
-    },
+    pruneItems: createPruning(db, step, rows),
   };
-}
-
-const prunedSql = `n BETWEEN ? AND ? AND sig > 0 AND ingested < ?
-  AND hex(id) NOT IN (SELECT value FROM json_each(?))
-  AND (digest IS NULL OR hex(digest) NOT IN (SELECT value FROM json_each(?)))`;
-
-/** Texts of bytes as JSON that SQL compares with its own `hex`. */
-function hexList(texts: readonly string[] = []): string {
-  return JSON.stringify(
-    texts.map((text) => (decodeBase64url(text) ?? new Uint8Array(0)).toHex().toUpperCase()),
-  );
 }
 
 /** Answers from which height the next step of a rollback removes; undefined when nothing is left. */

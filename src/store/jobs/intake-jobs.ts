@@ -2,6 +2,7 @@
  * What crosses between the main thread and those that take data items in: jobs and their answers.
  * @module
  */
+import type { Signing } from "../../arweave/signing.ts";
 import type { PendingRow } from "../index/rows.ts";
 
 /** Where an item was written. */
@@ -14,6 +15,7 @@ export type WrittenItem = Readonly<{
   size: number;
   /** The item as the index has items that are in no block; its signature was checked. */
   row: PendingRow;
+  signing: Signing;
 }>;
 
 /** Why an item was not taken; the reason is for people. */

@@ -17,6 +17,7 @@ import { paymentTables } from "./schema/payments.ts";
 import { promoTables } from "./schema/promo.ts";
 import { quoteTables } from "./schema/quotes.ts";
 import { reservationTables } from "./schema/reservations.ts";
+import { signingColumns } from "./schema/signings.ts";
 import { strangersNonceTables } from "./schema/strangers-nonces.ts";
 import { uploadTables } from "./schema/uploads.ts";
 import { x402Tables } from "./schema/x402.ts";
@@ -35,6 +36,7 @@ export const ledgerSchema: readonly string[] = [
   multipartTables,
   x402Tables,
   strangersNonceTables,
+  signingColumns,
 ];
 
 /** The statements of a script, one by one. */

@@ -5,6 +5,7 @@
  */
 import { Database, type Statement } from "bun:sqlite";
 import { assert } from "../../lib/assert.ts";
+import { namingFile } from "../sqlite.ts";
 import { checkValues } from "./check-values.ts";
 import type { Row, Value } from "./database.ts";
 
@@ -32,7 +33,7 @@ const walBytesKept = 16 * 2 ** 20;
  */
 export function connectForWriting(path: string): Connection {
   const db = new Database(path, { create: true, readwrite: true, strict: true, safeIntegers: true });
-  return prepared(db, [
+  return prepared(db, path, [
     `busy_timeout = ${lockTimeoutMs}`,
     "journal_mode = WAL",
     // A commit does not wait for the disk: the owner of the connection does, for many at once.
@@ -52,14 +53,14 @@ export function connectForWriting(path: string): Connection {
 export function connectForReading(path: string): Connection {
   // Opened read-write: a reader that comes first after a crash must be able to recover the log.
   const db = new Database(path, { create: false, readwrite: true, strict: true, safeIntegers: true });
-  return prepared(db, [
+  return prepared(db, path, [
     `busy_timeout = ${lockTimeoutMs}`,
     "query_only = ON",
     `cache_size = -${cacheKibibytes}`,
   ]);
 }
 
-function prepared(db: Database, pragmas: readonly string[]): Connection {
+function prepared(db: Database, path: string, pragmas: readonly string[]): Connection {
   const statements = new Map<string, Statement<Row, Value[]>>();
 
   function statement(sql: string): Statement<Row, Value[]> {
@@ -87,16 +88,25 @@ function prepared(db: Database, pragmas: readonly string[]): Connection {
     close();
     throw error;
   }
+  /** SQLite does not say which file is damaged. */
+  const naming = <Answer>(work: () => Answer): Answer => {
+    try {
+      return work();
+    } catch (error) {
+      throw namingFile(path, error);
+    }
+  };
+
   return {
     all: (sql, values) => {
       checkValues(values);
-      const rows = statement(sql).all(...values);
+      const rows = naming(() => statement(sql).all(...values));
       for (const row of rows) checkRow(row);
       return rows;
     },
     run: (sql, values) => {
       checkValues(values);
-      return Number(statement(sql).run(...values).changes);
+      return naming(() => Number(statement(sql).run(...values).changes));
     },
     inTransaction: () => db.inTransaction,
     close,

@@ -5,6 +5,7 @@
  */
 import { type ItemHeader, readItemHeader, verifyItem } from "../../arweave/data-item.ts";
 import { createItemHash, type ItemHash } from "../../arweave/item-hash.ts";
+import { type Signing, signingOfItem } from "../../arweave/signing.ts";
 import { concatBytes } from "../../lib/bytes.ts";
 import { openFileSteps } from "../file-steps.ts";
 
@@ -12,7 +13,7 @@ import { openFileSteps } from "../file-steps.ts";
 export type WalkStep =
   | Readonly<{ kind: "more" }>
   /** All of it was seen, and its signature holds. @property digest - SHA-256 of the payload. */
-  | Readonly<{ kind: "valid"; header: ItemHeader; digest: Uint8Array }>
+  | Readonly<{ kind: "valid"; header: ItemHeader; digest: Uint8Array; signing: Signing }>
   /** It is no data item; one lower-case sentence. */
   | Readonly<{ kind: "invalid"; reason: string }>;
 
@@ -61,7 +62,9 @@ export function openItemWalk(path: string, size: number): ItemWalk {
       if (reached === "short" || state === undefined) return invalid("the item is cut short");
       const { message, digest } = state.hash.finish();
       const verdict = verifyItem(state.header, message);
-      return verdict.valid ? { kind: "valid", header: state.header, digest } : invalid(verdict.reason);
+      if (!verdict.valid) return invalid(verdict.reason);
+      const { header } = state;
+      return { kind: "valid", header, digest, signing: signingOfItem(header, message) };
     },
   };
 }

@@ -6,8 +6,9 @@
  * lost.
  * @module
  */
-import { closeSync, fsyncSync, mkdirSync, openSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { replaceFile } from "../durable-file.ts";
 
 const fileName = "name";
 const namePattern = /^[0-9a-f-]{36}$/;
@@ -24,14 +25,7 @@ export function keptStoreName(folder: string, makeName: () => string): string {
   const kept = readName(path);
   if (kept !== undefined) return kept;
   const name = makeName();
-  writeFileSync(`${path}.part`, name, { mode: 0o600, flush: true });
-  renameSync(`${path}.part`, path);
-  const handle = openSync(folder, "r");
-  try {
-    fsyncSync(handle);
-  } finally {
-    closeSync(handle);
-  }
+  replaceFile(path, name);
   return name;
 }
 

@@ -1,9 +1,12 @@
 /**
  * Charging for a data item: the one transaction in which it is paid for, what its tags say of approvals is carried out,
- * and its row is written. An item that is there already costs nothing, whoever sends it and however often.
+ * and its row is written. An act of signing is charged once: an item that was taken before costs nothing, whoever sends
+ * it, however often, and in whichever encoding of its signature.
  * Source: contract.md §6; reference/upload.md §1.
  * @module
  */
+import type { Id } from "../../arweave/id.ts";
+import { isMalleable } from "../../arweave/signing.ts";
 import { tagValue } from "../../arweave/tags.ts";
 import { type Winc, winc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
@@ -25,7 +28,16 @@ import { user } from "../../store/ledger/accounts.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import { balanceOf } from "../../store/ledger/transfers.ts";
-import { findUpload, insertUpload, replaceUpload, type TakenItem, type Upload } from "../uploads.ts";
+import {
+  findUpload,
+  insertUpload,
+  mayBeTaken,
+  replaceUpload,
+  type SignedItem,
+  type TakenItem,
+  type Upload,
+  uploadsOfSigning,
+} from "../uploads.ts";
 import { type ApprovalWish, readApprovalWish } from "./approval-tags.ts";
 import { accountOf, namesOf } from "./signer-account.ts";
 
@@ -122,9 +134,10 @@ export async function charge(
   const step = { now: parts.clock(), makeId: parts.makeId };
   const wish = readApprovalWish(row.id, row.tags, signer, step.now);
   const taken = await parts.ledger.write(async (tx) => {
-    const known = await findTaken(tx, row.id);
-    await terms.alongside?.(tx, step, row.id);
-    if (known !== undefined && known.upload.state !== "failed") return known;
+    const known = await findTaken(tx, signedItemOf(item));
+    const isTaken = known !== undefined && known.upload.state !== "failed";
+    await terms.alongside?.(tx, step, isTaken ? known.upload.id : row.id);
+    if (isTaken) return known;
     const reservationId = await pay(tx, { itemId: row.id, signer, price, terms, step });
     const charged = takenItem(item, {
       ...{ store: parts.storeName, signer, winc: price },
@@ -136,8 +149,9 @@ export async function charge(
       await insertUpload(tx, charged);
       return { upload, ...approvals };
     }
-    // What an item said of approvals stays done when it fails afterwards.
-    await replaceUpload(tx, charged);
+    // Approvals that an item gave or revoked stay when it fails afterwards, also when another encoding of it follows.
+    if (known.itemIds.includes(row.id)) await replaceUpload(tx, charged);
+    else await insertUpload(tx, charged);
     return { ...known, upload };
   });
   if (isItsOwn(taken, item)) await parts.onTaken(item, taken.upload);
@@ -160,39 +174,61 @@ export function deadlineFrom(height: number | undefined): number {
 }
 
 /**
- * Finds an item that was taken before and has not failed; what belongs to its transaction is done for it too.
+ * Finds an item that was taken before and has not failed, under whichever id; what belongs to its transaction is done
+ * for it too.
  *
- * @returns Also what the account has of its own, read with it.
+ * @returns Also what the account has of its own, and whether an item that is not found may turn out to be known.
  */
 export async function findAgain(
   { ledger, clock, makeId }: Pick<ChargeParts, "ledger" | "clock" | "makeId">,
-  id: string,
+  item: SignedItem,
   account: UserAddress,
   { alongside }: Terms,
-): Promise<Readonly<{ known: Taken | undefined; ownWinc: bigint }>> {
-  const { taken, ownWinc } = await ledger.read(async (tx) => ({
-    taken: await findTaken(tx, id),
+): Promise<Readonly<{ known: Taken | undefined; ownWinc: bigint; mayBeKnown: boolean }>> {
+  const { taken, ...found } = await ledger.read(async (tx) => ({
+    taken: await findTaken(tx, item),
     ownWinc: await balanceOf(tx, user(account)),
+    mayBeKnown: await mayBeTaken(tx, item),
   }));
   const known = taken?.upload.state === "failed" ? undefined : taken;
-  if (known === undefined || alongside === undefined) return { known, ownWinc };
+  if (known === undefined || alongside === undefined) return { known, ...found };
   const step = { now: clock(), makeId };
-  await ledger.write((tx) => alongside(tx, step, id));
-  return { known, ownWinc };
+  await ledger.write((tx) => alongside(tx, step, known.upload.id));
+  return { known, ...found };
 }
 
-/** What became of an item earlier; `undefined` for one that was never taken. */
-export async function findTaken(tx: Tx, id: string): Promise<Taken | undefined> {
-  // Nearly every item is new, and this is asked twice of each: a look at the key alone costs a third.
-  if ((await tx.get("SELECT id FROM uploads WHERE id = ?", id)) === undefined) return undefined;
-  const upload = await findUpload(tx, id);
+/** What became of an act of signing earlier, and all ids under which it was taken. */
+type Found = Taken & Readonly<{ itemIds: readonly Id[] }>;
+
+async function findTaken(tx: Tx, item: SignedItem): Promise<Found | undefined> {
+  const itemIds = await uploadsOfSigning(tx, item);
+  const taken = await readTaken(tx, itemIds);
+  return taken === undefined ? undefined : { ...taken, itemIds };
+}
+
+/**
+ * What became of an item; `undefined` for one that was never taken.
+ *
+ * @param ids - Of one act of signing: the upload is that of the first, approvals are those of any.
+ */
+export async function readTaken(tx: Tx, ids: readonly string[]): Promise<Taken | undefined> {
+  const [first] = ids;
+  const upload = first === undefined ? undefined : await findUpload(tx, first);
   if (upload === undefined) return undefined;
-  const revoked = await approvalsRevokedBy(tx, id);
-  const revokedApprovals = revoked.length === 0 ? undefined : revoked;
-  const given = await findApproval(tx, id);
-  // As it was given: a receipt says the same at all times.
-  const createdApproval = given === undefined ? undefined : { ...given, usedWinc: 0n };
-  return { upload, createdApproval, revokedApprovals };
+  for (const id of ids) {
+    const revoked = await approvalsRevokedBy(tx, id);
+    if (revoked.length > 0) return { upload, createdApproval: undefined, revokedApprovals: revoked };
+    const given = await findApproval(tx, id);
+    // As it was given: a receipt says the same at all times.
+    if (given !== undefined)
+      return { upload, createdApproval: { ...given, usedWinc: 0n }, revokedApprovals: undefined };
+  }
+  return { upload, ...noApprovals };
+}
+
+function signedItemOf({ row, signing, size }: WrittenItem): SignedItem {
+  const { signatureType, ownerAddress, headerSize } = row;
+  return { signing, signatureType, ownerAddress, headerSize, size };
 }
 
 async function priceWith(
@@ -222,7 +258,7 @@ async function pay(tx: Tx, { itemId, signer, price, terms, step }: Bill): Promis
 
 const noApprovals = { createdApproval: undefined, revokedApprovals: undefined } as const;
 
-/** Gives an approval, or takes some back. @returns What `findTaken` tells of them later. */
+/** Gives an approval, or takes some back. @returns What `readTaken` tells of them later. */
 async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<Omit<Taken, "upload">> {
   try {
     return wish.kind === "give"
@@ -239,7 +275,7 @@ type Charged = Pick<
   "store" | "signer" | "winc" | "reservationId" | "receivedAt" | "deadlineHeight"
 >;
 
-function takenItem({ file, offset, size, row }: WrittenItem, charged: Charged): TakenItem {
+function takenItem({ file, offset, size, row, signing }: WrittenItem, charged: Charged): TakenItem {
   assert(row.digest !== null, "an item that was written has a digest");
   return {
     ...charged,
@@ -247,9 +283,15 @@ function takenItem({ file, offset, size, row }: WrittenItem, charged: Charged): 
     bytes: { file, offset, size },
     headerSize: row.headerSize,
     signatureType: row.signatureType,
+    signingId: isMalleable(row.signatureType) ? signing.id : undefined,
     ownerAddress: row.ownerAddress,
-    contentType: tagValue(row.tags, "Content-Type"),
-    contentEncoding: tagValue(row.tags, "Content-Encoding"),
+    contentType: headerText(tagValue(row.tags, "Content-Type")),
+    contentEncoding: headerText(tagValue(row.tags, "Content-Encoding")),
     digest: row.digest,
   };
+}
+
+/** The tag's value unless it holds a NUL, which no header carries and no text of the ledger may hold. */
+function headerText(value: string | undefined): string | undefined {
+  return value?.includes("\0") === true ? undefined : value;
 }

@@ -3,16 +3,20 @@
  *
  * What can be refused is refused as soon as the header is read. The bytes are verified and on the disk before the one
  * transaction that charges for the item, carries out what its tags say of approvals, and writes its row. An item that
- * comes again is answered with the row of the first time, and nothing is charged: also when both come at once, and
- * from two processes.
+ * comes again, in whichever encoding of its signature, is answered with the row of the first time, and nothing is
+ * charged: also when both come at once, and from two processes.
  * Source: contract.md §6; reference/upload.md §1, §3.
  * @module
  */
+import { signingOfHeader } from "../../arweave/signing.ts";
 import { Failure } from "../../failures.ts";
+import { sha256 } from "../../lib/hash.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Balance } from "../../payment/credits/balances.ts";
 import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
+import { type BlockList, refuseBlocked } from "../block-list.ts";
 import { refuseTooLarge } from "../item-size.ts";
+import type { SignedItem } from "../uploads.ts";
 import { readApprovalWish } from "./approval-tags.ts";
 import {
   type ArrivingItem,
@@ -68,7 +72,8 @@ export type Intake = Readonly<{
   /**
    * Takes an item. When it resolves, its bytes, its row and its payment are durable.
    *
-   * @throws Failure `upload_refused` {reason}, `item_too_large` {reason}, `upload_forbidden`, `insufficient_balance`
+   * @throws Failure `upload_refused` {reason}, `item_too_large` {reason}, `upload_forbidden`, `blocked`,
+   *   `insufficient_balance`
    *   {needed, available}, `payment_refused` {reason}, `no_room`, `disk_failed`, `busy`, `not_synced`,
    *   `pricing_oracle_unavailable`; what the pieces throw. Then nothing was charged and nothing is kept.
    *   `database_unavailable`: then that is not known, and the item is to be sent again.
@@ -90,6 +95,7 @@ export type IntakeParts = ChargeParts &
     room: UploadRoom;
     balance: (address: UserAddress) => Promise<Balance | undefined>;
     rules: IntakeRules;
+    blockList: BlockList;
   }>;
 
 /** What is taken, and from whom. */
@@ -111,10 +117,8 @@ export function createIntake(parts: IntakeParts): Intake {
     refuseSize(arrival.size, rules);
     const arriving = await readArriving(arrival.pieces, arrival.size);
     try {
-      const signer = admit(arriving, arrival);
-      const { known, ownWinc } = await findAgain(parts, arriving.header.id, signer.account, arrival);
+      const { known, payer } = await admit(arriving, arrival.size, arrival);
       if (known !== undefined) return known;
-      const payer = { ...signer, ownWinc };
       if (arrival.size !== undefined && arrival.prepay === undefined)
         await checkFunds(parts, payer, arrival, arrival.size, signal);
       return await takeNew(arriving, payer, arrival, signal);
@@ -151,6 +155,7 @@ export function createIntake(parts: IntakeParts): Intake {
   /** Bytes that became nobody's do not stay. */
   async function chargeOrDiscard(item: WrittenItem, terms: Terms, signal: AbortSignal): Promise<Taken> {
     try {
+      refuseBlocked(parts.blockList, item.row);
       const taken = await charge(parts, item, terms, signal);
       if (!isItsOwn(taken, item)) await store.discard(item);
       return taken;
@@ -165,21 +170,22 @@ export function createIntake(parts: IntakeParts): Intake {
     refuseSize(size, rules);
     const arriving = await readArriving(head, size);
     await arriving.rest.return?.();
-    const signer = admit(arriving, lying);
-    const { known, ownWinc } = await findAgain(parts, arriving.header.id, signer.account, lying);
+    const { known, payer } = await admit(arriving, size, lying);
     if (known !== undefined) return known;
-    await checkFunds(parts, { ...signer, ownWinc }, lying, size, signal);
-    return await charge(parts, await verify(signal), lying, signal);
+    await checkFunds(parts, payer, lying, size, signal);
+    const item = await verify(signal);
+    refuseBlocked(parts.blockList, item.row);
+    return await charge(parts, item, lying, signal);
   }
 
-  /** Refuses what can be refused by the header alone. */
-  function admit({ header }: ArrivingItem, { token }: Terms): ItemSigner {
-    const { id, signatureType, owner, tags } = header;
-    const account = accountOf(signatureType, owner, token);
-    const names = namesOf(signatureType, owner, account);
-    if (names.some((name) => rules.blocked.has(name))) throw new Failure("upload_forbidden", { account });
-    readApprovalWish(id, tags, account, parts.clock());
-    return { account, names };
+  /** Finds an item that was taken before, or refuses what can be refused by the header alone. */
+  async function admit(arriving: ArrivingItem, size: number | undefined, terms: Terms): Promise<Admitted> {
+    const signer = refuseSigner(parts, arriving.header, terms);
+    const { known, ...state } = await findAgain(parts, signedBy(arriving, size), signer.account, terms);
+    // A blocked item stays blocked under the other ids that its signature can be encoded to.
+    if (known === undefined)
+      for (const id of signingOfHeader(arriving.header).itemIds) refuseBlocked(parts.blockList, { id });
+    return { known, payer: { ...signer, ...state } };
   }
 
   return { take, takeLying };
@@ -189,7 +195,33 @@ export function createIntake(parts: IntakeParts): Intake {
 type ItemSigner = Readonly<{ account: UserAddress; names: readonly string[] }>;
 
 /** The signer, and what its account has of its own. */
-type ItemPayer = ItemSigner & Readonly<{ ownWinc: bigint }>;
+type ItemPayer = ItemSigner &
+  Readonly<{
+    ownWinc: bigint;
+    /** Whether the item may turn out to be one that was paid for before. */
+    mayBeKnown: boolean;
+  }>;
+
+function signedBy({ header }: ArrivingItem, size: number | undefined): SignedItem {
+  const { signatureType, ownerAddress, headerSize } = header;
+  return { signing: signingOfHeader(header), signatureType, ownerAddress, headerSize, size };
+}
+
+/** Who signed an item and pays for it; or the item itself, which was taken before. */
+type Admitted = Readonly<{ known: Taken | undefined; payer: ItemPayer }>;
+
+/** Refuses an item for its signer, or for what it says of approvals. */
+function refuseSigner(
+  { rules, clock }: Pick<IntakeParts, "rules" | "clock">,
+  { id, signatureType, owner, tags }: ArrivingItem["header"],
+  { token }: Terms,
+): ItemSigner {
+  const account = accountOf(signatureType, owner, token);
+  const names = namesOf(signatureType, owner, account);
+  if (names.some((name) => rules.blocked.has(name))) throw new Failure("upload_forbidden", { account });
+  readApprovalWish(id, tags, account, clock());
+  return { account, names };
+}
 
 function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): void {
   if (size !== undefined) refuseTooLarge(size, itemBytesMax);
@@ -201,12 +233,12 @@ function refuseSize(size: number | undefined, { itemBytesMax }: IntakeRules): vo
  */
 async function checkFunds(
   parts: IntakeParts,
-  { account, names, ownWinc }: ItemPayer,
+  { account, names, ownWinc, mayBeKnown }: ItemPayer,
   { prepaid }: Terms,
   size: number,
   signal: AbortSignal,
 ): Promise<void> {
-  if (prepaid !== undefined) return;
+  if (prepaid !== undefined || mayBeKnown) return;
   const needed = await priceOf(parts, names, size, signal);
   // What others approved is looked for only where it matters.
   if (needed <= ownWinc || needed === 0n) return;
@@ -244,7 +276,7 @@ type Writing = Readonly<{ size: number | undefined; allow: Allow; held: RoomHeld
 
 /** Brings the item to the disk, verified. */
 async function write(
-  { store, rules }: IntakeParts,
+  { store, rules, blockList }: IntakeParts,
   arriving: ArrivingItem,
   writing: Writing,
   signal: AbortSignal,
@@ -265,7 +297,17 @@ async function write(
   const come = first.value.length;
   if (size !== undefined && come !== size) throw invalidItem(`it has ${come} bytes, ${size} were announced`);
   await allow(come);
+  refuseBlockedBytes(blockList, arriving, first.value);
   return await store.take(first.value, signal);
+}
+
+/**
+ * Refuses a small item by its hash before it is written: its file is shared, and would keep the bytes for as long as
+ * others are in it. Hashed here, at most a mebibyte, and only where any hash is blocked.
+ */
+function refuseBlockedBytes(blockList: BlockList, { header }: ArrivingItem, item: Uint8Array): void {
+  if (blockList.has("hash"))
+    refuseBlocked(blockList, { id: header.id, digest: sha256(item.subarray(header.headerSize)) });
 }
 
 async function feedAll(

@@ -56,6 +56,9 @@ const freeFreshMs = 500;
 /** What is kept is counted again at most so often: items leave the disk when they are permanent. Milliseconds. */
 const keptFreshMs = 15_000;
 
+/** The smallest item: while it finds no room, every upload is refused. Source: ANS-104 §2, signature type 2. */
+const smallestItemBytes = 2 + 64 + 32 + 2 + 16;
+
 /** Creates the room. */
 export function createUploadRoom(options: RoomOptions): UploadRoom {
   const { folder, bytesMax, freeBytesMin, clock } = options;
@@ -74,6 +77,16 @@ export function createUploadRoom(options: RoomOptions): UploadRoom {
     if (free - unwritten - size < freeBytesMin)
       return `The disk has ${free} bytes free, and ${freeBytesMin} are to stay free (UPLOAD_FREE_BYTES_MIN).`;
     return undefined;
+  }
+
+  /** Also of a folder that is gone. */
+  function faultNow(): string | undefined {
+    try {
+      return fault(smallestItemBytes);
+    } catch (error) {
+      if (error instanceof Failure) return String(error.facts["reason"]);
+      throw error;
+    }
   }
 
   function hold(size: number): void {
@@ -111,7 +124,7 @@ export function createUploadRoom(options: RoomOptions): UploadRoom {
     },
     recount: kept.count,
     reasons: () => {
-      const reason = fault(0);
+      const reason = faultNow();
       return reason === undefined ? [] : [reason];
     },
   };
@@ -153,10 +166,20 @@ function createFreeBytes(folder: string, clock: Clock): () => number {
   return () => {
     const now = clock();
     if (Math.abs(now - askedAt) >= freeFreshMs) {
-      const { bavail, bsize } = statfsSync(folder);
+      const { bavail, bsize } = statOf(folder);
       free = bavail * bsize;
       askedAt = now;
     }
     return free;
   };
+}
+
+/** @throws Failure `disk_failed` {reason} when the folder cannot be looked at. */
+function statOf(folder: string): Readonly<{ bavail: number; bsize: number }> {
+  try {
+    return statfsSync(folder);
+  } catch (error) {
+    const reason = `the folder of uploads cannot be looked at: ${error instanceof Error ? error.message : error}`;
+    throw new Failure("disk_failed", { reason }, error);
+  }
 }

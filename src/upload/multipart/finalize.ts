@@ -23,6 +23,7 @@ import type { PartWriters } from "./part-writers.ts";
 import {
   becomeItem,
   failMultipart,
+  forgetParts,
   type MultipartFailure,
   type MultipartUpload,
   reopenMultipart,
@@ -110,6 +111,7 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
   async function afterFailure(upload: MultipartUpload, job: Job, tries: number, error: unknown) {
     const word = failureWord(error);
     if (word !== undefined) await refuse(parts, upload, word, error);
+    if (isBlocked(error)) await dropParts(parts, upload);
     if (word !== undefined || life.signal.aborted) throw error;
     log.warn("an upload could not be finalized", { uploadId: upload.id, tries, error });
     if (!job.isPromised || clock() >= upload.expiresAt) {
@@ -224,11 +226,27 @@ async function refuse(
   });
 }
 
+/** Keeps no byte of what is blocked. Its row still says how it ended. */
+async function dropParts({ ledger, writers, log }: FinalizerParts, { id }: MultipartUpload): Promise<void> {
+  await ledger.write((tx) => forgetParts(tx, id));
+  try {
+    await writers.remove(id);
+  } catch (error) {
+    // It is found again when the folder is tidied.
+    log.warn("the file of a blocked upload could not be removed", { uploadId: id, error });
+  }
+}
+
+function isBlocked(error: unknown): boolean {
+  return error instanceof Failure && error.code === "blocked";
+}
+
 /** Refusals that trying again does not change. */
 const finalCodes: readonly FailureCode[] = [
   "upload_refused",
   "item_too_large",
   "upload_forbidden",
+  "blocked",
   "payment_refused",
   "insufficient_balance",
 ];

@@ -186,6 +186,12 @@ export async function failMultipart(
   return changed === 1;
 }
 
+/** Forgets the parts of an upload that was refused; those that come later are its first again. */
+export async function forgetParts(tx: Tx, id: string): Promise<void> {
+  await tx.run("DELETE FROM multipart_parts WHERE upload_id = ?", id);
+  await tx.run("UPDATE multipart_uploads SET part_count = 0 WHERE id = ?", id);
+}
+
 /** Uploads of a folder that are being finalized. */
 export async function finalizingMultiparts(tx: Tx, store: string): Promise<MultipartUpload[]> {
   const rows = await tx.all<MultipartRow>(

@@ -10,6 +10,7 @@ import type { Step } from "../../payment/credits/approvals.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import type { Pool } from "../../threads/pool.ts";
+import type { BlockList } from "../block-list.ts";
 import type { PlanRules } from "./plan.ts";
 
 /** What the nodes made of something that was sent to all of them. */
@@ -80,6 +81,8 @@ export type PipelineParts = Readonly<{
   /** Of entry `bundles`. */
   threads: Pool;
   chain: BundleChain;
+  /** What is on it is not brought to the chain. */
+  blockList: BlockList;
   /** Gives back what was paid for an item; in the transaction in which it fails. */
   refund: (tx: Tx, reservationId: string, step: Step) => Promise<void>;
   /** Told of files that may not be needed any more, when that is durable; it looks before it removes. */

@@ -12,6 +12,7 @@ import { utf8Bytes } from "../../lib/bytes.ts";
 import { type Bundle, type BundleTransaction, noteSent, returnBundle, stepBundle } from "./bundles.ts";
 import { isLost } from "./lost.ts";
 import { anchorBlocks, type StepParts } from "./parts.ts";
+import { blockedItems } from "./prepare.ts";
 
 /** A transaction that has not left this machine is not sent any more when so few blocks are left to it. */
 const blocksLeftMin = 10;
@@ -26,6 +27,10 @@ export async function post(parts: StepParts, bundle: Bundle, signal: AbortSignal
   assert(transaction !== undefined, "a bundle is prepared with its transaction");
   if (await isOver(parts, bundle, transaction, signal)) {
     await giveUp(parts, bundle, 0, "its transaction came too late to be mined");
+    return;
+  }
+  if (!bundle.wasSent && (await blockedItems(parts, bundle)).length > 0) {
+    await giveUp(parts, bundle, 0, "items in it were blocked");
     return;
   }
   const sending = await ledger.write((tx) => noteSent(tx, bundle, clock()));

@@ -6,12 +6,14 @@
  * Source: reference/upload.md §2 "Prepare".
  * @module
  */
-import { isId } from "../../arweave/id.ts";
+import { isId, readId } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
-import { Failure } from "../../failures.ts";
+import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
+import { decodeBase64url } from "../../lib/base64url.ts";
 import type {
+  BundleItem,
   LaidBundle,
   LayBundleAnswer,
   LayBundleJob,
@@ -21,6 +23,7 @@ import type {
 import type { Tx } from "../../store/ledger/database.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { version } from "../../version.ts";
+import { canBlock, isBlocked } from "../block-list.ts";
 import { failUpload, itemsOfBundle, type Upload } from "../uploads.ts";
 import { type Bundle, dropBundle, nextBundles, stepBundle } from "./bundles.ts";
 import type { StepParts } from "./parts.ts";
@@ -41,6 +44,7 @@ const tags: readonly Tag[] = [
  */
 export async function prepare(parts: StepParts, bundle: Bundle, signal: AbortSignal): Promise<void> {
   const { chain } = parts;
+  if (await failBlocked(parts, bundle)) return;
   // While it could not be signed anyway, nothing is read.
   await chain.anchor(signal);
   await checkBalance(parts, await chain.price(bundle.dataSize, signal), signal);
@@ -48,6 +52,37 @@ export async function prepare(parts: StepParts, bundle: Bundle, signal: AbortSig
   if (laid === undefined) return;
   assert(laid.dataSize === bundle.dataSize, "a bundle is laid out as it was planned");
   await parts.inTurn(() => sign(parts, bundle, laid, signal));
+}
+
+/** Fails the items that were blocked while they waited; the others are planned anew. @returns Whether any was. */
+async function failBlocked(parts: StepParts, bundle: Bundle): Promise<boolean> {
+  const blocked = await blockedItems(parts, bundle);
+  if (blocked.length === 0) return false;
+  const reason = failures.blocked.message;
+  parts.log.warn("items of a bundle are blocked", {
+    bundleId: bundle.id,
+    items: blocked.map(({ id }) => id),
+  });
+  await failItems(
+    parts,
+    bundle,
+    blocked.map(({ id }) => ({ id, reason })),
+  );
+  return true;
+}
+
+/** The items of a bundle that are on the block list. */
+export async function blockedItems(
+  { ledger, blockList }: Pick<StepParts, "ledger" | "blockList">,
+  { id }: Bundle,
+): Promise<readonly BundleItem[]> {
+  if (!canBlock(blockList)) return [];
+  const items = await itemsOfBundle(ledger, id);
+  return items.filter(({ id: text, digest }) => {
+    const itemId = readId(text);
+    assert(itemId !== undefined, "an upload's id is one");
+    return isBlocked(blockList, { id: itemId, digest: decodeBase64url(digest) });
+  });
 }
 
 async function sign(

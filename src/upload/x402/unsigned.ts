@@ -11,6 +11,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes } from "../../lib/bytes.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { X402 } from "../../payment/x402/x402.ts";
+import type { BlockList } from "../block-list.ts";
 import type { Taken } from "../intake/charge.ts";
 import type { ItemSigner } from "../item-signing.ts";
 import type { Multipart } from "../multipart/multipart.ts";
@@ -42,6 +43,7 @@ export type UnsignedParts = Readonly<{
   /** Ends an upload in parts before its time. */
   drop: (id: string) => Promise<void>;
   signer: ItemSigner;
+  blockList: Pick<BlockList, "isBlockedDigest">;
   /** What the file of an upload is called below the folder of uploads. */
   nameOf: (upload: string) => string;
 }>;
@@ -65,8 +67,10 @@ export async function takeUnsigned(
   sent: X402Sent,
   signal: AbortSignal,
 ): Promise<X402Outcome<Taken>> {
-  const { x402, multipart } = parts;
+  const { x402, multipart, blockList } = parts;
   const bound = upload.size <= boundBytesMax ? await readWhole(upload) : undefined;
+  // Before anybody pays, where all of it is at hand.
+  if (bound !== undefined && blockList.isBlockedDigest(sha256(bound))) throw new Failure("blocked");
   const id = ["unsigned", size, digestOf(utf8Bytes(JSON.stringify(upload.tags)))];
   if (bound !== undefined) id.push(digestOf(bound));
   const settled = await settleUpload(x402, { size, id: id.join(":") }, sent, signal);

@@ -60,6 +60,7 @@ const refusals: readonly (readonly [string, number, string])[] = [
   ],
   [`${checkout}/usd/1000?giftMessage=${longMessage}&uiMode=x`, 400, "Invalid gift message!"],
   [`${checkout}/usd/1000?giftMessage=`, 400, "Invalid gift message!"],
+  [`${checkout}/usd/1000?giftMessage=a%00b`, 400, "Invalid gift message!"],
   [
     `${checkout}/usd/1000?uiMode=popup&successUrl=x`,
     400,
@@ -325,15 +326,45 @@ describe("X3: a checkout returns", () => {
   });
 
   test("to the page of this service when nothing else is named, and that page is there", async () => {
-    const { paymentSession } = await narrow.topUp(`${checkout}/usd/1000`);
+    const { paymentSession, topUpQuote } = await narrow.topUp(`${checkout}/usd/1000`);
     const session = narrow.sandbox.fetchCheckout(paymentSession.id);
+    const { topUpQuoteId } = topUpQuote;
     expect(session).toMatchObject({
-      success_url: "https://pay.example/done",
-      cancel_url: "https://pay.example/done",
+      success_url: `https://pay.example/done?topUpQuoteId=${topUpQuoteId}`,
+      cancel_url: `https://pay.example/cancelled?topUpQuoteId=${topUpQuoteId}`,
     });
-    const page = await fetch(`${narrow.server.url}/v1/done`);
-    expect(page.status).toBe(200);
-    expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+    for (const path of ["done", "cancelled"]) {
+      for (const query of ["", `?topUpQuoteId=${topUpQuoteId}`, "?topUpQuoteId=%3Cb%3E"]) {
+        const page = await fetch(`${narrow.server.url}/v1/${path}${query}`);
+        expect([page.status, page.headers.get("cache-control")]).toEqual([200, "no-store"]);
+        expect(page.headers.get("content-security-policy")).toContain("default-src 'none'");
+        expect(await page.text()).not.toContain("<b>");
+      }
+    }
+  });
+
+  test("to pages that say what was paid, for whom, and whether the credits are there", async () => {
+    const { paymentSession, topUpQuote } = await world.topUp(`${checkout}/usd/1000`);
+    const text = async (path: string) => {
+      const page = await fetch(`${world.server.url}/v1/${path}?topUpQuoteId=${topUpQuote["topUpQuoteId"]}`);
+      return { text: await page.text(), refresh: page.headers.get("refresh") };
+    };
+    expect(await text("cancelled")).toEqual({
+      text: expect.stringContaining("<h1>Nothing was paid</h1>"),
+      refresh: null,
+    });
+    const waiting = await text("done");
+    expect(waiting).toEqual({ text: expect.stringContaining("Waiting for your payment"), refresh: "2" });
+    world.sandbox.payCheckout(paymentSession.id, "4242 4242 4242 4242");
+    for (const path of ["done", "cancelled"]) {
+      const paid = await eventually(
+        () => text(path),
+        (page) => page.text.includes("<h1>Paid</h1>"),
+      );
+      expect(paid.refresh).toBeNull();
+      for (const shown of ["10.00 USD", "1.094285714286", native, "The credits are on the account."])
+        expect(paid.text).toContain(shown);
+    }
   });
 
   test("where the request says", async () => {

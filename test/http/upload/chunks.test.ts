@@ -5,12 +5,14 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { createMultiAptosSigner } from "../../../src/arweave/signers/aptos.ts";
 import { Failure } from "../../../src/failures.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
+import { validEncodings } from "../../support/encodings.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { eventually } from "../../support/program.ts";
-import { signers } from "../../support/signers.ts";
+import { signers, testKey } from "../../support/signers.ts";
 import {
   createPartsClient,
   type MultipartWorld,
@@ -23,6 +25,10 @@ import {
 } from "../../upload/multipart/multipart-world.ts";
 
 const folder = makeFolder();
+const malleable = [
+  ["ethereum", signers[2]],
+  ["multiAptos", createMultiAptosSigner([testKey(51), testKey(52), testKey(53)], 2)],
+] as const;
 let payment: TestPayment;
 let world: MultipartWorld;
 let client: PartsClient;
@@ -263,6 +269,41 @@ describe("uploads in parts", () => {
         "Invalid chunk. The upload is finalized.",
       ]);
     });
+
+    test.each(malleable)(
+      "another encoding of an item by %s gets the first receipt, and is charged nothing",
+      async (_name, signer) => {
+        const item = newItem(300_000, [], signer);
+        await payment.credit(item.account, 1_000_000n);
+        const before = await balance(item);
+        const encodings = [item.bytes, ...validEncodings(item.bytes)];
+        expect(encodings.length).toBeGreaterThan(1);
+        const receipts: unknown[] = [];
+        // The first to come is not the signer's own.
+        for (const bytes of encodings.toReversed()) {
+          for (const how of ["-1", "finalize"] as const) {
+            const id = await client.create();
+            await putAll(id, { ...item, bytes }, 100_000);
+            await client.finalize(id, how);
+            const last = await eventually(
+              () => client.status(id),
+              ({ status }) => status === "FINALIZED",
+            );
+            receipts.push(last["receipt"]);
+            expect(await (await client.finalize(id)).json()).toEqual(last["receipt"]);
+            // The file of an encoding that was not taken is removed after the receipt is there.
+            const isFirst = receipts.length === 1;
+            await eventually(
+              async () => partFilesIn(folder.path).includes(id),
+              (isThere) => isThere === isFirst,
+            );
+          }
+        }
+        expect(receipts.length).toBeGreaterThan(3);
+        for (const receipt of receipts) expect(receipt).toEqual(receipts[0]);
+        expect(await balance(item)).toBe(before - BigInt(item.bytes.length));
+      },
+    );
 
     test("POST …/finalize answers 202 with nothing, and the status tells the rest", async () => {
       const item = newItem(200_000);

@@ -37,7 +37,7 @@ for (const kind of ledgerKinds())
     test.each([
       ["small", small],
       ["large", large],
-    ])("a %s item gets its receipt again, however it is sent", async (_size, { bytes }) => {
+    ])("U1: a %s item gets its receipt again, however it is sent", async (_size, { bytes }) => {
       const first = await (await upload.send(bytes)).text();
       const charged = (await upload.money()).revenue;
       const files = upload.files();
@@ -61,7 +61,7 @@ for (const kind of ledgerKinds())
     test.each([
       ["small", small, 100],
       ["large", large, 8],
-    ])("a %s item that comes many times at once is taken once", async (_size, { bytes, id }, times) => {
+    ])("U1: a %s item that comes many times at once is taken once", async (_size, { bytes, id }, times) => {
       const answers = await Promise.all(
         Array.from({ length: times }, async (_, index) => {
           const headers = { "x-paid-by": index % 2 === 0 ? anna : account };

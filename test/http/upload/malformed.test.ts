@@ -32,7 +32,7 @@ const ways: readonly (readonly [string, (bytes: Uint8Array) => BodyInit])[] = [
 ];
 
 for (const [way, bodyOf] of ways)
-  describe(`sent ${way}, an item is refused`, () => {
+  describe(`B4: sent ${way}, an item is refused`, () => {
     test.each(malformedItems)("for %s", async (_name, bytes, reason) => {
       const answer = await upload.send(bodyOf(bytes));
       const text = await answer.json();
@@ -43,7 +43,7 @@ for (const [way, bodyOf] of ways)
     });
   });
 
-test("every truncation of an item of every signature type is refused", async () => {
+test("U1: every truncation of an item of every signature type is refused", async () => {
   for (const signer of signers) {
     const item = createDataItem({ data: "payload", tags: [{ name: "n", value: "v" }] }, signer);
     const cuts = Array.from({ length: item.length }, (_, size) => new Uint8Array(item.subarray(0, size)));

@@ -10,9 +10,11 @@ import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../../../src/http/upload/information-routes.ts";
 import { createItemRoutes } from "../../../src/http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../../../src/http/upload/price-routes.ts";
+import { createReceiptRoutes } from "../../../src/http/upload/receipt-routes.ts";
 import { createStatusRoutes } from "../../../src/http/upload/status-routes.ts";
 import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
+import { createTurns } from "../../../src/lib/queue.ts";
 import { added, specified } from "../../spec/part-4c.ts";
 import { type RunningProgram, startDev } from "../../support/program.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
@@ -27,7 +29,8 @@ const unasked = () => {
 test("it has every route and nothing else", () => {
   const app = [
     createItemRoutes({ intake: undefined, writeReceipt: unasked }),
-    createStatusRoutes({ standing: unasked }),
+    createStatusRoutes({ standing: unasked, nested: unasked }),
+    createReceiptRoutes({ find: unasked, writeReceipt: unasked, turns: createTurns(1, 0) }),
     createUploadPriceRoutes({ prices: { bytes: unasked } }),
     createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
     createX402UploadRoutes({
@@ -115,7 +118,8 @@ describe("of a running program", () => {
     await hold(of("POST", "/chunks/:token/:uploadId/:offset"), names, 200, large.bytes);
     await hold(of("GET", "/chunks/:token/:uploadId/-1"), names, 200);
     await hold(of("GET", "/chunks/:token/:uploadId/status"), names, 200);
-    await hold(of("POST", "/chunks/:token/:uploadId/-1"), names, 200);
+    const receipt = await hold(of("POST", "/chunks/:token/:uploadId/-1"), names, 200);
+    expect(await hold(of("GET", "/tx/:id/receipt"), { id: large.id }, 200)).toEqual(receipt);
     await hold(of("POST", "/chunks/:token/:uploadId/finalize"), names, 200);
     const ended = await hold(of("GET", "/chunks/:token/:uploadId/status"), names, 200);
     expect(ended).toMatchObject({ status: "FINALIZED" });
@@ -127,6 +131,7 @@ describe("of a running program", () => {
     await hold(of("POST", "/tx/:token"), names, 400, item.bytes);
     await hold(of("GET", "/tx/:id/status"), names, 404);
     await hold(of("GET", "/tx/:id/offsets"), names, 404);
+    await hold(of("GET", "/tx/:id/receipt"), names, 404);
     await hold(of("GET", "/price/:token"), names, 400);
     await hold(of("GET", "/price/:token/:size"), { ...names, token: "arweave" }, 400);
     await hold(of("GET", "/chunks/:token/-1/-1"), names, 400);

@@ -80,7 +80,7 @@ async function filesOfNobody({ files, payment }: TestUpload): Promise<string[]> 
   return Object.keys(files()).filter((name) => name.startsWith("items/") && !named.has(name));
 }
 
-describe("an item whose size is wrong", () => {
+describe("U1: an item whose size is wrong", () => {
   for (const size of [smallSize, largeSize])
     test.each([
       ["one byte less", (length: number) => length - 1],
@@ -137,7 +137,7 @@ describe("an item whose size is wrong", () => {
   }
 });
 
-describe("an item without its size", () => {
+describe("U1: an item without its size", () => {
   test.each([smallSize, largeSize])("of %p bytes is taken when its end comes", async (size) => {
     const item = newItem(size);
     const connection = await connectRaw(upload.url);
@@ -171,7 +171,7 @@ describe("an item without its size", () => {
   });
 });
 
-describe("a sender who is too slow", () => {
+describe("U1: a sender who is too slow", () => {
   test.each([
     ["with", withLength(largeSize + 116), false],
     ["without", chunked, true],
@@ -213,7 +213,7 @@ describe("a sender who is too slow", () => {
   });
 });
 
-describe("an item that is cut off", () => {
+describe("U1: an item that is cut off", () => {
   const tenths = Array.from({ length: 11 }, (_, index) => index);
   for (const [name, start, inChunks] of [
     ["with", withLength, false],
@@ -234,7 +234,7 @@ describe("an item that is cut off", () => {
     });
 });
 
-describe("an item that is too large", () => {
+describe("U1: an item that is too large", () => {
   const reason = `"Data item is too large, this service only accepts data items up to ${itemBytesMax} bytes!"`;
 
   test.each([itemBytesMax + 1, 2 ** 40, Number.MAX_SAFE_INTEGER])(

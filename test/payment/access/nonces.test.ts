@@ -107,7 +107,7 @@ describe("the limit of a day", () => {
 function signerOf(text: string, nonce: string): RequestSigner {
   const address = readAddress(text)?.address;
   if (address === undefined) throw new Error(`${text} is no address`);
-  return { address, nonce };
+  return { address, nonce, message: Buffer.from(nonce) };
 }
 
 function codeOf(error: unknown): string {

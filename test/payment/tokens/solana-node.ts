@@ -30,6 +30,8 @@ export type SolanaPlan = Readonly<{
   moves: readonly SolanaMove[];
   memo?: string;
   fails?: boolean;
+  /** Signatures behind the first; this node finds the transaction by each of them. */
+  otherSignatures?: readonly string[];
   /** Lamports that an account gains in a way that no transfer shows. */
   gains?: Readonly<Record<string, bigint>>;
 }>;
@@ -82,6 +84,7 @@ export function programAddress(number: number): string {
 
 type Sent = Readonly<{
   signature: string;
+  otherSignatures: readonly string[];
   slot: number;
   keys: readonly string[];
   err: unknown;
@@ -167,7 +170,9 @@ function answerTo(method: string, params: Params, world: World, genesisHash: str
       if (options["encoding"] !== "jsonParsed") return invalidParams("this node gives jsonParsed only");
       if (options["maxSupportedTransactionVersion"] !== 0)
         return { error: { code: -32_015, message: "Transaction version (0) is not supported" } };
-      const found = world.sent.find(({ signature }) => signature === first);
+      const found = world.sent.find(({ signature, otherSignatures }) =>
+        [signature, ...otherSignatures].some((each) => each === first),
+      );
       return {
         result: found !== undefined && found.slot <= upTo(options["commitment"]) ? found.answer : null,
       };
@@ -293,7 +298,7 @@ function carryOut(
   world: World,
   tokenAccount: (owner: string, mint: string) => string,
 ): Sent {
-  const { moves, memo, fails = false, gains = {} } = plan;
+  const { moves, memo, fails = false, gains = {}, otherSignatures = [] } = plan;
   const payer = plan.payer ?? moves[0]?.from ?? "";
   const ends = moves.flatMap(({ from, to, mint }) =>
     mint === undefined ? [from, to] : [tokenAccount(from, mint), tokenAccount(to, mint), from, mint],
@@ -351,11 +356,11 @@ function carryOut(
         instructions: [...instructions(false), ...memos],
         recentBlockhash: encodeBase58(Bun.CryptoHasher.hash("sha256", signature) as Uint8Array),
       },
-      signatures: [signature],
+      signatures: [signature, ...otherSignatures],
     },
     version: "legacy",
   };
-  return { signature, slot: world.slot, keys, err, answer };
+  return { signature, otherSignatures, slot: world.slot, keys, err, answer };
 }
 
 function instructionOf(

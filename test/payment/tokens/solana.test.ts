@@ -4,6 +4,7 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { encodeBase58 } from "../../../src/lib/base58.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { openJsonRpc } from "../../../src/payment/evm/json-rpc.ts";
 import { createSolanaChain } from "../../../src/payment/tokens/chains/solana.ts";
@@ -84,6 +85,15 @@ describe("a payment in SOL", () => {
     expect((await submit(signature)).payment).toMatchObject({ state: "credited", destinationType: "solana" });
     expect(await balance(known(alice))).toBe(2n ** 54n + 2n);
     expect((await kept(chain, signature))[0]).toMatchObject({ dueAt: undefined, block: { height: 1_000 } });
+  });
+
+  test("of several signers is one payment, by its first signature, also on a node that finds it by each", async () => {
+    const { submit, final, balance } = await open();
+    const others = [encodeBase58(new Uint8Array(64).fill(7)), encodeBase58(new Uint8Array(64).fill(8))];
+    const signature = final({ ...pay(5n), otherSignatures: others });
+    expect((await submit(signature)).payment).toMatchObject({ state: "credited" });
+    for (const other of others) expect(await refusalOf(submit(other))).toContain("transaction_not_found");
+    expect(await balance(known(alice))).toBe(10n);
   });
 
   test("goes to the account that its memo names", async () => {

@@ -19,7 +19,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 const kills = 12;
 const bytesMax = 24 * 2 ** 20;
 
-test("after each of 12 kills the last roots written down are whole, nothing present is wrong, nothing is left over", async () => {
+test("N2: after each of 12 kills the last roots written down are whole, nothing present is wrong, nothing is left over", async () => {
   const seed = newSeed();
   let next = 0;
   let present = 0;

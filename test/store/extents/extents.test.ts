@@ -336,6 +336,20 @@ describe("damage", () => {
     expect(await extents.file(root, { start: 0, end: step })).toBeUndefined();
   });
 
+  test("C4: a file that was damaged while open, and whose name is another file's now, is dropped whole", async () => {
+    const extents = openIn(newFolder());
+    const [root, other] = [rootOf(24, size), rootOf(25, size)];
+    await store(extents, root, bytesOf(24, size));
+    await store(extents, other, bytesOf(25, size));
+    const [path, otherPath] = [extents.path(root), extents.path(other)];
+    expect(await readAll(extents, root)).toEqual(bytesOf(24, size));
+    await flip(path, 3);
+    renameSync(otherPath, path);
+    expect(await extents.read(root, { start: 0, end: step })).toBeUndefined();
+    expect(extents.figures().lostFiles).toBe(1);
+    expect(extents.present(root, { start: step, end: size })).toBe(false);
+  });
+
   test("a sample finds damage that nobody has read", async () => {
     const folder = newFolder();
     const roots = Array.from({ length: 20 }, (_, index) => rootOf(30 + index, 2 * step));

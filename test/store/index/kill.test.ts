@@ -13,7 +13,7 @@ import { createRandom } from "../random.ts";
 const rounds = Number(process.env["STORE_KILL_ROUNDS"] ?? 5);
 const child = new URL("./kill-child.ts", import.meta.url).pathname;
 
-describe("kill -9 of the index's writer", () => {
+describe("N2: kill -9 of the index's writer", () => {
   test(
     `${rounds} times in a row on one file`,
     async () => {

@@ -114,7 +114,7 @@ async function judge(ledger: TestLedger, seed: number, streams: readonly Stream[
 for (const kind of ledgerKinds())
   describeWith(kind.need, `kill -9 on ${kind.name}`, () => {
     test(
-      `loses no answered operation and doubles none in ${kills} kills`,
+      `N2: loses no answered operation and doubles none in ${kills} kills`,
       async () => {
         const seed = newSeed();
         const histogram: Histogram = new Map();

@@ -45,7 +45,7 @@ function newItem(): TestItem {
 for (const kind of ledgerKinds())
   describeWith(kind.need, `on ${kind.name}`, () => {
     test(
-      `after ${kills} kills no acknowledged item is lost, and none is charged twice`,
+      `N2: after ${kills} kills no acknowledged item is lost, and none is charged twice`,
       async () => {
         const payment = await openTestPayment({ kind });
         const folder = join(root, kind.name);

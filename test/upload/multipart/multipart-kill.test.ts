@@ -47,7 +47,7 @@ type Child = Readonly<{
 }>;
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
-describe("uploads in parts, killed", () => {
+describe("N2: uploads in parts, killed", () => {
   beforeAll(async () => {
     payment = await openTestPayment();
   });

@@ -36,7 +36,7 @@ let payment: TestPayment;
 let world: MultipartWorld;
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
-describe("uploads in parts, against a model", () => {
+describe("U1: uploads in parts, against a model", () => {
   beforeAll(async () => {
     payment = await openTestPayment();
     world = await openWorld();

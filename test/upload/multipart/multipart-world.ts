@@ -26,6 +26,7 @@ import type { MakeId } from "../../../src/store/ledger/transfer-ids.ts";
 import { makeItemFolders } from "../../../src/store/uploads/item-files.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
 import { openPool } from "../../../src/threads/pool.ts";
+import type { BlockList } from "../../../src/upload/block-list.ts";
 import { createFileCheck } from "../../../src/upload/intake/file-check.ts";
 import { createIntake, type Intake, type IntakeRules } from "../../../src/upload/intake/intake.ts";
 import { createItemStore } from "../../../src/upload/intake/item-store.ts";
@@ -35,6 +36,7 @@ import { createFinalizer } from "../../../src/upload/multipart/finalize.ts";
 import { createMultipart, type Multipart } from "../../../src/upload/multipart/multipart.ts";
 import { createPartWriters, type PartWriters } from "../../../src/upload/multipart/part-writers.ts";
 import { type MultipartSweep, openMultipartSweep } from "../../../src/upload/multipart/sweep.ts";
+import { createBlockList } from "../../support/block-lists.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
 import { signers } from "../../support/signers.ts";
 
@@ -46,6 +48,7 @@ export type WorldOptions = Readonly<{
   clock: Clock;
   makeId: MakeId;
   rules?: Partial<IntakeRules>;
+  blockList?: BlockList;
   /** Disk that uploads may take. Bytes. */
   diskBytesMax?: number;
   /** … and parts that nobody has paid for. Bytes. */
@@ -98,6 +101,7 @@ export async function openMultipartWorld(options: WorldOptions): Promise<Multipa
   });
   const intake = createIntake({
     ...{ ledger, room, makeId, storeName, clock },
+    blockList: options.blockList ?? createBlockList(),
     prices: {
       bytes: async (size) => ({
         winc: winc(size * priceOfByte()),
@@ -163,7 +167,7 @@ function openRoutes(multipart: Multipart, log: Log): HttpServer {
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
     bodyBytesMax: 600 * 2 ** 20,
     log,
-    figures: createRequestFigures(createMetrics(), log, () => "/"),
+    figures: createRequestFigures(createMetrics(), log),
   });
 }
 

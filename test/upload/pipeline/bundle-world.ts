@@ -23,6 +23,7 @@ import { openPipeline, type Pipeline } from "../../../src/upload/pipeline/pipeli
 import { insertUpload, type Upload } from "../../../src/upload/uploads.ts";
 import { rsaJwk } from "../../devnet/support.ts";
 import { createRandom, type Random } from "../../store/random.ts";
+import { createBlockList, type TestBlockList } from "../../support/block-lists.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
 import { testKey } from "../../support/signers.ts";
@@ -57,6 +58,8 @@ export type BundleWorld = Readonly<{
   /** What the pipeline said of files and items. */
   left: string[];
   ended: { permanent: number; failed: number };
+  /** What is not brought to the chain. */
+  blockList: TestBlockList;
   /** Signs items of some sizes of payload. */
   sign: (sizes: readonly number[]) => SignedItem[];
   /** Takes items in, all at one time, small ones in one segment, and answers where each lies. */
@@ -121,6 +124,7 @@ export async function openBundleWorld(options: WorldOptions = {}): Promise<Bundl
   const left: string[] = [];
   const ended = { permanent: 0, failed: 0 };
   const pipelines: Pipeline[] = [];
+  const blockList = createBlockList();
 
   const write = (items: readonly SignedItem[], apart: boolean): Place[] => {
     if (items.length === 0) return [];
@@ -137,6 +141,7 @@ export async function openBundleWorld(options: WorldOptions = {}): Promise<Bundl
   const partsWith = (chain: BundleChain, rules: Partial<PipelineRules> = {}): StepParts => ({
     ...{ ledger: database, threads, chain, folder, storeName, walletFile, makeId, clock, log },
     refund: refundReservation,
+    blockList,
     onLeft: (files) => left.push(...files),
     onEnded: (how, count) => {
       ended[how] += count;
@@ -148,7 +153,20 @@ export async function openBundleWorld(options: WorldOptions = {}): Promise<Bundl
   });
 
   return {
-    ...{ ledger, database, folder, walletFile, threads, random, makeId, clock, lines, left, ended },
+    ...{
+      ledger,
+      database,
+      folder,
+      walletFile,
+      threads,
+      random,
+      makeId,
+      clock,
+      lines,
+      left,
+      ended,
+      blockList,
+    },
     sign: (sizes) => sizes.map((size) => signItem(random.bytes(size), makeId())),
     take: async (items, { payment, receivedAt = clock(), apart = false, store = storeName } = {}) => {
       const places = write(items, apart);
@@ -182,6 +200,7 @@ export async function openBundleWorld(options: WorldOptions = {}): Promise<Bundl
               bytes: place,
               headerSize: header.headerSize,
               signatureType: header.signatureType,
+              signingId: undefined,
               ownerAddress: header.ownerAddress,
               contentType: "text/plain",
               contentEncoding: undefined,

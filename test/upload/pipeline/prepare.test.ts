@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { writeBundle } from "../../../src/arweave/bundle.ts";
+import { checkItem } from "../../../src/arweave/data-item.ts";
 import { dataRootOf } from "../../../src/arweave/data-root.ts";
 import { readTransactionHeader } from "../../../src/arweave/transaction.ts";
 import { verifyTransaction } from "../../../src/arweave/transaction-verify.ts";
@@ -14,8 +15,10 @@ import { encodeBase64url } from "../../../src/lib/base64url.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { type Bundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
 import { createPlanner } from "../../../src/upload/pipeline/plan.ts";
+import { post } from "../../../src/upload/pipeline/post.ts";
 import { prepare } from "../../../src/upload/pipeline/prepare.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
+import type { TestBlockList } from "../../support/block-lists.ts";
 import { paidIn, testAddress } from "../../support/payment.ts";
 import {
   type BundleWorld,
@@ -400,4 +403,55 @@ async function balanceOf(address: string): Promise<bigint> {
 /** Bytes that this process has asked the system to read so far, in all its threads. */
 function bytesRead(): number {
   return Number(/rchar: (\d+)/.exec(readFileSync("/proc/self/io", "utf8"))?.[1]);
+}
+
+describe("P2: items that are blocked while they wait", () => {
+  const ada = testAddress("ada");
+
+  test.each(["id", "hash"] as const)(
+    "by their %s, fail and are paid back before the bundle is signed; the others are planned anew",
+    async (by) => {
+      const { blockList, database, makeId } = world;
+      const clock = { now: Date.now, set: noop, advance: noop };
+      await paidIn({ database, clock, makeId }, "payment", ada, 1_000n);
+      const items = world.sign([500, 600, 700]);
+      for (const item of items) await world.take([item], { payment: { signer: ada, winc: 10n } });
+      expect(await balanceOf(ada)).toBe(970n);
+      const [bundle] = await planned();
+      block(blockList, by, items[1]);
+      await prepare(world.partsWith(chain), bundle as Bundle, never);
+      expect(await bundlesIn("prepared")).toEqual([]);
+      expect(await Promise.all(items.map(({ id }) => stateOf(id)))).toEqual(["stored", "failed", "stored"]);
+      const failed = await database.read((tx) => findUpload(tx, items[1]?.id ?? ""));
+      expect(failed?.failedReason).toBe("Blocked by this gateway's content policy");
+      expect(await balanceOf(ada)).toBe(980n);
+      const [rest] = await planned();
+      expect(rest?.itemCount).toBe(2);
+      await prepare(world.partsWith(chain), rest as Bundle, never);
+      expect(await bundlesIn("prepared")).toHaveLength(1);
+    },
+  );
+
+  test("are not posted with a transaction that was signed before, and that nobody was sent", async () => {
+    const items = world.sign([500, 600]);
+    await world.take(items);
+    const [bundle] = await planned();
+    const parts = world.partsWith(chain);
+    await prepare(parts, bundle as Bundle, never);
+    const [prepared] = await bundlesIn("prepared");
+    block(world.blockList, "id", items[0]);
+    await post(parts, prepared as Bundle, never);
+    expect(chain.posts.tx).toBe(0);
+    expect([await bundlesIn("posted"), (await bundlesIn("planned")).length]).toEqual([[], 1]);
+    const [again] = await bundlesIn("planned");
+    await prepare(parts, again as Bundle, never);
+    expect(await Promise.all(items.map(({ id }) => stateOf(id)))).toEqual(["failed", "stored"]);
+  });
+});
+
+function block(list: TestBlockList, by: "id" | "hash", item: SignedItem | undefined): void {
+  const checked = checkItem(item?.bytes ?? new Uint8Array(0), "strict");
+  if (checked.kind !== "item") throw new Error(checked.reason);
+  if (by === "id") list.ids.add(checked.header.id);
+  else list.hashes.add(encodeBase64url(checked.digest));
 }

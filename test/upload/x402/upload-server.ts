@@ -19,6 +19,7 @@ import type { X402 } from "../../../src/payment/x402/x402.ts";
 import { openPool } from "../../../src/threads/pool.ts";
 import { createItemSigner } from "../../../src/upload/item-signing.ts";
 import { createX402Uploads, type X402UploadsParts } from "../../../src/upload/x402/uploads.ts";
+import { createBlockList } from "../../support/block-lists.ts";
 import type { MultipartWorld } from "../multipart/multipart-world.ts";
 
 /** What it is opened with. */
@@ -32,6 +33,7 @@ export type X402UploadServerOptions = Readonly<{
   credits: Credits;
   rules: X402UploadsParts["rules"];
   clock: Clock;
+  blockList?: X402UploadsParts["blockList"];
 }>;
 
 /** A listener with the routes, at the root and below `/v1`. */
@@ -45,6 +47,7 @@ export function openX402UploadServer(options: X402UploadServerOptions): X402Uplo
   const uploads = createX402Uploads({
     ...{ x402, intake: world.intake, multipart: world.multipart, drop: world.sweep.drop },
     ...{ nameOf: world.writers.nameOf, credits, rules, log: silentLog, clock, refuseAll: () => undefined },
+    blockList: options.blockList ?? createBlockList(),
     signer: createItemSigner({ folder, pool, keyFile: key.file, key: { scheme: arweave, owner } }),
   });
   const publicUrl = () => "http://localhost:3002";
@@ -61,7 +64,7 @@ export function openX402UploadServer(options: X402UploadServerOptions): X402Uplo
   const server = openServer({
     ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 50_000_000, log: silentLog },
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
-    figures: createRequestFigures(createMetrics(), silentLog, () => "/"),
+    figures: createRequestFigures(createMetrics(), silentLog),
   });
   return {
     server,

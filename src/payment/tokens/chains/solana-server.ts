@@ -17,6 +17,10 @@ export type Entry = Readonly<{ signature: string; slot: number; succeeded: boole
 /** A server. Calls reject with the signal's reason when aborted, with nothing else. */
 export type SolanaServer = Readonly<{
   slot: (signal: AbortSignal) => Promise<Asked<number>>;
+  /**
+   * The transaction whose first signature this is. A transaction has one signature for each of its signers, and a
+   * server may find it by any of them: asked by another one, it is not there, or it would be several payments.
+   */
   transaction: (
     id: string,
     commitment: "finalized" | "confirmed",
@@ -66,7 +70,9 @@ export function createSolanaServer(rpc: JsonRpc, genesisHash: string): SolanaSer
     transaction: async (id, commitment, signal) => {
       const how = { commitment, encoding: "jsonParsed", maxSupportedTransactionVersion: 0 };
       const answer = await ask("getTransaction", [id, how], readOrNone, signal);
-      return answer.kind === "trouble" ? answer : { kind: "ok", value: answer.value.found };
+      if (answer.kind === "trouble") return answer;
+      const { found } = answer.value;
+      return { kind: "ok", value: found?.id === id ? found : undefined };
     },
     tokenAccounts: (owner, mint, signal) => {
       const params = [owner, { mint }, { ...finalized, encoding: "jsonParsed" }];

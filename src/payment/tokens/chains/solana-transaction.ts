@@ -13,6 +13,8 @@ import { bySender, type MinedSight, type Outline } from "../sight.ts";
 
 /** A transaction, read. */
 export type SolanaTransaction = Readonly<{
+  /** The first of its signatures: the only one that names it. */
+  id: string;
   slot: number;
   succeeded: boolean;
   accounts: readonly string[];
@@ -38,16 +40,19 @@ const instructionsMax = 1_000;
 /** Reads a transaction; `undefined` when it cannot be read. */
 export function readSolanaTransaction(value: JsonValue): SolanaTransaction | undefined {
   const { slot, meta, transaction } = objectOf(value);
-  const message = objectOf(objectOf(transaction)["message"]);
+  const { message: messageValue, signatures } = objectOf(transaction);
+  const message = objectOf(messageValue);
+  const id = textOf(listOf(signatures)[0]);
   const { err, preBalances, postBalances, preTokenBalances, postTokenBalances, innerInstructions } =
     objectOf(meta);
   const accounts = listOf(message["accountKeys"]).map((key) => textOf(objectOf(key)["pubkey"]));
   const inner = listOf(innerInstructions).flatMap((each) => listOf(objectOf(each)["instructions"]));
   const instructions = [...listOf(message["instructions"]), ...inner];
-  if (typeof slot !== "number" || !isJsonObject(meta) || err === undefined || accounts.length === 0)
-    return undefined;
+  if (typeof slot !== "number" || !isJsonObject(meta) || err === undefined) return undefined;
+  if (id === "" || accounts.length === 0) return undefined;
   if (instructions.length > instructionsMax) return undefined;
   return {
+    id,
     slot,
     succeeded: err === null,
     accounts,

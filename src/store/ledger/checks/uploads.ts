@@ -6,6 +6,19 @@ import type { LedgerCheck } from "./check-row.ts";
 
 export const uploadChecks: readonly LedgerCheck[] = [
   {
+    rule: "an act of signing is one upload",
+    violations:
+      "SELECT signing_id AS subject, COUNT(*) || ' uploads' AS found FROM uploads " +
+      "WHERE signing_id IS NOT NULL AND failed_reason IS NULL AND double_of IS NULL " +
+      "GROUP BY signing_id HAVING COUNT(*) > 1",
+  },
+  {
+    rule: "an upload that repeats another is not charged",
+    violations:
+      "SELECT id AS subject, winc AS found FROM uploads " +
+      "WHERE double_of IS NOT NULL AND (winc > 0 OR reservation_id IS NOT NULL)",
+  },
+  {
     rule: "an item that was charged for was paid for with a reservation of its own",
     violations:
       "SELECT u.id AS subject, COALESCE(r.state, 'nothing') AS found FROM uploads u " +

@@ -1,0 +1,138 @@
+/**
+ * A mixed load on a whole program for a long time: whether memory and descriptors grow, and whether anything fails.
+ *
+ * `SOAK_MINUTES=60 bun run bench soak`; 2 minutes unless told. The program is `cairn dev` in a process of its own, on
+ * loopback, with a block every two seconds. Memory is that of the process; the slope is a line through its samples
+ * after the warm-up, the first sixth of the time. Afterwards the program must end with 0 and its ledger add up.
+ * @module
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { type RunningProgram, repositoryRoot, startDev } from "../test/support/program.ts";
+import { newSeed } from "../test/support/seed.ts";
+import type { Bench, BenchRow, BenchSize } from "./harness.ts";
+import { type LoadCounts, startLoad } from "./soak-load.ts";
+
+/** Unless told by SOAK_MINUTES. */
+const minutesUsual: Readonly<Record<BenchSize, number>> = { small: 0.1, large: 2 };
+
+const sampleMs = 2_000;
+
+/** Of all the time, before which samples do not count: caches fill, code is compiled. */
+const warmUpShare = 1 / 6;
+
+const minuteMs = 60_000;
+
+/** Every byte is paid for, or the ledger is left out; a small memory of bodies is full before the warm-up ends. */
+const environment = { DEVNET_MINING: "2000", FREE_UPLOAD_BYTES: "0", HOT_BYTES_MAX: String(16 * 2 ** 20) };
+
+/** Lines of warnings and errors that are printed at the end. */
+const complaintsShown = 20;
+
+type Sample = Readonly<{ minutes: number; residentMiB: number; descriptors: number }>;
+
+export const soakBench: Bench = {
+  name: "soak",
+  measure: async (size) => {
+    const minutes = Number(process.env["SOAK_MINUTES"] ?? minutesUsual[size]);
+    const seed = newSeed();
+    const program = await startDev({ environment });
+    try {
+      return await soak(program, minutes, seed);
+    } finally {
+      await program.remove();
+    }
+  },
+};
+
+async function soak(program: RunningProgram, minutes: number, seed: number): Promise<BenchRow[]> {
+  const load = startLoad(program.line, seed);
+  const startedAt = performance.now();
+  const samples: Sample[] = [];
+  let told = 0;
+  for (let passed = 0; passed < minutes; ) {
+    await Bun.sleep(sampleMs);
+    passed = (performance.now() - startedAt) / minuteMs;
+    const sample = { minutes: passed, ...measure(program.pid) };
+    samples.push(sample);
+    if (passed >= told + 1) {
+      told = Math.floor(passed);
+      process.stderr.write(`${told} min: ${lineOf(sample, load.counts())}\n`);
+    }
+  }
+  const counts = load.counts();
+  await load.stop();
+  const exit = await program.stop();
+  const ledger = checkLedger(program.folder);
+  const complaints = program
+    .errors()
+    .split("\n")
+    .filter((line) => /"level":"(warn|error)"/.test(line));
+  for (const line of complaints.slice(0, complaintsShown)) process.stderr.write(`${line}\n`);
+  for (const [what, { count, first }] of counts.errors)
+    process.stderr.write(`${count} × ${what}: ${first}\n`);
+  return rowsOf(minutes, samples, counts, { exit, ledger, complaints });
+}
+
+type End = Readonly<{ exit: number; ledger: number; complaints: readonly string[] }>;
+
+function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts, end: End): BenchRow[] {
+  const warm = samples.filter((sample) => sample.minutes >= minutes * warmUpShare);
+  const [first] = warm;
+  const last = warm.at(-1);
+  const per10 = (pick: (sample: Sample) => number) => 10 * slopeOf(warm, pick);
+  const errors = [...counts.errors.values()].reduce((sum, { count }) => sum + count, 0);
+  const name = `mixed load of ${minutes} min`;
+  return [
+    { name, figure: `${total(counts)} requests, ${errors} errors`, target: "0 errors" },
+    {
+      name: `${name}: memory`,
+      figure:
+        `${per10(({ residentMiB }) => residentMiB).toFixed(1)} MiB per 10 min, ` +
+        `${first?.residentMiB.toFixed(0)} MiB after the warm-up, ${last?.residentMiB.toFixed(0)} at the end`,
+      target: "≤ 1 MiB per 10 min",
+    },
+    {
+      name: `${name}: open descriptors`,
+      figure:
+        `${per10(({ descriptors }) => descriptors).toFixed(1)} per 10 min, ` +
+        `${first?.descriptors} after the warm-up, ${last?.descriptors} at the end`,
+      target: "0 per 10 min",
+    },
+    {
+      name: `${name}: end`,
+      figure: `exit ${end.exit}, ledger check ${end.ledger}, ${end.complaints.length} lines of warnings and errors`,
+      target: "0, 0",
+    },
+  ];
+}
+
+/** What the samples gain a minute: the line with the least squares. */
+function slopeOf(samples: readonly Sample[], pick: (sample: Sample) => number): number {
+  const mean = (values: readonly number[]) => values.reduce((sum, value) => sum + value, 0) / values.length;
+  const middle = mean(samples.map(({ minutes }) => minutes));
+  const level = mean(samples.map(pick));
+  const rise = samples.reduce((sum, each) => sum + (each.minutes - middle) * (pick(each) - level), 0);
+  const run = samples.reduce((sum, { minutes }) => sum + (minutes - middle) ** 2, 0);
+  return run === 0 ? 0 : rise / run;
+}
+
+function measure(pid: number): Pick<Sample, "residentMiB" | "descriptors"> {
+  const kibibytes = /VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return { residentMiB: Number(kibibytes) / 1_024, descriptors: readdirSync(`/proc/${pid}/fd`).length };
+}
+
+function checkLedger(folder: string): number {
+  const env = { ...process.env, DATA_DIR: folder };
+  return Bun.spawnSync([process.execPath, "src/main.ts", "ledger", "check"], { cwd: repositoryRoot, env })
+    .exitCode;
+}
+
+function lineOf({ residentMiB, descriptors }: Sample, counts: LoadCounts): string {
+  const errors = [...counts.errors].map(([what, { count }]) => `${count} × ${what}`);
+  const said = errors.length === 0 ? "no errors" : errors.join(", ");
+  return `${residentMiB.toFixed(0)} MiB, ${descriptors} descriptors, ${total(counts)} requests, ${said}`;
+}
+
+function total({ requests }: LoadCounts): number {
+  return Object.values(requests).reduce((sum, count) => sum + count, 0);
+}

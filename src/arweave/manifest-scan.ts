@@ -1,0 +1,326 @@
+/**
+ * A manifest read in pieces, in constant memory: what {@link readManifest} makes of the whole, path by path.
+ *
+ * The two agree on every text: which texts are manifests, and what each path means. Where a key stands twice the last
+ * one counts, as in `JSON.parse`: also where it is "paths" itself, and where the last one has no id.
+ * Source: Arweave path manifest schema 0.1.0 and 0.2.0.
+ * @module
+ */
+import { createJsonScan, type JsonEvents, type JsonFault } from "../lib/json-scan.ts";
+import type { TextSink } from "../lib/json-text.ts";
+import { idSize } from "./id.ts";
+import {
+  type ManifestVersion,
+  manifestFaults,
+  manifestKind,
+  manifestVersions,
+  openingsMaxOf,
+} from "./manifest.ts";
+import { createPathDigest } from "./path-digest.ts";
+
+/** Takes paths as they are met. The bytes that it is given are changed after the call. */
+export type PathTable = Readonly<{
+  /** Says what a path means, in place of what was said before; `undefined`: nothing. */
+  put: (digest: Uint8Array, id: Uint8Array | undefined) => void;
+  /** Forgets all of them: another "paths" takes their place. */
+  clear: () => void;
+}>;
+
+/** What a manifest says beside its paths. */
+export type ScannedManifest =
+  | Readonly<{
+      kind: "manifest";
+      /** What the empty path means: an id, or the digest of a path. */
+      index: Readonly<{ id: Uint8Array }> | Readonly<{ digest: Uint8Array }> | undefined;
+      fallback: Uint8Array | undefined;
+    }>
+  /** It leads nowhere, and never will. */
+  | Readonly<{ kind: "unreadable"; reason: string }>;
+
+/** A scan under way. */
+export type ManifestScan = Readonly<{
+  /** Goes on with the next bytes. @returns False when the rest need not be had. */
+  take: (bytes: Uint8Array) => boolean;
+  finish: () => ScannedManifest;
+}>;
+
+/** What an object or list is to a manifest. */
+type Place = "outside" | "root" | "index" | "fallback" | "paths" | "entry" | "other";
+
+const fields = ["manifest", "version", "index", "fallback", "paths"] as const;
+type Field = (typeof fields)[number];
+
+/** Longer texts are none of those that are compared. */
+const shortTextMax = 64;
+
+/**
+ * Begins a scan.
+ *
+ * @param size - Of the manifest. Bytes.
+ * @param salt - Of the digests of paths (path-digest.ts).
+ */
+export function createManifestScan(size: number, salt: Uint8Array, table: PathTable): ManifestScan {
+  const said = createStatement();
+  const events = createEvents(said, createPathDigest(salt), createPathDigest(salt), table);
+  const scan = createJsonScan(events, openingsMaxOf(size));
+  let fault: JsonFault | undefined;
+  return {
+    take(bytes) {
+      fault = scan.take(bytes);
+      return fault === undefined;
+    },
+    finish() {
+      fault ??= scan.finish();
+      if (fault !== undefined)
+        return unreadable(fault === "not json" ? manifestFaults.json : manifestFaults.brackets);
+      return said.result();
+    },
+  };
+}
+
+function unreadable(reason: string): ScannedManifest {
+  return { kind: "unreadable", reason };
+}
+
+/** What was read of the fields, the last of each name. */
+function createStatement() {
+  const state: {
+    isObject: boolean;
+    isKind: boolean;
+    version: ManifestVersion | undefined;
+    hasPaths: boolean;
+    indexId: Uint8Array | undefined;
+    indexDigest: Uint8Array | undefined;
+    fallback: Uint8Array | undefined;
+  } = {
+    ...{ isObject: false, isKind: false, version: undefined, hasPaths: false },
+    ...{ indexId: undefined, indexDigest: undefined, fallback: undefined },
+  };
+
+  const result = (): ScannedManifest => {
+    if (!state.isObject) return unreadable(manifestFaults.object);
+    if (!state.isKind) return unreadable(manifestFaults.kind);
+    if (state.version === undefined) return unreadable(manifestFaults.version);
+    if (!state.hasPaths) return unreadable(manifestFaults.paths);
+    const { indexId, indexDigest, fallback } = state;
+    const byPath = indexDigest === undefined ? undefined : { digest: indexDigest };
+    if (state.version === "0.1.0") return { kind: "manifest", index: byPath, fallback: undefined };
+    return { kind: "manifest", index: indexId === undefined ? byPath : { id: indexId }, fallback };
+  };
+
+  return {
+    state,
+    result,
+    /** A value of a field begins: what an earlier one said is forgotten. */
+    begin(field: Field, isObject: boolean): void {
+      if (field === "manifest") state.isKind = false;
+      if (field === "version") state.version = undefined;
+      if (field === "fallback") state.fallback = undefined;
+      if (field === "paths") state.hasPaths = isObject;
+      if (field !== "index") return;
+      state.indexId = undefined;
+      state.indexDigest = undefined;
+    },
+  };
+}
+
+type PathDigest = ReturnType<typeof createPathDigest>;
+
+function createEvents(
+  { state, begin }: ReturnType<typeof createStatement>,
+  pathDigest: PathDigest,
+  indexDigest: PathDigest,
+  table: PathTable,
+): JsonEvents {
+  const short = createShortText();
+  const position = createPosition(short);
+  const entryId = new Uint8Array(idSize);
+  let hasId = false;
+
+  const noEntryId = () => {
+    hasId = false;
+  };
+  /** A value begins: what an earlier one of the same name said is forgotten. */
+  const onBegin: Readonly<Partial<Record<Spot, (isObject: boolean) => void>>> = {
+    ...Object.fromEntries(fields.map((field) => [field, (isObject: boolean) => begin(field, isObject)])),
+    paths: (isObject) => {
+      begin("paths", isObject);
+      table.clear();
+    },
+    path: noEntryId,
+    "entry id": noEntryId,
+    "fallback id": () => begin("fallback", false),
+    "index id": () => {
+      state.indexId = undefined;
+    },
+    "index path": () => {
+      state.indexDigest = undefined;
+    },
+  };
+  const onString: Readonly<Partial<Record<Spot, () => void>>> = {
+    manifest: () => {
+      state.isKind = short.is(manifestKind);
+    },
+    version: () => {
+      state.version = manifestVersions.find(short.is);
+    },
+    "entry id": () => {
+      hasId = short.id(entryId);
+    },
+    "fallback id": () => {
+      state.fallback = short.newId();
+    },
+    "index id": () => {
+      state.indexId = short.newId();
+    },
+    "index path": () => {
+      state.indexDigest = indexDigest.value().slice();
+    },
+  };
+
+  const beginValue = (isObject: boolean) => onBegin[position.spot()]?.(isObject);
+  const endValue = () => {
+    if (position.spot() === "path") table.put(pathDigest.value(), hasId ? entryId : undefined);
+  };
+  const sinkAt = (spot: Spot): TextSink | undefined => {
+    if (spot === "index path") return indexDigest.begin();
+    return onString[spot] === undefined ? undefined : short.begin();
+  };
+
+  return {
+    enter(kind) {
+      beginValue(kind === "object");
+      if (position.enter(kind === "object") === "root") state.isObject = true;
+    },
+    leave() {
+      position.leave();
+      endValue();
+    },
+    key: () => (position.spot() === "path" ? pathDigest.begin() : short.begin()),
+    string() {
+      beginValue(false);
+      return sinkAt(position.spot());
+    },
+    textEnd(isKey) {
+      if (isKey) return position.key();
+      onString[position.spot()]?.();
+      endValue();
+    },
+    plain() {
+      beginValue(false);
+      endValue();
+    },
+  };
+}
+
+/** Whose value is met: a field's, a path's, one that says an id or a path, or one that means nothing. */
+type Spot = Field | "path" | "entry id" | "fallback id" | "index id" | "index path" | "nothing";
+
+const idSpots = { entry: "entry id", fallback: "fallback id", index: "index id" } as const;
+
+/** Where in a manifest the scan is. @param text - The key that has ended last. */
+function createPosition(text: ReturnType<typeof createShortText>) {
+  const places: Place[] = []; // of the outermost levels; what lies deeper means nothing
+  let depth = 0;
+  let field: Field | undefined;
+  let member: "id" | "path" | undefined;
+
+  const place = (): Place => (depth === 0 ? "outside" : (places[depth - 1] ?? "other"));
+
+  function entered(isObject: boolean): Place {
+    const here = place();
+    if (!isObject) return "other";
+    if (here === "outside") return "root";
+    if (here === "paths") return "entry";
+    if (here !== "root" || field === undefined) return "other";
+    return field === "manifest" || field === "version" ? "other" : field;
+  }
+
+  function spotOf(here: Place): Spot {
+    if (here === "root") return field ?? "nothing";
+    if (here === "paths") return "path";
+    if (here === "index" && member === "path") return "index path";
+    const holdsId = here === "index" || here === "entry" || here === "fallback";
+    return holdsId && member === "id" ? idSpots[here] : "nothing";
+  }
+
+  return {
+    spot: () => spotOf(place()),
+    /** An object or list begins. @returns What it is. */
+    enter(isObject: boolean): Place {
+      const next = entered(isObject);
+      if (depth < placesMax) places[depth] = next;
+      depth += 1;
+      return next;
+    },
+    leave(): void {
+      depth -= 1;
+    },
+    /** A key has ended. */
+    key(): void {
+      const here = place();
+      if (here === "root") field = fields.find(text.is);
+      if (here === "entry" || here === "index" || here === "fallback")
+        member = text.is("id") ? "id" : text.is("path") ? "path" : undefined;
+    },
+  };
+}
+
+/** The root, "paths", an entry: deeper levels mean nothing. */
+const placesMax = 3;
+
+/** A text of few characters, to be compared. */
+function createShortText() {
+  const bytes = new Uint8Array(shortTextMax);
+  let size = 0;
+  const sink: TextSink = {
+    add(more, start, end) {
+      for (let at = start; at < end && size < shortTextMax; at += 1, size += 1) bytes[size] = more[at] ?? 0;
+    },
+  };
+  const is = (text: string): boolean => {
+    if (size !== text.length) return false;
+    for (let at = 0; at < size; at += 1) if (bytes[at] !== text.charCodeAt(at)) return false;
+    return true;
+  };
+  const id = (into: Uint8Array): boolean => size === idTextSize && decodeId(bytes, into);
+  return {
+    begin(): TextSink {
+      size = 0;
+      return sink;
+    },
+    is,
+    /** Writes the id that it is; whether it is one. */
+    id,
+    newId(): Uint8Array | undefined {
+      const into = new Uint8Array(idSize);
+      return id(into) ? into : undefined;
+    },
+  };
+}
+
+const idTextSize = 43;
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+const sextets = Uint8Array.from({ length: 256 }, (_, byte) => {
+  const at = alphabet.indexOf(String.fromCharCode(byte));
+  return at < 0 ? 255 : at;
+});
+
+/** Decodes canonical base64url of 32 bytes, without the strings that `readId` would make of each. */
+function decodeId(text: Uint8Array, into: Uint8Array): boolean {
+  let bits = 0;
+  let held = 0;
+  let size = 0;
+  for (let at = 0; at < idTextSize; at += 1) {
+    const sextet = sextets[text[at] ?? 0] ?? 255;
+    if (sextet === 255) return false;
+    held = (held << 6) | sextet;
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    into[size] = held >> bits;
+    held &= (1 << bits) - 1;
+    size += 1;
+  }
+  return held === 0;
+}

@@ -1,0 +1,77 @@
+/**
+ * Whether what a node says of a transaction or a block is provably about that one: asked before it is relayed.
+ *
+ * Runs in a thread (workers/verify.ts, `checkRelayed`): a record may have 15 MiB. What cannot be proven of a record is
+ * told in docs/reference/relayed-routes.md.
+ * @module
+ */
+import { readBlock } from "../arweave/block.ts";
+import { verifyBlock } from "../arweave/block-check.ts";
+import { dataRootOf, type TailRule } from "../arweave/data-root.ts";
+import { readTransaction, type Transaction } from "../arweave/transaction.ts";
+import { verifyTransaction } from "../arweave/transaction-verify.ts";
+import { Failure } from "../failures.ts";
+import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+
+/** A node's answer of 200, and what was asked for. */
+export type RelayedJob =
+  | Readonly<{ kind: "transaction"; id: string; body: Uint8Array }>
+  /** The data of format 2, as base64url. @see Transaction */
+  | Readonly<{ kind: "data"; dataRoot: string; dataSize: number; body: Uint8Array }>
+  | Readonly<{ kind: "block"; hash?: string; height?: number; body: Uint8Array }>;
+
+/** Runs `relayedFault` in a thread. */
+export type CheckRelayed = (job: RelayedJob, signal: AbortSignal) => Promise<string | undefined>;
+
+/** How the last chunks of data may be cut: each rule makes another root. */
+const tailRules: readonly TailRule[] = ["halved", "plain"];
+
+/** Says why an answer is not about what was asked for; `undefined` when it is. */
+export function relayedFault(job: RelayedJob): string | undefined {
+  try {
+    switch (job.kind) {
+      case "transaction":
+        return transactionFault(job.id, readTransaction(textOf(job.body)));
+      case "data":
+        return dataFault(job, textOf(job.body).trim());
+      case "block":
+        return blockFault(job);
+    }
+  } catch (error) {
+    if (!(error instanceof Failure)) throw error;
+    return String(error.facts["reason"] ?? error.message);
+  }
+}
+
+function transactionFault(id: string, transaction: Transaction): string | undefined {
+  if (transaction.id !== id) return "the transaction is another one";
+  const verdict = verifyTransaction(transaction);
+  if (!verdict.valid) return verdict.reason;
+  // A signature of format 2 covers the root of the data, and not what stands in the record.
+  if (transaction.format === 1 || transaction.data === "") return undefined;
+  return dataFault(transaction, transaction.data);
+}
+
+function dataFault(
+  { dataRoot, dataSize }: Pick<Transaction, "dataRoot" | "dataSize">,
+  text: string,
+): string | undefined {
+  const data = decodeBase64url(text);
+  if (data === undefined) return "the data is not base64url";
+  if (data.length !== dataSize) return `the data has ${data.length} bytes instead of ${dataSize}`;
+  if (data.length === 0) return undefined;
+  const isRoot = tailRules.some((rule) => encodeBase64url(dataRootOf(data, rule)) === dataRoot);
+  return isRoot ? undefined : "the data is not that of the transaction's data_root";
+}
+
+function blockFault({ hash, height, body }: Extract<RelayedJob, { kind: "block" }>): string | undefined {
+  const block = readBlock(textOf(body));
+  if (hash !== undefined && block.hash !== hash) return "the block is another one";
+  if (height !== undefined && block.height !== height) return "the block is of another height";
+  const verdict = verifyBlock(block, undefined, undefined);
+  return verdict.kind === "refused" ? verdict.reason : undefined;
+}
+
+function textOf(body: Uint8Array): string {
+  return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
+}

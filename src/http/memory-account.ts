@@ -1,0 +1,159 @@
+/**
+ * The memory of one request: what its body holds until it is answered, and what its response holds until it has left.
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import type { ByteBudget } from "../lib/byte-budget.ts";
+import { codeAnswer } from "./answers.ts";
+import { fileHolds, type HeldMemory, heldMemoryOf } from "./body-size.ts";
+import { addressBlock } from "./client-address.ts";
+import type { ListenerRequests, ResponsesUnderWay } from "./responses-under-way.ts";
+import type { SharedBlobs } from "./shared-blobs.ts";
+
+/** What one request holds. */
+export type RequestMemory = Readonly<{
+  /**
+   * Takes bytes for a response body that is about to be composed.
+   * @throws Failure `busy` when they are not free in time.
+   */
+  holdResponse: (bytes: number) => Promise<void>;
+  /** Takes bytes for a response body that is composed already, and waits for them in memory. Throws as above. */
+  holdComposed: (bytes: number) => Promise<void>;
+  /**
+   * Takes bytes for the request's body, before it is read.
+   * @throws Failure `busy` when they are not free in time.
+   */
+  holdRequest: (bytes: number) => Promise<void>;
+}>;
+
+/** The memory of one request, as its listener accounts for it. */
+export type MemoryAccount = RequestMemory &
+  Readonly<{
+    /**
+     * Releases what the request's body held, and counts what the response holds until it has left.
+     * @returns The response, or 503 `busy` in its place when its bytes are not free in time.
+     */
+    settle: (response: Response) => Promise<Response>;
+  }>;
+
+/** What an account is part of. */
+export type AccountParts = Readonly<{
+  responses: ByteBudget;
+  requests: ByteBudget;
+  shared: SharedBlobs;
+  underWay: Pick<ResponsesUnderWay, "keep">;
+  count: Readonly<{ refusedResponse: () => void; refusedRequest: () => void }>;
+}>;
+
+/** A body below this size is not counted: the kernel's buffer for a connection takes it (`tcp_wmem`). */
+export const countedBytesMin = 16 * 2 ** 10;
+
+/** What a request under way takes besides its bodies: connection, headers, promises (measured). Bytes. */
+const exchangeBytes = 8 * 2 ** 10;
+
+/** For requests that came through no listener: nothing is counted. */
+export const unlimitedMemory: RequestMemory = {
+  holdResponse: async () => undefined,
+  holdComposed: async () => undefined,
+  holdRequest: async () => undefined,
+};
+
+/** Opens the account of one request. */
+export function openMemoryAccount(
+  parts: AccountParts,
+  request: Request,
+  listener: ListenerRequests,
+): MemoryAccount {
+  const { requests, shared, underWay, count } = parts;
+  let client: string | undefined;
+  const clientOf = (): string => {
+    client ??= addressBlock(listener.clientAddressOf(request));
+    return client;
+  };
+  const held = createHolding(parts.responses, clientOf, request.signal);
+  let requestBytes = 0;
+  let isRefused = false;
+
+  const holdResponse = async (bytes: number, heldBytes: number): Promise<void> => {
+    if (bytes < countedBytesMin || (await held.set(held.bytes() + bytes, heldBytes))) return;
+    isRefused = true;
+    count.refusedResponse();
+    throw new Failure("busy", { bytes, reason: "response bodies use all the memory that they may" });
+  };
+  const keep = (blob: Blob | undefined, isStream: boolean): void => {
+    const bytes = held.pass();
+    if (bytes > 0 || blob !== undefined)
+      underWay.keep({ request, listener, client: clientOf(), bytes, blob, isStream });
+  };
+  /** Takes what a response holds. */
+  const takeFor = async (memory: HeldMemory): Promise<boolean> => {
+    if (memory.kind !== "shared") {
+      const bytes = countedBytes(memory, listener.isEncrypted);
+      return await held.set(bytes, memory.kind === "bytes" ? bytes : 0);
+    }
+    const { blob } = memory;
+    if (blob.size < countedBytesMin || shared.join(blob)) return await held.set(0, 0);
+    // What was held for composing it is kept: released first, it would go to a request that waits.
+    if (!(await held.set(blob.size, blob.size))) return false;
+    shared.took(clientOf(), blob);
+    held.pass(); // the blob's now
+    return true;
+  };
+
+  return {
+    holdResponse: (bytes) => holdResponse(bytes, 0),
+    holdComposed: (bytes) => holdResponse(bytes, bytes),
+    holdRequest: async (bytes) => {
+      if (bytes < countedBytesMin) return;
+      if (await requests.takeSoon(clientOf(), bytes, 0, request.signal)) {
+        requestBytes += bytes;
+        return;
+      }
+      count.refusedRequest();
+      throw new Failure("busy", { bytes, reason: "request bodies use all the memory that they may" });
+    },
+    settle: async (response) => {
+      if (requestBytes > 0) requests.release(clientOf(), requestBytes);
+      requestBytes = 0;
+      const memory = heldMemoryOf(response);
+      // Thousands of clients that find no room would hold their connections, too.
+      if (isRefused) response.headers.set("Connection", "close");
+      if (memory !== undefined && !(await takeFor(memory))) {
+        await held.set(0, 0);
+        count.refusedResponse();
+        if (memory.kind === "stream") await response.body?.cancel();
+        return codeAnswer("busy", { Connection: "close" });
+      }
+      const isCountedBlob = memory?.kind === "shared" && memory.blob.size >= countedBytesMin;
+      keep(isCountedBlob ? memory.blob : undefined, memory?.kind === "stream");
+      return response;
+    },
+  };
+}
+
+/** What a response of one request holds of the budget. */
+function createHolding(responses: ByteBudget, clientOf: () => string, signal: AbortSignal) {
+  let held = 0;
+  return {
+    bytes: () => held,
+    /** Brings it to so many bytes; false when they are not free in time. */
+    set: async (bytes: number, heldBytes: number): Promise<boolean> => {
+      const more = bytes - held;
+      if (more > 0 && !(await responses.takeSoon(clientOf(), more, heldBytes, signal))) return false;
+      if (more < 0) responses.release(clientOf(), -more);
+      held = bytes;
+      return true;
+    },
+    /** Passes it on to whoever releases it. */
+    pass: (): number => {
+      const bytes = held;
+      held = 0;
+      return bytes;
+    },
+  };
+}
+
+function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypted: boolean): number {
+  if (memory.kind === "file") return fileHolds(memory.bytes, isEncrypted) + exchangeBytes;
+  return memory.bytes < countedBytesMin ? 0 : memory.bytes + exchangeBytes;
+}

@@ -1,0 +1,173 @@
+/**
+ * Responses under way and the memory that each holds, until it has left or its client has gone.
+ *
+ * The runtime tells nobody when a response has left, but it no longer knows the address of a request whose response is
+ * complete or whose client has gone (Bun 1.4.5, over HTTP/1.1, TLS and HTTP/2). Responses under way are asked for it
+ * once a second, and at once when memory is wanted.
+ * Source: docs/decisions/091-body-memory.md.
+ * @module
+ */
+import type { ByteBudget } from "../lib/byte-budget.ts";
+import { openTcpConnections } from "../lib/tcp-connections.ts";
+import { heldMemoryOf } from "./body-size.ts";
+import { addressBlock } from "./client-address.ts";
+import type { SharedBlobs } from "./shared-blobs.ts";
+import { createSlowReaders, type PeerAddress } from "./slow-readers.ts";
+
+/** What a listener knows of its requests. */
+export type ListenerRequests = Readonly<{
+  /** Address of the client, as trusted proxies tell it. */
+  clientAddressOf: (request: Request) => string;
+  /** Whether a response to the request is still to be made or sent. */
+  isUnderWay: (request: Request) => boolean;
+  /** The other side of the request's connection; undefined when nothing is under way. */
+  peerOf: (request: Request) => PeerAddress | undefined;
+  /** With TLS the runtime reads files piece by piece; without, the kernel sends them (body-size.ts). */
+  isEncrypted: boolean;
+}>;
+
+/** A response under way, and what it holds. */
+export type UnderWay = Readonly<{
+  request: Request;
+  listener: ListenerRequests;
+  client: string;
+  bytes: number; // of its own
+  blob: Blob | undefined; // shared with others
+  isStream: boolean; // which may wait for its source, and has a time for its reader (content-body.ts)
+}>;
+
+/** A response from the response cache that is not counted yet. */
+export type Uncounted = Readonly<{ request: Request; listener: ListenerRequests; response: Response }>;
+
+/** The responses under way. */
+export type ResponsesUnderWay = Readonly<{
+  keep: (entry: UnderWay) => void;
+  /** Keeps a response that is counted only if it is still under way at the next look. */
+  keepUncounted: (entry: Uncounted) => void;
+  /** Looks now, if the last look is not too recent, and more often while memory is waited for. */
+  collect: () => void;
+}>;
+
+/** What is needed. */
+export type ResponsesUnderWayOptions = Readonly<{
+  responses: ByteBudget;
+  shared: SharedBlobs;
+  /** Told how many connections were cut. */
+  onCut: (connections: number) => void;
+}>;
+
+/** Responses under way are looked at so often; while requests wait for bytes, more often. Milliseconds. */
+const lookEveryMs = 1_000;
+const lookWhileWaitingMs = 50;
+
+/** Two looks on behalf of requests are at least so far apart. Milliseconds. */
+const looksApartMs = 20;
+
+/** Responses that are still under way, looked at in one go: 2 ms. */
+const looksAtOnce = 1_000;
+
+/** Responses from the response cache that are not counted yet: 16 MiB at most. */
+const uncountedMax = 64;
+
+/** Connections of responses that are held in memory are looked at so often. Milliseconds. */
+const readersEveryMs = 15_000;
+
+/** Creates an empty list. */
+export function createResponsesUnderWay(options: ResponsesUnderWayOptions): ResponsesUnderWay {
+  const { responses, shared } = options;
+  const entries: UnderWay[] = [];
+  const uncounted: Uncounted[] = [];
+  const lookAtReaders = createReaderWatch(entries, options.onCut);
+  let cursor = 0;
+  let timer: Timer | undefined;
+  let isTimerSoon = false;
+  let lookedAt = Number.NEGATIVE_INFINITY;
+
+  const release = ({ client, bytes, blob }: UnderWay): void => {
+    if (bytes > 0) responses.release(client, bytes);
+    if (blob !== undefined) shared.leave(blob);
+  };
+  /** Releases what responses held that have left; looks at some of those under way, the next time at others. */
+  const look = (): void => {
+    lookedAt = performance.now();
+    entries.push(...countStill(uncounted.splice(0), shared));
+    let still = 0;
+    for (let left = entries.length; left > 0 && still < looksAtOnce; left--) {
+      if (cursor >= entries.length) cursor = 0;
+      if (isUnderWay(entries[cursor])) {
+        still += 1;
+        cursor += 1;
+      } else for (const gone of takeAt(entries, cursor)) release(gone);
+    }
+  };
+  const schedule = (isSoon: boolean): void => {
+    if (timer !== undefined && (isTimerSoon || !isSoon)) return;
+    clearTimeout(timer);
+    isTimerSoon = isSoon;
+    timer = setTimeout(run, isSoon ? lookWhileWaitingMs : lookEveryMs);
+    timer.unref();
+  };
+  const run = (): void => {
+    timer = undefined;
+    look();
+    lookAtReaders();
+    const isWaitedFor = responses.waiting() > 0;
+    if (entries.length > 0 || isWaitedFor) schedule(isWaitedFor);
+  };
+
+  return {
+    keep: (entry) => {
+      entries.push(entry);
+      schedule(false);
+    },
+    keepUncounted: (entry) => {
+      uncounted.push(entry);
+      if (uncounted.length >= uncountedMax) look();
+      schedule(false);
+    },
+    collect: () => {
+      if (performance.now() - lookedAt >= looksApartMs) look();
+      schedule(true);
+    },
+  };
+}
+
+function isUnderWay(entry: UnderWay | undefined): boolean {
+  return entry?.listener.isUnderWay(entry.request) ?? false;
+}
+
+/** Takes one out; the last takes its place. */
+function takeAt(entries: UnderWay[], index: number): readonly UnderWay[] {
+  const [taken, last] = [entries[index], entries.pop()];
+  if (taken === undefined || last === undefined) return [];
+  if (index < entries.length) entries[index] = last;
+  return [taken];
+}
+
+/** Counts the responses from the response cache that are still under way, whether there is memory for them or not. */
+function countStill(sent: readonly Uncounted[], shared: SharedBlobs): readonly UnderWay[] {
+  return sent.flatMap(({ request, listener, response }) => {
+    const held = listener.isUnderWay(request) ? heldMemoryOf(response) : undefined;
+    if (held?.kind !== "shared") return [];
+    const client = addressBlock(listener.clientAddressOf(request));
+    if (!shared.join(held.blob)) shared.add(client, held.blob);
+    return [{ request, listener, client, bytes: 0, blob: held.blob, isStream: false }];
+  });
+}
+
+/** Cuts the connections that take too little of what is held for them. */
+function createReaderWatch(entries: readonly UnderWay[], onCut: (connections: number) => void): () => void {
+  const find = openTcpConnections();
+  const readers = find && createSlowReaders(find);
+  let lookedAt = performance.now();
+  return () => {
+    const now = performance.now();
+    if (readers === undefined || now - lookedAt < readersEveryMs) return;
+    lookedAt = now;
+    const peers = entries
+      .filter(({ isStream }) => !isStream)
+      .map(({ request, listener }) => listener.peerOf(request))
+      .filter((peer) => peer !== undefined);
+    if (peers.length > 0) onCut(readers.look(peers, now));
+  };
+}

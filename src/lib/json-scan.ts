@@ -1,0 +1,304 @@
+/**
+ * A JSON text read in pieces, in constant memory: its structure and its strings are passed on as they are met.
+ *
+ * It accepts exactly the texts that `JSON.parse(new TextDecoder().decode(bytes))` accepts, and gives every string the
+ * value that it has there: a leading byte order mark is skipped, malformed UTF-8 becomes U+FFFD, escapes are resolved.
+ * Source: RFC 8259; WHATWG Encoding §4.1 (UTF-8 decode).
+ * @module
+ */
+import { createJsonText, type JsonText, type TextSink } from "./json-text.ts";
+
+/** What the scan calls. A value follows each key; `leave` ends the innermost object or list. */
+export type JsonEvents = Readonly<{
+  enter: (kind: "object" | "list") => void;
+  leave: () => void;
+  /** A key begins. @returns What takes its text; `undefined` when it is not wanted. */
+  key: () => TextSink | undefined;
+  /** A string that is a value begins. @returns As {@link key}. */
+  string: () => TextSink | undefined;
+  /** A key or a string has ended. */
+  textEnd: (isKey: boolean) => void;
+  /** A number, true, false or null begins. */
+  plain: () => void;
+}>;
+
+/** Why a text was refused. */
+export type JsonFault = "not json" | "too many brackets";
+
+/** A scan under way. */
+export type JsonScan = Readonly<{
+  /** Goes on with the next bytes. @returns Why the text is refused, from then on; `undefined` while it is not. */
+  take: (bytes: Uint8Array) => JsonFault | undefined;
+  /** Ends the text. @returns Why it is refused; `undefined` when it was one whole JSON text. */
+  finish: () => JsonFault | undefined;
+}>;
+
+const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
+const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
+const minus = 0x2d;
+
+/** What may come next between two tokens. */
+const [aValue, itemOrEnd, keyOrEnd, aKey, aColon, afterValue] = [0, 1, 2, 3, 4, 5];
+
+/** Which token the scan is in. */
+const [between, inText, inNumber, inWord] = [0, 1, 2, 3];
+
+const words = new Map(["true", "false", "null"].map((word) => [word.charCodeAt(0), Buffer.from(word)]));
+const byteOrderMark = Buffer.from([0xef, 0xbb, 0xbf]);
+
+/** Classes of bytes within a string: 0 is a plain character. */
+const [endsRun, notAscii, opensMore] = [1, 2, 4];
+const classes = Uint8Array.from({ length: 256 }, (_, byte) => {
+  if (byte < 0x20 || byte === quote || byte === backslash) return endsRun;
+  if (byte >= 0x80) return notAscii;
+  return byte === openList || byte === openObject ? opensMore : 0;
+});
+
+/** Where a scan is. */
+type State = {
+  readonly events: JsonEvents;
+  readonly bracketsMax: number;
+  readonly text: JsonText;
+  readonly levels: ReturnType<typeof createLevels>;
+  fault: JsonFault | undefined;
+  token: number;
+  expected: number;
+  isKey: boolean;
+  position: number; // of the piece, in the text
+  numberState: number;
+  word: Uint8Array;
+  wordAt: number;
+  listCount: number;
+  objectCount: number;
+};
+
+/**
+ * Begins a scan.
+ *
+ * @param bracketsMax - Most `[`, and most `{`, that the text may have, within its strings too: bounds the memory for
+ *   its nesting, one byte a level.
+ */
+export function createJsonScan(events: JsonEvents, bracketsMax: number): JsonScan {
+  const state: State = {
+    ...{ events, bracketsMax, text: createJsonText(), levels: createLevels() },
+    ...{ fault: undefined, token: between, expected: aValue, isKey: false, position: 0 },
+    ...{ numberState: 0, word: byteOrderMark, wordAt: 0, listCount: 0, objectCount: 0 },
+  };
+  return {
+    take(bytes) {
+      for (let at = 0; at < bytes.length && state.fault === undefined; )
+        at = (takeToken[state.token] ?? takeStructure)(state, bytes, at);
+      state.position += bytes.length;
+      return state.fault;
+    },
+    finish() {
+      const isCut = state.token === inNumber ? !endNumber(state) : state.token !== between;
+      if (isCut || state.expected !== afterValue || state.levels.top() !== undefined) refuse(state);
+      return state.fault;
+    },
+  };
+}
+
+/** @returns A place behind every byte: nothing more is read. */
+function refuse(state: State, reason: JsonFault = "not json"): number {
+  state.fault ??= reason;
+  return Number.MAX_SAFE_INTEGER;
+}
+
+function countBrackets(state: State, lists: number, objects: number): void {
+  state.listCount += lists;
+  state.objectCount += objects;
+  if (state.listCount > state.bracketsMax || state.objectCount > state.bracketsMax)
+    refuse(state, "too many brackets");
+}
+
+// Each of these takes bytes of one token from a place on, and answers the place after them.
+
+const takeToken = [takeStructure, takeText, takeNumber, takeWord] as const;
+
+function takeStructure(state: State, bytes: Uint8Array, at: number): number {
+  const byte = bytes[at] ?? 0;
+  if (byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09) return at + 1;
+  if (state.position + at === 0 && byte === byteOrderMark[0]) return beginWord(state, byteOrderMark, at);
+  switch (state.expected) {
+    case afterValue:
+      return takeAfterValue(state, byte, at);
+    case aColon:
+      state.expected = aValue;
+      return byte === colon ? at + 1 : refuse(state);
+    case keyOrEnd:
+      return byte === closeObject ? leave(state, at) : takeQuote(state, byte, at);
+    case aKey:
+      return takeQuote(state, byte, at);
+    case itemOrEnd:
+      return byte === closeList ? leave(state, at) : beginValue(state, byte, at);
+    default:
+      return beginValue(state, byte, at);
+  }
+}
+
+function takeAfterValue(state: State, byte: number, at: number): number {
+  const level = state.levels.top();
+  if (byte === closeList && level === "list") return leave(state, at);
+  if (byte === closeObject && level === "object") return leave(state, at);
+  if (byte !== comma || level === undefined) return refuse(state);
+  state.expected = level === "object" ? aKey : aValue;
+  return at + 1;
+}
+
+function takeQuote(state: State, byte: number, at: number): number {
+  return byte === quote ? beginText(state, true, at) : refuse(state);
+}
+
+function beginValue(state: State, byte: number, at: number): number {
+  if (byte === quote) return beginText(state, false, at);
+  if (byte === openList) return enter(state, "list", at);
+  if (byte === openObject) return enter(state, "object", at);
+  const word = words.get(byte);
+  if (word === undefined && byte !== minus && (byte < 0x30 || byte > 0x39)) return refuse(state);
+  state.events.plain();
+  if (word !== undefined) return beginWord(state, word, at);
+  state.token = inNumber;
+  state.numberState = numberStart;
+  return at;
+}
+
+function enter(state: State, kind: "object" | "list", at: number): number {
+  countBrackets(state, kind === "list" ? 1 : 0, kind === "list" ? 0 : 1);
+  if (state.fault !== undefined) return refuse(state);
+  state.levels.push(kind);
+  state.expected = kind === "list" ? itemOrEnd : keyOrEnd;
+  state.events.enter(kind);
+  return at + 1;
+}
+
+function leave(state: State, at: number): number {
+  state.levels.pop();
+  state.expected = afterValue;
+  state.events.leave();
+  return at + 1;
+}
+
+function beginText(state: State, isKey: boolean, at: number): number {
+  state.token = inText;
+  state.isKey = isKey;
+  state.text.begin(isKey ? state.events.key() : state.events.string());
+  return at + 1;
+}
+
+function takeText(state: State, bytes: Uint8Array, from: number): number {
+  const { text } = state;
+  if (text.isEscaped()) return text.escape(bytes[from] ?? 0) ? from + 1 : refuse(state);
+  let at = from;
+  let seen = 0;
+  for (; at < bytes.length; at += 1) {
+    const kind = classes[bytes[at] ?? 0] ?? 0;
+    if (kind === endsRun) break;
+    seen |= kind;
+  }
+  if ((seen & opensMore) !== 0) countWithin(state, bytes, from, at);
+  if (at > from) text.run(bytes, from, at, (seen & notAscii) === 0);
+  return at === bytes.length ? at : endRun(state, bytes[at] ?? 0, at);
+}
+
+/** Counts the brackets in a run of a string: few have any. */
+function countWithin(state: State, bytes: Uint8Array, from: number, to: number): void {
+  let lists = 0;
+  let objects = 0;
+  for (let at = from; at < to; at += 1) {
+    if (bytes[at] === openList) lists += 1;
+    else if (bytes[at] === openObject) objects += 1;
+  }
+  countBrackets(state, lists, objects);
+}
+
+function endRun(state: State, byte: number, at: number): number {
+  if (byte !== quote && byte !== backslash) return refuse(state);
+  if (byte === backslash) {
+    state.text.beginEscape();
+    return at + 1;
+  }
+  state.text.end();
+  state.events.textEnd(state.isKey);
+  state.token = between;
+  state.expected = state.isKey ? aColon : afterValue;
+  return at + 1;
+}
+
+function takeNumber(state: State, bytes: Uint8Array, from: number): number {
+  for (let at = from; at < bytes.length; at += 1) {
+    const next = numberStep(state.numberState, bytes[at] ?? 0);
+    if (next === 0) return endNumber(state) ? at : refuse(state);
+    state.numberState = next;
+  }
+  return bytes.length;
+}
+
+/** Whether the number may end where it does. */
+function endNumber(state: State): boolean {
+  state.token = between;
+  state.expected = afterValue;
+  return numberEnds.has(state.numberState);
+}
+
+function beginWord(state: State, word: Uint8Array, at: number): number {
+  state.token = inWord;
+  state.word = word;
+  state.wordAt = 0;
+  return at;
+}
+
+function takeWord(state: State, bytes: Uint8Array, at: number): number {
+  if (bytes[at] !== state.word[state.wordAt]) return refuse(state);
+  state.wordAt += 1;
+  if (state.wordAt === state.word.length) {
+    state.token = between;
+    state.expected = state.word === byteOrderMark ? aValue : afterValue;
+  }
+  return at + 1;
+}
+
+/** What was read of a number: nothing, a minus, a first zero, digits, a point, decimals, e, its sign, its digits. */
+const [numberStart, afterMinus, afterZero, digits, afterPoint] = [1, 2, 3, 4, 5];
+const [decimals, afterE, afterSign, exponent] = [6, 7, 8, 9];
+const numberEnds: ReadonlySet<number> = new Set([afterZero, digits, decimals, exponent]);
+
+/** The next state by the byte that comes. */
+const numberSteps: ReadonlyMap<number, Readonly<Record<string, number>>> = new Map([
+  [numberStart, { "-": afterMinus, "0": afterZero, "9": digits }],
+  [afterMinus, { "0": afterZero, "9": digits }],
+  [afterZero, { ".": afterPoint, e: afterE }],
+  [digits, { "0": digits, "9": digits, ".": afterPoint, e: afterE }],
+  [afterPoint, { "0": decimals, "9": decimals }],
+  [decimals, { "0": decimals, "9": decimals, e: afterE }],
+  [afterE, { "-": afterSign, "+": afterSign, "0": exponent, "9": exponent }],
+  [afterSign, { "0": exponent, "9": exponent }],
+  [exponent, { "0": exponent, "9": exponent }],
+]);
+
+/** @returns The next state; 0 when the byte is not part of the number. */
+function numberStep(state: number, byte: number): number {
+  const character = byte >= 0x31 && byte <= 0x39 ? "9" : String.fromCharCode(byte === 0x45 ? 0x65 : byte);
+  return numberSteps.get(state)?.[character] ?? 0;
+}
+
+/** The objects and lists that are open: a byte each. */
+function createLevels() {
+  let kinds = new Uint8Array(64);
+  let depth = 0;
+  return {
+    top: () => (depth === 0 ? undefined : kinds[depth - 1] === 1 ? ("object" as const) : ("list" as const)),
+    push(kind: "object" | "list") {
+      if (depth === kinds.length) {
+        const wider = new Uint8Array(2 * depth);
+        wider.set(kinds);
+        kinds = wider;
+      }
+      kinds[depth] = kind === "object" ? 1 : 0;
+      depth += 1;
+    },
+    pop() {
+      depth -= 1;
+    },
+  };
+}

@@ -1,0 +1,101 @@
+/**
+ * TCP connections of this process as the kernel sees them: how much the other side has taken, and an end to them. The
+ * runtime offers neither for connections of its HTTP server.
+ *
+ * Only on Linux; elsewhere there is none of it.
+ * Source: Linux tcp(7) `TCP_INFO`, getpeername(2), shutdown(2); docs/decisions/091-body-memory.md.
+ * @module
+ */
+import { dlopen, FFIType } from "bun:ffi";
+import { readdirSync } from "node:fs";
+
+/** The other side of a connection: its address as bytes (4 or 16) and its port. */
+export type Peer = Readonly<{ address: readonly number[]; port: number }>;
+
+/** A connection, good until the event loop goes on. */
+export type TcpConnection = Readonly<{
+  /** Bytes that the other side has acknowledged since it began; infinite when the kernel does not tell. */
+  bytesTaken: () => number;
+  /** Ends it in both directions. */
+  cut: () => void;
+}>;
+
+/** Finds connections of this process by their other side. */
+export type FindConnections = (peers: readonly Peer[]) => ReadonlyMap<Peer, TcpConnection>;
+
+const libraries = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"] as const;
+
+const families = { ipv4: 2, ipv6: 10 } as const;
+const protocolTcp = 6;
+const optionTcpInfo = 11;
+const bothDirections = 2;
+
+/** Where `tcpi_bytes_acked` stands in `struct tcp_info` (Linux 4.1 and later). */
+const bytesAckedAt = 120;
+
+/** Opens the kernel's view. Returns undefined where there is none. */
+export function openTcpConnections(): FindConnections | undefined {
+  const system = process.platform === "linux" ? openLibrary() : undefined;
+  if (system === undefined) return undefined;
+  const address = new Uint8Array(128);
+  const addressView = new DataView(address.buffer);
+  const info = new Uint8Array(256);
+  const infoView = new DataView(info.buffer);
+  const size = new Uint32Array(1);
+
+  const peerKey = (fd: number): string | undefined => {
+    size[0] = address.length;
+    if (system.getpeername(fd, address, size) !== 0) return undefined;
+    const family = addressView.getUint16(0, true);
+    const port = addressView.getUint16(2);
+    if (family === families.ipv4) return keyOf([...address.subarray(4, 8)], port);
+    return family === families.ipv6 ? keyOf([...address.subarray(8, 24)], port) : undefined;
+  };
+  const connectionAt = (fd: number): TcpConnection => ({
+    bytesTaken: () => {
+      size[0] = info.length;
+      const isKnown = system.getsockopt(fd, protocolTcp, optionTcpInfo, info, size) === 0;
+      return isKnown && (size[0] ?? 0) >= bytesAckedAt + 8
+        ? Number(infoView.getBigUint64(bytesAckedAt, true))
+        : Number.POSITIVE_INFINITY;
+    },
+    cut: () => {
+      system.shutdown(fd, bothDirections);
+    },
+  });
+
+  return (peers) => {
+    const wanted = new Map(peers.map((peer) => [keyOf(peer.address, peer.port), peer]));
+    const found = new Map<Peer, TcpConnection>();
+    for (const name of readdirSync("/proc/self/fd")) {
+      const peer = wanted.get(peerKey(Number(name)) ?? "");
+      if (peer !== undefined) found.set(peer, connectionAt(Number(name)));
+    }
+    return found;
+  };
+}
+
+function openLibrary() {
+  for (const library of libraries) {
+    try {
+      return dlopen(library, {
+        getpeername: { args: [FFIType.i32, FFIType.ptr, FFIType.ptr], returns: FFIType.i32 },
+        getsockopt: {
+          args: [FFIType.i32, FFIType.i32, FFIType.i32, FFIType.ptr, FFIType.ptr],
+          returns: FFIType.i32,
+        },
+        shutdown: { args: [FFIType.i32, FFIType.i32], returns: FFIType.i32 },
+      }).symbols;
+    } catch (error) {
+      // Another C library: the next name is tried, and without any of them no connection is looked at.
+      if (!(error instanceof Error)) throw error;
+    }
+  }
+  return undefined;
+}
+
+/** An IPv4 address is the same as its form within IPv6. */
+function keyOf(address: readonly number[], port: number): string {
+  const isMapped = address.length === 16 && address.slice(0, 12).join() === "0,0,0,0,0,0,0,0,0,0,255,255";
+  return `${(isMapped ? address.slice(12) : address).join(".")} ${port}`;
+}

@@ -1,0 +1,93 @@
+/**
+ * The identity of an SQLite file: a random id, and a generation that grows with each start that used the file.
+ *
+ * The table is not part of any schema: a program that does not know the table is not disturbed by it.
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { statSync } from "node:fs";
+import { closeDatabase, inTransaction, isDamage, openForReading, prepareQuery } from "./sqlite.ts";
+
+/** What a file says of itself. */
+export type DatabaseIdentity = Readonly<{ id: string; generation: number }>;
+
+/** What was found where a database is expected. */
+export type DatabaseState =
+  | Readonly<{ kind: "absent" | "empty" | "unmarked" }>
+  | Readonly<{ kind: "damaged"; reason: string }>
+  | (Readonly<{ kind: "marked" }> & DatabaseIdentity);
+
+/** How a file is marked. */
+export type MarkOptions = Readonly<{
+  /** Page size of a file that does not exist yet. Bytes; undefined is SQLite's own. */
+  pageBytes: number | undefined;
+}>;
+
+const readCacheBytes = 2 ** 18;
+const busyTimeoutMs = 5_000;
+/** Two rows are read to see that there is one. */
+const identitySql = "SELECT id, generation FROM database_identity LIMIT 2";
+
+/**
+ * Reads what a file says of itself; writes nothing.
+ *
+ * @throws Error when the file cannot be opened for another reason than damage.
+ */
+export function readIdentity(path: string): DatabaseState {
+  const size = statSync(path, { throwIfNoEntry: false })?.size;
+  if (size === undefined) return { kind: "absent" };
+  // SQLite would delete the log of an empty file, and the log may be all that is left.
+  if (size === 0) return { kind: "empty" };
+  try {
+    const db = openForReading(path, readCacheBytes);
+    try {
+      return stateOf(db);
+    } finally {
+      closeDatabase(db);
+    }
+  } catch (error) {
+    if (!isDamage(error)) throw error;
+    return { kind: "damaged", reason: reasonOf(error) };
+  }
+}
+
+function stateOf(db: Database): DatabaseState {
+  const tables = prepareQuery<{ name: string }>(
+    db,
+    "SELECT name FROM sqlite_schema WHERE type = 'table'",
+  ).all();
+  if (tables.length === 0) return { kind: "empty" };
+  if (!tables.some(({ name }) => name === "database_identity")) return { kind: "unmarked" };
+  const rows = prepareQuery<DatabaseIdentity>(db, identitySql).all();
+  const [row] = rows;
+  return row === undefined || rows.length > 1 ? { kind: "unmarked" } : { kind: "marked", ...row };
+}
+
+/**
+ * Writes a file's identity durably; creates the file when it is absent. The caller synchronises the folder.
+ *
+ * @throws Error what SQLite throws.
+ */
+export function writeIdentity(path: string, identity: DatabaseIdentity, { pageBytes }: MarkOptions): void {
+  const db = new Database(path, { create: true, readwrite: true, strict: true });
+  try {
+    db.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
+    if (pageBytes !== undefined) db.run(`PRAGMA page_size = ${pageBytes}`);
+    db.run("PRAGMA journal_mode = WAL");
+    db.run("PRAGMA synchronous = FULL");
+    inTransaction(db, () => {
+      db.run(
+        "CREATE TABLE IF NOT EXISTS database_identity (id TEXT NOT NULL, generation INTEGER NOT NULL) STRICT",
+      );
+      db.run("DELETE FROM database_identity");
+      db.run("INSERT INTO database_identity VALUES (?, ?)", [identity.id, identity.generation]);
+    });
+  } finally {
+    closeDatabase(db);
+  }
+}
+
+function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause instanceof Error ? error.cause.message : error.message;
+}

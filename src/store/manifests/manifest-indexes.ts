@@ -1,0 +1,235 @@
+/**
+ * The folder of manifests' indexes: one file a manifest, looked up without being read whole, evicted within a budget.
+ *
+ * A file stands there only when it is whole: builds write elsewhere and rename. A file that was damaged since is
+ * removed and reported as absent, so that it is built again. Processes may share a folder: a file that another one
+ * replaced or removed is looked up or built like any other.
+ * Source: docs/decisions/090-manifest-indexes.md.
+ * @module
+ */
+import { rmSync } from "node:fs";
+import { readdir, rm, stat, utimes } from "node:fs/promises";
+import { join } from "node:path";
+import { type Id, idBytes } from "../../arweave/id.ts";
+import type { ResolvedPath } from "../../arweave/manifest.ts";
+import { Failure } from "../../failures.ts";
+import type { Clock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
+import { type IndexAnswer, lookUpPath } from "./index-file.ts";
+
+/** Which index: one of bytes that nobody has checked never stands for one of bytes that were. */
+export type IndexKey = Readonly<{ id: Id; verified: boolean }>;
+
+/** What an index says. */
+export type ManifestAnswer =
+  | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined }>
+  | Readonly<{ kind: "unreadable"; reason: string }>;
+
+/** The indexes. */
+export type ManifestIndexes = Readonly<{
+  /**
+   * Looks a path up. Rejects with Failure `busy` when the system has no file handle left.
+   * @returns Undefined when the index must be built.
+   */
+  lookUp: (key: IndexKey, path: string) => Promise<ManifestAnswer | undefined>;
+  /** Where an index is to be written, and where it is to stand; another temporary path at each call. */
+  place: (key: IndexKey) => Readonly<{ temporaryPath: string; path: string }>;
+  /** Counts an index that was built, and evicts those that were not used for longest. */
+  add: (key: IndexKey, bytes: number) => void;
+  figures: () => Readonly<{ bytes: number; count: number }>;
+  /** Waits for what was begun in the background. */
+  close: () => Promise<void>;
+}>;
+
+/** What they are opened with. */
+export type ManifestIndexesOptions = Readonly<{
+  folder: string;
+  /** Disk that they may take; the last one that was built stays in any case. */
+  bytesMax: number;
+  clock: Clock;
+  log: Log;
+}>;
+
+/** Bytes that nobody has checked may be replaced by others. Milliseconds. */
+export const unverifiedKeptMs = 60_000;
+
+/** What the smallest file counts: bounds how many there are. Bytes. */
+const chargedMin = 64 * 2 ** 10;
+
+/** How exactly the order of use outlives a restart. Milliseconds. */
+const touchEveryMs = 60 * 60_000;
+
+const indexEnd = ".index";
+const unverifiedEnd = ".unverified.index";
+const temporaryPattern = /\.(\d+)-\d+\.part$/;
+
+/** The system is out of handles or memory: the file is not to blame. */
+const shortageCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"]);
+
+type Entry = Readonly<{ bytes: number; touchedAt: number }>;
+
+/** Opens the folder, which is made when it is needed. What is in it is counted in the background. */
+export function openManifestIndexes(options: ManifestIndexesOptions): ManifestIndexes {
+  const { folder, clock, log } = options;
+  const files = createFiles(options);
+  let temporaries = 0;
+  return {
+    async lookUp(key, path) {
+      const file = fileOf(key);
+      const answer = await readIndex(pathIn(folder, file), key.id, path);
+      if (answer.kind === "absent") return undefined;
+      if (answer.kind === "damaged") {
+        log.warn("the index of a manifest was damaged; it is built again", { file });
+        files.forget(file);
+        return undefined;
+      }
+      if (!key.verified && Math.abs(clock() - answer.builtAt) > unverifiedKeptMs) return undefined;
+      files.use(file);
+      return answer;
+    },
+    place(key) {
+      const path = pathIn(folder, fileOf(key));
+      temporaries += 1;
+      return { path, temporaryPath: `${path}.${process.pid}-${temporaries}.part` };
+    },
+    add: (key, bytes) => files.add(fileOf(key), bytes),
+    figures: files.figures,
+    close: files.close,
+  };
+}
+
+function pathIn(folder: string, file: string): string {
+  return join(folder, file.slice(0, 2), file);
+}
+
+/** What is in the folder, in the order of its use. */
+function createFiles({ folder, bytesMax, clock, log }: ManifestIndexesOptions) {
+  const openedAt = clock();
+  let entries = new Map<string, Entry>(); // by file, those used longest ago first
+  let totalBytes = 0;
+  const work = new Set<Promise<void>>();
+
+  function inBackground(what: Promise<void>): void {
+    const watched = what
+      .catch((error: unknown) => log.warn("the folder of manifest indexes failed", { folder, error }))
+      .finally(() => work.delete(watched));
+    work.add(watched);
+  }
+
+  function count(file: string, entry: Entry): void {
+    totalBytes += entry.bytes - (entries.get(file)?.bytes ?? 0);
+    entries.delete(file);
+    entries.set(file, entry);
+  }
+
+  function forget(file: string): void {
+    totalBytes -= entries.get(file)?.bytes ?? 0;
+    entries.delete(file);
+    // At once, so that it takes none away that is built in its place.
+    rmSync(pathIn(folder, file), { recursive: true, force: true });
+  }
+
+  function evict(): void {
+    for (const file of entries.keys()) {
+      if (totalBytes <= bytesMax || entries.size <= 1) return;
+      forget(file);
+    }
+  }
+
+  async function countAll(): Promise<void> {
+    const found = await listFiles(folder);
+    for (const each of found)
+      if (isLeftBehind(each, openedAt)) await rm(join(folder, each.shard, each.name), { force: true });
+    const known = entries;
+    entries = new Map();
+    totalBytes = 0;
+    const old = found.filter(({ name }) => name.endsWith(indexEnd) && !known.has(name));
+    for (const { name, size, usedAt } of old.toSorted((one, other) => one.usedAt - other.usedAt))
+      count(name, { bytes: Math.max(chargedMin, size), touchedAt: usedAt });
+    for (const [file, entry] of known) count(file, entry);
+    evict();
+  }
+
+  inBackground(countAll());
+
+  return {
+    forget,
+    add(file: string, bytes: number): void {
+      count(file, { bytes: Math.max(chargedMin, bytes), touchedAt: clock() });
+      evict();
+    },
+    use(file: string): void {
+      const entry = entries.get(file);
+      if (entry === undefined) return; // not counted yet
+      const now = clock();
+      const isOld = now - entry.touchedAt > touchEveryMs;
+      count(file, isOld ? { ...entry, touchedAt: now } : entry);
+      if (isOld) inBackground(touch(pathIn(folder, file), now));
+    },
+    figures: () => ({ bytes: totalBytes, count: entries.size }),
+    close: async (): Promise<void> => {
+      await Promise.all(work);
+    },
+  };
+}
+
+/** Notes when a file was used; one that has gone meanwhile was evicted. */
+async function touch(path: string, now: number): Promise<void> {
+  await orMissing(utimes(path, now / 1_000, now / 1_000));
+}
+
+function fileOf({ id, verified }: IndexKey): string {
+  return `${idBytes(id).toHex()}${verified ? indexEnd : unverifiedEnd}`;
+}
+
+async function readIndex(path: string, id: Id, wanted: string): Promise<IndexAnswer> {
+  try {
+    return await lookUpPath(path, id, wanted);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error)) throw error;
+    if (shortageCodes.has(error.code)) throw new Failure("busy", { path }, error);
+    return { kind: "damaged" }; // a disk that does not give it, or a folder in its place
+  }
+}
+
+type StoredFile = Readonly<{ shard: string; name: string; size: number; usedAt: number }>;
+
+async function listFiles(folder: string): Promise<StoredFile[]> {
+  const files: StoredFile[] = [];
+  for (const shard of await namesIn(folder))
+    for (const name of await namesIn(join(folder, shard))) {
+      const found = await orMissing(stat(join(folder, shard, name)));
+      if (found !== undefined) files.push({ shard, name, size: found.size, usedAt: found.mtimeMs });
+    }
+  return files;
+}
+
+async function namesIn(folder: string): Promise<string[]> {
+  return (await orMissing(readdir(folder))) ?? [];
+}
+
+async function orMissing<Answer>(work: Promise<Answer>): Promise<Answer | undefined> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR"))
+      return undefined;
+    throw error;
+  }
+}
+
+/** Whether a file was being written by a process that has ended, or by one before this with the same number. */
+function isLeftBehind({ name, usedAt }: StoredFile, openedAt: number): boolean {
+  const pid = temporaryPattern.exec(name)?.[1];
+  if (pid === undefined) return false;
+  return Number(pid) === process.pid ? usedAt < openedAt : !isAlive(Number(pid));
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM"; // another user's
+  }
+}

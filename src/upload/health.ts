@@ -1,0 +1,62 @@
+/**
+ * Why uploads are refused, in sentences: what every upload, or every one that costs something, is answered 503 for.
+ * @module
+ */
+import { Failure } from "../failures.ts";
+import type { Intake } from "./intake/intake.ts";
+import type { UploadRoom } from "./intake/room.ts";
+
+/** What uploads need. */
+export type UploadNeeds = Readonly<{
+  hasWallet: boolean;
+  /** Height of the chain; `undefined` while it is not known. */
+  height: () => number | undefined;
+  /** Whether the price of storage is known. */
+  isPriceKnown: () => boolean;
+  freeBytesMax: number;
+  room: Pick<UploadRoom, "reasons">;
+  /** Why the ledger takes nothing. */
+  ledgerTroubles: () => readonly string[];
+  /** Why the last item could not be written; `undefined` when it could. */
+  diskFailure: () => string | undefined;
+}>;
+
+/** Creates the check. */
+export function createUploadHealth(needs: UploadNeeds): () => readonly string[] {
+  const { hasWallet, height, isPriceKnown, freeBytesMax, room, ledgerTroubles, diskFailure } = needs;
+  return () => {
+    const disk = diskFailure();
+    return [
+      ...(hasWallet ? [] : ["Uploads are off: WALLET_FILE is not set."]),
+      ...(height() === undefined ? ["Uploads are refused: no block has been followed yet."] : []),
+      ...(isPriceKnown()
+        ? []
+        : [`Uploads above ${freeBytesMax} bytes are refused: the network's price is not known.`]),
+      ...ledgerTroubles(),
+      ...room.reasons(),
+      ...(disk === undefined ? [] : [`The last upload could not be written: ${disk}.`]),
+    ];
+  };
+}
+
+/** Remembers whether the disk took the last item. @returns The intake, and why it did not. */
+export function watchDisk(intake: Intake): Readonly<{ intake: Intake; failure: () => string | undefined }> {
+  let failure: string | undefined;
+  const watched = async <Answer>(work: Promise<Answer>): Promise<Answer> => {
+    try {
+      const answer = await work;
+      failure = undefined;
+      return answer;
+    } catch (error) {
+      if (error instanceof Failure && error.code === "disk_failed") failure = String(error.facts["reason"]);
+      throw error;
+    }
+  };
+  return {
+    intake: {
+      take: (arrival, signal) => watched(intake.take(arrival, signal)),
+      takeLying: (lying, signal) => watched(intake.takeLying(lying, signal)),
+    },
+    failure: () => failure,
+  };
+}

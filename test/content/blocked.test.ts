@@ -1,0 +1,55 @@
+/**
+ * The gate alone: each of its checks refuses by itself, also where the others know nothing.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { type Id, readId } from "../../src/arweave/id.ts";
+import { createGate, type Refusals } from "../../src/content/blocked.ts";
+import { encodeBase64url } from "../../src/lib/base64url.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+
+const idOf = (name: string): Id => {
+  const id = readId(encodeBase64url(sha256(new TextEncoder().encode(name))));
+  if (id === undefined) throw new Error("a hash is an id");
+  return id;
+};
+const [item, root, other] = [idOf("item"), idOf("root"), idOf("other")];
+const digest = sha256(new TextEncoder().encode("payload"));
+
+const nothing: Refusals = {
+  isBlockedId: () => false,
+  isBlockedDigest: () => false,
+  isBlockedWithin: () => false,
+  hasBlockedDigests: () => false,
+  has: (kind) => kind === "id",
+};
+const gateOf = (refusals: Partial<Refusals>) =>
+  createGate({ itemsWithin: () => [] }, { ...nothing, ...refusals });
+
+describe("P1: items of a refused root", () => {
+  test.each([
+    ["the item", (id: Id) => id === item, true],
+    ["its root, of which no place is known", (id: Id) => id === root, true],
+    ["another transaction", (id: Id) => id === other, false],
+  ] as const)("%s is blocked", (_, isBlockedId, isRefused) => {
+    const check = () => gateOf({ isBlockedId }).checkId(item, root, undefined);
+    if (isRefused) expect(check).toThrow("Blocked by this gateway's content policy");
+    else expect(check).not.toThrow();
+  });
+
+  test("the hash of the item is blocked", () => {
+    const isBlockedDigest = (bytes: Uint8Array) => Buffer.compare(bytes, digest) === 0;
+    expect(() => gateOf({ isBlockedDigest }).checkId(item, root, digest)).toThrow();
+    expect(() => gateOf({ isBlockedDigest }).checkId(item, root, undefined)).not.toThrow();
+  });
+
+  test("a span is blocked in which refused bytes are known to lie, also where the index has nothing", async () => {
+    const isBlockedWithin = (id: Id, start: number, end: number) => id === root && start < 20 && end > 10;
+    const gate = gateOf({ isBlockedWithin });
+    await expect(gate.checkSpan(root, undefined, { start: 19, end: 30 })).rejects.toMatchObject({
+      code: "blocked",
+    });
+    await gate.checkSpan(root, undefined, { start: 20, end: 30 });
+    await gate.checkSpan(other, undefined, { start: 0, end: 30 });
+  });
+});

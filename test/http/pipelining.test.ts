@@ -1,0 +1,102 @@
+/**
+ * Requests that a client sends without waiting for the responses before them. What is answered at once is
+ * answered in order. What takes longer is not: the runtime closes the connection when the next request arrives before
+ * the response is complete, and gives the program no way to hold that request back. No response is ever given to another
+ * request. docs/operating.md, "Pipelining".
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { Elysia } from "elysia";
+import { textAnswer } from "../../src/http/answers.ts";
+import { readBody } from "../../src/http/body.ts";
+import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { openServer } from "../../src/http/server.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+import { connectRaw } from "../support/raw-request.ts";
+
+const server = openServer({
+  hostname: "127.0.0.1",
+  port: 0,
+  bodyBytesMax: 1_000,
+  log: silentLog,
+  figures: createRequestFigures(createMetrics(), silentLog),
+  app: new Elysia({ strictPath: true })
+    .get("/now/:name", ({ params }) => textAnswer(`<${params.name}>`))
+    .get("/later/:name", async ({ params }) => {
+      await Bun.sleep(20);
+      return textAnswer(`<${params.name}>`);
+    })
+    .post(
+      "/body/:name",
+      async ({ request, params }) => {
+        const { byteLength } = await readBody(request, 100);
+        return textAnswer(`<${params.name}${byteLength}>`);
+      },
+      { parse: "none" },
+    ),
+  hit: ({ url }) => (url.endsWith("/hit") ? new Response("<hit>") : undefined),
+});
+afterAll(() => server.close(100));
+
+const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\nHost: a.example\r\n${more}\r\n`;
+const post = (path: string, body: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: a.example\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+const last = "Connection: close\r\n";
+
+/** Sends all at once, and gives the bodies in the order of arrival when the server has closed the connection. */
+async function pipeline(requests: readonly string[]): Promise<readonly string[]> {
+  const connection = await connectRaw(server.url);
+  await connection.write(requests.join(""));
+  const text = await connection.ended;
+  return [...text.matchAll(/<\w+>/g)].map(([body]) => body);
+}
+
+describe("H1: requests that are answered at once are answered in order", () => {
+  const ten = Array.from({ length: 9 }, (_, at) => `n${at}`);
+  test.each([
+    ["two", [get("/now/a"), get("/now/b", last)], ["<a>", "<b>"]],
+    [
+      "ten",
+      [...ten.map((name) => get(`/now/${name}`)), get("/now/z", last)],
+      [...ten, "z"].map((n) => `<${n}>`),
+    ],
+    [
+      "from memory and from routes",
+      [get("/hit"), get("/now/a"), get("/hit"), get("/now/b", last)],
+      ["<hit>", "<a>", "<hit>", "<b>"],
+    ],
+    [
+      "with bodies",
+      [post("/body/a", "1"), post("/body/b", "22"), get("/now/c", last)],
+      ["<a1>", "<b2>", "<c>"],
+    ],
+    ["and one that is not, at the end", [get("/now/a"), get("/later/b", last)], ["<a>", "<b>"]],
+  ] as const)("%s", async (_name, requests, expected) => {
+    expect(await pipeline(requests)).toEqual([...expected]);
+  });
+});
+
+// When a newer runtime makes these fail, it answers them: then they belong above, and the section leaves docs/operating.md.
+describe(`the runtime (Bun ${Bun.version}) closes a connection whose next request arrives too early`, () => {
+  test.each([
+    ["two", [get("/later/a"), get("/later/b", last)]],
+    ["three", [get("/later/a"), get("/later/b"), get("/later/c", last)]],
+    ["before one that is answered at once", [get("/later/a"), get("/now/b", last)]],
+  ])("%s", async (_name, requests) => {
+    expect(await pipeline(requests)).toEqual([]);
+  });
+
+  test("and answers one that says that it is the last, whatever follows it", async () => {
+    expect(await pipeline([get("/later/a", last), get("/now/b")])).toEqual(["<a>"]);
+  });
+});
+
+test("one request after the other on a connection is answered, however long each takes", async () => {
+  const connection = await connectRaw(server.url);
+  for (const name of ["a", "b", "c"]) {
+    await connection.write(get(`/later/${name}`));
+    await connection.until(`<${name}>`);
+  }
+  connection.cut();
+});

@@ -1,0 +1,85 @@
+/**
+ * Where an item lies that is nested in an upload: `/tx/{id}/offsets` of the upload service.
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { writeBundle } from "../../../src/arweave/bundle.ts";
+import { readItemHeader } from "../../../src/arweave/data-item.ts";
+import { post, rsa } from "../../devnet/support.ts";
+import { bundleTags, makeItem } from "../../indexing/samples.ts";
+import { eventually } from "../../support/program.ts";
+import { openUploadStack, sendItem, statusOf, type UploadStack } from "../../support/upload-stack.ts";
+
+let stack: UploadStack;
+beforeAll(async () => {
+  stack = await openUploadStack();
+}, 60_000);
+afterAll(() => stack.close());
+
+const tagged = (type: string) => ({ tags: [{ name: "Content-Type", value: type }] });
+const headerOf = (item: Uint8Array) => {
+  const read = readItemHeader(item, "strict");
+  if (read.kind !== "header") throw new Error("the test's item is an item");
+  return read.header;
+};
+const offsetsOf = (id: string) => fetch(`${stack.uploads}/tx/${id}/offsets`);
+
+test("an item in an uploaded bundle, on any level, is 200 with its parent and its place there", async () => {
+  const deepest = makeItem("the deepest", tagged("text/css"));
+  const inner = makeItem(writeBundle([makeItem("beside"), deepest]), { tags: [...bundleTags] });
+  const outer = makeItem(writeBundle([makeItem("first"), inner]), { tags: [...bundleTags] });
+  const [deepestId, innerId] = [headerOf(deepest).id, headerOf(inner).id];
+  const { id } = await sendItem(stack.uploads, outer);
+  await eventually(
+    async () => {
+      await stack.devnet.mine(1);
+      return await statusOf(stack.uploads, id);
+    },
+    ({ status }) => status === "FINALIZED",
+  );
+  await eventually(
+    () => offsetsOf(deepestId),
+    ({ status }) => status === 200,
+  );
+  const { rootBundleId, startOffsetInRootBundle } = await (await offsetsOf(id)).json();
+  for (const [item, parent, nestedId, parentId] of [
+    [inner, outer, innerId, id],
+    [deepest, inner, deepestId, innerId],
+  ] as const) {
+    const header = headerOf(item);
+    const payload = parent.subarray(headerOf(parent).headerSize);
+    const start = Buffer.from(payload).indexOf(item);
+    expect(start).toBeGreaterThan(0);
+    const answer = await offsetsOf(nestedId);
+    expect(answer.headers.get("cache-control")).toMatch(/^public, max-age=(15|86400)$/);
+    expect(await answer.json()).toEqual({
+      rawContentLength: item.length,
+      payloadContentType: item === deepest ? "text/css" : "application/octet-stream",
+      payloadDataStart: header.headerSize,
+      payloadContentLength: item.length - header.headerSize,
+      startOffsetInRootBundle: startOffsetInRootBundle + Buffer.from(outer).indexOf(item),
+      parentDataItemId: parentId,
+      startOffsetInParentDataItemPayload: start,
+      rootBundleId,
+    });
+    expect(await (await fetch(`${stack.uploads}/v1/tx/${nestedId}/offsets`)).json()).toMatchObject({
+      parentDataItemId: parentId,
+    });
+    // It was not uploaded by itself.
+    expect((await fetch(`${stack.uploads}/tx/${nestedId}/status`)).status).toBe(404);
+  }
+}, 60_000);
+
+test("what lies in no upload is 404, also where the index has it", async () => {
+  const lone = makeItem("lone");
+  const nested = makeItem(writeBundle([lone]), { tags: [...bundleTags] });
+  const bundle = await post(stack.devnet, rsa, { data: writeBundle([nested]), tags: [...bundleTags] });
+  await stack.devnet.mine(1);
+  const { id } = headerOf(lone);
+  await eventually(
+    async () => stack.gateway.reader.locate(id),
+    (located) => located !== undefined,
+  );
+  for (const each of [id, headerOf(nested).id, bundle.id, "x".repeat(43)])
+    expect([each, (await offsetsOf(each)).status]).toEqual([each, 404]);
+}, 60_000);

@@ -1,0 +1,19 @@
+/**
+ * A program whose end in order never comes: it is told to stop, and from then on its one thread is busy.
+ * @module
+ */
+import { writeSync } from "node:fs";
+import { runUntilTold } from "../../src/cli/until-told.ts";
+import { createClosers } from "../../src/lib/closers.ts";
+import { silentLog } from "../../src/lib/log.ts";
+
+const closers = createClosers(() => undefined);
+closers.add("nothing that ends", () => {
+  writeSync(1, "closing\n");
+  for (;;) Bun.sleepSync(1_000);
+});
+// A process ends when nothing is waited for; a listener would be.
+setInterval(() => undefined, 1_000);
+process.exitCode = await runUntilTold({ closers, log: silentLog }, async () => {
+  writeSync(1, "running\n");
+});

@@ -1,0 +1,45 @@
+/**
+ * A process that writes to a content cache to an end, whatever fails: `bun fault-child.ts <folder> <roots>`. Prints
+ * the number of each root that was written down.
+ * @module
+ */
+import { writeSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../../src/lib/clock.ts";
+import { silentLog } from "../../../src/lib/log.ts";
+import { openExtents } from "../../../src/store/extents/extents.ts";
+import { madeBytes } from "../../chain/data-node.ts";
+import { killedRoot, killedRootBytes } from "../index/killed-roots.ts";
+
+const [folder = "", roots = "0"] = process.argv.slice(2);
+
+/** A cache that cannot be opened is a failure that everybody hears of. */
+function opened() {
+  try {
+    return openExtents({
+      folder: join(folder, "content"),
+      mapPath: join(folder, "content.sqlite"),
+      bytesMax: 64 * 2 ** 20,
+      freeBytesMin: 0,
+      clock: systemClock,
+      log: silentLog,
+    });
+  } catch {
+    writeSync(1, "not opened\n");
+    process.exit(0);
+  }
+}
+
+const extents = opened();
+for (let number = 0; number < Number(roots); number += 1) {
+  const bytes = madeBytes(number, killedRootBytes);
+  let isWhole = true;
+  for (let at = 0; at < bytes.length; at += 650_000)
+    await extents.write(killedRoot(number), at, bytes.subarray(at, at + 650_000)).catch(() => {
+      isWhole = false;
+    });
+  const isPresent = extents.present(killedRoot(number), { start: 0, end: killedRootBytes });
+  if ((await extents.flush().catch(() => false)) && isWhole && isPresent) writeSync(1, `${number}\n`);
+}
+await extents.close().catch(() => "nothing more was written down");
+process.exit(0);

@@ -1,0 +1,37 @@
+/**
+ * Indexes built from bytes at hand.
+ * @module
+ */
+import type { BuildIndexAnswer } from "../../../src/store/jobs/manifest-jobs.ts";
+import { createIndexBuilder } from "../../../src/store/manifests/index-build.ts";
+import type { IndexKey, ManifestIndexes } from "../../../src/store/manifests/manifest-indexes.ts";
+
+const pieceBytes = 2 ** 20;
+
+/** Builds an index from a whole manifest. */
+export function buildInto(
+  indexes: Pick<ManifestIndexes, "place" | "add">,
+  key: IndexKey,
+  bytes: Uint8Array,
+  builtAt = Date.now(),
+): BuildIndexAnswer {
+  const { buildIndex } = createIndexBuilder();
+  const shared = new SharedArrayBuffer(pieceBytes);
+  const salt = crypto.getRandomValues(new Uint8Array(16));
+  const begin = { id: key.id, size: bytes.length, salt, builtAt, ...indexes.place(key) };
+  let answer: BuildIndexAnswer = { kind: "more" };
+  for (let at = 0; answer.kind === "more" && at <= bytes.length; at += pieceBytes) {
+    const piece = bytes.subarray(at, at + pieceBytes);
+    new Uint8Array(shared).set(piece);
+    const isLast = at + pieceBytes >= bytes.length;
+    answer = buildIndex({
+      session: "one",
+      shared,
+      size: piece.length,
+      isLast,
+      ...(at === 0 ? { begin } : {}),
+    });
+  }
+  if (answer.kind === "built") indexes.add(key, answer.bytes);
+  return answer;
+}

@@ -1,0 +1,60 @@
+/**
+ * Look-ups in large manifests as the program has them, whose indexes are built without threads.
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createLargeManifests, type LargeManifests } from "../../src/gateway/large-manifests.ts";
+import type { Log } from "../../src/lib/log.ts";
+import type { BuildIndexJob, LeaveIndexJob } from "../../src/store/jobs/manifest-jobs.ts";
+import { createIndexBuilder } from "../../src/store/manifests/index-build.ts";
+import { type ManifestIndexes, openManifestIndexes } from "../../src/store/manifests/manifest-indexes.ts";
+import type { Pool } from "../../src/threads/pool.ts";
+import { createRecordingLog } from "./recording-log.ts";
+
+/** Large manifests of a test. */
+export type TestManifests = LargeManifests & Readonly<{ folder: string; indexes: ManifestIndexes }>;
+
+/** What a test chooses. */
+export type TestManifestsOptions = Readonly<{
+  /** A new one, removed at the end, unless told. */
+  folder?: string;
+  bytesMax?: number;
+  clock?: () => number;
+  log?: Log;
+  builders?: readonly Pick<Pool, "run">[];
+}>;
+
+/** Opens them. */
+export function openTestManifests(options: TestManifestsOptions = {}): TestManifests {
+  const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-manifests-"));
+  const clock = options.clock ?? Date.now;
+  const log = options.log ?? createRecordingLog(clock).log;
+  const indexes = openManifestIndexes({ folder, bytesMax: options.bytesMax ?? 2 ** 30, clock, log });
+  const builders = options.builders ?? [inlineBuilder(), inlineBuilder()];
+  const randomBytes = (size: number) => crypto.getRandomValues(new Uint8Array(size));
+  const manifests = createLargeManifests({ indexes, builders, randomBytes, clock, log });
+  return {
+    ...{ folder, indexes },
+    resolve: manifests.resolve,
+    close: async () => {
+      await manifests.close();
+      await indexes.close();
+      if (options.folder === undefined) rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** A thread's jobs, carried out where they are asked for. */
+export function inlineBuilder(): Pick<Pool, "run"> {
+  const { buildIndex, leaveIndex } = createIndexBuilder();
+  return {
+    run: async <Answer>(name: string, job: unknown): Promise<Answer> => {
+      await Bun.sleep(0);
+      const answer =
+        name === "buildIndex" ? buildIndex(job as BuildIndexJob) : leaveIndex(job as LeaveIndexJob);
+      return answer as Answer;
+    },
+  };
+}

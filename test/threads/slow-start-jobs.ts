@@ -1,0 +1,10 @@
+/**
+ * An entry whose threads take long to start, as all do on a busy machine.
+ * @module
+ */
+Bun.sleepSync(1_500);
+
+/** Answers what it is given. */
+export function echo(job: unknown): unknown {
+  return job;
+}

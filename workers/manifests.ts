@@ -1,0 +1,28 @@
+/**
+ * Thread entry: builds indexes of manifests.
+ * Source: docs/decisions/090-manifest-indexes.md.
+ * @module
+ */
+import type { BuildIndexAnswer, BuildIndexJob, LeaveIndexJob } from "../src/store/jobs/manifest-jobs.ts";
+import { createIndexBuilder } from "../src/store/manifests/index-build.ts";
+import { giveWay } from "../src/threads/give-way.ts";
+
+// The clients of a build wait for a second, those of all other requests for milliseconds.
+giveWay();
+
+const builder = createIndexBuilder();
+
+/** Goes on with a build. */
+export function buildIndex(job: BuildIndexJob): BuildIndexAnswer {
+  return builder.buildIndex(job);
+}
+
+/** Drops a build. */
+export function leaveIndex(job: LeaveIndexJob): void {
+  builder.leaveIndex(job);
+}
+
+/** Answers, and so shows that the thread starts and works. */
+export function ping(): "ok" {
+  return "ok";
+}
