@@ -48,16 +48,50 @@ const activeTypes: ReadonlySet<string> = new Set([
   "text/xsl",
 ]);
 
+/** One parameter, read at its place in a media type; of a quoted value the quotes are not separators. */
+const parameterPattern = new RegExp(`;[ \\t]*(?:(${token})=(?:${token}|${quoted}))?[ \\t]*`, "gy");
+
+/** Types besides `text/*` that are text; without a charset old readers take them for windows-1252. */
+const textualTypes: ReadonlySet<string> = new Set([
+  "application/ecmascript",
+  "application/javascript",
+  "application/json",
+  "application/x-javascript",
+  "application/xml",
+]);
+
 /**
- * Reads a Content-Type tag.
+ * Validates the value of a Content-Type tag.
  *
- * @returns The value unchanged when it is one media type that describes one body; else {@link unknownType}.
- * Multipart types are refused: they would change what the bytes of an answer mean.
+ * @returns The value, with the charset of {@link withCharset}, when it is one media type that describes one body;
+ * otherwise {@link unknownType}. Multipart types are refused: they would change the meaning of the bytes.
  */
 export function mediaTypeOf(tag: string | undefined): string {
   if (tag === undefined || tag.length > mediaTypeLengthMax) return unknownType;
   const match = mediaTypePattern.exec(tag);
-  return match === null || match[1]?.toLowerCase() === "multipart" ? unknownType : tag;
+  return match === null || match[1]?.toLowerCase() === "multipart" ? unknownType : withCharset(tag);
+}
+
+/**
+ * Appends `; charset=utf-8` to text, JSON, JavaScript and XML that names no charset: a browser reads such bytes as
+ * windows-1252 otherwise. Structured suffixes (`image/svg+xml`, `…manifest+json`) are left alone: their formats
+ * define the encoding, and deployed gateways send those types bare.
+ *
+ * @param mediaType - One valid media type of at most 255 characters.
+ */
+export function withCharset(mediaType: string): string {
+  const bare = bareMediaType(mediaType);
+  if (!bare.startsWith("text/") && !textualTypes.has(bare)) return mediaType;
+  if (namesCharset(mediaType)) return mediaType;
+  return `${mediaType.replace(/[; \t]+$/, "")}; charset=utf-8`;
+}
+
+function namesCharset(mediaType: string): boolean {
+  const at = mediaType.indexOf(";");
+  if (at === -1) return false;
+  return [...mediaType.slice(at).matchAll(parameterPattern)].some(
+    ([, name]) => name?.toLowerCase() === "charset",
+  );
 }
 
 /** A media type in lower case, without its parameters. */

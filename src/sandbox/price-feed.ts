@@ -45,7 +45,9 @@ export function createSandboxPriceFeed(
     const records = known.map(
       (coin) => `${JSON.stringify(coin)}:${recordOf(prices[coin] ?? {}, currencies)}`,
     );
-    return new Response(`{${records.join(",")}}`, { headers: { "Content-Type": "application/json" } });
+    return new Response(`{${records.join(",")}}`, {
+      headers: { "Content-Type": "application/json; charset=utf-8" },
+    });
   };
 }
 

@@ -120,9 +120,10 @@ describeWith(arkb, "arkb", () => {
     return files;
   }
 
+  const html = "text/html; charset=utf-8";
   const types: Readonly<Record<string, string>> = {
-    html: "text/html",
-    json: "application/json",
+    html,
+    json: "application/json; charset=utf-8",
     bin: "application/octet-stream",
   };
 
@@ -134,7 +135,7 @@ describeWith(arkb, "arkb", () => {
     for (const [path, bytes] of [...files, ["", files.get("index.html") ?? new Uint8Array(0)] as const]) {
       const answer = await eventually(() => read(`/${id}/${path}`), isSettled);
       expect([path, Buffer.compare(await answer.bytes(), bytes)]).toEqual([path, 0]);
-      const type = types[path.split(".").at(-1) ?? ""] ?? "text/html";
+      const type = types[path.split(".").at(-1) ?? ""] ?? html;
       expect([path, answer.headers.get("content-type")]).toEqual([path, type]);
     }
     expect((await read(`/${id}/notes/none.html`)).status).toBe(404);

@@ -371,10 +371,14 @@ describeWith(clientLibraries, "turbo-sdk", () => {
         const root = `${program.line.gateway}/${manifestResponse?.id}`;
         const opened = await openAll(root, ["", ...Object.keys(site), "about/", "no/such/page"]);
         const { "index.html": home, "404.html": missing, "about/index.html": about } = site;
-        expect(opened.get("")).toEqual([200, "text/html", home]);
-        expect(opened.get("about/")).toEqual([200, "text/html", about]);
+        expect(opened.get("")).toEqual([200, "text/html; charset=utf-8", home]);
+        expect(opened.get("about/")).toEqual([200, "text/html; charset=utf-8", about]);
         expect(opened.get("no/such/page")?.[2]).toBe(missing);
-        expect(opened.get("assets/style.css")).toEqual([200, "text/css", site["assets/style.css"]]);
+        expect(opened.get("assets/style.css")).toEqual([
+          200,
+          "text/css; charset=utf-8",
+          site["assets/style.css"],
+        ]);
         expect(opened.get("assets/photo with spaces.png")?.[1]).toBe("image/png");
       }
     });
@@ -488,7 +492,7 @@ async function openAll(root: string, paths: readonly string[]) {
   const opened = new Map<string, readonly [number, string, string]>();
   for (const path of paths) {
     const answer = await fetch(`${root}/${encodeURI(path)}`);
-    const type = answer.headers.get("content-type")?.split(";", 1)[0] ?? "";
+    const type = answer.headers.get("content-type") ?? "";
     opened.set(path, [answer.status, type, await answer.text()]);
   }
   return opened;

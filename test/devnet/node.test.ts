@@ -185,7 +185,7 @@ describe("the node", () => {
   test("gives data raw under its type, with any extension, and lets no script in it run", async () => {
     for (const path of [`/${mined}`, `/${mined}.css`, `/tx/${mined}/data.css`]) {
       const answer = await node.get(path);
-      expect(answer.headers.get("content-type")).toBe("text/css");
+      expect(answer.headers.get("content-type")).toBe("text/css; charset=utf-8");
       expect(answer.headers.get("content-security-policy")).toBe("sandbox");
       expect(encodeBase64url(await answer.bytes())).toBe(encodeBase64url(data));
     }

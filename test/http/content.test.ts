@@ -78,7 +78,7 @@ describe("headers of content", () => {
     expect(answer.status).toBe(200);
     expect(answer.body.toString()).toBe("plain");
     expect(Object.fromEntries(answer.headers)).toEqual({
-      "content-type": "text/plain",
+      "content-type": "text/plain; charset=utf-8",
       "content-length": "5",
       etag: `"${plain}"`,
       "cache-control": "public, max-age=2592000, immutable",
@@ -177,6 +177,33 @@ describe("headers of content", () => {
     expect(Buffer.from(Bun.gunzipSync(new Uint8Array(whole.body))).toString()).toBe("zipped");
     const part = await get(`/${zipped}`, "\r\nRange: bytes=0-1");
     expect([part.body.toString("hex"), header(part, "content-encoding")]).toEqual(["1f8b", "gzip"]);
+  });
+
+  test.each([
+    ["a page of a tag without a charset", "text/html", "text/html; charset=utf-8"],
+    ["JSON", "application/json", "application/json; charset=utf-8"],
+    ["a script", "application/javascript", "application/javascript; charset=utf-8"],
+    ["XML", "application/xml", "application/xml; charset=utf-8"],
+    ["text of another charset", "text/plain; charset=iso-8859-1", "text/plain; charset=iso-8859-1"],
+    ["a drawing", "image/svg+xml", "image/svg+xml"],
+    ["a picture", "image/png", "image/png"],
+  ])("name the charset of text, in every form of the response: %s", async (_name, tag, type) => {
+    const id = content.put(`charset of ${tag}`, { body: text("grüße, 石"), contentType: tag });
+    const active = ["text/html", "application/xml", "image/svg+xml"].includes(tag);
+    for (const path of [`/${id}`, `/raw/${id}`, `/${id}?download=1`])
+      for (const ask of [get, head, get])
+        for (const range of ["", "\r\nRange: bytes=0-1"]) {
+          const answer = await ask(path, range);
+          expect([answer.status, header(answer, "content-type")]).toEqual([range === "" ? 200 : 206, type]);
+          const isClosed = active && path.startsWith("/raw/");
+          expect(header(answer, "content-security-policy")).toBe(isClosed ? "sandbox" : "");
+          expect(header(answer, "access-control-allow-origin")).toBe("*");
+        }
+    const parts = await get(`/${id}`, "\r\nRange: bytes=0-0,3-4");
+    expect(header(parts, "content-type")).toStartWith("multipart/byteranges; boundary=");
+    expect(parts.body.toString("latin1").split(`\r\nContent-Type: ${type}\r\n`)).toHaveLength(3);
+    const same = await get(`/${id}`, `\r\nIf-None-Match: "${id}"`);
+    expect([same.status, header(same, "content-type")]).toEqual([304, ""]);
   });
 
   test("X2: do not let a tag write headers", async () => {

@@ -14,10 +14,10 @@ const octets = "application/octet-stream";
 
 describe("X2: a Content-Type tag", () => {
   test.each([
-    ["text/html", "text/html"],
+    ["text/html", "text/html; charset=utf-8"],
     ["text/html; charset=utf-8", "text/html; charset=utf-8"],
     ['text/plain; charset="utf-8"', 'text/plain; charset="utf-8"'],
-    ["Application/JSON", "Application/JSON"],
+    ["Application/JSON", "Application/JSON; charset=utf-8"],
     ["application/x.arweave-manifest+json", "application/x.arweave-manifest+json"],
     ["image/svg+xml;", "image/svg+xml;"],
     ['video/mp4; codecs="avc1.4d002a, mp4a.40.2"', 'video/mp4; codecs="avc1.4d002a, mp4a.40.2"'],
@@ -45,6 +45,36 @@ describe("X2: a Content-Type tag", () => {
     expect(value).toBe(sent);
     // The runtime takes what is let through as it is.
     expect(new Response("", { headers: { "content-type": value } }).headers.get("content-type")).toBe(value);
+  });
+
+  test.each([
+    ["text/css", "text/css; charset=utf-8"],
+    ["TEXT/X-Anything", "TEXT/X-Anything; charset=utf-8"],
+    ["application/javascript", "application/javascript; charset=utf-8"],
+    ["application/x-javascript", "application/x-javascript; charset=utf-8"],
+    ["application/ecmascript", "application/ecmascript; charset=utf-8"],
+    ["application/xml", "application/xml; charset=utf-8"],
+    ["text/xml", "text/xml; charset=utf-8"],
+    ["text/plain;", "text/plain; charset=utf-8"],
+    ["text/plain ; ;\t", "text/plain; charset=utf-8"],
+    ["text/markdown;variant=GFM", "text/markdown;variant=GFM; charset=utf-8"],
+    ['text/plain; note="; charset=latin1"', 'text/plain; note="; charset=latin1"; charset=utf-8'],
+    ['text/plain; note="a;\\""; charset=x', 'text/plain; note="a;\\""; charset=x'],
+    ["text/plain; xcharset=a", "text/plain; xcharset=a; charset=utf-8"],
+    ["text/html;CharSet=ISO-8859-1", "text/html;CharSet=ISO-8859-1"],
+    ["text/html; a=b ; charset=windows-1251", "text/html; a=b ; charset=windows-1251"],
+    ["application/json; charset=utf-16", "application/json; charset=utf-16"],
+    ["image/svg+xml", "image/svg+xml"],
+    ["application/xhtml+xml", "application/xhtml+xml"],
+    ["application/ld+json", "application/ld+json"],
+    ["application/jsonl", "application/jsonl"],
+    ["image/png", "image/png"],
+    ["video/mp4", "video/mp4"],
+    ["application/pdf", "application/pdf"],
+    [octets, octets],
+  ])("of text names its charset: %j is sent as %j", (tag, sent) => {
+    expect(mediaTypeOf(tag)).toBe(sent);
+    expect(mediaTypeOf(sent)).toBe(sent);
   });
 
   test("of great length is refused without looking far", () => {

@@ -266,7 +266,7 @@ describe("a name that stands for nothing", () => {
       const root = await ask("/", "none.gw.test", "", withPage, method);
       expect([...shown(root), header(root, "cache-control")]).toEqual([404, body, "no-store"]);
       expect(header(root, "content-length")).toBe("8");
-      expect(header(root, "content-type")).toBe("text/html");
+      expect(header(root, "content-type")).toBe("text/html; charset=utf-8");
       expect(header(root, "x-arns-resolved-id")).toBe("");
     }
     const part = await ask("/lost.css", "none.gw.test", "\r\nReferer: http://none.gw.test/", withPage);

@@ -82,7 +82,11 @@ describe("GET /", () => {
   test("is the content of APEX_TX_ID, and so is every path that nothing else takes", async () => {
     const stack = await openWith({ APEX_TX_ID: site.id });
     const root = await ask(stack, "/");
-    expect([...shown(root), header(root, "content-type")]).toEqual([200, "<p>page", "text/html"]);
+    expect([...shown(root), header(root, "content-type")]).toEqual([
+      200,
+      "<p>page",
+      "text/html; charset=utf-8",
+    ]);
     expect(header(root, "cache-control")).toBe("public, max-age=300");
     expect(shown(await ask(stack, "/docs/a"))).toEqual([200, "<p>other"]);
     expect((await ask(stack, "/docs/b")).status).toBe(404);
@@ -93,7 +97,11 @@ describe("GET /", () => {
   test("is the content of APEX_REGISTRY_NAME, which APEX_ARNS_NAME is as well", async () => {
     for (const host of ["127.0.0.1", "gw.localhost", "www.gw.localhost"]) {
       const root = await ask(named, "/", host);
-      expect([...shown(root), header(root, "content-type")]).toEqual([200, "<p>page", "text/html"]);
+      expect([...shown(root), header(root, "content-type")]).toEqual([
+        200,
+        "<p>page",
+        "text/html; charset=utf-8",
+      ]);
       expect(header(root, "x-arns-name")).toBe("docs");
       expect(shown(await ask(named, "/docs/a", host))).toEqual([200, "<p>other"]);
       expect((await ask(named, "/svc/info", host)).status).toBe(200);

@@ -24,7 +24,7 @@ export function nodeText(text: string, status = 200, headers: HeaderRecord = {})
 export function nodeJson(text: string, status = 200, headers: HeaderRecord = {}): Response {
   return new Response(text, {
     status,
-    headers: { "Content-Type": "application/json", ...pageHeaders, ...headers },
+    headers: { "Content-Type": "application/json; charset=utf-8", ...pageHeaders, ...headers },
   });
 }
 

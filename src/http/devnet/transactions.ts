@@ -10,6 +10,7 @@ import type { Devnet } from "../../devnet/devnet.ts";
 import type { MinedTransaction } from "../../devnet/history.ts";
 import { joinData, writeData } from "../../devnet/whole-data.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
+import { withCharset } from "../header-values.ts";
 import { nodeBytes, nodeEmpty, nodeError, nodeJson, nodeText } from "./node-answers.ts";
 
 /** Data that a node serves in one answer. */
@@ -117,7 +118,7 @@ async function rawAnswer(devnet: Devnet, id: string): Promise<Response> {
   if (chunks === undefined) return missingPage();
   // Nothing that is stored on the chain may act on the chain's controls, which share this origin.
   const guards = { "Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff" };
-  return nodeBytes(await joinData(chunks, size), contentType, guards);
+  return nodeBytes(await joinData(chunks, size), withCharset(contentType), guards);
 }
 
 function missingPage(): Response {

@@ -10,7 +10,7 @@ import type { Http, HttpAnswer, HttpRequest } from "../../chain/http.ts";
 import { Failure } from "../../failures.ts";
 import { bodyBytesMax } from "../../gateway/query/limits.ts";
 import type { Log } from "../../lib/log.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonAnswer, jsonType } from "../answers.ts";
 import { createAssetSource } from "../assets.ts";
 import { readBody } from "../body.ts";
 import { withBodySize } from "../body-size.ts";
@@ -113,7 +113,7 @@ function isJson({ status, headers }: HttpAnswer): boolean {
 }
 
 function passedOn({ status, headers, body }: HttpAnswer): Response {
-  const type = headers.get("content-type") ?? "application/json";
+  const type = headers.get("content-type") ?? jsonType;
   const response = new Response(new Uint8Array(body), { status, headers: { "Content-Type": type } });
   return withBodySize(response, body.byteLength);
 }
