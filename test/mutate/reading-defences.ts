@@ -235,7 +235,7 @@ export const readingDefences: readonly Defence[] = [
     threat: "X2",
     name: "a Content-Type that is none",
     file: "src/http/header-values.ts",
-    text: 'return match === null || match[1]?.toLowerCase() === "multipart" ? unknownType : tag;',
+    text: 'return match === null || match[1]?.toLowerCase() === "multipart" ? unknownType : withCharset(tag);',
     instead: "return tag;",
     tests: ["test/http/header-values.test.ts"],
   },
