@@ -1,18 +1,22 @@
 /**
- * Names on the chain: ids, owner addresses and block hashes, as the canonical text they travel as.
+ * Names on the chain: ids, addresses and block hashes, as the text they travel as.
  *
- * Canonical means that one name has one text: two texts are equal exactly when their bytes are.
+ * Ids and block hashes are canonical: two texts are equal exactly when their bytes are. An address is any 43
+ * characters of base64url, and its text is its identity: two spellings of the same bytes are two addresses. Addresses
+ * that are derived from a key are canonical.
+ * Source: docs/compatibility.md (addresses).
  * @module
  */
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
+import { utf8Bytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
 import { type Kind, narrowed, textKind } from "../lib/kind.ts";
 
 /** The name of a transaction or data item: SHA-256 of its signature, 43 characters of base64url. */
 export type Id = string & { readonly __brand: "Id" };
 
-/** The address of an owner: SHA-256 of its public key, 43 characters of base64url. */
+/** An address: 43 characters of base64url. The address of an owner is the SHA-256 of its public key. */
 export type Address = string & { readonly __brand: "Address" };
 
 /** The name of a block (`indep_hash`): SHA-384, 64 characters of base64url. */
@@ -21,11 +25,15 @@ export type BlockHash = string & { readonly __brand: "BlockHash" };
 /** Bytes of an id or an address. */
 export const idSize = 32;
 
+/** Characters of an address. */
+const addressLength = 43;
+
 /** Bytes of a block hash. */
 const blockHashSize = 48;
 
 // 32 bytes leave two bits of the last character, which are zero: sixteen characters may end the text.
 const idPattern = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/;
+const addressPattern = /^[A-Za-z0-9_-]{43}$/;
 const blockHashPattern = /^[A-Za-z0-9_-]{64}$/;
 
 /** Tells whether a text is the canonical form of 32 bytes. */
@@ -48,12 +56,17 @@ export function readId(text: string): Id | undefined {
   return isId(text) ? text : undefined;
 }
 
-/** Tells whether a text is the canonical form of an address. Addresses and ids look alike. */
+/** Tells whether a text is an address, whatever its last character. */
 export function isAddress(text: string): text is Address {
-  return text.length === 43 && idPattern.test(text);
+  return text.length === 43 && addressPattern.test(text);
 }
 
-/** Reads an address; `undefined` when the text is not one in canonical form. */
+/** Tells whether a text can be the address of an owner, which is canonical. */
+export function isOwnerAddress(text: string): text is Address {
+  return isId(text);
+}
+
+/** Reads an address; `undefined` when the text is not 43 characters of base64url. */
 export function readAddress(text: string): Address | undefined {
   return isAddress(text) ? text : undefined;
 }
@@ -80,11 +93,21 @@ export function addressFromBytes(bytes: Uint8Array): Address {
   return encodeBase64url(bytes) as Address;
 }
 
-/** The 32 bytes of an id or an address. */
+/** The 32 bytes of an id or of an owner's address. */
 export function idBytes(id: Id | Address): Uint8Array {
   const bytes = decodeBase64url(id);
   assert(bytes !== undefined && bytes.length === idSize, "an id is 43 characters of canonical base64url");
   return bytes;
+}
+
+/** Bytes that differ for any two addresses: the 32 of a canonical one, else the 43 characters themselves. */
+export function addressKey(address: Address): Uint8Array {
+  return decodeBase64url(address) ?? utf8Bytes(address);
+}
+
+/** The text that `addressKey` was given; also of targets with fewer bytes than an address has. */
+export function addressOfKey(key: Uint8Array): string {
+  return key.length === addressLength ? new TextDecoder().decode(key) : encodeBase64url(key);
 }
 
 /** Writes 48 bytes as a block hash. */

@@ -9,7 +9,7 @@ import { encodeBase64url } from "../lib/base64url.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { blockTextSizeMax } from "./block.ts";
-import { type Address, type BlockHash, type Id, isAddress, isBlockHash, isId } from "./id.ts";
+import { type Address, type BlockHash, type Id, isBlockHash, isId, isOwnerAddress } from "./id.ts";
 import { chunkSize, pathSizeMax } from "./merkle.ts";
 import {
   bytesField,
@@ -311,7 +311,7 @@ function idField(fields: JsonObject, key: string): Id {
 
 function addressField(fields: JsonObject, key: string): Address {
   const address = textField(fields, key);
-  if (!isAddress(address)) throw malformed(`${key} is no address`);
+  if (!isOwnerAddress(address)) throw malformed(`${key} is no address`);
   return address;
 }
 

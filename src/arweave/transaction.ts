@@ -10,7 +10,7 @@ import { sha256 } from "../lib/hash.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { compressPoint, secp256k1 } from "../lib/secp256k1.ts";
 import { dataRootOf } from "./data-root.ts";
-import { type Address, addressFromBytes, addressOf, type Id, idFromBytes } from "./id.ts";
+import { type Address, addressFromBytes, addressOf, type Id, idFromBytes, isAddress } from "./id.ts";
 import { decodeTags, type RawTag, type Tag } from "./tags.ts";
 import { type SignedFields, transactionMessage } from "./transaction-message.ts";
 import { type Winston, winston } from "./winston.ts";
@@ -109,7 +109,7 @@ function readWith(
     format,
     signatureType: owner.length === 0 ? "ecdsa" : "rsa",
     owner,
-    target: bytesField(fields, "target", addressSize),
+    target: readTarget(fields),
     quantity: integerField(fields, "quantity", amountDigitsMax),
     reward: integerField(fields, "reward", amountDigitsMax),
     lastTx: bytesField(fields, "last_tx", anchorSizeMax),
@@ -146,7 +146,7 @@ export function signedFieldsOf(transaction: Transaction): SignedFields {
     format: transaction.format,
     signatureType: transaction.signatureType,
     owner: bytesOf(transaction.owner),
-    target: bytesOf(transaction.target),
+    target: targetBytes(transaction.target),
     quantity: transaction.quantity,
     reward: transaction.reward,
     lastTx: bytesOf(transaction.lastTx),
@@ -170,6 +170,18 @@ export function treeRootOf(transaction: Transaction): string {
 /** The address of a transaction's owner. A key of 32 bytes is its own address, a rule kept from the first days. */
 export function transactionOwnerAddress(owner: Uint8Array): Address {
   return owner.length === addressSize ? addressFromBytes(owner) : addressOf(owner);
+}
+
+/** An address may have any last character: a signature covers its 32 bytes, and an account is its text. */
+function readTarget(fields: JsonObject): Uint8Array {
+  const { target } = fields;
+  return typeof target === "string" && isAddress(target)
+    ? targetBytes(target)
+    : bytesField(fields, "target", addressSize);
+}
+
+function targetBytes(target: string): Uint8Array {
+  return Buffer.from(target, "base64url");
 }
 
 function readFormat(value: JsonValue | undefined): 1 | 2 {

@@ -1,13 +1,13 @@
 /**
  * The root of the account tree: what a block commits to as `wallet_list`.
  *
- * A radix tree by the bytes of the address, in which a node with one child is that child. Its shape follows from the
+ * A radix tree by the key of the address (`addressKey`), in which a node with one child is that child. Its shape follows from the
  * set of addresses alone.
  * Source: ArweaveTeam/arweave, ar_patricia_tree_core (compute_hash), ar_block (hash_wallet_list, from release 2.8).
  * @module
  */
 import { deepHash } from "../arweave/deep-hash.ts";
-import { type Address, idBytes } from "../arweave/id.ts";
+import { type Address, addressKey } from "../arweave/id.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { concatBytes, withSize, writeUnsigned } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
@@ -22,14 +22,14 @@ type Leaf = Readonly<{ key: Uint8Array; hash: Uint8Array }>;
  */
 export function accountTreeRoot(accounts: ReadonlyMap<Address, Account>): Uint8Array {
   const leaves = [...accounts].map(([address, account]): Leaf => {
-    const key = idBytes(address);
+    const key = addressKey(address);
     return { key, hash: leafHash(key, account) };
   });
   leaves.sort((left, right) => Buffer.compare(left.key, right.key));
   return leaves.length === 0 ? new Uint8Array(0) : nodeHash(leaves, 0);
 }
 
-/** Leaves share their first `depth` bytes; addresses have one length, so a lone leaf ends every branch. */
+/** Leaves share their first `depth` bytes. No key begins with another and a zero, so a lone leaf ends every branch. */
 function nodeHash(leaves: readonly Leaf[], depth: number): Uint8Array {
   const [first] = leaves;
   if (first !== undefined && leaves.length === 1) return first.hash;

@@ -2,18 +2,19 @@
  * Accounts' addresses and chains' transaction ids, each as the one text that stands for it, and the tokens' names.
  *
  * Whoever keeps or compares an address or a transaction id reads it here first: two spellings of one payment must
- * never be two payments, and two spellings of one address never two accounts.
- * Source: contract.md §0 (words), §5; reference/payment.md §1, §3, §8 A and K; EIP-55, BIP-173.
+ * never be two payments, and two spellings of one Ethereum or KYVE address never two accounts. A native address is its
+ * text, as given: any 43 characters of base64url name one account.
+ * Source: docs/compatibility.md (addresses); EIP-55, BIP-173.
  * @module
  */
 import { ed25519 as curve } from "@noble/curves/ed25519.js";
-import { isId } from "../arweave/id.ts";
+import { isAddress, isId } from "../arweave/id.ts";
 import { spellEthereumAddress } from "../arweave/signers/ethereum.ts";
 import { decodeBase58 } from "../lib/base58.ts";
 import { decodeBech32, encodeBech32 } from "../lib/bech32.ts";
 import { type Reading, reading, textKind, wordKind } from "../lib/kind.ts";
 
-/** An address in its canonical text: the name of an account. Equal texts are the same account. */
+/** An address as the text that names its account. Equal texts are the same account. */
 export type UserAddress = string & { readonly __brand: "UserAddress" };
 
 /** What an address is made of. Chains with the same kind of address share their accounts. */
@@ -67,17 +68,23 @@ const addressTypesOfChain: Readonly<Record<Chain, readonly AddressType[]>> = {
   kyve: ["kyve"],
 };
 
-/**
- * In the order in which a text of unknown type is tried: what has a checksum first, since a KYVE address has the shape
- * of a native one. `ed25519` keys are spelled as Solana's are.
- */
-const detectedTypes: readonly AddressType[] = ["ethereum", "kyve", "native", "solana"];
+/** What a text of unknown type is tried as, in this order; `ed25519` keys are spelled as Solana's are. */
+const detectedTypes: readonly ((text: string) => AddressType | undefined)[] = [
+  // A checksum decides first: a KYVE address has the shape of a native one, and so has a mistyped one.
+  (text) => fitting(text, "ethereum"),
+  (text) => fitting(text, "kyve"),
+  (text) => (isId(text) && !kyveShape.test(text) ? "native" : undefined),
+  // Solana keys of 43 characters come before native addresses that no key hashes to.
+  (text) => fitting(text, "solana"),
+  (text) => (isAddress(text) && !kyveShape.test(text) ? "native" : undefined),
+];
 
 /** Longer texts are no address of any type, and are not looked into. */
 const addressLengthMax = 64;
 
 const ethereumPattern = /^0x[0-9a-fA-F]{40}$/;
 const ethereumIdPattern = /^0x[0-9a-fA-F]{64}$/;
+const kyveShape = /^kyve1[a-z0-9]{38}$/i;
 const kyveIdPattern = /^[0-9a-fA-F]{64}$/;
 const kyveAddressSize = 20;
 const solanaKeySize = 32;
@@ -92,16 +99,16 @@ const solanaIdLengthMax = 88;
  * @param text - As somebody wrote it; any length.
  * @param type - What it must be; unset is whichever fits. A text may be both a native address and a Solana one: the
  *   account is the same, and `type` says native.
- * @returns The canonical text: EIP-55 for Ethereum, lower case for KYVE. `undefined` for a text that is no address,
- *   also for one that nobody can sign for: a wrong checksum, a Solana address off the curve.
+ * @returns The text that names the account: EIP-55 for Ethereum, lower case for KYVE, as given for the others.
+ *   `undefined` for a text that is not an address: a wrong checksum, a Solana address off the curve.
  */
 export function readAddress(text: string, type?: AddressType): TypedAddress | undefined {
   if (text.length > addressLengthMax) return undefined;
-  for (const candidate of type === undefined ? detectedTypes : [type]) {
-    const address = canonicalAddress(text, candidate);
-    if (address !== undefined) return { address: address as UserAddress, type: candidate };
-  }
-  return undefined;
+  const found = type ?? firstOf(detectedTypes, text);
+  const address = found === undefined ? undefined : canonicalAddress(text, found);
+  return found === undefined || address === undefined
+    ? undefined
+    : { address: address as UserAddress, type: found };
 }
 
 /** Accounts, by the address of any chain. */
@@ -170,10 +177,25 @@ function isToken(text: string): text is Token {
   return Object.hasOwn(tokenTable, text);
 }
 
+function firstOf(
+  detections: readonly ((text: string) => AddressType | undefined)[],
+  text: string,
+): AddressType | undefined {
+  for (const detect of detections) {
+    const type = detect(text);
+    if (type !== undefined) return type;
+  }
+  return undefined;
+}
+
+function fitting(text: string, type: AddressType): AddressType | undefined {
+  return canonicalAddress(text, type) === undefined ? undefined : type;
+}
+
 function canonicalAddress(text: string, type: AddressType): string | undefined {
   switch (type) {
     case "native":
-      return isId(text) ? text : undefined;
+      return isAddress(text) ? text : undefined;
     case "ethereum":
       return ethereumPattern.test(text) ? canonicalEthereum(text) : undefined;
     case "kyve":

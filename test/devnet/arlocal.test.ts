@@ -138,6 +138,14 @@ describe("unlike arlocal, the devnet", () => {
     const address = "A".repeat(43);
     expect(await text(`/mint/${address}/1000`)).toBe("1000");
     expect(await text(`/wallet/${address}/balance`)).toBe("1000");
+    for (const last of "BZ9-_") {
+      const other = `${"A".repeat(42)}${last}`;
+      expect(await text(`/mint/${other}/7`)).toBe("7");
+      expect(await text(`/wallet/${other}/balance`)).toBe("7");
+      expect(await text(`/wallet/${other}/last_tx`)).toBe("");
+      expect(await text(`/price/0/${other}`)).toBe(await text(`/price/0/${address}`));
+    }
+    expect(await text(`/wallet/${address}/balance`)).toBe("1000");
   });
 
   // Minting was a GET that any page could make a browser send.

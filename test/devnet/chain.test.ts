@@ -6,6 +6,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type Block, readBlock } from "../../src/arweave/block.ts";
 import { verifyBlock } from "../../src/arweave/block-check.ts";
+import { readAddress } from "../../src/arweave/id.ts";
 import { validatePath } from "../../src/arweave/merkle.ts";
 import { readTransaction, treeRootOf } from "../../src/arweave/transaction.ts";
 import { verifyTransaction } from "../../src/arweave/transaction-verify.ts";
@@ -13,7 +14,7 @@ import { ecdsaWallet } from "../../src/arweave/wallet.ts";
 import type { Devnet } from "../../src/devnet/devnet.ts";
 import { devnetFee, minerShare } from "../../src/devnet/fees.ts";
 import { isJsonObject } from "../../src/lib/json.ts";
-import { createTestClock, ecdsa, openTestDevnet, post, rsa, sign, stranger, testBytes } from "./support.ts";
+import { createTestClock, ecdsa, openTestDevnet, post, respelled, rsa, sign, stranger, testBytes } from "./support.ts";
 
 const fee = devnetFee(0n, "none");
 
@@ -266,6 +267,27 @@ describe("money", () => {
     expect(roots[0]).not.toBe(roots[1]);
     devnet.reset();
     expect(devnet.account(stranger.address)).toBeUndefined();
+    devnet.close();
+  });
+
+  test("is one account for each spelling of an address, as given", async () => {
+    const devnet = await openTestDevnet();
+    const other = respelled(stranger.address);
+    expect([devnet.mint(stranger.address, 5n), devnet.mint(other, 7n)]).toEqual([5n, 7n]);
+    const canonical = sign(devnet, rsa, {
+      target: stranger.address,
+      quantity: 11n,
+      reward: devnetFee(0n, "new"),
+    });
+    const text = canonical.text.replace(stranger.address, other);
+    expect(text).not.toBe(canonical.text);
+    expect(await devnet.postTransaction(text)).toMatchObject({ kind: "accepted" });
+    await devnet.mine(1);
+    const balances = [stranger.address, other].map(
+      (address) => devnet.account(readAddress(address) ?? rsa.address)?.balance,
+    );
+    expect(balances).toEqual([5n, 18n]);
+    expect(await minedTransaction(devnet, canonical.id)).toMatchObject({ target: other });
     devnet.close();
   });
 

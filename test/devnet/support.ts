@@ -95,6 +95,12 @@ export function chunkPosts(data: Uint8Array, rule: TailRule = "halved"): string[
   });
 }
 
+/** Another text of the same 32 bytes: its last character has bits set that the canonical text leaves zero. */
+export function respelled(address: string): string {
+  const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  return address.slice(0, -1) + alphabet[alphabet.indexOf(address.slice(-1)) + 1];
+}
+
 /** Bytes that repeat nowhere, from a number. */
 export function testBytes(size: number, seed = 1): Uint8Array {
   const bytes = new Uint8Array(size);

@@ -7,7 +7,7 @@
  * Source: specification part 2 "Data item header"; contract.md §3 "queue-data-item".
  * @module
  */
-import { addressOf, idFromBytes, idShape, isAddress, isId } from "../../arweave/id.ts";
+import { addressOf, idFromBytes, idShape, isId, isOwnerAddress } from "../../arweave/id.ts";
 import { signatureSchemes } from "../../arweave/signature.ts";
 import { decodeTags, type Tag } from "../../arweave/tags.ts";
 import { decodeBase64url } from "../../lib/base64url.ts";
@@ -66,7 +66,7 @@ export const announcementKind = objectKind(
     signature: bytesKind(signatureSizeMax, "Base64url."),
     owner: bytesKind(ownerSizeMax, "The public key, base64url."),
     id: narrowed(idShape, isId, "SHA-256 of the signature."),
-    owner_address: narrowed(idShape, isAddress, "SHA-256 of the owner."),
+    owner_address: narrowed(idShape, isOwnerAddress, "SHA-256 of the owner."),
     data_size: countKind(),
   },
   {

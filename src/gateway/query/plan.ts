@@ -7,7 +7,7 @@
  * @module
  */
 import { GraphQLError } from "graphql";
-import { type Id, isAddress, isBlockHash, isId } from "../../arweave/id.ts";
+import { type Id, isAddress, isBlockHash, isId, isOwnerAddress } from "../../arweave/id.ts";
 import { pendingHeight } from "../../store/index/place.ts";
 import type { Bounds, PageColumns, PagePlan, TagPlan } from "../../store/index/rows.ts";
 import type { BlocksPlan } from "../../store/index/types.ts";
@@ -60,7 +60,7 @@ export function readTransactionsPlan(
   columns: PageColumns,
 ): PagePlan | typeof nothing {
   const ids = readList("ids", given.ids, idsMax, isId);
-  const owners = readList("owners", given.owners, listMax, isAddress);
+  const owners = readList("owners", given.owners, listMax, isOwnerAddress);
   const recipients = readList("recipients", given.recipients, listMax, isAddress);
   const bundledIn = readBundledIn(given);
   const block = readBounds(given.block, pendingHeight - 1);

@@ -5,7 +5,7 @@
  */
 import { crc32 } from "node:zlib";
 import { Elysia } from "elysia";
-import { type Address, readAddress } from "../../arweave/id.ts";
+import { type Address, isAddress, readAddress } from "../../arweave/id.ts";
 import type { Devnet } from "../../devnet/devnet.ts";
 import { devnetFee } from "../../devnet/fees.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
@@ -82,7 +82,7 @@ function ofAddress(text: string, answer: (address: Address | undefined) => strin
 /** Reads an address of 20 to 64 bytes, with or without its checksum; answers it without. */
 function readChecksummed(text: string): string | undefined {
   const [address = "", checksum, ...more] = text.split(":");
-  const bytes = decodeBase64url(address);
+  const bytes = isAddress(address) ? Buffer.from(address, "base64url") : decodeBase64url(address);
   if (bytes === undefined || more.length > 0 || bytes.length < 20 || bytes.length > 64) return undefined;
   if (checksum === undefined) return address;
   const sum = Buffer.alloc(4);

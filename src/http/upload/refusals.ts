@@ -28,10 +28,10 @@ export async function fromUpload(work: () => Promise<Response>): Promise<Respons
 }
 
 function refusedWish(wish: "give" | "revoke", failure: Failure): Failure {
-  const { reason, needed, available } = failure.facts;
+  const { reason, payer } = failure.facts;
   const why =
     failure.code === "insufficient_balance"
-      ? `${needed} winc are needed, and ${available} are there`
+      ? `Insufficient balance for '${payer}'`
       : String(reason ?? failure.message);
   return refused(wish === "give" ? "create" : "revoke", why);
 }

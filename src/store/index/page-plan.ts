@@ -6,9 +6,8 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { type Id, idBytes, isAddress } from "../../arweave/id.ts";
+import { addressKey, type Id, idBytes, isAddress } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
-import { decodeBase64url } from "../../lib/base64url.ts";
 import { prepareQuery } from "../sqlite.ts";
 import type { FilterKeys } from "./filter-key.ts";
 import { packHeight, packPlace, pendingHeight } from "./place.ts";
@@ -184,10 +183,9 @@ function groupsOf(plan: PagePlan, keys: FilterKeys): (readonly number[])[] {
   if (recipients !== undefined)
     groups.push(
       distinct(
-        recipients.flatMap((recipient) => {
-          const bytes = isAddress(recipient) ? decodeBase64url(recipient) : undefined;
-          return bytes === undefined ? [] : [keys.recipient(bytes)];
-        }),
+        recipients.flatMap((recipient) =>
+          isAddress(recipient) ? [keys.recipient(addressKey(recipient))] : [],
+        ),
       ),
     );
   return [...groups, ...tagKeys(plan.tags, "EQ", keys)];

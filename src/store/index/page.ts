@@ -7,7 +7,7 @@
  * @module
  */
 import type { Database } from "bun:sqlite";
-import { type Address, blockHashFromBytes, type Id, idFromBytes } from "../../arweave/id.ts";
+import { type Address, addressOfKey, blockHashFromBytes, type Id, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { inSnapshot } from "../sqlite.ts";
@@ -82,7 +82,7 @@ function pageRow(row: StoredPageRow, texts: CommonTexts): PageRow {
     id: idFromBytes(row.id),
     ownerAddress,
     ownerKey: keyOf(row, ownerAddress, texts),
-    target: textOfStored(row.target),
+    target: row.target === null ? "" : addressOfKey(row.target),
     anchor: textOfStored(row.anchor),
     signatureType: row.sig,
     size: row.size,

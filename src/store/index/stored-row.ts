@@ -3,7 +3,7 @@
  * @module
  */
 import type { SQLQueryBindings } from "bun:sqlite";
-import { type Address, type Id, isAddress } from "../../arweave/id.ts";
+import { type Address, addressKey, type Id, isAddress, isOwnerAddress } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { assert } from "../../lib/assert.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
@@ -136,6 +136,13 @@ export function rowValues(
   ];
 }
 
+/** Bytes that differ for any two targets; `addressOfKey` gives the text again. */
+function targetBytes(target: string): Uint8Array {
+  const bytes = isAddress(target) ? addressKey(target) : decodeBase64url(target);
+  assert(bytes !== undefined, "a target that is not an address is canonical base64url");
+  return bytes;
+}
+
 /** Bytes where the text is the canonical base64url of some, else the text; null for "". */
 export function storedText(text: string): string | Uint8Array | null {
   return text === "" ? null : (decodeBase64url(text) ?? text);
@@ -150,7 +157,7 @@ export function textOfStored(value: string | Uint8Array | null): string {
 /** Writes 32 bytes of a column as an address. */
 export function addressFromBytes(bytes: Uint8Array): Address {
   const text = encodeBase64url(bytes);
-  assert(isAddress(text), "an address has 32 bytes");
+  assert(isOwnerAddress(text), "an address has 32 bytes");
   return text;
 }
 
@@ -168,8 +175,7 @@ function bytesOf(name: Id | Address): Uint8Array {
 function names(
   row: Readonly<{ id: Id; ownerAddress: Address; target: string; tags: readonly Tag[] }>,
 ): Pick<StoredRow, "idText" | "id" | "ownerAddress" | "owner" | "target" | "tags"> {
-  const target = row.target === "" ? null : decodeBase64url(row.target);
-  assert(target !== undefined, "a target is canonical base64url");
+  const target = row.target === "" ? null : targetBytes(row.target);
   const { ownerAddress, tags } = row;
   return {
     idText: row.id,

@@ -33,16 +33,16 @@ export function readApprovalWish(
   const given = tagValue(tags, "x-approve-payment");
   const revoked = tagValue(tags, "x-delete-payment-approval");
   if (given !== undefined && revoked !== undefined)
-    throw refused("create", "approve and revoke stand in one item");
+    throw refused("create", "one item cannot both approve and revoke");
   if (given !== undefined) {
     const approved = addressIn(given);
-    if (approved === undefined) throw refused("create", "the tag x-approve-payment is no address");
+    if (approved === undefined) throw refused("create", "Invalid approved address");
     const request = { approvalId: id, payer, approved };
     return { kind: "give", request: { ...request, winc: amountIn(tags), expiresAt: expiryIn(tags, now) } };
   }
   if (revoked === undefined) return undefined;
   const approved = addressIn(revoked);
-  if (approved === undefined) throw refused("revoke", "the tag x-delete-payment-approval is no address");
+  if (approved === undefined) throw refused("revoke", "Invalid approved address");
   return { kind: "revoke", request: { payer, approved, revokeId: id } };
 }
 
@@ -55,7 +55,7 @@ function amountIn(tags: readonly Tag[]): bigint {
   if (text === undefined)
     throw new Failure("upload_refused", { reason: "Approval x-amount tag missing a winc value!" });
   const amount = readWinc(text);
-  if (amount === undefined || amount === 0n) throw refused("create", "the tag x-amount is no amount of winc");
+  if (amount === undefined || amount === 0n) throw refused("create", "the tag x-amount is not a valid winc amount");
   return amount;
 }
 
@@ -63,11 +63,11 @@ function expiryIn(tags: readonly Tag[], now: number): number | undefined {
   const text = tagValue(tags, "x-expires-seconds");
   if (text === undefined) return undefined;
   const seconds = /^\d{1,12}$/.test(text) ? Number(text) : 0;
-  if (seconds < 1) throw refused("create", "the tag x-expires-seconds is no number of seconds");
+  if (seconds < 1) throw refused("create", "the tag x-expires-seconds is not a valid number of seconds");
   return seconds > secondsMax ? undefined : now + seconds * 1_000;
 }
 
-/** Why an approval was not given, or none taken back. @param why - Goes on after a colon. */
+/** Why an approval was not given or revoked. @param why - Follows ` : `, which the published clients expect. */
 export function refused(what: "create" | "revoke", why: string): Failure {
-  return new Failure("upload_refused", { reason: `Unable to ${what} delegated payment approval: ${why}` });
+  return new Failure("upload_refused", { reason: `Unable to ${what} delegated payment approval : ${why}` });
 }

@@ -101,26 +101,26 @@ for (const kind of ledgerKinds())
       expect(await balance()).toBe(after);
     });
 
-    const create = "Unable to create delegated payment approval: ";
-    const revoke = "Unable to revoke delegated payment approval: ";
+    const create = "Unable to create delegated payment approval : ";
+    const revoke = "Unable to revoke delegated payment approval : ";
     test.each<[Record<string, string>, string]>([
       [{ "x-approve-payment": bela }, "Approval x-amount tag missing a winc value!"],
-      [{ "x-approve-payment": bela, "x-amount": "0" }, `${create}the tag x-amount is no amount of winc`],
-      [{ "x-approve-payment": bela, "x-amount": "-1" }, `${create}the tag x-amount is no amount of winc`],
-      [{ "x-approve-payment": bela, "x-amount": "1.5" }, `${create}the tag x-amount is no amount of winc`],
-      [{ "x-approve-payment": bela, "x-amount": "1e3" }, `${create}the tag x-amount is no amount of winc`],
-      [{ "x-approve-payment": bela, "x-amount": " 1" }, `${create}the tag x-amount is no amount of winc`],
-      [{ "x-approve-payment": "Bela", "x-amount": "1" }, `${create}the tag x-approve-payment is no address`],
+      [{ "x-approve-payment": bela, "x-amount": "0" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": bela, "x-amount": "-1" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": bela, "x-amount": "1.5" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": bela, "x-amount": "1e3" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": bela, "x-amount": " 1" }, `${create}the tag x-amount is not a valid winc amount`],
+      [{ "x-approve-payment": "Bela", "x-amount": "1" }, `${create}Invalid approved address`],
       [{ "x-approve-payment": account, "x-amount": "1" }, `${create}An address cannot approve itself`],
       ...["0", "-1", "1.5", "soon", ""].map((text): [Record<string, string>, string] => [
         { "x-approve-payment": bela, "x-amount": "1", "x-expires-seconds": text === "" ? "x" : text },
-        `${create}the tag x-expires-seconds is no number of seconds`,
+        `${create}the tag x-expires-seconds is not a valid number of seconds`,
       ]),
       [
         { "x-approve-payment": bela, "x-delete-payment-approval": bela, "x-amount": "1" },
-        `${create}approve and revoke stand in one item`,
+        `${create}one item cannot both approve and revoke`,
       ],
-      [{ "x-delete-payment-approval": "Bela" }, `${revoke}the tag x-delete-payment-approval is no address`],
+      [{ "x-delete-payment-approval": "Bela" }, `${revoke}Invalid approved address`],
       [
         { "x-delete-payment-approval": bela },
         `${revoke}No valid approvals found for approved address '${bela}' and paying address '${account}'`,
@@ -134,11 +134,10 @@ for (const kind of ledgerKinds())
 
     test("more is not approved than is left when the item itself is paid for", async () => {
       const { bytes, id } = tagged({ "x-approve-payment": bela, "x-amount": String(rich) });
-      const left = rich - BigInt(bytes.length);
       const answer = await upload.send(bytes);
       expect([answer.status, await answer.json()]).toEqual([
         400,
-        `${create}${rich} winc are needed, and ${left} are there`,
+        `${create}Insufficient balance for '${account}'`,
       ]);
       expect([await balance(), await upload.row(id)]).toEqual([rich, undefined]);
     });

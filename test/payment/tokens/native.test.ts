@@ -13,7 +13,7 @@ import { silentLog } from "../../../src/lib/log.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createNativeChain, type NativeChainOptions } from "../../../src/payment/tokens/chains/native.ts";
 import type { PagePlan } from "../../../src/store/index/rows.ts";
-import { ecdsa, post, rsa, rsaJwk, serve, sign, stranger, type TestNode } from "../../devnet/support.ts";
+import { ecdsa, post, respelled, rsa, rsaJwk, serve, sign, stranger, type TestNode } from "../../devnet/support.ts";
 import { openStack, type Stack } from "../../support/stack.ts";
 import {
   ethereumAddressOf,
@@ -130,6 +130,33 @@ describe("a native payment", () => {
     expect(await balance(sender)).toBe(14n);
     await look();
     expect(await balance(sender)).toBe(14n);
+  });
+
+  test("is found and credited whatever the last character of its target is", async () => {
+    const { submit, look, balance } = await open();
+    await look();
+    const { id, text } = sign(stack.devnet, rsa, { ...fee, target: ours, quantity: 9n });
+    const other = respelled(ours);
+    const outcome = await stack.devnet.postTransaction(text.replace(ours, other));
+    expect(outcome).toMatchObject({ kind: "accepted" });
+    await stack.devnet.mine(2);
+    expect(await look()).toContain(id as never);
+    expect((await submit(id)).payment).toMatchObject({ state: "credited", quantity: 9n });
+    expect(await balance(sender)).toBe(18n);
+    const recipients = async (address: string) =>
+      (
+        await (
+          await fetch(`${stack.gateway.url}/graphql`, {
+            method: "POST",
+            headers: { "content-type": "application/json" },
+            body: JSON.stringify({
+              query: `{ transactions(recipients: ["${address}"]) { edges { node { id recipient } } } }`,
+            }),
+          })
+        ).json()
+      ).data.transactions.edges.map(({ node }: { node: unknown }) => node);
+    expect(await recipients(other)).toEqual([{ id, recipient: other }]);
+    expect(await recipients(ours)).not.toContainEqual({ id, recipient: other });
   });
 
   test("to somebody else, of nothing, or of data is refused in the peer's words", async () => {

@@ -47,6 +47,8 @@ const lateBlocks = 50;
 /** Seconds by which the index's word of when it took a row in may be early. */
 const slackSeconds = 5;
 
+const base64urlAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
 const noColumns = { tags: false, ownerKey: false, parent: false, block: false } as const;
 
 /** What a payment says. */
@@ -113,11 +115,23 @@ function paidBy(
 ): Pick<MinedSight, "transfers" | "outline"> {
   const outline = { target, amount: quantity };
   const sender = readAddress(ownerAddress, "native")?.address;
-  if (target !== address || sender === undefined) return { transfers: [], outline };
+  if (!addressSpellings(address).includes(target) || sender === undefined) return { transfers: [], outline };
   return {
     transfers: [{ sender, amount: quantity, destination: tagValue(tags, destinationTag) }],
     outline,
   };
+}
+
+/**
+ * Every text with the bytes of an address. The chain pays bytes, and a node may spell them as it likes: a payment must
+ * not be missed for its last character.
+ */
+function addressSpellings(address: string): readonly string[] {
+  const bytes = Buffer.from(address, "base64url");
+  const head = address.slice(0, -1);
+  return [...base64urlAlphabet]
+    .map((last) => `${head}${last}`)
+    .filter((text) => bytes.equals(Buffer.from(text, "base64url")));
 }
 
 async function askedSight(
@@ -233,7 +247,7 @@ function scanIndex(options: NativeChainOptions, chainTip: number | undefined, ma
     return { kind: "found", ids: [], cursor: writeJson(mark ?? {}), hasMore: false };
   if (mark === undefined) return found([], { from: chainTip + 1, height: tipHeight, at }, false);
 
-  const recipients = [address];
+  const recipients = addressSpellings(address);
   const plan = { recipients, bundledIn: null, order: "asc", limit: foundMax, columns: noColumns } as const;
   const confirmed = tipHeight - confirmations + 1;
   // Of a chain that has become shorter than where we began, everything is new.
