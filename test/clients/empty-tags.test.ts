@@ -12,6 +12,9 @@ import { arweaveKey, openTurbo } from "./turbo.ts";
 
 type Tag = Readonly<{ name: string; value: string }>;
 
+/** A row of the index. */
+type Found = Readonly<{ id: string; tags: readonly Tag[]; bundledIn: Readonly<{ id: string }> | null }>;
+
 /** Empty names, empty values, both, alone and beside others. */
 const cases: readonly (readonly [string, readonly Tag[]])[] = [
   ["an empty name", [{ name: "", value: "named by nothing" }]],
@@ -37,24 +40,28 @@ describeWith(clientLibraries, "items with empty tag names or values", () => {
 
   afterAll(() => program?.remove());
 
-  test.each(cases)("by arbundles, with %s: uploaded, read, found, bundled and unbundled", async (name, tags) => {
-    const library = await import("@dha-team/arbundles");
-    const signer = new library.ArweaveSigner(walletKey());
-    const item = library.createData(`upload with ${name}`, signer, { tags: [...tags] });
-    await item.sign(signer);
-    const { id } = item;
-    const body = Uint8Array.from(item.getRaw());
-    expect(await library.DataItem.verify(Buffer.from(body))).toBe(true);
-    const posted = await fetch(`${program.line.upload}/v1/tx`, { method: "POST", body });
-    expect([posted.status, (await posted.json()).id]).toEqual([200, id]);
-    expect(await (await fetch(`${program.line.gateway}/raw/${id}`)).text()).toBe(`upload with ${name}`);
-    const bundleId = await bundleOf(id);
-    const bundle = library.unbundleData(await dataOf(bundleId));
-    expect(await bundle.verify()).toBe(true);
-    const unbundled = bundle.items.find((each) => each.id === id);
-    expect(unbundled?.tags).toEqual([...tags]);
-    await expectFound(id, tags, bundleId);
-  }, 120_000);
+  test.each(cases)(
+    "by arbundles, with %s: uploaded, read, found, bundled and unbundled",
+    async (name, tags) => {
+      const library = await import("@dha-team/arbundles");
+      const signer = new library.ArweaveSigner(walletKey());
+      const item = library.createData(`upload with ${name}`, signer, { tags: [...tags] });
+      await item.sign(signer);
+      const { id } = item;
+      const body = Uint8Array.from(item.getRaw());
+      expect(await library.DataItem.verify(Buffer.from(body))).toBe(true);
+      const posted = await fetch(`${program.line.upload}/v1/tx`, { method: "POST", body });
+      expect([posted.status, (await posted.json()).id]).toEqual([200, id]);
+      expect(await (await fetch(`${program.line.gateway}/raw/${id}`)).text()).toBe(`upload with ${name}`);
+      const bundleId = await bundleOf(id);
+      const bundle = library.unbundleData(await dataOf(bundleId));
+      expect(await bundle.verify()).toBe(true);
+      const unbundled = bundle.items.find((each) => each.id === id);
+      expect(unbundled?.tags).toEqual([...tags]);
+      await expectFound(id, tags, bundleId);
+    },
+    120_000,
+  );
 
   test("by arbundles, in a bundle that arweave-js posts, with every case and one nested", async () => {
     const library = await import("@dha-team/arbundles");
@@ -82,7 +89,8 @@ describeWith(clientLibraries, "items with empty tag names or values", () => {
     for (const { name, value } of formatTags.slice(0, 2)) transaction.addTag(name, value);
     await arweave.transactions.sign(transaction, key);
     expect((await arweave.transactions.post(transaction)).status).toBe(200);
-    for (const [at, item] of items.entries()) await expectFound(item.id, cases[at]?.[1] ?? [], transaction.id);
+    for (const [at, item] of items.entries())
+      await expectFound(item.id, cases[at]?.[1] ?? [], transaction.id);
     for (const [at, item] of inner.entries()) await expectFound(item.id, cases[at]?.[1] ?? [], nested.id);
     const { id: innerId = "" } = inner[0] ?? {};
     const read = await fetch(`${program.line.gateway}/raw/${innerId}`);
@@ -90,13 +98,17 @@ describeWith(clientLibraries, "items with empty tag names or values", () => {
   }, 120_000);
 
   describe("by turbo-sdk", () => {
-    test.each(cases)("with %s: uploaded, read and found", async (name, tags) => {
-      const turbo = await openTurbo(program, arweaveKey(program));
-      const data = `sent by the SDK with ${name}`;
-      const { id } = await turbo.upload({ data, dataItemOpts: { tags: [...tags] } });
-      expect(await (await fetch(`${program.line.gateway}/raw/${id}`)).text()).toBe(data);
-      await expectFound(id, tags, await bundleOf(id));
-    }, 120_000);
+    test.each(cases)(
+      "with %s: uploaded, read and found",
+      async (name, tags) => {
+        const turbo = await openTurbo(program, arweaveKey(program));
+        const data = `sent by the SDK with ${name}`;
+        const { id } = await turbo.upload({ data, dataItemOpts: { tags: [...tags] } });
+        expect(await (await fetch(`${program.line.gateway}/raw/${id}`)).text()).toBe(data);
+        await expectFound(id, tags, await bundleOf(id));
+      },
+      120_000,
+    );
   });
 
   function walletKey() {
@@ -131,7 +143,7 @@ describeWith(clientLibraries, "items with empty tag names or values", () => {
     }
   }
 
-  async function queried(filter: string): Promise<{ id: string; bundledIn: { id: string } | null }[]> {
+  async function queried(filter: string): Promise<Found[]> {
     const query = `{ transactions(${filter}) { edges { node { id tags { name value } bundledIn { id } } } } }`;
     const response = await fetch(`${program.line.gateway}/graphql`, {
       method: "POST",
@@ -139,6 +151,6 @@ describeWith(clientLibraries, "items with empty tag names or values", () => {
       body: JSON.stringify({ query }),
     });
     const { data } = await response.json();
-    return data.transactions.edges.map(({ node }: { node: { id: string } }) => node);
+    return data.transactions.edges.map(({ node }: { node: Found }) => node);
   }
 });

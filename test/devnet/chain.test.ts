@@ -14,7 +14,17 @@ import { ecdsaWallet } from "../../src/arweave/wallet.ts";
 import type { Devnet } from "../../src/devnet/devnet.ts";
 import { devnetFee, minerShare } from "../../src/devnet/fees.ts";
 import { isJsonObject } from "../../src/lib/json.ts";
-import { createTestClock, ecdsa, openTestDevnet, post, respelled, rsa, sign, stranger, testBytes } from "./support.ts";
+import {
+  createTestClock,
+  ecdsa,
+  openTestDevnet,
+  post,
+  respelled,
+  rsa,
+  sign,
+  stranger,
+  testBytes,
+} from "./support.ts";
 
 const fee = devnetFee(0n, "none");
 

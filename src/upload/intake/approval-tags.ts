@@ -55,7 +55,8 @@ function amountIn(tags: readonly Tag[]): bigint {
   if (text === undefined)
     throw new Failure("upload_refused", { reason: "Approval x-amount tag missing a winc value!" });
   const amount = readWinc(text);
-  if (amount === undefined || amount === 0n) throw refused("create", "the tag x-amount is not a valid winc amount");
+  if (amount === undefined || amount === 0n)
+    throw refused("create", "the tag x-amount is not a valid winc amount");
   return amount;
 }
 

@@ -105,11 +105,26 @@ for (const kind of ledgerKinds())
     const revoke = "Unable to revoke delegated payment approval : ";
     test.each<[Record<string, string>, string]>([
       [{ "x-approve-payment": bela }, "Approval x-amount tag missing a winc value!"],
-      [{ "x-approve-payment": bela, "x-amount": "0" }, `${create}the tag x-amount is not a valid winc amount`],
-      [{ "x-approve-payment": bela, "x-amount": "-1" }, `${create}the tag x-amount is not a valid winc amount`],
-      [{ "x-approve-payment": bela, "x-amount": "1.5" }, `${create}the tag x-amount is not a valid winc amount`],
-      [{ "x-approve-payment": bela, "x-amount": "1e3" }, `${create}the tag x-amount is not a valid winc amount`],
-      [{ "x-approve-payment": bela, "x-amount": " 1" }, `${create}the tag x-amount is not a valid winc amount`],
+      [
+        { "x-approve-payment": bela, "x-amount": "0" },
+        `${create}the tag x-amount is not a valid winc amount`,
+      ],
+      [
+        { "x-approve-payment": bela, "x-amount": "-1" },
+        `${create}the tag x-amount is not a valid winc amount`,
+      ],
+      [
+        { "x-approve-payment": bela, "x-amount": "1.5" },
+        `${create}the tag x-amount is not a valid winc amount`,
+      ],
+      [
+        { "x-approve-payment": bela, "x-amount": "1e3" },
+        `${create}the tag x-amount is not a valid winc amount`,
+      ],
+      [
+        { "x-approve-payment": bela, "x-amount": " 1" },
+        `${create}the tag x-amount is not a valid winc amount`,
+      ],
       [{ "x-approve-payment": "Bela", "x-amount": "1" }, `${create}Invalid approved address`],
       [{ "x-approve-payment": account, "x-amount": "1" }, `${create}An address cannot approve itself`],
       ...["0", "-1", "1.5", "soon", ""].map((text): [Record<string, string>, string] => [

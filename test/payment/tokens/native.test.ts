@@ -13,7 +13,17 @@ import { silentLog } from "../../../src/lib/log.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { createNativeChain, type NativeChainOptions } from "../../../src/payment/tokens/chains/native.ts";
 import type { PagePlan } from "../../../src/store/index/rows.ts";
-import { ecdsa, post, respelled, rsa, rsaJwk, serve, sign, stranger, type TestNode } from "../../devnet/support.ts";
+import {
+  ecdsa,
+  post,
+  respelled,
+  rsa,
+  rsaJwk,
+  serve,
+  sign,
+  stranger,
+  type TestNode,
+} from "../../devnet/support.ts";
 import { openStack, type Stack } from "../../support/stack.ts";
 import {
   ethereumAddressOf,
