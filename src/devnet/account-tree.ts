@@ -1,8 +1,8 @@
 /**
  * The root of the account tree: what a block commits to as `wallet_list`.
  *
- * A radix tree by the key of the address (`addressKey`), in which a node with one child is that child. Its shape follows from the
- * set of addresses alone.
+ * A radix tree by the key of the address (`addressKey`), in which a node with one child is that child. Its shape
+ * follows from the set of addresses alone.
  * Source: ArweaveTeam/arweave, ar_patricia_tree_core (compute_hash), ar_block (hash_wallet_list, from release 2.8).
  * @module
  */
