@@ -61,3 +61,14 @@ export type OpenContent = Readonly<{
     signal: AbortSignal,
   ) => Promise<Readonly<{ path: string; start: number }> | undefined>;
 }>;
+
+/** Brings a span to this disk where it can be kept, so that reading it afterwards waits for no source. */
+export async function bringToDisk(
+  content: Pick<OpenContent, "root" | "cached" | "read">,
+  span: ByteSpan,
+  signal: AbortSignal,
+): Promise<void> {
+  if (content.root === undefined || content.cached(span)) return;
+  const pieces = content.read(span, signal)[Symbol.asyncIterator]();
+  while (!(await pieces.next()).done);
+}

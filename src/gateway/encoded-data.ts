@@ -2,16 +2,9 @@
  * Content as base64url inside of a text, written piece by piece so that no turn of the event loop is long.
  * @module
  */
-import type { OpenContent } from "../content/open-content.ts";
+import { bringToDisk, type OpenContent } from "../content/open-content.ts";
 import { assert } from "../lib/assert.ts";
-import { blobOf } from "../lib/bytes.ts";
-
-/** How a body is composed. */
-export type Composing = Readonly<{
-  signal: AbortSignal;
-  /** Takes memory for a body of that size before it is composed. @throws Failure `busy`. */
-  hold: (bytes: number) => Promise<void>;
-}>;
+import { type Composing, sliceBytesMax } from "../lib/composing.ts";
 
 /** Bytes that stand for three: a piece is cut to a multiple of them, so that pieces join without padding. */
 const groupSize = 3;
@@ -23,25 +16,46 @@ const groupSize = 3;
  */
 export async function encodedBody(
   before: string,
-  content: Pick<OpenContent, "size" | "read">,
+  content: Pick<OpenContent, "root" | "size" | "cached" | "read">,
   after: string,
-  { signal, hold }: Composing,
+  composing: Composing,
 ): Promise<Blob> {
   const { size } = content;
   const encodedSize = Math.ceil((size * 4) / groupSize);
   const bodySize = Buffer.byteLength(before) + encodedSize + Buffer.byteLength(after);
+  const { hold, begin, signal } = composing;
   await hold(bodySize);
-  const body = Buffer.allocUnsafe(bodySize); // every byte is written, or nothing of it is sent
+  await bringToDisk(content, { start: 0, end: size }, signal);
+  const end = await begin(bodySize, signal);
+  try {
+    return await encode(before, content, after, bodySize, composing);
+  } finally {
+    end();
+  }
+}
+
+async function encode(
+  before: string,
+  content: Pick<OpenContent, "size" | "read">,
+  after: string,
+  bodySize: number,
+  { signal, slice, blobOf }: Composing,
+): Promise<Blob> {
+  // Every byte is written, or nothing of it is sent; the buffer is of this body alone, for it moves to a thread.
+  const body = Buffer.allocUnsafeSlow(bodySize);
   let at = body.write(before);
   let held = Buffer.alloc(0);
-  for await (const piece of content.read({ start: 0, end: size }, signal)) {
-    const joined = Buffer.concat([held, piece]);
-    const whole = joined.length - (joined.length % groupSize);
-    at += body.write(joined.subarray(0, whole).toString("base64url"), at, "latin1");
-    held = joined.subarray(whole);
+  for await (const piece of content.read({ start: 0, end: content.size }, signal)) {
+    for (let from = 0; from < piece.length; from += sliceBytesMax) {
+      await slice();
+      const joined = Buffer.concat([held, piece.subarray(from, from + sliceBytesMax)]);
+      const whole = joined.length - (joined.length % groupSize);
+      at += body.write(joined.subarray(0, whole).toString("base64url"), at, "latin1");
+      held = joined.subarray(whole);
+    }
   }
   at += body.write(held.toString("base64url"), at, "latin1");
   at += body.write(after, at);
   assert(at === body.length, "content has the size that it was opened with");
-  return blobOf(body);
+  return await blobOf(body);
 }

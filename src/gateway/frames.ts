@@ -10,11 +10,11 @@ import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { utf8Bytes } from "../lib/bytes.ts";
+import type { Composing } from "../lib/composing.ts";
 import { writeJson } from "../lib/json.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { ChainAnswer } from "./chain-answer.ts";
-import type { Composing } from "./encoded-data.ts";
 import type { Transactions } from "./transactions.ts";
 
 /** What frames read. */

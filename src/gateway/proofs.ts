@@ -30,11 +30,11 @@ import type { Content } from "../content/content.ts";
 import type { OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
+import type { Composing } from "../lib/composing.ts";
 import { type ByteSpan, readRange } from "../lib/range.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader, ItemSpan } from "../store/index/types.ts";
 import type { ChunkProofs } from "./chunk-proofs.ts";
-import type { Composing } from "./encoded-data.ts";
 import { collectChunks } from "./proof-chunks.ts";
 
 /** Makes proofs. */

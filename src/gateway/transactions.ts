@@ -9,10 +9,11 @@
 import type { Id } from "../arweave/id.ts";
 import { readTransaction } from "../arweave/transaction.ts";
 import type { Content } from "../content/content.ts";
+import type { Composing } from "../lib/composing.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { type ChainAnswer, jsonOf, nodeTexts, relayed, textAnswerOf } from "./chain-answer.ts";
-import { type Composing, encodedBody } from "./encoded-data.ts";
+import { encodedBody } from "./encoded-data.ts";
 import type { Relay, RelayAnswer, RelayCheck } from "./relay.ts";
 import type { CheckRelayed } from "./relayed-check.ts";
 import type { RelayedData } from "./relayed-data.ts";

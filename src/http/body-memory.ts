@@ -5,6 +5,7 @@
  * @module
  */
 import { createByteBudget } from "../lib/byte-budget.ts";
+import { type BlobThread, createCompositions } from "../lib/composing.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { bodySizeOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
@@ -28,6 +29,8 @@ export type BodyMemoryOptions = Readonly<{
   responseBytesMax: number;
   requestBytesMax: number;
   metrics: Metrics;
+  /** Makes large Blobs; absent, they are made on the calling thread. */
+  blobThread?: BlobThread;
   /** Longest wait for bytes; {@link waitMsDefault} unless set. Milliseconds. */
   waitMsMax?: number;
 }>;
@@ -59,7 +62,8 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   addGauges(metrics, responses.bytes, requests.bytes);
   const count = countersIn(metrics);
   const underWay = createResponsesUnderWay({ responses, shared, onCut: count.cut });
-  const parts = { responses, requests, shared, underWay, count };
+  const compositions = createCompositions(responseBytesMax, options.blobThread);
+  const parts = { responses, requests, shared, underWay, count, compositions };
 
   return {
     open: (request, listener) => openMemoryAccount(parts, request, listener),

@@ -4,6 +4,7 @@
  * @module
  */
 import { Failure, failures } from "../failures.ts";
+import type { Composing } from "../lib/composing.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import { jsonAnswer } from "./answers.ts";
 import { withHeldMemory } from "./body-size.ts";
@@ -16,7 +17,7 @@ import {
   spansBody,
 } from "./content-body.ts";
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
-import type { RequestContext } from "./context.ts";
+import { composingOf, type RequestContext } from "./context.ts";
 import { unknownType } from "./header-values.ts";
 import { frameSpans } from "./multipart.ts";
 
@@ -30,23 +31,20 @@ export type ContentWish = Readonly<{
   ifRange: string | null;
   ifMatch: string | null;
   ifNoneMatch: string | null;
-  signal: AbortSignal;
-  /** Takes bytes before a body of that size is composed. @throws Failure `busy`. */
-  hold: (bytes: number) => Promise<void>;
+  composing: Composing;
 }>;
 
 /** Reads what a request wants. */
-export function readWish(request: Request, { headOnly, memory }: RequestContext): ContentWish {
+export function readWish(request: Request, { headOnly }: RequestContext): ContentWish {
   const { headers } = request;
   return {
     headOnly,
-    hold: memory.holdResponse,
+    composing: composingOf(request),
     range: headers.get("range"),
     arrivedRange: headers.get("range"),
     ifRange: headers.get("if-range"),
     ifMatch: headers.get("if-match"),
     ifNoneMatch: headers.get("if-none-match"),
-    signal: request.signal,
   };
 }
 
@@ -67,11 +65,11 @@ export async function contentAnswer(
 ): Promise<Response> {
   const tag = whole.get("ETag") ?? "";
   const { size } = content;
-  const reading = { bufferBytesMax, hold: wish.hold, signal: wish.signal };
+  const reading = { bufferBytesMax, ...wish.composing };
   const meaning = readRange(rangeThatCounts(wish.range, wish.ifRange, tag), size);
   // An answer without a body tells no more than the one with it, and the second of two spans no more than
   // both.
-  for (const span of spansOf(meaning, size)) await content.check(span, wish.signal);
+  for (const span of spansOf(meaning, size)) await content.check(span, reading.signal);
   if (!allowsTag(wish.ifMatch, tag)) throw new Failure("precondition_failed", { tag });
   if (namesTag(wish.ifNoneMatch, tag))
     return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });

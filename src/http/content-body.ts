@@ -7,9 +7,10 @@
  * Source: design.md §5; measured figures: docs/evidence.md.
  * @module
  */
-import type { OpenContent } from "../content/open-content.ts";
+import { bringToDisk, type OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
-import { blobOf } from "../lib/bytes.ts";
+import { assert } from "../lib/assert.ts";
+import type { Composing } from "../lib/composing.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { HeldMemory } from "./body-size.ts";
 import type { MultipartFrame } from "./multipart.ts";
@@ -31,13 +32,11 @@ export type ContentBody = Readonly<{
 }>;
 
 /** How a body is read. */
-export type BodyReading = Readonly<{
-  /** A span up to this size that is not on disk is answered when it is complete, a larger one while it arrives. */
-  bufferBytesMax: number;
-  /** Takes bytes before a body of that size is composed. @throws Failure `busy`. */
-  hold: (bytes: number) => Promise<void>;
-  signal: AbortSignal;
-}>;
+export type BodyReading = Composing &
+  Readonly<{
+    /** A span up to this size that is not on disk is answered when it is complete, a larger one while it arrives. */
+    bufferBytesMax: number;
+  }>;
 
 /** From here on a file's slice costs less than its bytes do: sendfile is used from 1 MiB. */
 export const fileBytesMin = 2 ** 20;
@@ -63,16 +62,16 @@ const streamHoldsBytes = 128 * 2 ** 10;
 export async function spanBody(
   content: ReadableContent,
   span: ByteSpan,
-  { bufferBytesMax, hold, signal }: BodyReading,
+  reading: BodyReading,
 ): Promise<ContentBody> {
+  const { bufferBytesMax, hold, signal } = reading;
   const size = span.end - span.start;
   const { inMemory } = content;
   if (inMemory !== undefined)
     return { body: inMemory.slice(span.start, span.end), held: { kind: "shared", blob: inMemory } };
   if (size >= fileBytesMin) {
     // Brought onto this disk first, so that a slow reader holds a file open and not megabytes of memory.
-    const isKept = content.root !== undefined;
-    if (isKept && size <= bufferBytesMax && !content.cached(span)) await takeAll(content.read(span, signal));
+    if (size <= bufferBytesMax) await bringToDisk(content, span, signal);
     const file = await fileOf(content, span, signal);
     if (file !== undefined)
       return {
@@ -81,6 +80,7 @@ export async function spanBody(
       };
   }
   if (size > bufferBytesMax) return await streamOf(content.read(span, signal));
+  if (size >= fileBytesMin) return await composed(content.read(span, signal), size, reading);
   await hold(size);
   return { body: viewOf(await content.bytes(span, signal)), held: { kind: "bytes", bytes: size } };
 }
@@ -90,22 +90,36 @@ export async function spansBody(
   content: ReadableContent,
   spans: readonly ByteSpan[],
   frame: MultipartFrame,
-  { bufferBytesMax, hold, signal }: BodyReading,
+  reading: BodyReading,
 ): Promise<ContentBody> {
-  if (frame.size > bufferBytesMax) return await streamOf(framedPieces(content, spans, frame, signal));
-  await hold(frame.size);
-  const body = new Uint8Array(frame.size);
-  let at = 0;
-  for await (const piece of framedPieces(content, spans, frame, signal)) {
-    body.set(piece, at);
-    at += piece.byteLength;
-  }
-  return { body: blobOf(body), held: { kind: "bytes", bytes: frame.size } };
+  const { bufferBytesMax, signal } = reading;
+  const pieces = framedPieces(content, spans, frame, signal);
+  if (frame.size > bufferBytesMax) return await streamOf(pieces);
+  if (frame.size >= fileBytesMin) for (const span of spans) await bringToDisk(content, span, signal);
+  return await composed(pieces, frame.size, reading);
 }
 
-async function takeAll(pieces: AsyncIterable<Uint8Array>): Promise<void> {
-  const iterator = pieces[Symbol.asyncIterator]();
-  while (!(await iterator.next()).done);
+/** Joins pieces to one body. */
+async function composed(
+  pieces: AsyncIterable<Uint8Array>,
+  size: number,
+  { hold, begin, slice, blobOf, signal }: BodyReading,
+): Promise<ContentBody> {
+  await hold(size);
+  const end = await begin(size, signal);
+  try {
+    const body = Buffer.allocUnsafeSlow(size); // every byte is written, or nothing of it is sent
+    let at = 0;
+    for await (const piece of pieces) {
+      await slice();
+      body.set(piece, at);
+      at += piece.byteLength;
+    }
+    assert(at === size, "content has the size that it was opened with");
+    return { body: await blobOf(body), held: { kind: "bytes", bytes: size } };
+  } finally {
+    end();
+  }
 }
 
 /** The file that holds a span, if all of the span is there and as it should be. */

@@ -3,6 +3,7 @@
  * and how long the connection may wait.
  * @module
  */
+import type { Composing } from "../lib/composing.ts";
 import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
 import { requestIdOf } from "./request-id.ts";
 import { readSegments, readTarget, type Target } from "./target.ts";
@@ -62,9 +63,7 @@ export function contextOf(request: Request): RequestContext {
 }
 
 /** How a body is composed that answers a request: until its client leaves, within the memory of responses. */
-export function composingOf(request: Request): Readonly<{
-  signal: AbortSignal;
-  hold: RequestMemory["holdResponse"];
-}> {
-  return { signal: request.signal, hold: contextOf(request).memory.holdResponse };
+export function composingOf(request: Request): Composing {
+  const { holdResponse: hold, ...compositions } = contextOf(request).memory;
+  return { signal: request.signal, hold, ...compositions };
 }

@@ -4,6 +4,7 @@
  */
 import { Failure } from "../failures.ts";
 import type { ByteBudget } from "../lib/byte-budget.ts";
+import { type Compositions, createCompositions } from "../lib/composing.ts";
 import { codeAnswer } from "./answers.ts";
 import { fileHolds, type HeldMemory, heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
@@ -11,20 +12,21 @@ import type { ListenerRequests, ResponsesUnderWay } from "./responses-under-way.
 import type { SharedBlobs } from "./shared-blobs.ts";
 
 /** What one request holds. */
-export type RequestMemory = Readonly<{
-  /**
-   * Takes bytes for a response body that is about to be composed.
-   * @throws Failure `busy` when they are not free in time.
-   */
-  holdResponse: (bytes: number) => Promise<void>;
-  /** Takes bytes for a response body that is composed already, and waits for them in memory. Throws as above. */
-  holdComposed: (bytes: number) => Promise<void>;
-  /**
-   * Takes bytes for the request's body, before it is read.
-   * @throws Failure `busy` when they are not free in time.
-   */
-  holdRequest: (bytes: number) => Promise<void>;
-}>;
+export type RequestMemory = Compositions &
+  Readonly<{
+    /**
+     * Takes bytes for a response body that is about to be composed.
+     * @throws Failure `busy` when they are not free in time.
+     */
+    holdResponse: (bytes: number) => Promise<void>;
+    /** Takes bytes for a response body that is composed already, and waits for them in memory. Throws as above. */
+    holdComposed: (bytes: number) => Promise<void>;
+    /**
+     * Takes bytes for the request's body, before it is read.
+     * @throws Failure `busy` when they are not free in time.
+     */
+    holdRequest: (bytes: number) => Promise<void>;
+  }>;
 
 /** The memory of one request, as its listener accounts for it. */
 export type MemoryAccount = RequestMemory &
@@ -38,6 +40,7 @@ export type MemoryAccount = RequestMemory &
 
 /** What an account is part of. */
 export type AccountParts = Readonly<{
+  compositions: Compositions;
   responses: ByteBudget;
   requests: ByteBudget;
   shared: SharedBlobs;
@@ -53,6 +56,7 @@ const exchangeBytes = 8 * 2 ** 10;
 
 /** For requests that came through no listener: nothing is counted. */
 export const unlimitedMemory: RequestMemory = {
+  ...createCompositions(),
   holdResponse: async () => undefined,
   holdComposed: async () => undefined,
   holdRequest: async () => undefined,
@@ -64,7 +68,7 @@ export function openMemoryAccount(
   request: Request,
   listener: ListenerRequests,
 ): MemoryAccount {
-  const { requests, shared, underWay, count } = parts;
+  const { requests, shared, underWay, count, compositions } = parts;
   let client: string | undefined;
   const clientOf = (): string => {
     client ??= addressBlock(listener.clientAddressOf(request));
@@ -101,6 +105,7 @@ export function openMemoryAccount(
   };
 
   return {
+    ...compositions,
     holdResponse: (bytes) => holdResponse(bytes, 0),
     holdComposed: (bytes) => holdResponse(bytes, bytes),
     holdRequest: async (bytes) => {

@@ -56,15 +56,14 @@ export type ResponsesUnderWayOptions = Readonly<{
   onCut: (connections: number) => void;
 }>;
 
-/** Responses under way are looked at so often; while requests wait for bytes, more often. Milliseconds. */
-const lookEveryMs = 1_000;
-const lookWhileWaitingMs = 50;
+/** A look is at so many responses: 0.2 ms, so that it keeps nobody waiting. */
+const looksAtOnce = 100;
+
+/** Time between two looks: at a few responses, at many, and while requests wait for bytes. Milliseconds. */
+const lookEveryMs = { few: 1_000, many: 50, awaited: 5 } as const;
 
 /** Two looks on behalf of requests are at least so far apart. Milliseconds. */
-const looksApartMs = 20;
-
-/** Responses that are still under way, looked at in one go: 2 ms. */
-const looksAtOnce = 1_000;
+const looksApartMs = 5;
 
 /** Responses from the response cache that are not counted yet: 16 MiB at most. */
 const uncountedMax = 64;
@@ -80,7 +79,7 @@ export function createResponsesUnderWay(options: ResponsesUnderWayOptions): Resp
   const lookAtReaders = createReaderWatch(entries, options.onCut);
   let cursor = 0;
   let timer: Timer | undefined;
-  let isTimerSoon = false;
+  let timerMs = 0;
   let lookedAt = Number.NEGATIVE_INFINITY;
 
   const release = ({ client, bytes, blob }: UnderWay): void => {
@@ -91,39 +90,36 @@ export function createResponsesUnderWay(options: ResponsesUnderWayOptions): Resp
   const look = (): void => {
     lookedAt = performance.now();
     entries.push(...countStill(uncounted.splice(0), shared));
-    let still = 0;
-    for (let left = entries.length; left > 0 && still < looksAtOnce; left--) {
+    for (let left = Math.min(entries.length, looksAtOnce); left > 0; left--) {
       if (cursor >= entries.length) cursor = 0;
-      if (isUnderWay(entries[cursor])) {
-        still += 1;
-        cursor += 1;
-      } else for (const gone of takeAt(entries, cursor)) release(gone);
+      if (isUnderWay(entries[cursor])) cursor += 1;
+      else for (const gone of takeAt(entries, cursor)) release(gone);
     }
   };
-  const schedule = (isSoon: boolean): void => {
-    if (timer !== undefined && (isTimerSoon || !isSoon)) return;
+  const schedule = (isAwaited = responses.waiting() > 0): void => {
+    const pace = isAwaited ? "awaited" : entries.length > looksAtOnce ? "many" : "few";
+    if (timer !== undefined && lookEveryMs[pace] >= timerMs) return;
     clearTimeout(timer);
-    isTimerSoon = isSoon;
-    timer = setTimeout(run, isSoon ? lookWhileWaitingMs : lookEveryMs);
+    timerMs = lookEveryMs[pace];
+    timer = setTimeout(run, timerMs);
     timer.unref();
   };
   const run = (): void => {
     timer = undefined;
     look();
     lookAtReaders();
-    const isWaitedFor = responses.waiting() > 0;
-    if (entries.length > 0 || isWaitedFor) schedule(isWaitedFor);
+    if (entries.length > 0 || responses.waiting() > 0) schedule();
   };
 
   return {
     keep: (entry) => {
       entries.push(entry);
-      schedule(false);
+      schedule();
     },
     keepUncounted: (entry) => {
       uncounted.push(entry);
       if (uncounted.length >= uncountedMax) look();
-      schedule(false);
+      schedule();
     },
     collect: () => {
       if (performance.now() - lookedAt >= looksApartMs) look();

@@ -28,6 +28,7 @@ export type PoolOptions = Readonly<{
 
 /** Every thread entry of the program; the binary embeds exactly these (build.ts). */
 export const workerEntries = [
+  "bodies",
   "bundles",
   "index",
   "intake",

@@ -6,6 +6,8 @@
  * @module
  */
 import { blockHashFromBytes } from "../../src/arweave/id.ts";
+import { openBlobThread } from "../../src/cli/open/threads.ts";
+import { createClosers } from "../../src/lib/closers.ts";
 import { emptyReader, openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent, patternBytes } from "../support/memory-content.ts";
 
@@ -30,6 +32,7 @@ const certificate =
   folder === undefined
     ? undefined
     : { cert: await Bun.file(`${folder}/cert.pem`).text(), key: await Bun.file(`${folder}/key.pem`).text() };
+const closers = createClosers(() => undefined);
 const status = { height: 1, hash: blockHashFromBytes(new Uint8Array(48)), confirmations: 100 };
 const gateway = openGatewayServer({
   content,
@@ -39,6 +42,7 @@ const gateway = openGatewayServer({
     transactionStatus: () => status,
     transactionText: () => ({ text: '{"format":1,"data":""}', dataAt: 20 }),
   },
+  memory: { blobThread: openBlobThread(closers) },
   isTrustedProxy: () => true, // each client says in X-Forwarded-For who it is
 });
 const told = Bun.serve({

@@ -42,7 +42,7 @@ import {
 import { openLargeManifests } from "./manifests.ts";
 import { type OpenNames, openNames } from "./names.ts";
 import type { Sources } from "./sources.ts";
-import type { Threads } from "./threads.ts";
+import { openBlobThread, type Threads } from "./threads.ts";
 import { openSetWebhooks } from "./webhooks.ts";
 
 /** What a gateway is opened with. */
@@ -123,7 +123,8 @@ export function openGateway(
   const figures = createRequestFigures(metrics, log, config.LOG_MEMORY_HITS);
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
-  const limits = { limiter: limiterOf(config, metrics), memory: bodyMemoryOf(config, metrics) };
+  const memory = bodyMemoryOf(config, metrics, openBlobThread(closers));
+  const limits = { limiter: limiterOf(config, metrics), memory };
   const listening = { config, certificate, figures, ...limits, log, closers };
   const server = listenForGateway(listening, gateway, services);
   const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;

@@ -14,6 +14,7 @@ import { type HttpServer, openServer } from "../../http/server.ts";
 import { createServiceApp, type Service } from "../../http/service.ts";
 import { systemClock } from "../../lib/clock.ts";
 import type { Closers } from "../../lib/closers.ts";
+import type { BlobThread } from "../../lib/composing.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import { hostAndPort } from "../../settings/readers.ts";
@@ -99,9 +100,9 @@ export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undef
 }
 
 /** Creates the memory of bodies that the settings allow. */
-export function bodyMemoryOf(config: Config, metrics: Metrics): BodyMemory {
+export function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobThread): BodyMemory {
   const { RESPONSE_BYTES_MAX: responseBytesMax, REQUEST_BYTES_MAX: requestBytesMax } = config;
-  return createBodyMemory({ responseBytesMax, requestBytesMax, metrics });
+  return createBodyMemory({ responseBytesMax, requestBytesMax, metrics, blobThread });
 }
 
 /**

@@ -2,8 +2,11 @@
  * The program's threads: one that writes the index, some that verify and unbundle, some that answer queries.
  * @module
  */
+import { resolveObjectURL } from "node:buffer";
 import { availableParallelism } from "node:os";
+import { assert } from "../../lib/assert.ts";
 import type { Closers } from "../../lib/closers.ts";
+import type { BlobThread } from "../../lib/composing.ts";
 import type { Config } from "../../settings.ts";
 import { openPool, type Pool } from "../../threads/pool.ts";
 
@@ -39,6 +42,9 @@ const queryGraceMs = 2_000;
 const manifestThreads = 2;
 /** A mebibyte of a manifest takes 15 ms; the last job also sorts and writes what came of all. */
 const manifestTimeoutMs = 60_000;
+
+/** A body of 16 MB takes 10 ms. */
+const bodyTimeoutMs = 60_000;
 
 const intakeTimeoutMs = 2 * 60_000;
 /** Longer than the slowest sender takes for the next piece of an item that the thread has begun. */
@@ -91,6 +97,20 @@ export function openManifestThreads(closers: Closers): readonly Pool[] {
   );
   for (const pool of pools) closers.add("threads of manifests", pool.close);
   return pools;
+}
+
+/** Opens the thread that makes large bodies of responses into Blobs. */
+export function openBlobThread(closers: Closers): BlobThread {
+  const options = { entry: "bodies", threads: 1, timeoutMs: bodyTimeoutMs, idleMs } as const;
+  const pool = openPool({ ...options, queueMax: jobsWaitingMax });
+  closers.add("thread of bodies", pool.close);
+  return async (bytes) => {
+    const url = await pool.run<string>("makeBlob", { bytes }, { transfer: [bytes.buffer] });
+    const blob = resolveObjectURL(url);
+    URL.revokeObjectURL(url);
+    assert(blob !== undefined, "an object URL is known in every thread until it is revoked");
+    return blob;
+  };
 }
 
 /** Opens the pools of uploads; their threads start with their first job. */

@@ -1,0 +1,77 @@
+/**
+ * Composing bodies in memory without keeping the event loop from other requests: one slice of work in each turn of the
+ * loop, and large copies in a thread.
+ * Source: docs/decisions/091-body-memory.md.
+ * @module
+ */
+import { assert } from "./assert.ts";
+import { blobOf } from "./bytes.ts";
+import { createTurns, type EndTurn } from "./queue.ts";
+
+/** How the body of one response is composed. */
+export type Composing = Compositions &
+  Readonly<{
+    signal: AbortSignal;
+    /** Takes memory for a body of that size before it is composed. @throws Failure `busy`. */
+    hold: (bytes: number) => Promise<void>;
+  }>;
+
+/** What all compositions share. */
+export type Compositions = Readonly<{
+  /**
+   * Waits until a body of that size may be composed: {@link largeAtOnce} large ones at once. Its memory is held before.
+   * @returns Ends the composition.
+   * @throws The signal's reason.
+   */
+  begin: (bytes: number, signal: AbortSignal) => Promise<EndTurn>;
+  /** Waits until a slice of at most {@link sliceBytesMax} may be worked on: one in each turn of the event loop. */
+  slice: () => Promise<void>;
+  /** Bytes as a Blob; the bytes are gone afterwards, and must have a buffer of their own. */
+  blobOf: (bytes: Uint8Array<ArrayBuffer>) => Promise<Blob>;
+}>;
+
+/** Makes a Blob in a thread; the bytes move there. */
+export type BlobThread = (bytes: Uint8Array<ArrayBuffer>) => Promise<Blob>;
+
+/** Bytes that are worked on in one go: 0.1 ms. */
+export const sliceBytesMax = 256 * 2 ** 10;
+
+/** A Blob of this size takes 0.4 ms on the calling thread, one of 16 MB takes 10 ms; a thread is asked in 0.1 ms. */
+const largeBytesMin = 2 ** 20;
+
+/** Large bodies that are composed at once. Until it is a Blob, a body is in the memory of the process (decision 091). */
+const largeAtOnce = 4;
+
+/** Memory of bodies that wait, where no limit is given. Bytes. */
+const heldBytesDefault = 2 ** 30;
+
+/**
+ * Creates what compositions share.
+ *
+ * @param heldBytesMax - Memory that all bodies may hold.
+ * @param inThread - Absent, Blobs of any size are made at once.
+ */
+export function createCompositions(heldBytesMax = heldBytesDefault, inThread?: BlobThread): Compositions {
+  const turns = createTurns(largeAtOnce, Math.ceil(heldBytesMax / largeBytesMin) + 1);
+  let last: Promise<void> = Promise.resolve();
+  return {
+    begin: async (bytes, signal) => {
+      if (bytes < largeBytesMin) return () => undefined;
+      const turn = turns.take(signal);
+      assert(turn !== undefined, "a body that waits holds its memory, which bounds how many wait");
+      return await turn;
+    },
+    slice: () => {
+      last = last.then(nextTurn);
+      return last;
+    },
+    blobOf: async (bytes) =>
+      inThread === undefined || bytes.byteLength < largeBytesMin ? blobOf(bytes) : await inThread(bytes),
+  };
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}

@@ -1,0 +1,82 @@
+/**
+ * Bodies that are composed: in slices between which the event loop goes on, a few large ones at once, and their Blobs
+ * made in a thread.
+ * @module
+ */
+import { afterAll, describe, expect, test } from "bun:test";
+import { openBlobThread } from "../../src/cli/open/threads.ts";
+import { createClosers } from "../../src/lib/closers.ts";
+import { createCompositions } from "../../src/lib/composing.ts";
+
+const mebibyte = 2 ** 20;
+const never = new AbortController().signal;
+const closers = createClosers((name) => {
+  throw new Error(`could not be closed: ${name}`);
+});
+const blobThread = openBlobThread(closers);
+afterAll(closers.closeAll);
+
+describe("N1, N6: compositions", () => {
+  test("that are under way together get one slice of work in each turn of the event loop", async () => {
+    const { slice } = createCompositions();
+    let turn = 0;
+    let isOver = false;
+    const countTurns = () => {
+      turn += 1;
+      if (!isOver) setImmediate(countTurns);
+    };
+    setImmediate(countTurns);
+    const turns: number[] = [];
+    const compose = async () => {
+      for (let index = 0; index < 20; index++) {
+        await slice();
+        turns.push(turn);
+      }
+    };
+    await Promise.all(Array.from({ length: 10 }, compose));
+    isOver = true;
+    expect(turns).toHaveLength(200);
+    expect(new Set(turns).size).toBeGreaterThan(190); // before and after the counter's own callback
+  });
+
+  test("of large bodies wait for each other, of small ones do not", async () => {
+    const { begin } = createCompositions(16 * mebibyte);
+    const ends = await Promise.all([1, 2, 3, 4].map(() => begin(mebibyte, never)));
+    let isBegun = false;
+    const fifth = begin(mebibyte, never).then((end) => {
+      isBegun = true;
+      return end;
+    });
+    const left = new AbortController();
+    const sixth = begin(mebibyte, left.signal);
+    (await begin(mebibyte - 1, never))();
+    expect(isBegun).toBe(false);
+    left.abort(new Error("left"));
+    expect(sixth).rejects.toThrow("left");
+    ends[0]?.();
+    (await fifth)();
+    for (const end of ends) end();
+  });
+
+  test.each([1_000, mebibyte, 9_000_000, 16_000_000])(
+    "bodies of %d bytes become Blobs of the same bytes, also many at once",
+    async (size) => {
+      const { blobOf } = createCompositions(16 * mebibyte, blobThread);
+      const composed = await Promise.all(
+        Array.from({ length: 6 }, async (_, index) => {
+          const bytes = Buffer.allocUnsafeSlow(size).fill(index);
+          bytes[size - 1] = 255;
+          const blob = await blobOf(bytes);
+          expect(bytes.byteLength).toBe(0); // no second copy stays
+          return blob;
+        }),
+      );
+      for (const [index, blob] of composed.entries()) {
+        const expected = Buffer.alloc(size, index);
+        expected[size - 1] = 255;
+        expect(Buffer.compare(await blob.bytes(), expected)).toBe(0);
+      }
+    },
+    60_000,
+  );
+});
