@@ -39,7 +39,7 @@ export const sliceBytesMax = 256 * 2 ** 10;
 /** A Blob of this size takes 0.4 ms on the calling thread, one of 16 MB takes 10 ms; a thread is asked in 0.1 ms. */
 const largeBytesMin = 2 ** 20;
 
-/** Large bodies that are composed at once. Until it is a Blob, a body is in the memory of the process (decision 091). */
+/** Large bodies that are composed at once. Until it is a Blob, a body is in the memory of the process. */
 const largeAtOnce = 4;
 
 /** Memory of bodies that wait, where no limit is given. Bytes. */

@@ -16,7 +16,7 @@ const closers = createClosers((name) => {
 const blobThread = openBlobThread(closers);
 afterAll(closers.closeAll);
 
-describe("N1, N6: compositions", () => {
+describe("N6: compositions", () => {
   test("that are under way together get one slice of work in each turn of the event loop", async () => {
     const { slice } = createCompositions();
     let turn = 0;
