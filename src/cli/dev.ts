@@ -14,6 +14,7 @@ import { reachableHost, refuseTakenPort } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
+import type { MakeRsaJwk } from "../lib/rsa-jwk.ts";
 import type { Config } from "../settings.ts";
 import { claimPort } from "./claim-port.ts";
 import { explainDamage } from "./damage.ts";
@@ -37,6 +38,8 @@ export type DevOptions = Readonly<{
   json: boolean;
   /** The `PATH` of who started it. */
   path: string;
+  /** Makes keys that the folder does not have; they may have been begun before. */
+  makeRsaKey: MakeRsaJwk;
 }>;
 
 /** Under `dev` this machine's own name is a root host: every id has an origin of its own without any set-up. */
@@ -65,10 +68,12 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   const config = options.ephemeral ? { ...given, DATA_DIR: ephemeralFolder(closers) } : given;
   const folder = takeFolder(config, closers);
   await claimDatabases(folder, config, log);
-  // A first start makes two RSA keys, each about a second of a processor: at once.
-  const readWallet = uploadWalletOf(config, folder);
+  const readWallet = uploadWalletOf(config, folder, options.makeRsaKey);
   const controls = createShownControls(config);
-  const chain = await openChain(config, folder.devnet, controls.shown, log, closers);
+  const chain = await openChain({
+    ...{ config, dir: folder.devnet, shown: controls.shown, log, closers },
+    makeRsaKey: options.makeRsaKey,
+  });
   const sandbox = openSandbox({ config, folder, log, closers });
   const wallet = fundWallet(await readWallet(), chain.devnet);
   let isOver = false;
@@ -111,15 +116,26 @@ function ephemeralFolder(closers: Closers): string {
   return folder;
 }
 
-async function openChain(
-  config: Config,
-  dir: string,
-  shown: Shown,
-  log: Log,
-  closers: Closers,
-): Promise<Readonly<{ devnet: Devnet; url: string }>> {
+type ChainParts = Readonly<{
+  config: Config;
+  dir: string;
+  shown: Shown;
+  makeRsaKey: MakeRsaJwk;
+  log: Log;
+  closers: Closers;
+}>;
+
+async function openChain(parts: ChainParts): Promise<Readonly<{ devnet: Devnet; url: string }>> {
+  const { config, dir, shown, makeRsaKey, log, closers } = parts;
   const mining = readMining(config.DEVNET_MINING);
-  const devnet = await openDevnet({ dir, seed: config.DEVNET_SEED, clock: systemClock, mining, log });
+  const devnet = await openDevnet({
+    dir,
+    seed: config.DEVNET_SEED,
+    clock: systemClock,
+    mining,
+    makeRsaKey,
+    log,
+  });
   closers.add("development chain", devnet.close);
   const { HOST, DEVNET_PORT } = config;
   const serve = () => {
@@ -139,9 +155,13 @@ async function openChain(
 }
 
 /** Begins to make the wallet where there is none. @returns Waits for the operator's wallet, or that one. */
-function uploadWalletOf({ WALLET_FILE: file }: Config, folder: DataFolder): () => Promise<UploadWallet> {
+function uploadWalletOf(
+  { WALLET_FILE: file }: Config,
+  folder: DataFolder,
+  makeKey: MakeRsaJwk,
+): () => Promise<UploadWallet> {
   if (file !== undefined) return async () => readUploadWallet("WALLET_FILE", file);
-  const made = keptUploadWallet(folder.keys);
+  const made = keptUploadWallet(folder.keys, makeKey);
   made.catch(() => "told to whoever waits for it, unless the start fails before");
   return () => made;
 }

@@ -134,9 +134,12 @@ function devCommand(environment: AskEnvironment) {
     },
     run: async ({ args }) => {
       const config = await checkedConfig(environment(), "dev", portOverride(args.port));
+      const options = { ephemeral: args.ephemeral === true, json: args.json === true };
+      const { beginDevKeys } = await import("./dev-keys.ts");
+      const makeRsaKey = beginDevKeys(config, options);
       const { runDev } = await import("./dev.ts");
       const path = environment().values["PATH"] ?? "";
-      return runDev(config, { ephemeral: args.ephemeral === true, json: args.json === true, path });
+      return runDev(config, { ...options, path, makeRsaKey });
     },
   });
 }

@@ -5,8 +5,8 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { readWallet, type Wallet } from "../arweave/wallet.ts";
-import { makeRsaJwk } from "../devnet/wallets.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
+import { type MakeRsaJwk, makeRsaJwk } from "../lib/rsa-jwk.ts";
 import { badSettings } from "./complaints.ts";
 
 /** A wallet and the file of its key. */
@@ -30,9 +30,9 @@ export function readUploadWallet(name: string, file: string): UploadWallet {
   }
 }
 
-/** The wallet that is kept in a folder, made when there is none. */
-export function keptUploadWallet(folder: string): Promise<UploadWallet> {
-  return keptWallet(folder, "upload-wallet.json");
+/** The wallet that is kept in a folder, made of a new key when there is none. */
+export function keptUploadWallet(folder: string, makeKey: MakeRsaJwk): Promise<UploadWallet> {
+  return keptWallet(folder, "upload-wallet.json", makeKey);
 }
 
 /**
@@ -40,14 +40,14 @@ export function keptUploadWallet(folder: string): Promise<UploadWallet> {
  * pays: strangers choose what it signs, and nothing may belong to it.
  */
 export function keptSigningWallet(folder: string): Promise<UploadWallet> {
-  return keptWallet(folder, "signing-wallet.json");
+  return keptWallet(folder, "signing-wallet.json", makeRsaJwk);
 }
 
-async function keptWallet(folder: string, name: string): Promise<UploadWallet> {
+async function keptWallet(folder: string, name: string, makeKey: MakeRsaJwk): Promise<UploadWallet> {
   const file = join(folder, name);
   if (!existsSync(file)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
-    writeFileSync(`${file}.part`, JSON.stringify(await makeRsaJwk()), { mode: 0o600, flush: true });
+    writeFileSync(`${file}.part`, JSON.stringify(await makeKey()), { mode: 0o600, flush: true });
     renameSync(`${file}.part`, file);
   }
   return readUploadWallet("WALLET_FILE", file);

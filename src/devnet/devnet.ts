@@ -10,6 +10,7 @@ import { type Address, readAddress } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import { type Log, silentLog } from "../lib/log.ts";
+import { type MakeRsaJwk, makeRsaJwk } from "../lib/rsa-jwk.ts";
 import { createAccountOverlay, credit } from "./accounts.ts";
 import { nextTurn } from "./data-tree.ts";
 import { openDevnetDatabase } from "./database.ts";
@@ -31,6 +32,8 @@ export type DevnetOptions = Readonly<{
   mining: MiningMode;
   /** Wallets that begin with funds; absent: one RSA-4096 kept in the folder, and one ECDSA of the seed. */
   wallets?: readonly GivenWallet[];
+  /** Makes the RSA key when the folder has none; absent: made then. */
+  makeRsaKey?: MakeRsaJwk;
   log?: Log;
 }>;
 
@@ -86,7 +89,8 @@ export async function openDevnet(options: DevnetOptions): Promise<Devnet> {
 /** The folder belongs to this process by now: nobody else makes its wallets or its first block. */
 async function openOn(database: Database, options: DevnetOptions): Promise<Devnet> {
   const { dir, seed, clock, log = silentLog } = options;
-  const wallets = options.wallets?.map(givenWallet) ?? (await ownWallets(dir, seed));
+  const wallets =
+    options.wallets?.map(givenWallet) ?? (await ownWallets(dir, seed, options.makeRsaKey ?? makeRsaJwk));
   const base = createBase(database, { clock, seed, miner: minerWallet(seed) });
   if (base.history.tip() === undefined)
     await writeGenesis(

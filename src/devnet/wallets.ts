@@ -2,19 +2,18 @@
  * Funded wallets for tests, as JSON Web Keys that any client of the chain loads.
  *
  * The ECDSA wallet and the miner follow from the seed. An RSA key cannot be derived from a seed with the tools that
- * exist, so one is made at the first start and kept beside the chain: about 0.8 s once, in a thread of its own
- * (measured: 0.5 to 1.2 s for 4096 bits, which is what clients expect).
+ * exist, so one is made at the first start and kept beside the chain.
  * @module
  */
-import { createHash, generateKeyPair } from "node:crypto";
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import type { Address } from "../arweave/id.ts";
 import { ecdsaWallet, readWallet, type Wallet } from "../arweave/wallet.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
+import type { MakeRsaJwk } from "../lib/rsa-jwk.ts";
 import { secp256k1 } from "../lib/secp256k1.ts";
 
 /** A funded wallet. Its key is private, but it is worth nothing off this chain. */
@@ -28,9 +27,6 @@ export type TestWallet = Readonly<{
 
 /** A wallet that the caller brings. */
 export type GivenWallet = Readonly<{ name: string; jwk: JsonObject }>;
-
-const rsaBits = 4_096;
-const makeKeyPair = promisify(generateKeyPair);
 
 /** The key that signs the blocks of every chain with this seed. */
 export function minerWallet(seed: string): Wallet {
@@ -47,11 +43,16 @@ export function givenWallet({ name, jwk }: GivenWallet): TestWallet {
  * Loads or makes the chain's own wallets: one RSA, one ECDSA.
  *
  * @param dir - The chain's folder, which exists; `undefined` makes keys that are forgotten with the process.
+ * @param makeRsaKey - Asked only when there is no RSA wallet yet.
  * @throws Failure `malformed_input` when a kept file is no key.
  */
-export async function ownWallets(dir: string | undefined, seed: string): Promise<TestWallet[]> {
+export async function ownWallets(
+  dir: string | undefined,
+  seed: string,
+  makeRsaKey: MakeRsaJwk,
+): Promise<TestWallet[]> {
   return [
-    await keptWallet(dir, "rsa", makeRsaJwk),
+    await keptWallet(dir, "rsa", makeRsaKey),
     await keptWallet(dir, "ecdsa", async () => ecdsaJwk(derivePrivateKey(seed, "wallet"))),
   ];
 }
@@ -76,14 +77,6 @@ async function keptWallet(
 /** SHA-256 misses the valid range of private keys with a probability of 2^-128. */
 function derivePrivateKey(seed: string, purpose: string): Uint8Array {
   return createHash("sha256").update(`cairn devnet ${purpose}\n${seed}`).digest();
-}
-
-/** Makes the key of a wallet, RSA-4096: about 0.8 s, in a thread of its own. */
-export async function makeRsaJwk(): Promise<JsonObject> {
-  const { privateKey } = await makeKeyPair("rsa", { modulusLength: rsaBits });
-  return Object.fromEntries(
-    Object.entries(privateKey.export({ format: "jwk" })).map(([name, part]) => [name, String(part)]),
-  );
 }
 
 async function ecdsaJwk(privateKey: Uint8Array): Promise<JsonObject> {

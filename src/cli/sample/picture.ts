@@ -7,8 +7,10 @@ import { crc32, deflateSync } from "node:zlib";
 const width = 960;
 const height = 480;
 
+type Stone = readonly [x: number, y: number, rx: number, ry: number];
+
 /** Stones of the cairn from the ground up: centre, half-width and half-height in pixels. */
-const stones: readonly (readonly [x: number, y: number, rx: number, ry: number])[] = [
+const stones: readonly Stone[] = [
   [480, 392, 150, 44],
   [468, 318, 116, 36],
   [490, 258, 92, 30],
@@ -17,37 +19,52 @@ const stones: readonly (readonly [x: number, y: number, rx: number, ry: number])
   [480, 131, 28, 15],
 ];
 
+type Colour = readonly [red: number, green: number, blue: number];
+
 /** Draws the picture. @returns A PNG of 960 × 480 pixels. */
 export function drawPicture(): Uint8Array<ArrayBuffer> {
   const rows = new Uint8Array(height * (1 + width * 3));
+  const ridges = Array.from({ length: width }, (_, x) => ridgeAt(x));
   for (let y = 0; y < height; y += 1) {
-    const row = y * (1 + width * 3);
-    for (let x = 0; x < width; x += 1) rows.set(colourAt(x, y), row + 1 + x * 3);
+    const row = 1 + y * (1 + width * 3);
+    const near = stones.filter(([, cy, , ry]) => Math.abs(y - cy) <= ry).reverse();
+    for (let x = 0; x < width; x += 1) {
+      const [red, green, blue] = colourAt(x, y, ridges[x] ?? 0, near);
+      const at = row + x * 3;
+      rows[at] = red;
+      rows[at + 1] = green;
+      rows[at + 2] = blue;
+    }
   }
   return writePng(rows);
 }
 
-function colourAt(x: number, y: number): readonly [number, number, number] {
-  const stone = stones.findLast(([cx, cy, rx, ry]) => ((x - cx) / rx) ** 2 + ((y - cy) / ry) ** 2 <= 1);
-  if (stone !== undefined) return shade(stone, x, y);
-  const ridge = 350 + 26 * Math.sin(x / 130) + 12 * Math.sin(x / 47 + 2);
+function ridgeAt(x: number): number {
+  return 350 + 26 * Math.sin(x / 130) + 12 * Math.sin(x / 47 + 2);
+}
+
+/** @param near - Stones of this line, the topmost first. */
+function colourAt(x: number, y: number, ridge: number, near: readonly Stone[]): Colour {
+  for (const stone of near) {
+    const [cx, cy, rx, ry] = stone;
+    if (((x - cx) / rx) ** 2 + ((y - cy) / ry) ** 2 <= 1) return shade(stone, x, y);
+  }
   if (y > ridge) return blend([38, 44, 66], [16, 18, 30], (y - ridge) / (height - ridge));
   return blend([44, 52, 96], [246, 168, 110], (y / ridge) ** 1.6);
 }
 
-function shade(stone: readonly [number, number, number, number], x: number, y: number) {
-  const [cx, cy, rx, ry] = stone;
+function shade([cx, cy, rx, ry]: Stone, x: number, y: number): Colour {
   const light = 0.5 - 0.35 * ((x - cx) / rx) - 0.45 * ((y - cy) / ry);
   return blend([40, 38, 46], [206, 184, 166], Math.min(1, Math.max(0, light)));
 }
 
-function blend(
-  from: readonly number[],
-  to: readonly number[],
-  share: number,
-): readonly [number, number, number] {
-  const mix = (index: number) => Math.round((from[index] ?? 0) * (1 - share) + (to[index] ?? 0) * share);
-  return [mix(0), mix(1), mix(2)];
+function blend(from: Colour, to: Colour, share: number): Colour {
+  const rest = 1 - share;
+  return [
+    Math.round(from[0] * rest + to[0] * share),
+    Math.round(from[1] * rest + to[1] * share),
+    Math.round(from[2] * rest + to[2] * share),
+  ];
 }
 
 const signature = Uint8Array.of(137, 80, 78, 71, 13, 10, 26, 10);
