@@ -6,6 +6,7 @@
 import { Failure } from "../failures.ts";
 import { createTurns, type EndTurn } from "../lib/queue.ts";
 import { isTimeout, timeout } from "../lib/stop.ts";
+import { decodeBody } from "./content-coding.ts";
 
 /** How long each phase of a call may take, in milliseconds. */
 export type HttpTimeouts = Readonly<{
@@ -36,7 +37,10 @@ export type HttpRequest = Readonly<{
   url: string;
   headers?: Readonly<Record<string, string>>;
   body?: Uint8Array<ArrayBuffer>;
-  /** Gives a body with a Content-Encoding as it is: content of an id has its tag's coding, and ranges of it. */
+  /**
+   * Gives a whole body with a Content-Encoding as it is: content of an id has its tag's coding, and ranges of it.
+   * A stream's body is always as it is.
+   */
   keepsCoding?: true;
   /** Takes memory for bytes of a whole body before they are kept. The call rejects with what it throws. */
   hold?: (bytes: number) => Promise<void>;
@@ -116,13 +120,14 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
     async whole(request, bodyBytesMax, signal) {
       const call = await begin(signal);
       if ("kind" in call) return call;
+      const { stallMs } = timeouts;
       const total = setTimeout(() => call.stop(timeout(timeouts.totalMs)), timeouts.totalMs);
       try {
         const asked = await ask(request, call, timeouts.firstByteMs, reach);
         const answer =
           asked.kind === "trouble"
             ? asked
-            : await readWhole(request, asked.response, bodyBytesMax, call, timeouts);
+            : await readWhole({ request, response: asked.response, bodyBytesMax, stallMs }, call);
         signal.throwIfAborted();
         return answer;
       } finally {
@@ -234,7 +239,7 @@ async function ask(
       ...(reached === undefined ? {} : { tls: { serverName: reached.serverName } }),
       ...(request.body === undefined ? {} : { body: request.body }),
       redirect: "manual",
-      decompress: request.keepsCoding !== true,
+      decompress: false, // the runtime's decoder has no bound
       signal: call.signal,
     });
     return { kind: "response", response };
@@ -253,61 +258,78 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** The announced length of a body; undefined when none is, or when the body is decoded and the length another. */
+/** The announced length of a body; undefined when none is. */
 function announcedLength(request: HttpRequest, response: Response): number | undefined {
   const text = response.headers.get("content-length");
-  const encoding = response.headers.get("content-encoding") ?? "identity";
   const isBodiless = request.method === "HEAD" || response.status === 204 || response.status === 304;
-  const isDecoded = encoding !== "identity" && request.keepsCoding !== true;
-  if (isBodiless || text === null || !/^\d{1,15}$/.test(text) || isDecoded) return undefined;
+  if (isBodiless || text === null || !/^\d{1,15}$/.test(text)) return undefined;
   return Number(text);
 }
 
-async function readWhole(
-  request: HttpRequest,
-  response: Response,
-  bodyBytesMax: number,
+type Reading = Readonly<{ request: HttpRequest; response: Response; bodyBytesMax: number; stallMs: number }>;
+
+async function readWhole(reading: Reading, call: Call): Promise<HttpAnswer | Trouble> {
+  const { request, bodyBytesMax } = reading;
+  const hold = createHold(request, call);
+  const answer = await readAsSent(reading, call, hold);
+  if (answer.kind === "trouble" || request.keepsCoding === true) return answer;
+  const { status, headers } = answer;
+  const decoded = await decodeBody(answer.body, headers.get("content-encoding"), bodyBytesMax);
+  if (decoded.kind === "too_large") return tooLarge(bodyBytesMax, status);
+  if (decoded.kind === "malformed") return trouble("malformed", decoded.detail, status);
+  await hold(decoded.bytes.length, 1);
+  return { kind: "answer", status, headers, body: decoded.bytes };
+}
+
+function tooLarge(bodyBytesMax: number, status: number): Trouble {
+  return trouble("too_large", `more than ${bodyBytesMax} bytes`, status);
+}
+
+async function readAsSent(
+  { request, response, bodyBytesMax, stallMs }: Reading,
   call: Call,
-  timeouts: HttpTimeouts,
+  hold: Hold,
 ): Promise<HttpAnswer | Trouble> {
+  const { status, headers } = response;
   const announced = announcedLength(request, response);
   if (announced !== undefined && announced > bodyBytesMax) {
     call.stop(new DOMException("the body is too large", "AbortError"));
-    return trouble("too_large", `${announced} bytes, at most ${bodyBytesMax} are taken`, response.status);
+    return trouble("too_large", `${announced} bytes, at most ${bodyBytesMax} are taken`, status);
   }
-  const hold = createHold(request, call);
   await hold(announced ?? 0, 1);
   const pieces: Uint8Array[] = [];
-  const tooLarge = trouble("too_large", `more than ${bodyBytesMax} bytes`, response.status);
   let size = 0;
   try {
-    call.phase(timeouts.stallMs);
+    call.phase(stallMs);
     for await (const piece of response.body ?? []) {
       size += piece.length;
       if (size > bodyBytesMax) {
         call.stop(new DOMException("the body is too large", "AbortError"));
-        return tooLarge;
+        return tooLarge(bodyBytesMax, status);
       }
       pieces.push(piece);
       await hold(size, holdStepBytes);
-      call.phase(timeouts.stallMs);
+      call.phase(stallMs);
     }
   } catch (error) {
     if (error instanceof Failure) throw error; // of `hold`
     // Leaving the loop ends the body's stream, which the stopped call has failed by then.
-    return size > bodyBytesMax ? tooLarge : troubleOf(error, call.signal, "cut");
+    return size > bodyBytesMax ? tooLarge(bodyBytesMax, status) : troubleOf(error, call.signal, "cut");
   }
   if (call.signal.aborted) return troubleOf(call.signal.reason, call.signal, "cut");
   if (announced !== undefined && size !== announced)
     return trouble("cut", `${size} of ${announced} bytes came`);
-  return { kind: "answer", status: response.status, headers: response.headers, body: join(pieces, size) };
+  return { kind: "answer", status, headers, body: join(pieces, size) };
 }
+
+/** Takes memory for a body of a size, if that is a step more than was taken. */
+type Hold = (size: number, leastStep: number) => Promise<void>;
 
 /** Memory for a body whose length was not announced is taken in steps of this size. Bytes. */
 const holdStepBytes = 64 * 2 ** 10;
 
 /** Takes memory up to the size of a body; no clock runs while it is waited for, and the call ends when it fails. */
-function createHold({ hold }: HttpRequest, call: Call): (size: number, leastStep: number) => Promise<void> {
+function createHold({ hold }: HttpRequest, call: Call): Hold {
   let held = 0;
   return async (size, leastStep) => {
     const bytes = size - held;

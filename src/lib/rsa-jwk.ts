@@ -32,8 +32,7 @@ export async function makeRsaJwk(): Promise<JsonObject> {
 export function beginRsaJwks(count: number): MakeRsaJwk {
   const begun = Array.from({ length: count }, () => {
     const key = makeRsaJwk();
-    // Whoever takes the key is told of the failure; a key that is not taken is not missed.
-    key.catch(() => undefined);
+    key.catch(() => "told to whoever takes the key");
     return key;
   });
   return async () => await (begun.shift() ?? makeRsaJwk());

@@ -155,6 +155,15 @@ describe("B4: ed25519", () => {
     );
   });
 
+  test("refuses S that is the order itself, which stands for 0", () => {
+    const { owner, sign: signWith } = signerOf(2);
+    const signature = signWith(message);
+    signature.set(Uint8Array.fromHex("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010"), 32);
+    expect(verifyEd25519(message, owner, signature)).toEqual(
+      refusal("the Ed25519 signature has S beyond the order"),
+    );
+  });
+
   test("refuses S + L, a second spelling of the same signature", () => {
     const { owner, sign: signWith } = signerOf(2);
     const signature = signWith(message);

@@ -107,6 +107,22 @@ const signatures: readonly Defence[] = [
   },
   {
     threat: "B4",
+    name: "types 2, 4, 5 and 6: S beyond the order of Ed25519's group",
+    file: "src/arweave/signers/ed25519.ts",
+    text: "if (!isReduced(signature))",
+    instead: "if (false)",
+    tests: ["test/arweave/signature.test.ts"],
+  },
+  {
+    threat: "B4",
+    name: "types 2, 4, 5 and 6: S that is the order of Ed25519's group",
+    file: "src/arweave/signers/ed25519.ts",
+    text: "    if (digit !== limit) return digit < limit;\n  }\n  return false;",
+    instead: "    if (digit !== limit) return digit < limit;\n  }\n  return true;",
+    tests: ["test/arweave/signature.test.ts"],
+  },
+  {
+    threat: "B4",
     name: "type 3: the recovered signer is the owner",
     file: "src/arweave/signers/ethereum.ts",
     text: "return Buffer.compare(signer, owner) === 0",
