@@ -2,6 +2,8 @@
  * The environment read against the table of settings: values, or every complaint at once.
  * @module
  */
+import { printable } from "./lib/printable.ts";
+import { type CarriedOver, carryOver, foreignWarnings, type Translation } from "./settings/foreign-names.ts";
 import type { Setting } from "./settings/readers.ts";
 import { type Config, type SettingName, settings } from "./settings.ts";
 
@@ -31,8 +33,9 @@ export function readConfig(environment: Environment, mode: Mode): ReadConfig {
   const complaints: string[] = [];
   const config: Record<string, unknown> = {};
   const filled: Record<string, unknown> = {};
+  const carried = carryOver(environment, knownNames);
   for (const [name, row] of rows) {
-    const given = givenText(environment, name, row);
+    const given = givenText(carried.values, name, row);
     config[name] = given === undefined ? defaultOf(row, mode) : readOne(name, row, given, complaints);
     filled[name] = config[name] ?? defaultOf(row, mode);
   }
@@ -41,9 +44,42 @@ export function readConfig(environment: Environment, mode: Mode): ReadConfig {
   return {
     config: read,
     filled: filled as Config,
-    warnings: unknownNames(environment),
+    warnings: [...foreignWarnings(carried.foreign), ...unknownNames(environment, carried)],
     complaints: [...complaints, ...mismatches(read), ...sharedPorts(read, mode)],
   };
+}
+
+/** What becomes of one name of an environment. */
+export type ExplainedName = Readonly<{
+  name: string;
+  kind: "taken" | "translated" | "same" | "foreign" | "unknown";
+  /** What an operator should know of it; may be empty. */
+  note: string;
+}>;
+
+/** Says of each name of an environment what becomes of it, in the order of the environment. */
+export function explainEnvironment(environment: Environment): readonly ExplainedName[] {
+  const { translations, foreign } = carryOver(environment, knownNames);
+  return Object.keys(environment).map((name) => {
+    const translation = translations.find(({ from }) => from.includes(name));
+    if (translation !== undefined) return { name, kind: "translated", note: translationNote(translation) };
+    if (knownNames.has(name)) return { name, kind: "taken", note: aliasNote(name) };
+    const stranger = foreign.find((each) => each.name === name);
+    if (stranger !== undefined)
+      return { name, kind: stranger.isSame ? "same" : "foreign", note: stranger.instead };
+    const meant = nearest(name, knownNames);
+    return { name, kind: "unknown", note: meant === undefined ? "" : `did you mean ${meant}?` };
+  });
+}
+
+function translationNote({ name, value }: Translation): string {
+  return value === undefined ? `${name} is unset` : `${name}=${value}`;
+}
+
+/** Under which name a setting of another name is read. */
+function aliasNote(name: string): string {
+  const row = rows.find(([, { aliases = [] }]) => aliases.includes(name));
+  return row === undefined ? "" : `as ${row[0]}`;
 }
 
 /** What is wrong with settings only beside each other. */
@@ -95,7 +131,7 @@ export function printConfig(config: Config): string {
   return rows
     .map(
       ([name, row]) =>
-        `${name}=${row.secret && config[name] !== undefined ? "(hidden)" : printValue(config[name])}`,
+        `${name}=${row.secret && config[name] !== undefined ? "(hidden)" : printValue(row, config[name])}`,
     )
     .join("\n");
 }
@@ -124,12 +160,13 @@ function readOne(name: string, row: Setting<unknown>, text: string, complaints: 
 }
 
 function defaultText(row: Setting<unknown> & { fallback?: unknown }): string {
-  const usual = row.fallback === undefined ? "unset" : `\`${printValue(row.fallback)}\``;
-  return row.dev === undefined ? usual : `${usual}; dev \`${printValue(row.dev)}\``;
+  const usual = row.fallback === undefined ? "unset" : `\`${printValue(row, row.fallback)}\``;
+  return row.dev === undefined ? usual : `${usual}; dev \`${printValue(row, row.dev)}\``;
 }
 
-function printValue(value: unknown): string {
+function printValue(row: Setting<unknown>, value: unknown): string {
   if (value === undefined) return "";
+  if (row.write !== undefined) return row.write(value);
   return Array.isArray(value) ? value.join(",") : String(value);
 }
 
@@ -162,15 +199,19 @@ const ourPrefixes = new RegExp(
   ].join("|")})_`,
 );
 
-function unknownNames(environment: Environment): string[] {
-  const known = new Set(
-    rows.flatMap(([name, row]) => [name, ...(row.aliases ?? []), ...(row.secret ? [`${name}_FILE`] : [])]),
-  );
+const knownNames: ReadonlySet<string> = new Set(
+  rows.flatMap(([name, row]) => [name, ...(row.aliases ?? []), ...(row.secret ? [`${name}_FILE`] : [])]),
+);
+
+function unknownNames(environment: Environment, { foreign, translations }: CarriedOver): string[] {
+  const named = [...foreign.map(({ name }) => name), ...translations.flatMap(({ from }) => from)];
+  const told = new Set([...knownNames, ...named]);
   return Object.keys(environment)
-    .filter((name) => !known.has(name) && (ourPrefixes.test(name) || nearest(name, known) !== undefined))
+    .filter((name) => !told.has(name) && (ourPrefixes.test(name) || nearest(name, knownNames) !== undefined))
     .map((name) => {
-      const meant = nearest(name, known);
-      return `${name} is not a setting of this version${meant === undefined ? "" : `; did you mean ${meant}?`}`;
+      const meant = nearest(name, knownNames);
+      const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+      return `${printable(name)} is not a setting of this version${hint}`;
     });
 }
 

@@ -7,6 +7,7 @@
  * @module
  */
 
+import { gatewayAt, gatewayList, writeGatewayList } from "./settings/gateway-list.ts";
 import { limiterSettings } from "./settings/limiter.ts";
 import { nameSettings } from "./settings/names.ts";
 import { paymentSettings } from "./settings/payment.ts";
@@ -48,7 +49,7 @@ export const settings = {
   GATEWAY_PORT: setting({
     read: port,
     fallback: 3000,
-    aliases: ["PORT"],
+    aliases: ["ENVOY_PORT", "PORT"],
     unit: "port",
     effect: "Port of the gateway; 0 takes a free one.",
   }),
@@ -128,11 +129,15 @@ export const settings = {
     effect: "Chain nodes to follow, separated by commas; the first that is healthy and fresh is asked.",
   }),
   TRUSTED_GATEWAYS_URLS: setting({
-    read: list(url),
-    fallback: ["https://turbo-gateway.com", "https://arweave.net"],
+    read: gatewayList,
+    write: writeGatewayList,
+    fallback: [gatewayAt("https://turbo-gateway.com"), gatewayAt("https://arweave.net")],
     dev: [],
-    unit: "URLs",
-    effect: "Gateways that content is asked of when chunks cannot be had, separated by commas.",
+    aliases: ["TRUSTED_GATEWAY_URL"],
+    unit: "URLs or JSON",
+    effect:
+      "Gateways that content is requested from when chunks cannot be had, separated by commas; or JSON with the " +
+      'priority of each, lower first: `{"url": 1}`, `{"url": {"priority": 2, "trusted": false}}`.',
   }),
   CDB64_ROOT_TX_INDEX_SOURCES: setting({
     read: list(text),

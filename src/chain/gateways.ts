@@ -6,6 +6,7 @@
  */
 import { Failure } from "../failures.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import type { GatewayAddress } from "../settings/gateway-list.ts";
 import { type Clue, readClueHeaders } from "./clue.ts";
 import { failureOf, type HttpStream, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
 import type { NodeAnswer } from "./node.ts";
@@ -15,6 +16,8 @@ import { createSources, type SourceParts } from "./sources.ts";
 /** What a gateway says of an id's content. */
 export type GatewayContent = Readonly<{
   gateway: string; // its URL
+  /** Whether an operator trusts it. */
+  trusted: boolean;
   size: number; // bytes
   contentType: string | undefined;
   contentEncoding: string | undefined;
@@ -62,13 +65,17 @@ export const gatewayTimeoutsDefault: HttpTimeouts = {
 export const hopHeaders = { "x-ar-io-hops": "1" } as const;
 const keepsCoding = true;
 
-/** Opens gateways by their URLs. @param random - in [0, 1). */
+/** Opens gateways. @param random - in [0, 1). */
 export function openGateways(
-  urls: readonly string[],
+  addresses: readonly GatewayAddress[],
   parts: SourceParts & Readonly<{ timeouts?: HttpTimeouts }>,
 ): Gateways {
   const timeouts = parts.timeouts ?? gatewayTimeoutsDefault;
-  const clients = urls.map((url) => ({ url: url.replace(/\/+$/, ""), http: openHttp(timeouts) }));
+  const clients = addresses.map((each) => ({
+    ...each,
+    url: each.url.replace(/\/+$/, ""),
+    http: openHttp(timeouts),
+  }));
   const sources = createSources(clients, parts);
 
   async function* read(
@@ -111,7 +118,7 @@ export function openGateways(
   };
 }
 
-type HttpClient = Readonly<{ url: string; http: ReturnType<typeof openHttp> }>;
+type HttpClient = GatewayAddress & Readonly<{ http: ReturnType<typeof openHttp> }>;
 
 async function head(
   client: HttpClient,
@@ -131,6 +138,7 @@ async function head(
     return trouble("malformed", "no Content-Length", answer.status);
   const value = {
     gateway: client.url,
+    trusted: client.trusted,
     size,
     contentType: answer.headers.get("content-type") ?? undefined,
     contentEncoding: answer.headers.get("content-encoding") ?? undefined,

@@ -7,6 +7,7 @@
 import { LRUCache } from "lru-cache";
 import { type Id, readId } from "../arweave/id.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
+import type { GatewayAddress } from "../settings/gateway-list.ts";
 import type { Clue } from "./clue.ts";
 import type { ClueSources } from "./clue-sources.ts";
 import { type Http, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
@@ -26,23 +27,27 @@ const withoutQueriesMs = 600_000;
 
 const query = "query($id: ID!) { transaction(id: $id) { id bundledIn { id } } }";
 
-type Client = Readonly<{ url: string; http: Http }>;
+type Client = Readonly<{ url: string; priority: number; http: Http }>;
 
 /** What a gateway says of an id: the bundle that it lies in, or that it lies in none. */
 type Bundled = Readonly<{ in: Id | undefined }>;
 
 const inNoBundle: NodeAnswer<Bundled> = { kind: "ok", value: { in: undefined } };
 
-/** Opens gateways by their origins. */
+/** Opens gateways. */
 export function openRootQueries(
-  urls: readonly string[],
+  addresses: readonly GatewayAddress[],
   parts: SourceParts & Readonly<{ timeouts?: HttpTimeouts }>,
 ): ClueSources {
   const timeouts = parts.timeouts ?? timeoutsDefault;
-  const clients = urls.map((url) => ({ url: url.replace(/\/+$/, ""), http: openHttp(timeouts) }));
+  const clients = addresses.map(({ url, priority }) => ({
+    url: url.replace(/\/+$/, ""),
+    priority,
+    http: openHttp(timeouts),
+  }));
   const sources = createSources<Client>(clients, parts);
   const without = new LRUCache<string, true>({
-    max: Math.max(1, urls.length),
+    max: Math.max(1, addresses.length),
     ttl: withoutQueriesMs,
     perf: { now: parts.clock },
   });

@@ -34,12 +34,23 @@ export type Sources<Source> = Readonly<{
   standing: (source: Source) => Standing;
 }>;
 
-/** Joins sources. */
-export function createSources<Source extends Readonly<{ url: string }>>(
+/** Joins sources. @param sources - Those of a lower priority are asked first, unless they rest. */
+export function createSources<Source extends Readonly<{ url: string; priority?: number }>>(
   sources: readonly Source[],
   { clock, random, log }: SourceParts,
 ): Sources<Source> {
   const ranking = createRanking(sources, clock, random);
+
+  function inOrder(): readonly Source[] {
+    const now = clock();
+    const placed = ranking.inOrder().map((source) => {
+      const rests = ranking.standing(source).restsUntil > now;
+      return { source, rests, priority: rests ? 0 : (source.priority ?? 0) };
+    });
+    // Sorting is stable: equals stay in the order of the ranking, and those that rest stay last.
+    placed.sort((a, b) => Number(a.rests) - Number(b.rests) || a.priority - b.priority);
+    return placed.map(({ source }) => source);
+  }
 
   async function askOne<Said, Value>(
     source: Source,
@@ -72,7 +83,7 @@ export function createSources<Source extends Readonly<{ url: string }>>(
     async ask(question, check, signal) {
       const { final, others } = await askInTurn(
         {
-          sources: ranking.inOrder(),
+          sources: inOrder(),
           ask: (source, own) => askOne(source, question, check, own),
           isFinal: ({ kind }) => kind === "ok",
           hedgeAfterMs: ranking.hedgeAfterMs,

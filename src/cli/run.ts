@@ -6,9 +6,16 @@
  */
 import { existsSync } from "node:fs";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
-import { type Mode, printConfig, type ReadConfig, readConfig, settingsHelp } from "../config.ts";
+import {
+  explainEnvironment,
+  type Mode,
+  printConfig,
+  type ReadConfig,
+  readConfig,
+  settingsHelp,
+} from "../config.ts";
 import { Failure } from "../failures.ts";
-import { printable, printableLines } from "../lib/printable.ts";
+import { printableLines } from "../lib/printable.ts";
 import { isSchemaRefusal } from "../lib/schema-scripts.ts";
 import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
@@ -249,12 +256,32 @@ function configCommand(environment: AskEnvironment) {
       name: "config",
       description: "Print the settings in force, secrets hidden; exit code 2 when one is bad",
     },
-    args: { dev: { type: "boolean", description: "As `cairn dev` would read them" } },
+    args: {
+      dev: { type: "boolean", description: "As `cairn dev` would read them" },
+      "explain-env": {
+        type: "string",
+        description: "Say of each name in a .env file, also one of ar-io-node, what becomes of it",
+        valueHint: "file",
+      },
+    },
     run: async ({ args }) => {
+      const path = args["explain-env"];
+      if (path !== undefined) return await explainEnv(path, args.dev === true ? "dev" : "serve");
       const config = await checkedConfig(environment(), args.dev === true ? "dev" : "serve", {});
       process.stdout.write(`${printConfig(config)}\n`);
+      return exitCodes.done;
     },
   });
+}
+
+async function explainEnv(path: string, mode: Mode): Promise<number> {
+  const { explainReport, readEnvFile } = await import("./explain-env.ts");
+  const { settingsFaults } = await import("./check-settings.ts");
+  const environment = readEnvFile(path);
+  const { filled, complaints } = readConfig(environment, mode);
+  const faults = [...new Set([...complaints, ...settingsFaults(filled)])];
+  process.stdout.write(`${explainReport(explainEnvironment(environment), faults)}\n`);
+  return faults.length === 0 ? exitCodes.done : exitCodes.misused;
 }
 
 const freePorts: Environment = {
@@ -299,7 +326,7 @@ function readAll({ values, complaints }: ReadEnvironment, mode: Mode, overrides:
 }
 
 function warn(warnings: readonly string[]): void {
-  for (const warning of warnings) process.stderr.write(`warning: ${printable(warning)}\n`);
+  for (const warning of warnings) process.stderr.write(`warning: ${printableLines(warning)}\n`);
 }
 
 /** The help that was asked for, or nothing; an unknown command is a misuse. */

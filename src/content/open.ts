@@ -226,7 +226,7 @@ function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenC
     digest: undefined,
     verified: false,
     stable: false,
-    trusted: true,
+    trusted: content.trusted,
     check: (_span, signal) => mayLeave(signal),
     cached: ({ start, end }) => start === end,
     read,

@@ -14,6 +14,8 @@ export type Setting<Value> = Readonly<{
   effect: string;
   /** Other names under which operators already set it. */
   aliases?: readonly string[];
+  /** Writes a value as {@link read} takes it; unset is its text, or a list's texts with commas. */
+  write?(value: Value): string;
   /** Never printed; `NAME_FILE` names a file that holds it. */
   secret?: true;
   /** What `cairn dev` takes when unset, where that differs. */

@@ -6,6 +6,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { openGateways } from "../../src/chain/gateways.ts";
 import { openHttp } from "../../src/chain/http.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { gatewayAt } from "../../src/settings/gateway-list.ts";
 
 const plain = new TextEncoder().encode("said again and again, ".repeat(100));
 const coded = Bun.gzipSync(plain);
@@ -43,7 +44,12 @@ describe("a body with a coding", () => {
   });
 
   test("is the content that a gateway has under an id, whole and in part", async () => {
-    const gateways = openGateways([url], { clock: Date.now, random: () => 0, log: silentLog, timeouts });
+    const gateways = openGateways([gatewayAt(url)], {
+      clock: Date.now,
+      random: () => 0,
+      log: silentLog,
+      timeouts,
+    });
     const found = await gateways.find("id", async (value) => ({ kind: "ok", value }) as const, signal);
     if (found.kind !== "ok") throw new Error(`not found: ${Bun.inspect(found)}`);
     expect(found.value).toMatchObject({ size: coded.length, contentEncoding: "gzip" });

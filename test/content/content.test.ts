@@ -282,6 +282,14 @@ describe("what the index does not have", () => {
     expect(isSame(await spared.bytes(span, none), other.subarray(span.start, span.end))).toBe(true);
   });
 
+  test("bytes on the word of a gateway that is set as not trusted are not told as trusted", async () => {
+    const gateway = await nodeWith();
+    gateway.addRaw(madeId(28), madeBytes(28, 1_000), { "content-type": "image/png" });
+    const untrusted = JSON.stringify({ [gateway.url]: { priority: 2, trusted: false } });
+    const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [untrusted] });
+    expect(await rig.content.open(madeId(28), none)).toMatchObject({ verified: false, trusted: false });
+  });
+
   test("a trusted gateway's bytes are passed through by range, not verified and not kept", async () => {
     const body = madeBytes(22, 300_000);
     const gateway = await nodeWith();

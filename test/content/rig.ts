@@ -15,6 +15,7 @@ import { openRootQueries } from "../../src/chain/root-queries.ts";
 import { type GatewayContentStore, openContent } from "../../src/content/content.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { gatewayList } from "../../src/settings/gateway-list.ts";
 import { type Extents, openExtents } from "../../src/store/extents/extents.ts";
 import type { Located, PageBlock } from "../../src/store/index/rows.ts";
 import type { ItemSpan } from "../../src/store/index/types.ts";
@@ -40,6 +41,7 @@ export type Rig = Readonly<{
 /** What a test chooses. */
 export type RigOptions = Readonly<{
   nodeUrls: readonly string[];
+  /** Each as in TRUSTED_GATEWAYS_URLS. */
   gatewayUrls?: readonly string[];
   timeouts?: HttpTimeouts;
   bytesMax?: number;
@@ -69,9 +71,12 @@ export function openRig(options: RigOptions): Rig {
     options.nodeUrls.map((url) => openNode(url, timeouts)),
     parts,
   );
-  const gateways = openGateways(options.gatewayUrls ?? [], { ...parts, timeouts });
+  const gateways = openGateways((options.gatewayUrls ?? []).flatMap(gatewayList), { ...parts, timeouts });
   const rootFiles = openRootFiles(options.rootFiles ?? [], { ...parts, timeouts });
-  const rootQueries = openRootQueries(options.gatewayUrls ?? [], { ...parts, timeouts });
+  const rootQueries = openRootQueries((options.gatewayUrls ?? []).flatMap(gatewayList), {
+    ...parts,
+    timeouts,
+  });
   const extents = openExtents({
     folder: join(folder, "content"),
     mapPath: join(folder, "content.sqlite"),

@@ -72,7 +72,7 @@ export function openSources({
   const chunkNodes = createNodes(
     [
       ...nodeUrls.map((url) => openNode(url)),
-      ...config.TRUSTED_GATEWAYS_URLS.map((url) =>
+      ...config.TRUSTED_GATEWAYS_URLS.map(({ url }) =>
         openNode(url, nodeTimeoutsDefault, { headers: hopHeaders }),
       ),
     ],
