@@ -17,8 +17,8 @@ import { stripeAccountOf } from "./open/cards.ts";
 import { graphqlOriginOf } from "./open/gateway.ts";
 import { checkNamesFile } from "./open/names.ts";
 import { readRulesFile } from "./open/prices.ts";
-import { readTokenSettings } from "./open/tokens.ts";
-import { readX402Source } from "./open/x402.ts";
+import { checkListedTokens, readTokenSettings } from "./open/tokens.ts";
+import { checkX402Asset, readX402Source } from "./open/x402.ts";
 import { addressTest } from "./trusted-proxies.ts";
 import { readUploadWallet } from "./upload-wallet.ts";
 
@@ -38,7 +38,11 @@ const checks: readonly ((config: Config) => unknown)[] = [
     const files = certificateFiles(config);
     return files === undefined || checkedCertificate(files);
   },
-  ({ PAYMENT_RULES_FILE: file }) => readRulesFile(file),
+  (config) => {
+    const rules = readRulesFile(config.PAYMENT_RULES_FILE);
+    checkListedTokens(config, rules);
+    checkX402Asset(config, rules);
+  },
   (config) => stripeAccountOf(config, undefined),
   readTokenSettings,
   readX402Source,

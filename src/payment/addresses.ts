@@ -10,9 +10,10 @@
 import { ed25519 as curve } from "@noble/curves/ed25519.js";
 import { isAddress, isId } from "../arweave/id.ts";
 import { spellEthereumAddress } from "../arweave/signers/ethereum.ts";
+import { assert } from "../lib/assert.ts";
 import { decodeBase58 } from "../lib/base58.ts";
 import { decodeBech32, encodeBech32 } from "../lib/bech32.ts";
-import { type Reading, reading, textKind, wordKind } from "../lib/kind.ts";
+import { type Reading, reading, textKind } from "../lib/kind.ts";
 
 /** An address as the text that names its account. Equal texts are the same account. */
 export type UserAddress = string & { readonly __brand: "UserAddress" };
@@ -34,6 +35,12 @@ export type TokenFacts = Readonly<{
   words: readonly string[];
 }>;
 
+/** Chains whose ERC-20 tokens the price rules may list. */
+export const erc20Chains = ["ethereum", "polygon", "base"] as const satisfies readonly Chain[];
+
+/** An ERC-20 token that the price rules list: the chain and the token's own name. */
+export type Erc20Token = `${(typeof erc20Chains)[number]}-${string}`;
+
 const tokenTable = {
   native: { chain: "native", exponent: 12, words: ["native", "arweave"] },
   ario: { chain: "solana", exponent: 6, words: ["ario"] },
@@ -48,16 +55,24 @@ const tokenTable = {
   "solana-usdc": { chain: "solana", exponent: 6, words: ["solana-usdc"] },
 } as const satisfies Record<string, TokenFacts>;
 
+/** A token that needs no row of the price rules to be known. */
+export type KnownToken = keyof typeof tokenTable;
+
 /** What can be paid with; the canonical words. */
-export type Token = keyof typeof tokenTable;
+export type Token = KnownToken | Erc20Token;
 
-/** Every token. Which of them an operator takes is decided elsewhere. */
-export const tokens: Readonly<Record<Token, TokenFacts>> = tokenTable;
+/** Every known token. Which of them an operator takes is decided elsewhere. */
+export const tokens: Readonly<Record<KnownToken, TokenFacts>> = tokenTable;
 
-/** The canonical word of every token. */
-export const tokenNames: readonly Token[] = Object.keys(tokenTable).filter(isToken);
+/** The canonical word of every known token. */
+export const tokenNames: readonly KnownToken[] = Object.keys(tokenTable).filter(isKnownToken);
 
-const tokenOfWord = new Map(tokenNames.flatMap((name) => tokens[name].words.map((word) => [word, name])));
+const erc20Pattern = `(?:${erc20Chains.join("|")})-[a-z0-9]{1,16}`;
+const erc20Shape = new RegExp(`^${erc20Pattern}$`);
+
+const tokenOfWord: ReadonlyMap<string, KnownToken> = new Map(
+  tokenNames.flatMap((name) => tokens[name].words.map((word) => [word, name])),
+);
 
 const addressTypesOfChain: Readonly<Record<Chain, readonly AddressType[]>> = {
   native: ["native"],
@@ -136,19 +151,43 @@ export function addressTypesOf(word: string): readonly AddressType[] | undefined
   // Its holders have had addresses of both chains; published clients still send either.
   if (word === "ario") return ["native", "solana"];
   const token = readToken(word);
-  return token === undefined ? undefined : addressTypesOfChain[tokens[token].chain];
+  return token === undefined ? undefined : addressTypesOfChain[chainOf(token)];
 }
 
 /** The token that a word of the wire means, aliases included; words are case-sensitive. */
 export function readToken(word: string): Token | undefined {
-  return tokenOfWord.get(word);
+  return tokenOfWord.get(word) ?? (erc20Shape.test(word) ? (word as Erc20Token) : undefined);
 }
 
-/** Every word that means a token. */
+/** The chain that a token moves on. */
+export function chainOf(token: Token): Chain {
+  if (isKnownToken(token)) return tokens[token].chain;
+  const chain = erc20Chains.find((each) => token.startsWith(`${each}-`));
+  assert(chain !== undefined, "the name of a listed token begins with its chain");
+  return chain;
+}
+
+/** Every word that means a token, the canonical one first. */
+export function wordsOf(token: Token): readonly string[] {
+  return isKnownToken(token) ? tokens[token].words : [token];
+}
+
+/** Whether a token is known without a row of the price rules. */
+export function isKnownToken(text: string): text is KnownToken {
+  return Object.hasOwn(tokenTable, text);
+}
+
+/** Every word that means a known token. */
 export const tokenWords: readonly string[] = [...tokenOfWord.keys()];
 
 /** Tokens, by any word that means them. */
-export const tokenText: Reading<Token> = reading(wordKind(tokenWords), readToken);
+export const tokenText: Reading<Token> = reading(
+  textKind({
+    pattern: `^(?:${tokenWords.join("|")}|${erc20Pattern})$`,
+    description: "A known token, or an ERC-20 token that the price rules list.",
+  }),
+  readToken,
+);
 
 /**
  * Reads a transaction id of a chain.
@@ -171,10 +210,6 @@ export function readTransactionId(text: string, chain: Chain): string | undefine
     case "kyve":
       return kyveIdPattern.test(text) ? text.toUpperCase() : undefined;
   }
-}
-
-function isToken(text: string): text is Token {
-  return Object.hasOwn(tokenTable, text);
 }
 
 function firstOf(

@@ -40,7 +40,7 @@ export const paymentSettings = {
     read: text,
     unit: "file",
     effect:
-      "JSON that replaces parts of the price rules: fees, limits, adjustments, promo codes, confirmations " +
+      "JSON that replaces parts of the price rules: fees, limits, adjustments, promo codes, tokens, confirmations " +
       "(docs/price-rules.md).",
   }),
   PRICE_FEED_URL: setting({
@@ -101,27 +101,33 @@ export const paymentSettings = {
   PAYMENT_ADDRESS_ETHEREUM: setting({
     read: text,
     unit: "address",
-    effect: "Address that ether and USDC on Ethereum go to; unset takes none.",
+    effect: "Address that ether, USDC and listed ERC-20 tokens on Ethereum go to; unset takes none.",
   }),
   PAYMENT_ADDRESS_MATIC: setting({
     read: text,
     unit: "address",
-    effect: "Address that POL and USDC on Polygon go to; unset takes none.",
+    effect: "Address that POL, USDC and listed ERC-20 tokens on Polygon go to; unset takes none.",
   }),
   PAYMENT_ADDRESS_BASE: setting({
     read: text,
     unit: "address",
-    effect: "Address that ether and USDC on Base go to; unset takes none.",
+    effect: "Address that ether, USDC, ARIO and listed ERC-20 tokens on Base go to; unset takes none.",
   }),
   PAYMENT_ADDRESS_SOLANA: setting({
     read: text,
     unit: "address",
     effect: "Address that SOL and USDC on Solana go to; unset takes none.",
   }),
+  PAYMENT_ADDRESS_KYVE: setting({
+    read: text,
+    unit: "address",
+    effect: "Address that KYVE goes to; unset takes none.",
+  }),
   ETHEREUM_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Ethereum.", secret: true }),
   MATIC_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Polygon.", secret: true }),
   BASE_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Base.", secret: true }),
   SOLANA_RPC_URL: setting({ read: url, unit: "URL", effect: "JSON-RPC of Solana.", secret: true }),
+  KYVE_REST_URL: setting({ read: url, unit: "URL", effect: "REST API of a KYVE node.", secret: true }),
   TOKEN_WATCH_MS: setting({
     read: duration,
     fallback: 15_000,

@@ -38,6 +38,18 @@ export const tokenSettings = {
     unit: "hash",
     effect: "First block of the cluster that SOLANA_RPC_URL must be of.",
   }),
+  KYVE_CHAIN_ID: setting({
+    read: text,
+    fallback: "kyve-1",
+    unit: chainId,
+    effect: "Chain that KYVE_REST_URL must be of.",
+  }),
+  KYVE_DENOM: setting({
+    read: text,
+    fallback: "ukyve",
+    unit: "denomination",
+    effect: "Smallest unit of KYVE on its chain: a millionth. Test networks have `tkyve`.",
+  }),
   ETHEREUM_USDC_ADDRESS: setting({
     read: text,
     fallback: "0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48",

@@ -5,12 +5,14 @@
 import type { Wallet } from "../../arweave/wallet.ts";
 import type { HealthCheck } from "../../gateway/health.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { readAddress, type Token, type UserAddress } from "../../payment/addresses.ts";
+import { chainOf, readAddress, type Token, type UserAddress } from "../../payment/addresses.ts";
 import type { Prices } from "../../payment/prices/prices.ts";
 import type { PriceRules } from "../../payment/prices/rules.ts";
 import {
   type ChainSources,
   type EvmSource,
+  type KyveSource,
+  listedTokens,
   openTokenChains,
   readExcluded,
   type SolanaSource,
@@ -114,7 +116,7 @@ function readSources({ config, rules, base, wallet }: TokensParts): ReadSources 
   return { sources, excluded };
 }
 
-type TokenSettings = Pick<ChainSources, "evm" | "solana"> &
+type TokenSettings = Pick<ChainSources, "evm" | "solana" | "kyve"> &
   Readonly<{ native: UserAddress | undefined; excluded: ReadonlySet<string> }>;
 
 /** Reads what token payments are set to. @throws Misuse when an address is none, or has no way to its chain. */
@@ -125,9 +127,29 @@ export function readTokenSettings(config: Config): TokenSettings {
   if (excluded === undefined) complaints.push("PAYMENT_EXCLUDED_ADDRESSES must be addresses");
   const evm = evmChains.flatMap((names) => evmSource(config, names, complaints) ?? []);
   const solana = solanaSource(config, complaints);
+  const kyve = kyveSource(config, complaints);
   complaints.push(...sharedChains(config));
   if (complaints.length > 0 || excluded === undefined) throw badSettings(complaints);
-  return { native, excluded, evm, solana };
+  return { native, excluded, evm, solana, kyve };
+}
+
+/**
+ * Checks that no token of the price rules has the contract of another one's setting: one transfer must not be found
+ * as payments in two tokens.
+ *
+ * @throws Misuse when one has.
+ */
+export function checkListedTokens(config: Config, rules: Pick<PriceRules, "tokens">): void {
+  const complaints = evmChains.flatMap(({ coin, dollars, prefix }) => {
+    const usdc = readAddress(config[`${prefix}_USDC_ADDRESS`], "ethereum")?.address;
+    return listedTokens(rules, chainOf(coin))
+      .filter(({ contract }) => contract === usdc)
+      .map(
+        ({ token }) =>
+          `${prefix}_USDC_ADDRESS must not be the contract of ${token} in the price rules: one transfer would be ${dollars} and ${token}`,
+      );
+  });
+  if (complaints.length > 0) throw badSettings(complaints);
 }
 
 /** One transfer must not be found as payments in two tokens. */
@@ -176,14 +198,23 @@ function solanaSource(config: Config, complaints: string[]): SolanaSource | unde
   return { address, rpcUrl, genesisHash: config.SOLANA_GENESIS_HASH, mint: config.SOLANA_USDC_MINT };
 }
 
+function kyveSource(config: Config, complaints: string[]): KyveSource | undefined {
+  const address = addressOf(config, "PAYMENT_ADDRESS_KYVE", "kyve", complaints);
+  const restUrl = config.KYVE_REST_URL;
+  if (address !== undefined && restUrl === undefined)
+    complaints.push("PAYMENT_ADDRESS_KYVE needs KYVE_REST_URL");
+  if (address === undefined || restUrl === undefined) return undefined;
+  return { address, restUrl, chainId: config.KYVE_CHAIN_ID, denom: config.KYVE_DENOM };
+}
+
 type AddressSetting =
-  | `PAYMENT_ADDRESS_${"NATIVE" | "ETHEREUM" | "MATIC" | "BASE" | "SOLANA"}`
+  | `PAYMENT_ADDRESS_${"NATIVE" | "ETHEREUM" | "MATIC" | "BASE" | "SOLANA" | "KYVE"}`
   | `${"ETHEREUM" | "MATIC" | "BASE"}_USDC_ADDRESS`;
 
 function addressOf(
   config: Config,
   name: AddressSetting,
-  type: "native" | "ethereum" | "solana",
+  type: "native" | "ethereum" | "solana" | "kyve",
   complaints: string[],
 ): UserAddress | undefined {
   const text = config[name];

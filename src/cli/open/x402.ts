@@ -15,7 +15,7 @@ import { createEvmSender } from "../../payment/evm/sender.ts";
 import type { Prices } from "../../payment/prices/prices.ts";
 import type { PriceRules } from "../../payment/prices/rules.ts";
 import { depthsOf } from "../../payment/tokens/depths.ts";
-import { readExcluded } from "../../payment/tokens/open-chains.ts";
+import { listedTokens, readExcluded } from "../../payment/tokens/open-chains.ts";
 import { createDirectSettler } from "../../payment/x402/direct.ts";
 import { openFacilitator } from "../../payment/x402/facilitator.ts";
 import { readX402Network, type X402Network } from "../../payment/x402/networks.ts";
@@ -173,6 +173,26 @@ function readPrivateKey(text: string): Uint8Array | undefined {
     // Zero, or not below the order of the curve: nobody's key.
     return undefined;
   }
+}
+
+/**
+ * Checks that no token of the price rules is what x402 payments are made in, where both go to one address: one
+ * transfer must not be found as two payments.
+ *
+ * @throws Misuse when one is.
+ */
+export function checkX402Asset(config: Config, rules: Pick<PriceRules, "tokens">): void {
+  const payTo = readAddress(config.X402_PAY_TO ?? "", "ethereum")?.address;
+  const network = networkOf(config, []);
+  const prefix = network && tokenChainOf(config, network.chainId);
+  if (payTo === undefined || prefix === undefined) return; // other checks say why, where that is a fault
+  if (readAddress(config[`PAYMENT_ADDRESS_${prefix}`] ?? "", "ethereum")?.address !== payTo) return;
+  const chain = prefix === "MATIC" ? "polygon" : prefix === "BASE" ? "base" : "ethereum";
+  const shared = listedTokens(rules, chain).find(({ contract }) => contract === network?.asset.address);
+  if (shared !== undefined)
+    throw badSettings([
+      `X402_PAY_TO must not be PAYMENT_ADDRESS_${prefix}: ${shared.token} would be credited twice`,
+    ]);
 }
 
 /** One transfer must not be found as two payments. */

@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Health } from "../../gateway/health.ts";
 import type { Metrics } from "../../lib/metrics.ts";
-import { type Token, tokens } from "../../payment/addresses.ts";
+import { type Token, wordsOf } from "../../payment/addresses.ts";
 import { supportedCountries } from "../../payment/cards/countries.ts";
 import { jsonAnswer } from "../answers.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
@@ -55,6 +55,6 @@ export function createInformationRoutes(options: InformationRoutesOptions): AnyE
 /** Clients look a token up by the word that they know it by. */
 function byEveryWord(addresses: ReadonlyMap<Token, string>): Readonly<Record<string, string>> {
   return Object.fromEntries(
-    [...addresses].flatMap(([token, address]) => tokens[token].words.map((word) => [word, address])),
+    [...addresses].flatMap(([token, address]) => wordsOf(token).map((word) => [word, address])),
   );
 }

@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Health } from "../../gateway/health.ts";
 import type { Metrics } from "../../lib/metrics.ts";
-import { type Token, tokens } from "../../payment/addresses.ts";
+import { type Token, wordsOf } from "../../payment/addresses.ts";
 import { jsonAnswer } from "../answers.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
 import type { PublicUrl } from "../public-url.ts";
@@ -55,6 +55,6 @@ export function createUploadInformationRoutes(options: InformationRoutesOptions)
 function addressesByWord(addresses: ReadonlyMap<Token, string>): Readonly<Record<string, string>> {
   const all = new Set<Token>([...named, ...addresses.keys()]);
   return Object.fromEntries(
-    [...all].flatMap((token) => tokens[token].words.map((word) => [word, addresses.get(token) ?? ""])),
+    [...all].flatMap((token) => wordsOf(token).map((word) => [word, addresses.get(token) ?? ""])),
   );
 }

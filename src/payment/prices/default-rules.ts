@@ -4,10 +4,10 @@
  * @module
  */
 import { assert } from "../../lib/assert.ts";
-import type { Token } from "../addresses.ts";
+import { readAddress, type Token, type UserAddress } from "../addresses.ts";
 import type { CurrencyLimits } from "./prices.ts";
 import { readDecimal } from "./rational.ts";
-import type { FeeRule, Magnitude, PriceRules, TokenRule } from "./rules.ts";
+import type { Erc20, FeeRule, Magnitude, PriceRules, TokenRule } from "./rules.ts";
 
 /** Where a rule stands among others that says nothing of it. */
 export const priorityDefault = 500n;
@@ -28,6 +28,12 @@ const currencies: readonly (readonly [string, CurrencyLimits])[] = [
 /** Dollar coins are one coin to the feed, whatever chain they are on. */
 const dollarCoin = "usd-coin";
 
+/** The bridged token of the AR.IO network. */
+const arioOnBase: Erc20 = {
+  contract: contract("0x138746adfA52909E5920def027f5a8dc1C7EfFb6"),
+  decimals: 6n,
+};
+
 /** Solana's payments are asked for when they are final, KYVE's when they are in a block: nothing is counted there. */
 const tokens: readonly (readonly [Token, TokenRule])[] = [
   ["native", { feedId: "arweave", confirmations: 18n }],
@@ -41,6 +47,7 @@ const tokens: readonly (readonly [Token, TokenRule])[] = [
   ["polygon-usdc", { feedId: dollarCoin, confirmations: 12n }],
   ["base-usdc", { feedId: dollarCoin, confirmations: 5n }],
   ["solana-usdc", { feedId: dollarCoin, confirmations: 0n }],
+  ["base-ario", { feedId: "ar-io-network", confirmations: 5n, erc20: arioOnBase }],
 ];
 
 /** Payments in ARIO bear none. */
@@ -77,6 +84,12 @@ export function magnitude(text: string): Magnitude {
   const value = readDecimal(text);
   assert(value !== undefined, "a magnitude is a decimal");
   return { text, value };
+}
+
+function contract(text: string): UserAddress {
+  const read = readAddress(text, "ethereum");
+  assert(read !== undefined, "a contract is an address");
+  return read.address;
 }
 
 function fee(

@@ -100,6 +100,11 @@ export function createFiatPrices(parts: FiatPricesParts): FiatPrices {
   };
 }
 
+/** The specification's text for what nothing is sold for. @param word - As the request has it. */
+export function unknownCurrencyText(word: string): string {
+  return `The currency type '${word.slice(0, echoedMax)}' is currently not supported by this API!`;
+}
+
 /** What a caller asks about, read. */
 type Question = Readonly<{ currency: string; own: CurrencyLimits; amount: bigint }>;
 
@@ -113,8 +118,7 @@ function readQuestion(
 ): Question {
   if (promoCodes.length > 0 && address === undefined) throw refused(nobodyText);
   const own = rules.currencies.get(currency);
-  const said = currency.slice(0, echoedMax);
-  if (own === undefined) throw refused(`The currency type '${said}' is currently not supported by this API!`);
+  if (own === undefined) throw refused(unknownCurrencyText(currency));
   const amount = readAmount(text);
   if (amount === undefined || amount > safeMax) throw new Failure(code, { reason: invalidAmountText(text) });
   return { currency, own, amount };

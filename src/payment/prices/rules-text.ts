@@ -1,14 +1,24 @@
 /**
  * An operator's own rules, read from JSON: checked whole, the first fault named by its path.
  *
- * `currencies` and `tokens` are laid over what holds otherwise, key by key (null takes a currency away); the lists
+ * `currencies` and `tokens` are laid over what holds otherwise, key by key (null takes a currency away, or a listed
+ * ERC-20 token); the lists
  * `fees`, `discounts`, `uploads` and `promoCodes` stand in the place of those that hold otherwise.
  * Source: reference/payment.md §3, §4 (the catalogues whose columns these keys are).
  * @module
  */
 import { Failure } from "../../failures.ts";
+import { assert } from "../../lib/assert.ts";
 import { readWrittenJson } from "../../lib/json-numbers.ts";
-import { readToken, type Token } from "../addresses.ts";
+import {
+  type Chain,
+  chainOf,
+  isKnownToken,
+  readAddress,
+  readToken,
+  type Token,
+  type UserAddress,
+} from "../addresses.ts";
 import { unitFault } from "./currency-units.ts";
 import { priorityDefault } from "./default-rules.ts";
 import type { CurrencyLimits } from "./prices.ts";
@@ -57,10 +67,11 @@ export function readRules(text: string, base: PriceRules): PriceRules {
     const field = own.find(name);
     return field === undefined ? otherwise : byPriority(readList(field).map(read));
   };
+  const tokens = readTokens(own.find("tokens"), base.tokens);
   return {
     currencies: readCurrencies(own.find("currencies"), base.currencies),
-    tokens: readTokens(own.find("tokens"), base.tokens),
-    fees: rules("fees", readFee, base.fees),
+    tokens,
+    fees: rules("fees", (field) => readFee(field, tokens), base.fees),
     discounts: rules("discounts", readDiscount, base.discounts),
     uploads: rules("uploads", readUpload, base.uploads),
     promos: readPromos(own.find("promoCodes"), base.promos),
@@ -106,13 +117,85 @@ function readTokens(field: Field | undefined, base: PriceRules["tokens"]): Price
   const tokens = new Map(base);
   for (const [word, row] of field === undefined ? [] : readEntries(field)) {
     const token = readTokenWord(word, row);
-    const own = readFields(row, ["feedId", "confirmations"]);
-    const [feedId, confirmations] = [own.find("feedId"), own.find("confirmations")];
-    const before: TokenRule = base.get(token) ?? { feedId: token, confirmations: 0n };
-    tokens.set(token, {
-      feedId: feedId === undefined ? before.feedId : readText(feedId),
-      confirmations: confirmations === undefined ? before.confirmations : readWhole(confirmations),
-    });
+    if (isKnownToken(token)) tokens.set(token, readKnownToken(row, base.get(token)));
+    else if (row.value === null) tokens.delete(token);
+    else tokens.set(token, readErc20(token, row, base));
+  }
+  return oneNameEach(tokens, field);
+}
+
+function readKnownToken(row: Field, before: TokenRule | undefined): TokenRule {
+  const own = readFields(row, ["feedId", "confirmations"]);
+  const [feedId, confirmations] = [own.find("feedId"), own.find("confirmations")];
+  assert(before !== undefined, "every known token has a rule");
+  return {
+    feedId: feedId === undefined ? before.feedId : readText(feedId),
+    confirmations: confirmations === undefined ? before.confirmations : readWhole(confirmations),
+  };
+}
+
+/** The coin of each chain, whose confirmations hold for a token that names none. */
+const coinOfChain: Readonly<Partial<Record<Chain, Token>>> = {
+  ethereum: "ethereum",
+  polygon: "matic",
+  base: "base-eth",
+};
+
+/** More places than any token has; the smallest unit of more would be worth nothing. */
+const decimalsMax = 36n;
+
+/** Reads an ERC-20 token: all of it, or what is to change of one that the rules list already. */
+function readErc20(token: Token, row: Field, base: PriceRules["tokens"]): TokenRule {
+  const before = base.get(token);
+  const own = readFields(row, ["feedId", "confirmations", "contract", "decimals"]);
+  const get = (name: string) => (before === undefined ? own.get(name) : own.find(name));
+  const [feedId, contract, decimals] = [get("feedId"), get("contract"), get("decimals")];
+  const confirmations = own.find("confirmations");
+  const coin = coinOfChain[chainOf(token)];
+  const rule = {
+    feedId: feedId === undefined ? before?.feedId : readText(feedId),
+    contract: contract === undefined ? before?.erc20?.contract : readContract(contract),
+    decimals: decimals === undefined ? before?.erc20?.decimals : readDecimals(decimals),
+    confirmations:
+      confirmations === undefined
+        ? (before ?? (coin && base.get(coin)))?.confirmations
+        : readWhole(confirmations),
+  };
+  assert(rule.feedId !== undefined && rule.contract !== undefined, "a new token has both");
+  assert(
+    rule.decimals !== undefined && rule.confirmations !== undefined,
+    "a new token has both, or its coin's",
+  );
+  return {
+    feedId: rule.feedId,
+    confirmations: rule.confirmations,
+    erc20: { contract: rule.contract, decimals: rule.decimals },
+  };
+}
+
+function readContract(field: Field): UserAddress {
+  const address = readAddress(readText(field), "ethereum")?.address;
+  if (address === undefined)
+    throw fault(field, "must be an address of 20 bytes, with a right checksum if it has one");
+  return address;
+}
+
+function readDecimals(field: Field): bigint {
+  const decimals = readWhole(field);
+  if (decimals > decimalsMax) throw fault(field, `must be at most ${decimalsMax}`);
+  return decimals;
+}
+
+/** One transfer must not be found as payments in two tokens. */
+function oneNameEach(tokens: PriceRules["tokens"], field: Field | undefined): PriceRules["tokens"] {
+  const names = new Map<string, Token>();
+  for (const [token, { erc20 }] of tokens) {
+    if (erc20 === undefined) continue;
+    const key = `${chainOf(token)} ${erc20.contract}`;
+    const other = names.get(key);
+    if (other !== undefined)
+      throw fault({ path: field?.path ?? "tokens" }, `names one contract twice, as ${other} and as ${token}`);
+    names.set(key, token);
   }
   return tokens;
 }
@@ -143,7 +226,7 @@ function readRule(own: Fields): Rule {
   return rule;
 }
 
-function readFee(field: Field): FeeRule {
+function readFee(field: Field, tokens: PriceRules["tokens"]): FeeRule {
   const own = readFields(field, [...ruleKeys, "payments"]);
   const rule = readRule(own);
   // Prices are worked out backwards from what is left, which cannot be done from nothing.
@@ -151,7 +234,10 @@ function readFee(field: Field): FeeRule {
     throw fault(own.get("operatorMagnitude"), "must be above 0");
   const payments = readList(own.get("payments")).map((payment) => {
     const word = readText(payment);
-    return word === "fiat" ? word : readTokenWord(word, payment);
+    if (word === "fiat") return word;
+    const token = readTokenWord(word, payment);
+    if (!tokens.has(token)) throw fault(payment, "names no token");
+    return token;
   });
   return { ...rule, payments: new Set(payments) };
 }

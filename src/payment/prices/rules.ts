@@ -4,7 +4,7 @@
  * @module
  */
 import { assert } from "../../lib/assert.ts";
-import type { Token } from "../addresses.ts";
+import { isKnownToken, tokens as knownTokens, type Token, type UserAddress } from "../addresses.ts";
 import type { CurrencyLimits, Operator } from "./prices.ts";
 import type { Rational } from "./rational.ts";
 
@@ -55,6 +55,15 @@ export type TokenRule = Readonly<{
   feedId: string;
   /** Blocks on top of a payment's own before it is credited. */
   confirmations: bigint;
+  /** Only of an ERC-20 token that the rules themselves list. */
+  erc20?: Erc20;
+}>;
+
+/** What the rules say of an ERC-20 token. */
+export type Erc20 = Readonly<{
+  contract: UserAddress;
+  /** Power of ten between the smallest unit and the whole one, as the contract's `decimals()`. */
+  decimals: bigint;
 }>;
 
 /** All rules; lists are in the order in which they apply. */
@@ -79,6 +88,11 @@ export function feedIdOf({ tokens }: PriceRules, token: Token): string {
   const rule = tokens.get(token);
   assert(rule !== undefined, "every token has a rule");
   return rule.feedId;
+}
+
+/** The power of ten between a token's smallest unit and the whole one; `undefined` for a token without a rule. */
+export function decimalsOf({ tokens }: Pick<PriceRules, "tokens">, token: Token): bigint | undefined {
+  return isKnownToken(token) ? BigInt(knownTokens[token].exponent) : tokens.get(token)?.erc20?.decimals;
 }
 
 /** The one spelling of a promo code; `undefined` for text that is none. Other letters than ASCII's have several. */

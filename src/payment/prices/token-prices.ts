@@ -7,11 +7,12 @@ import { winc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { type Token, tokens } from "../addresses.ts";
+import type { Token } from "../addresses.ts";
 import type { PriceFeed } from "./feed.ts";
+import { unknownCurrencyText } from "./fiat-prices.ts";
 import type { Prices } from "./prices.ts";
 import { divide, one } from "./rational.ts";
-import { type FeeRule, feedIdOf, inForce, type PriceRules } from "./rules.ts";
+import { decimalsOf, type FeeRule, feedIdOf, inForce, type PriceRules } from "./rules.ts";
 import { type TokenRate, tokenAmountFor, tokenPrice, tokenRate, wincOfUsdCent } from "./steps.ts";
 
 /** What they are made of. */
@@ -28,7 +29,8 @@ export function createTokenPrices(parts: TokenPricesParts): Pick<Prices, "token"
     inForce(rules.fees, BigInt(clock())).filter(({ payments }) => payments.has(token));
 
   const rateOf = async (token: Token, fees: readonly FeeRule[], signal: AbortSignal): Promise<TokenRate> => {
-    const exponent = BigInt(tokens[token].exponent);
+    const exponent = decimalsOf(rules, token);
+    if (exponent === undefined) throw new Failure("payment_refused", { reason: unknownCurrencyText(token) });
     const needsFeed = token !== "native" || fees.some(({ operator }) => operator === "add");
     // What is paid in AR is worth as much, whatever the feed says or does not say.
     if (!needsFeed) return tokenRate(one, exponent, () => one);

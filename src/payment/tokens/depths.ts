@@ -9,7 +9,7 @@
  */
 import { atLeast } from "../../lib/bounds.ts";
 import { readCount } from "../../store/ledger/values.ts";
-import { type Chain, type Token, tokens } from "../addresses.ts";
+import { type Chain, chainOf, type Token } from "../addresses.ts";
 import type { PriceRules } from "../prices/rules.ts";
 
 const finalConfirmations: Readonly<Record<Chain, number>> = {
@@ -36,6 +36,6 @@ export function depthsOf(
 ): Readonly<{ confirmations: number; finalConfirmations: number }> {
   const ruled = readCount(rules.tokens.get(token)?.confirmations ?? blocksOnTopOtherwise);
   const confirmations = (blocksOnTop ?? ruled) + 1;
-  const final = finalConfirmations[tokens[token].chain];
+  const final = finalConfirmations[chainOf(token)];
   return { confirmations, finalConfirmations: atLeast(final, confirmations) };
 }

@@ -2,12 +2,14 @@
  * The chains on which an operator takes payments, from what the settings say of them.
  * @module
  */
-import { readAddress, type Token, type UserAddress } from "../addresses.ts";
+import { type Chain, chainOf, readAddress, type Token, type UserAddress } from "../addresses.ts";
 import { createEvmChain } from "../evm/chain.ts";
 import { openJsonRpc } from "../evm/json-rpc.ts";
 import type { PriceRules } from "../prices/rules.ts";
 import { createEvmCoin } from "./chains/evm-coin.ts";
 import { createEvmToken } from "./chains/evm-token.ts";
+import { createKyveChain } from "./chains/kyve.ts";
+import { openKyveServer } from "./chains/kyve-server.ts";
 import { createNativeChain, type NativeChainOptions } from "./chains/native.ts";
 import { createSolanaChain } from "./chains/solana.ts";
 import { depthsOf } from "./depths.ts";
@@ -20,7 +22,7 @@ export type NativeSource = Pick<NativeChainOptions, "address" | "clock" | "nodes
     blocksOnTop: number | undefined;
   }>;
 
-/** An EVM chain: its coin and USDC. Addresses are canonical. */
+/** An EVM chain: its coin, USDC, and the tokens that the price rules list on it. Addresses are canonical. */
 export type EvmSource = Readonly<{
   coin: Token;
   dollars: Token;
@@ -29,6 +31,16 @@ export type EvmSource = Readonly<{
   chainId: bigint;
   /** The contract of USDC. */
   contract: UserAddress;
+}>;
+
+/** KYVE. */
+export type KyveSource = Readonly<{
+  address: UserAddress;
+  /** The REST API of a node. */
+  restUrl: string;
+  chainId: string;
+  /** Name of the coin's smallest unit. */
+  denom: string;
 }>;
 
 /** Solana: its coin and USDC. */
@@ -46,13 +58,14 @@ export type ChainSources = Readonly<{
   native: NativeSource | undefined;
   evm: readonly EvmSource[];
   solana: SolanaSource | undefined;
+  kyve: KyveSource | undefined;
 }>;
 
 /** Chains, open. */
 export type TokenChains = Readonly<{ chains: readonly TokenChain[]; close: () => void }>;
 
 /** Opens the chains; nothing is asked of them yet. */
-export function openTokenChains({ rules, native, evm, solana }: ChainSources): TokenChains {
+export function openTokenChains({ rules, native, evm, solana, kyve }: ChainSources): TokenChains {
   const closers: (() => void)[] = [];
   const open = (url: string) => {
     const rpc = openJsonRpc(url);
@@ -65,9 +78,8 @@ export function openTokenChains({ rules, native, evm, solana }: ChainSources): T
   for (const { coin, dollars, address, rpcUrl, chainId, contract } of evm) {
     const chain = createEvmChain(open(rpcUrl), chainId);
     chains.push(createEvmCoin({ token: coin, address, evm: chain, ...depthsOf(coin, rules) }));
-    chains.push(
-      createEvmToken({ token: dollars, address, contract, evm: chain, ...depthsOf(dollars, rules) }),
-    );
+    for (const token of [{ token: dollars, contract }, ...listedTokens(rules, chainOf(coin))])
+      chains.push(createEvmToken({ ...token, address, evm: chain, ...depthsOf(token.token, rules) }));
   }
   if (solana !== undefined) {
     const { address, rpcUrl, genesisHash, mint } = solana;
@@ -75,12 +87,28 @@ export function openTokenChains({ rules, native, evm, solana }: ChainSources): T
     chains.push(createSolanaChain({ ...server, token: "solana", mint: undefined }));
     chains.push(createSolanaChain({ ...server, token: "solana-usdc", mint }));
   }
+  if (kyve !== undefined) {
+    const { address, restUrl, chainId, denom } = kyve;
+    const server = openKyveServer(restUrl, chainId);
+    closers.push(server.close);
+    chains.push(createKyveChain({ address, denom, server, ...depthsOf("kyve", rules) }));
+  }
   return {
     chains,
     close: () => {
       for (const close of closers) close();
     },
   };
+}
+
+/** The ERC-20 tokens that price rules list on a chain. */
+export function listedTokens(
+  { tokens }: Pick<PriceRules, "tokens">,
+  chain: Chain,
+): readonly Readonly<{ token: Token; contract: UserAddress }>[] {
+  return [...tokens].flatMap(([token, { erc20 }]) =>
+    erc20 === undefined || chainOf(token) !== chain ? [] : [{ token, contract: erc20.contract }],
+  );
 }
 
 /** Reads the addresses whose payments are refused; `undefined` when one of them is none. */

@@ -11,7 +11,7 @@ import type { Trouble } from "../../chain/http.ts";
 import { Failure, type FailureCode } from "../../failures.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
-import { readTransactionId, type Token, tokens } from "../addresses.ts";
+import { chainOf, readTransactionId, type Token } from "../addresses.ts";
 import type { Prices } from "../prices/prices.ts";
 import { createFollowing, type Follow } from "./following.ts";
 import { knownTransactions, markOf, notFoundReason, paymentsOf, type TokenPayment } from "./kept-payments.ts";
@@ -108,7 +108,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
     submit: async (token, text, signal) => {
       const chain = chains.find((each) => each.token === token);
       if (chain === undefined) throw new Failure("token_not_supported", { token });
-      const id = readTransactionId(text, tokens[token].chain);
+      const id = readTransactionId(text, chainOf(token));
       if (id === undefined) throw new Failure("transaction_not_found", { token });
       try {
         return await flights.run(`${token}:${id}`, signal, (own) => submit(chain, id, own));

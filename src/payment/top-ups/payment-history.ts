@@ -8,7 +8,7 @@
  */
 import type { Row, Tx, Value } from "../../store/ledger/database.ts";
 import { readTime } from "../../store/ledger/values.ts";
-import { type Token, tokens, type UserAddress } from "../addresses.ts";
+import { type KnownToken, type Token, tokens, type UserAddress } from "../addresses.ts";
 import { rational, writeDecimal } from "../prices/rational.ts";
 
 /** A payment that was credited. */
@@ -75,7 +75,7 @@ const sources: readonly Source[] = [cardPayments, redeemedGifts, tokenPayments, 
 const kinds = { card: 1, gift: 2, token: 3, x402: 4 } as const;
 
 /** Tokens that are worth a dollar each. */
-const dollars: readonly Token[] = ["usdc", "polygon-usdc", "base-usdc", "solana-usdc"];
+const dollars: readonly KnownToken[] = ["usdc", "polygon-usdc", "base-usdc", "solana-usdc"];
 
 /** Reads a page, or less where the history ends. */
 export async function readPayments(tx: Tx, address: UserAddress, page: PaymentsPage): Promise<PaymentMade[]> {
@@ -162,13 +162,14 @@ async function x402Payments(tx: Tx, address: UserAddress, page: PaymentsPage): P
 
 function tokenPaymentMade({ row, place }: Made<TokenRow>): TokenPaymentMade {
   const quantity = BigInt(row.quantity);
+  const dollar = dollars.find((token) => token === row.token);
   return {
     kind: "token",
     place,
     winc: row.winc,
     token: row.token,
     quantity,
-    usd: dollars.includes(row.token) ? inWholes(quantity, row.token) : undefined,
+    usd: dollar === undefined ? undefined : inWholes(quantity, dollar),
     sender: row.sender,
     transactionId: row.transaction_id,
     blockHeight: row.block_height ?? undefined,
@@ -176,7 +177,7 @@ function tokenPaymentMade({ row, place }: Made<TokenRow>): TokenPaymentMade {
 }
 
 /** An amount of a token in whole ones, decimal. */
-function inWholes(quantity: bigint, token: Token): string {
+function inWholes(quantity: bigint, token: KnownToken): string {
   const places = BigInt(tokens[token].exponent);
   return writeDecimal(rational(quantity, 10n ** places), places);
 }

@@ -4,6 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { Failure } from "../../../src/failures.ts";
+import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
 import { unitFault } from "../../../src/payment/prices/currency-units.ts";
 import { defaultRules } from "../../../src/payment/prices/default-rules.ts";
 import { compare, rational } from "../../../src/payment/prices/rational.ts";
@@ -90,6 +91,27 @@ describe("rules of an operator", () => {
     expect(at("2026-02-01T00:00:00Z")).toBe(0);
   });
 
+  test("list ERC-20 tokens, whose confirmations are their chain's unless told", () => {
+    const contract = "0x138746adfA52909E5920def027f5a8dc1C7EfFb6";
+    const gold = { feedId: "gold", contract: `0x${"ab".repeat(20)}`, decimals: 8 };
+    const rules = read({
+      tokens: { "polygon-gold": gold, "base-ario": { confirmations: 9 } },
+      fees: [{ ...fee, payments: ["polygon-gold"] }],
+    });
+    const address = readAddress(gold.contract, "ethereum")?.address ?? "";
+    expect(rules.tokens.get("polygon-gold")).toEqual({
+      ...{ feedId: "gold", confirmations: 12n },
+      erc20: { contract: address as UserAddress, decimals: 8n },
+    });
+    expect(rules.tokens.get("base-ario")).toEqual({
+      ...{ feedId: "ar-io-network", confirmations: 9n },
+      erc20: { contract: contract as UserAddress, decimals: 6n },
+    });
+    expect([...(rules.fees[0]?.payments ?? [])]).toEqual(["polygon-gold"]);
+    expect(read({ tokens: { "base-ario": null } }).tokens.has("base-ario")).toBe(false);
+  });
+
+  const listed = { feedId: "gold", contract: `0x${"ab".repeat(20)}`, decimals: 8 };
   const faults: readonly (readonly [unknown, string])[] = [
     [[], "it must be an object"],
     [
@@ -110,6 +132,23 @@ describe("rules of an operator", () => {
       { fees: [{ ...fee, operatorMagnitude: -1 }] },
       "fees[0].operatorMagnitude must not be below 0: it is a factor",
     ],
+    [{ tokens: { "base-gold": { ...listed, decimals: undefined } } }, "tokens.base-gold.decimals is missing"],
+    [{ tokens: { "base-gold": { ...listed, contract: undefined } } }, "tokens.base-gold.contract is missing"],
+    [
+      { tokens: { "base-gold": { ...listed, decimals: 37 } } },
+      "tokens.base-gold.decimals must be at most 36",
+    ],
+    [
+      { tokens: { "base-gold": { ...listed, contract: "0x12" } } },
+      "tokens.base-gold.contract must be an address of 20 bytes, with a right checksum if it has one",
+    ],
+    [{ tokens: { "tron-gold": listed } }, "tokens.tron-gold names no token"],
+    [{ tokens: { usdc: listed } }, "tokens.usdc.contract is not known here; known are feedId, confirmations"],
+    [
+      { tokens: { "base-gold": listed, "base-silver": listed } },
+      "tokens names one contract twice, as base-gold and as base-silver",
+    ],
+    [{ fees: [{ ...fee, payments: ["base-gold"] }] }, "fees[0].payments[0] names no token"],
     [{ fees: [{ ...fee, payments: ["euro"] }] }, "fees[0].payments[0] names no token"],
     [{ fees: [{ ...fee, payments: undefined }] }, "fees[0].payments is missing"],
     [
