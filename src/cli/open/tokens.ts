@@ -146,7 +146,8 @@ export function checkListedTokens(config: Config, rules: Pick<PriceRules, "token
       .filter(({ contract }) => contract === usdc)
       .map(
         ({ token }) =>
-          `${prefix}_USDC_ADDRESS must not be the contract of ${token} in the price rules: one transfer would be ${dollars} and ${token}`,
+          `${prefix}_USDC_ADDRESS must not be the contract of ${token} in the price rules: ` +
+          `one transfer would be ${dollars} and ${token}`,
       );
   });
   if (complaints.length > 0) throw badSettings(complaints);
