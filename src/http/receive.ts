@@ -44,11 +44,12 @@ export function askerOf(arrived: Request, connection: Connection): Asker {
   };
 }
 
-/** Takes a request in. */
+/** Takes a request in. @param pathOf - The path that a target means, in the same spelling. */
 export function receive(
   arrived: Request,
   connection: Connection,
   memory: RequestMemory = unlimitedMemory,
+  pathOf: (target: Target) => string = ({ path }) => path,
 ): Received {
   const { target: raw, ...asker } = askerOf(arrived, connection);
   const facts = {
@@ -59,11 +60,10 @@ export function receive(
     memory,
   };
   try {
-    const segments = readSegments(raw.path);
-    const target = { ...raw, path: raw.path.includes("%") ? writePath(segments) : raw.path };
+    const target = { ...raw, path: pathOf({ ...raw, path: spelledOnce(raw.path) }) };
     refuseBadHost(arrived, raw);
     refuseLargeHead(arrived, raw);
-    const context = { ...facts, target, segments };
+    const context = { ...facts, target, segments: readSegments(target.path) };
     const request = routable(arrived, raw, target);
     setContext(request, context);
     return { request, context };
@@ -73,6 +73,11 @@ export function receive(
     setContext(arrived, context);
     return { request: arrived, context, refused: error };
   }
+}
+
+/** A path in the spelling that routes are compared with. */
+function spelledOnce(path: string): string {
+  return path.includes("%") ? writePath(readSegments(path)) : path;
 }
 
 /**

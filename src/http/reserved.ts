@@ -36,3 +36,15 @@ export const reservedSegments: ReadonlySet<string> = new Set([
 
 /** Both spellings of the gateway's own prefix: the neutral word, and the one that deployed clients send. */
 export const servicePrefixes = ["/svc", "/ar-io"] as const;
+
+/** Paths that clients join to base addresses with a "/" too many. Administration is never among them. */
+const joinedPath = /^\/{1,2}((?:svc|ar-io)\/info|graphql)\/?$/;
+
+/**
+ * The path that is meant: `/svc/info`, `/ar-io/info` and `/graphql` also with a doubled first slash or one at the end;
+ * any other path as it is.
+ */
+export function meantPath(path: string): string {
+  const meant = joinedPath.exec(path)?.[1];
+  return meant === undefined ? path : `/${meant}`;
+}

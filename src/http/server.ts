@@ -30,6 +30,7 @@ import {
   unrouted,
 } from "./route-labels.ts";
 import { createRouteTable, type RouteTable } from "./routes.ts";
+import type { Target } from "./target.ts";
 
 /** What a listener is made of. */
 export type ServerOptions = Readonly<{
@@ -39,6 +40,8 @@ export type ServerOptions = Readonly<{
   app: AnyElysia;
   /** Answers at once from memory, or not at all, with the size of its body noted; asked before everything else. */
   hit?: (request: Request) => Response | undefined;
+  /** The path that a request means, which its routes, limits and metrics go by; its own unless told. */
+  pathOf?: (target: Target) => string;
   /** With one, https; without, http. */
   certificate?: Certificate | undefined;
   /** Silence after which a connection is closed; {@link silenceSecondsMax} unless told. */
@@ -113,7 +116,7 @@ export function openServer(options: ServerOptions): HttpServer {
   const answer = async (arrived: Request, server: BunServer): Promise<Response> => {
     const startedAt = performance.now();
     const account = memory?.open(arrived, connections.requestsAt(server));
-    const received = receive(arrived, connections.of(arrived, server), account);
+    const received = receive(arrived, connections.of(arrived, server), account, options.pathOf);
     const { context } = received;
     const refused = limiter?.refuse(arrived.method, context);
     const made = refused ?? (await route(received, root, table));

@@ -114,6 +114,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     port: 0,
     app: gateway.app,
     hit: gateway.hit,
+    pathOf: gateway.pathOf,
     bodyBytesMax: 16 * 2 ** 20,
     memory,
     certificate: options.certificate,

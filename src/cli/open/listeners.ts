@@ -62,6 +62,7 @@ export function listenForGateway(
     certificate,
     app: gateway.app,
     hit: gateway.hit,
+    pathOf: gateway.pathOf,
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
     limiter,

@@ -39,6 +39,8 @@ import { createHosts } from "../hosts.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../metrics-routes.ts";
 import { gatewayReference } from "../reference/gateway-reference.ts";
 import { createReferenceRoutes } from "../reference/reference-routes.ts";
+import { meantPath } from "../reserved.ts";
+import type { Target } from "../target.ts";
 import { createChainRoutes } from "./chain-routes.ts";
 import { createChunkRoutes } from "./chunk-routes.ts";
 import type { Apex } from "./content-address.ts";
@@ -118,6 +120,8 @@ export type Gateway = Readonly<{
   app: AnyElysia;
   /** Answers at once from memory, or not at all; to be asked before `app` (`ServerOptions.hit`). */
   hit: (request: Request) => Response | undefined;
+  /** The path that a request means (`ServerOptions.pathOf`): hosts of content have no other spellings of ours. */
+  pathOf: (target: Target) => string;
   /** Leaves behind what memory holds of an id: when it is refused, or its place changed. */
   forget: (id: Id) => void;
   /** Forgets all of it, and what nodes said: when a hash is refused, or the chain has changed. */
@@ -198,7 +202,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use(createReferenceRoutes(gatewayReference, () => app.routes));
   app.use(contentRoutes.routes);
   const forgetAll = inTurn(memory.clear, relay.forgetAll, network.forget);
-  return { app, hit: contentRoutes.hit, forget: memory.forget, forgetAll };
+  const pathOf = (target: Target) =>
+    hosts.meaningOf(target.host).kind === "shared" ? meantPath(target.path) : target.path;
+  return { app, hit: contentRoutes.hit, pathOf, forget: memory.forget, forgetAll };
 }
 
 function inTurn(...calls: readonly (() => void)[]): () => void {
