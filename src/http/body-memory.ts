@@ -41,6 +41,12 @@ const responseShare = 8;
 /** Of what requests may hold, a quarter: a client that posts chunks sends dozens of 750 KB at once. */
 const requestShare = 4;
 
+/**
+ * Requests that wait hold what the runtime has read ahead of their bodies: half as much as those that are read. Then 42
+ * chunks of 750 KB of one client are read and 32 wait.
+ */
+const requestsWaitingShare = 2;
+
 /** Longer than most bodies take to leave, shorter than clients wait. Milliseconds. */
 const waitMsDefault = 3_000;
 
@@ -57,6 +63,7 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
     bytesMax: requestBytesMax,
     clientBytesMax: requestBytesMax / requestShare,
     waitMsMax,
+    heldBytesMax: requestBytesMax / requestsWaitingShare,
   });
   const shared = createSharedBlobs(responses);
   addGauges(metrics, responses.bytes, requests.bytes);

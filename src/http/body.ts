@@ -19,6 +19,9 @@ export type BodyTimes = Readonly<{
 /** Memory for a body whose size was not announced is taken in steps of this size. Bytes. */
 const holdStepBytes = 64 * 2 ** 10;
 
+/** The runtime reads so much of a body before anybody takes it (decision 091). Bytes. */
+const aheadBytesMax = 2 * 2 ** 20;
+
 /** Slower than a modem of 1998: whoever sends a byte a second sends it to hold a connection. */
 const timesDefault: BodyTimes = { leastMs: 20_000, slowestBytesPerMs: 32 };
 
@@ -36,10 +39,10 @@ export async function readBody(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const announced = Number(request.headers.get("content-length") ?? 0);
   if (announced > bytesMax) throw new Failure("too_large", { announced, bytesMax });
-  const { body } = request;
-  if (body === null) return new Uint8Array(0);
   const { holdRequest } = contextOf(request).memory;
-  await holdRequest(announced);
+  await holdRequest(announced, Math.min(announced, aheadBytesMax));
+  const { body } = request; // from here on the runtime reads ahead: 2 MB of a stream of HTTP/2
+  if (body === null) return new Uint8Array(0);
   const ms = leastMs + Math.ceil((announced > 0 ? announced : bytesMax) / slowestBytesPerMs);
   const read = () =>
     announced > 0 ? readAnnounced(request, announced) : readCounted(body, bytesMax, holdRequest);
@@ -90,7 +93,7 @@ async function readCounted(
     size += piece.byteLength;
     if (size > bytesMax) throw new Failure("too_large", { bytesMax });
     pieces.push(piece);
-    for (; held < size; held += holdStepBytes) await hold(holdStepBytes);
+    for (; held < size; held += holdStepBytes) await hold(holdStepBytes, aheadBytesMax);
   }
   return new Uint8Array(await new Blob(pieces).arrayBuffer());
 }

@@ -23,9 +23,11 @@ export type RequestMemory = Compositions &
     holdComposed: (bytes: number) => Promise<void>;
     /**
      * Takes bytes for the request's body, before it is read.
+     *
+     * @param aheadBytes - As much of the body as the runtime may read during a wait.
      * @throws Failure `busy` when they are not free in time.
      */
-    holdRequest: (bytes: number) => Promise<void>;
+    holdRequest: (bytes: number, aheadBytes: number) => Promise<void>;
   }>;
 
 /** The memory of one request, as its listener accounts for it. */
@@ -108,9 +110,9 @@ export function openMemoryAccount(
     ...compositions,
     holdResponse: (bytes) => holdResponse(bytes, 0),
     holdComposed: (bytes) => holdResponse(bytes, bytes),
-    holdRequest: async (bytes) => {
+    holdRequest: async (bytes, aheadBytes) => {
       if (bytes < countedBytesMin) return;
-      if (await requests.takeSoon(clientOf(), bytes, 0, request.signal)) {
+      if (await requests.takeSoon(clientOf(), bytes, aheadBytes, request.signal)) {
         requestBytes += bytes;
         return;
       }

@@ -13,6 +13,8 @@ export type ByteBudgetOptions = Readonly<{
   clientBytesMax: number;
   /** Longest wait for bytes. Milliseconds. */
   waitMsMax: number;
+  /** Bytes that requests in the queue may hold beside the total; an eighth of it unless given. */
+  heldBytesMax?: number;
   /** Called before a request waits or fails: releases what is no longer used. */
   collect?: () => void;
 }>;
@@ -43,8 +45,8 @@ type Waiter = Readonly<{ client: string; bytes: number; start: () => void }>;
 /** Requests that wait at once; a waiting request costs about 1 KiB. */
 const waitersMax = 1_024;
 
-/** Of the total, requests in the queue may hold one part in so many beside it. */
-const heldShare = 8;
+/** Of the total, requests in the queue may hold one part in so many beside it, unless another limit is given. */
+const heldShareDefault = 8;
 
 /**
  * Creates a budget with nothing in use.
@@ -54,6 +56,7 @@ const heldShare = 8;
  */
 export function createByteBudget(options: ByteBudgetOptions): ByteBudget {
   const { bytesMax, clientBytesMax, waitMsMax, collect } = options;
+  const heldBytesMax = options.heldBytesMax ?? bytesMax / heldShareDefault;
   const used = new Map<string, number>();
   const queue = new Set<Waiter>(); // in order of arrival
   let total = 0;
@@ -114,7 +117,7 @@ export function createByteBudget(options: ByteBudgetOptions): ByteBudget {
     take,
     takeSoon: async (client, bytes, heldBytes, signal) => {
       if (take(client, bytes)) return true;
-      if (signal.aborted || queue.size >= waitersMax || held + heldBytes > bytesMax / heldShare) return false;
+      if (signal.aborted || queue.size >= waitersMax || held + heldBytes > heldBytesMax) return false;
       held += heldBytes;
       try {
         return await wait(client, bytes, signal);

@@ -2,7 +2,7 @@
  * A gateway in a process of its own, whose memory can be watched: bodies of every kind that responses have.
  *
  * Prints a line of JSON with its origin, the origin that tells its memory, and the ids of its content. With a
- * certificate (TLS_FOLDER), it is https with HTTP/2.
+ * certificate (localhost.crt and .key in TLS_FOLDER), it is https with HTTP/2.
  * @module
  */
 import { blockHashFromBytes } from "../../src/arweave/id.ts";
@@ -31,7 +31,7 @@ const folder = process.env["TLS_FOLDER"];
 const certificate =
   folder === undefined
     ? undefined
-    : { cert: await Bun.file(`${folder}/cert.pem`).text(), key: await Bun.file(`${folder}/key.pem`).text() };
+    : { cert: await Bun.file(`${folder}/localhost.crt`).text(), key: await Bun.file(`${folder}/localhost.key`).text() };
 const closers = createClosers(() => undefined);
 const status = { height: 1, hash: blockHashFromBytes(new Uint8Array(48)), confirmations: 100 };
 const gateway = openGatewayServer({

@@ -94,6 +94,15 @@ describe("N6: a budget of bytes", () => {
     expect(await Promise.all(waits)).toEqual([true, true]);
   });
 
+  test("those that wait hold no more than a limit of their own, where there is one", async () => {
+    const budget = createByteBudget({ ...patience, heldBytesMax: 50 });
+    budget.take("a", 100);
+    const wait = budget.takeSoon("b", 10, 50, never);
+    expect(await budget.takeSoon("c", 1, 1, never)).toBe(false);
+    budget.release("a", 100);
+    expect(await wait).toBe(true);
+  });
+
   test("what is no longer used is collected before anything waits", () => {
     const budget = createByteBudget({ ...impatience, collect: () => budget.release("a", 60) });
     budget.add("a", 100);
