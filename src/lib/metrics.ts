@@ -60,7 +60,7 @@ export type Metrics = Readonly<{
   gaugesOf: (row: ReadRows) => void;
   /** How values spread over buckets. Its series have the values that its owner asks for: these must be of a table. */
   histogram: <Label extends string = never>(row: HistogramOptions<Label>) => Histogram<Label>;
-  /** All figures as text. */
+  /** All figures as text, written in several turns of the event loop. */
   text: () => Promise<string>;
 }>;
 
@@ -71,7 +71,7 @@ export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 export function createMetrics(): Metrics {
   const registers = [new Registry()];
   const [registry] = registers;
-  const histograms: Pick<Histogram<string>, "text">[] = [];
+  const histograms: Pick<Histogram<string>, "texts">[] = [];
   return {
     counter: <Label extends string>({ name, help, labels }: MetricRow<Label>) => {
       const counter = new Counter({ name, help, labelNames: Object.keys(labels ?? {}), registers });
@@ -135,9 +135,24 @@ export function createMetrics(): Metrics {
     },
     text: async () => {
       const others = registry === undefined ? "" : await registry.metrics();
-      return [others, ...histograms.map((histogram) => histogram.text())].join("\n");
+      const texts = [others];
+      for (const histogram of histograms) {
+        texts.push("\n");
+        for (const text of histogram.texts()) {
+          texts.push(text);
+          await nextTurn();
+        }
+      }
+      return texts.join("");
     },
   };
+}
+
+/** A page of many series takes milliseconds: others are served in between. */
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
 }
 
 /** Replaces values that a table does not have. */

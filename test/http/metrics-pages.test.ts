@@ -1,0 +1,108 @@
+/**
+ * Pages of metrics: fresh for collectors, shared by those who ask for more, and counted in the memory of bodies.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { createBodyMemory } from "../../src/http/body-memory.ts";
+import { createMetricsRoutes } from "../../src/http/metrics-routes.ts";
+import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { openServer } from "../../src/http/server.ts";
+import { createMetrics, type Metrics } from "../../src/lib/metrics.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
+
+/** Metrics of so many series, each page of which is counted. */
+function largeMetrics(series: number): Readonly<{ metrics: Metrics; pages: () => number }> {
+  const metrics = createMetrics();
+  const values = Array.from({ length: series }, (_, index) => `value-${index}`);
+  const counter = metrics.counter({ name: "numbers_total", help: "Numbers.", labels: { number: values } });
+  const sizes = metrics.histogram({ name: "sizes", help: "Sizes.", labels: ["number"], buckets: [1, 10] });
+  for (const number of values) {
+    counter.inc({ number });
+    sizes.series({ number }).observe(2);
+  }
+  let pages = 0;
+  metrics.countOf({ name: "pages_total", help: "Pages.", read: () => ++pages });
+  return { metrics, pages: () => pages };
+}
+
+const ask = (app: ReturnType<typeof createMetricsRoutes>) =>
+  app.handle(new Request("http://localhost/metrics"));
+
+describe("N6: metrics pages", () => {
+  test("are written a few at once and then one a second, and are the same for all others", async () => {
+    const { metrics, pages } = largeMetrics(10);
+    let now = 0;
+    const app = createMetricsRoutes(metrics, ["/metrics"], () => now);
+    const texts = await Promise.all(Array.from({ length: 1_000 }, async () => (await ask(app)).text()));
+    expect(pages()).toBe(8);
+    expect(new Set(texts).size).toBe(8);
+    now += 999;
+    await ask(app);
+    expect(pages()).toBe(8);
+    now += 1;
+    expect(await (await ask(app)).text()).toContain("\npages_total 9\n");
+    await ask(app);
+    expect(pages()).toBe(9);
+    now += 60_000;
+    for (let index = 0; index < 20; index++) await ask(app);
+    expect(pages()).toBe(17);
+  });
+
+  test("have every series once, and others are served while a page is written", async () => {
+    const { metrics } = largeMetrics(1_000);
+    let turns = 0;
+    let isWritten = false;
+    const count = () => {
+      turns += 1;
+      if (!isWritten) setImmediate(count);
+    };
+    setImmediate(count);
+    const text = await metrics.text();
+    isWritten = true;
+    const lines = text.split("\n").filter((line) => line.startsWith("sizes_count{"));
+    expect(lines).toEqual(Array.from({ length: 1_000 }, (_, index) => `sizes_count{number="value-${index}"} 1`));
+    expect(turns).toBeGreaterThan(10);
+  });
+
+  test("that are not read hold the memory of the pages, not of the readers", async () => {
+    const { metrics } = largeMetrics(8_000);
+    const { log } = createRecordingLog(Date.now);
+    const memory = createBodyMemory({
+      responseBytesMax: 256 * 2 ** 20,
+      requestBytesMax: 2 ** 20,
+      metrics,
+    });
+    const server = openServer({
+      hostname: "127.0.0.1",
+      port: 0,
+      app: createMetricsRoutes(metrics, ["/metrics"], () => 0),
+      bodyBytesMax: 1,
+      memory,
+      log,
+      figures: createRequestFigures(metrics, log),
+    });
+    const size = (await (await fetch(`${server.url}/metrics`)).bytes()).length;
+    expect(size).toBeGreaterThan(2 ** 20);
+    let begun = 0;
+    const clients = await Promise.all(
+      Array.from({ length: 60 }, () =>
+        Bun.connect({
+          hostname: "127.0.0.1",
+          port: server.port,
+          socket: {
+            open: (socket) => void socket.write("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+            data: (socket) => {
+              begun += 1;
+              socket.pause();
+            },
+          },
+        }),
+      ),
+    );
+    while (begun < clients.length) await Bun.sleep(5);
+    expect(memory.responseBytes()).toBeLessThan(8 * size * 1.1); // each page counts what came before it
+    for (const client of clients) client.terminate();
+    while (memory.responseBytes() > 0) await Bun.sleep(20);
+    await server.close(0);
+  }, 60_000);
+});
