@@ -16,11 +16,14 @@ export const gatewayMetricsPaths = [
 /** Where the other services have them. */
 export const serviceMetricsPaths = ["/metrics"];
 
-/** Pages that are written in quick succession. A collector asks for one every few seconds. */
-const pagesAtOnce = 8;
+/** Pages of so many bytes are written in quick succession: 8 of the largest, hundreds of a program's that has begun. */
+const bytesAtOnce = 4 * 2 ** 20;
 
-/** Time after which one more is written. Milliseconds. */
-const pageEveryMs = 1_000;
+/** Later ones are written at this rate: one of the largest a second. Bytes a millisecond. */
+const bytesPerMs = bytesAtOnce / 8_000;
+
+/** What a page is taken for until one was written. Bytes. */
+const firstPageBytes = 64 * 2 ** 10;
 
 /**
  * Creates the routes.
@@ -46,22 +49,25 @@ export function createMetricsRoutes(
 }
 
 /**
- * Writes pages, a few at once and then one a second; who asks for more gets the last one. A page can have half a
- * megabyte, and responses that share it share its bytes (shared-blobs.ts).
+ * Writes pages, a few at once and then some a second by their size; who asks for more gets the last one. A page can have
+ * half a megabyte, and responses that share it share its bytes (shared-blobs.ts).
  */
 function createPage(metrics: Metrics, now: () => number): () => Promise<Blob> {
   let last: Promise<Blob> | undefined;
-  let left = pagesAtOnce;
+  let size = firstPageBytes;
+  let left = bytesAtOnce;
   let filledAt = now();
-  const write = async () => new Blob([await metrics.text()]);
+  const write = async () => {
+    left -= size;
+    const page = new Blob([await metrics.text()]);
+    size = page.size;
+    return page;
+  };
   return () => {
-    const filled = Math.floor((now() - filledAt) / pageEveryMs);
-    left = Math.min(pagesAtOnce, left + filled);
-    filledAt += filled * pageEveryMs;
-    if (left > 0) {
-      left -= 1;
-      last = write();
-    }
-    return (last ??= write());
+    const at = now();
+    left = Math.min(bytesAtOnce, left + (at - filledAt) * bytesPerMs);
+    filledAt = at;
+    if (last === undefined || left > 0) last = write();
+    return last;
   };
 }
