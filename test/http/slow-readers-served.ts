@@ -31,7 +31,10 @@ const folder = process.env["TLS_FOLDER"];
 const certificate =
   folder === undefined
     ? undefined
-    : { cert: await Bun.file(`${folder}/localhost.crt`).text(), key: await Bun.file(`${folder}/localhost.key`).text() };
+    : {
+        cert: await Bun.file(`${folder}/localhost.crt`).text(),
+        key: await Bun.file(`${folder}/localhost.key`).text(),
+      };
 const closers = createClosers(() => undefined);
 const status = { height: 1, hash: blockHashFromBytes(new Uint8Array(48)), confirmations: 100 };
 const gateway = openGatewayServer({
