@@ -49,8 +49,8 @@ export function createMetricsRoutes(
 }
 
 /**
- * Writes pages, a few at once and then some a second by their size; who asks for more gets the last one. A page can have
- * half a megabyte, and responses that share it share its bytes (shared-blobs.ts).
+ * Writes pages, a few at once and then some a second by their size; who asks for more gets the last one. A page can
+ * have half a megabyte, and responses that share it share its bytes (shared-blobs.ts).
  */
 function createPage(metrics: Metrics, now: () => number): () => Promise<Blob> {
   let last: Promise<Blob> | undefined;
