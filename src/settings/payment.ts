@@ -177,6 +177,21 @@ export const paymentSettings = {
     unit: "URL",
     effect: "Facilitator that settles x402 payments; unset settles directly, which needs X402_SETTLE_KEY.",
   }),
+  X402_FACILITATOR_KEY: setting({
+    read: text,
+    unit: "text",
+    effect:
+      "Key that the facilitator wants with each request, sent as a bearer token; with X402_FACILITATOR_KEY_ID the " +
+      "secret that signs a token for each request.",
+    secret: true,
+  }),
+  X402_FACILITATOR_KEY_ID: setting({
+    read: text,
+    unit: "text",
+    effect:
+      "Name of a key of Coinbase's Developer Platform, whose Ed25519 secret is X402_FACILITATOR_KEY; unset, the key " +
+      "is sent itself.",
+  }),
   X402_SETTLE_KEY: setting({
     read: text,
     unit: "text",

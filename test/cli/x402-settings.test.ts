@@ -105,6 +105,18 @@ const refused: readonly (readonly [environment: Record<string, string>, ...compl
       { ...right, X402_NETWORK: "eip155:31337" },
       "set X402_ASSET_ADDRESS, X402_ASSET_NAME, X402_ASSET_VERSION",
     ],
+    [
+      { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY_ID: "key-1" },
+      "X402_FACILITATOR_KEY_ID needs X402_FACILITATOR_KEY",
+    ],
+    [
+      { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY: "two words" },
+      "X402_FACILITATOR_KEY must be a bearer token",
+    ],
+    [
+      { ...right, X402_FACILITATOR_URL: rpc, X402_FACILITATOR_KEY: "AAAA", X402_FACILITATOR_KEY_ID: "key-1" },
+      "X402_FACILITATOR_KEY must be an Ed25519 secret in base64",
+    ],
     [{ ...right, X402_ASSET_ADDRESS: "0x12" }, "X402_ASSET_ADDRESS must be an address of ethereum"],
     [{ X402_PAY_TO: payTo, X402_RPC_URL: rpc }, "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY"],
     [{ ...right, X402_SETTLE_KEY: "deadbeef" }, "X402_SETTLE_KEY must be a private key of secp256k1"],

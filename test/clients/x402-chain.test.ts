@@ -54,7 +54,11 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
     await anvil.mine();
     clock = createTestClock();
     const asking = createAsking(rpc, BigInt(anvil.chainId));
-    chain = createAuthorizationChain({ asking, contract, evm: createEvmChain(rpc, BigInt(anvil.chainId)) });
+    chain = createAuthorizationChain({
+      asking,
+      domain: domain(),
+      evm: createEvmChain(rpc, BigInt(anvil.chainId)),
+    });
     const privateKey = Uint8Array.fromHex(settler.key.slice(2));
     sender = createEvmSender({ asking, chainId: BigInt(anvil.chainId), privateKey, clock: clock.now });
   });
@@ -277,7 +281,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "x402 on a chain", (
 
   test("a server of another chain is trouble, and nothing is sent there", async () => {
     const asking = createAsking(rpc, 1n);
-    const other = createAuthorizationChain({ asking, contract, evm: createEvmChain(rpc, 1n) });
+    const other = createAuthorizationChain({ asking, domain: domain(), evm: createEvmChain(rpc, 1n) });
     const { authorization, signature, data } = await authorize();
     expect(await other.try(authorization, signature, never)).toMatchObject({
       kind: "trouble",

@@ -140,9 +140,9 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "the payer's signature",
-    file: "src/payment/x402/check.ts",
-    text: "return isSignedByOwner(domain, payment.authorization, payment.signature);",
-    instead: "return true;",
+    file: "src/payment/x402/settling.ts",
+    text: 'if (!isSigned.value) throw new Failure("invalid_signature", { payer: payment.authorization.from });',
+    instead: "void isSigned;",
     tests: ["test/http/payment/x402.test.ts"],
   },
   {

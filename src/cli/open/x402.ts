@@ -18,6 +18,11 @@ import { depthsOf } from "../../payment/tokens/depths.ts";
 import { listedTokens, readExcluded } from "../../payment/tokens/open-chains.ts";
 import { createDirectSettler } from "../../payment/x402/direct.ts";
 import { openFacilitator } from "../../payment/x402/facilitator.ts";
+import {
+  type FacilitatorAccess,
+  isBearerKey,
+  readPlatformSecret,
+} from "../../payment/x402/facilitator-access.ts";
 import { readX402Network, type X402Network } from "../../payment/x402/networks.ts";
 import { openX402 as openX402Payments } from "../../payment/x402/open-x402.ts";
 import type { Settler } from "../../payment/x402/settler.ts";
@@ -53,7 +58,7 @@ const weiPerGwei = 1_000_000_000n;
 
 /** How a payment is carried out. */
 type Carrier =
-  | Readonly<{ kind: "facilitator"; url: string }>
+  | Readonly<{ kind: "facilitator"; url: string; access: FacilitatorAccess | undefined }>
   | Readonly<{ kind: "direct"; privateKey: Uint8Array }>;
 
 /** What the settings say. */
@@ -98,7 +103,7 @@ function settlerOf(
   { config, closers }: X402Parts,
 ): Settler {
   if (carrier.kind === "facilitator") {
-    const facilitator = openFacilitator({ url: carrier.url, terms });
+    const facilitator = openFacilitator({ url: carrier.url, access: carrier.access, terms });
     closers.add("x402 facilitator", facilitator.close);
     return facilitator.settle;
   }
@@ -151,7 +156,7 @@ function rpcUrlOf(config: Config, { chainId, name }: X402Network, complaints: st
 
 function carrierOf(config: Config, complaints: string[]): Carrier | undefined {
   const { X402_FACILITATOR_URL: url, X402_SETTLE_KEY: keyText } = config;
-  if (url !== undefined) return { kind: "facilitator", url };
+  if (url !== undefined) return { kind: "facilitator", url, access: accessOf(config, complaints) };
   const privateKey = keyText === undefined ? undefined : readPrivateKey(keyText);
   if (privateKey !== undefined) return { kind: "direct", privateKey };
   complaints.push(
@@ -160,6 +165,25 @@ function carrierOf(config: Config, complaints: string[]): Carrier | undefined {
       : "X402_SETTLE_KEY must be a private key of secp256k1, 64 hexadecimal digits",
   );
   return undefined;
+}
+
+/** How the facilitator knows us; a key that cannot be used is a complaint. */
+function accessOf(config: Config, complaints: string[]): FacilitatorAccess | undefined {
+  const { X402_FACILITATOR_KEY: key, X402_FACILITATOR_KEY_ID: keyId } = config;
+  if (key === undefined) {
+    if (keyId !== undefined) complaints.push("X402_FACILITATOR_KEY_ID needs X402_FACILITATOR_KEY");
+    return undefined;
+  }
+  if (keyId === undefined) {
+    if (!isBearerKey(key)) complaints.push("X402_FACILITATOR_KEY must be a bearer token (RFC 6750)");
+    return { kind: "bearer", key };
+  }
+  const privateKey = readPlatformSecret(key);
+  if (privateKey === undefined)
+    complaints.push(
+      "X402_FACILITATOR_KEY must be an Ed25519 secret in base64, of 64 bytes, with X402_FACILITATOR_KEY_ID",
+    );
+  return privateKey && { kind: "platform", keyId, privateKey };
 }
 
 function readPrivateKey(text: string): Uint8Array | undefined {

@@ -8,18 +8,13 @@
 import { type Trouble, trouble } from "../../chain/http.ts";
 import { atLeast, atMost } from "../../lib/bounds.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
-import type { UserAddress } from "../addresses.ts";
 import type { Asking } from "./asking.ts";
-import {
-  type Authorization,
-  endTopics,
-  readAuthorizationEnd,
-  writeStateCall,
-  writeTransferCall,
-} from "./authorization.ts";
+import { type Authorization, endTopics, readAuthorizationEnd, writeStateCall } from "./authorization.ts";
 import type { EvmChain } from "./chain.ts";
 import type { Asked } from "./json-rpc.ts";
+import type { TypedDomain } from "./typed-data.ts";
 import { readHash, readHeight, readHexBytes, readQuantity, writeQuantity } from "./values.ts";
+import { writeAuthorizationCall } from "./wallet-signature.ts";
 import { wordSize, writeHexBytes } from "./words.ts";
 
 /** A block, as far as payments are judged by it. */
@@ -75,8 +70,8 @@ export type AuthorizationChain = Readonly<{
 export type AuthorizationChainOptions = Readonly<{
   asking: Pick<Asking, "ask" | "call">;
   evm: Pick<EvmChain, "receipt">;
-  /** The coin. */
-  contract: UserAddress;
+  /** The coin, as its signatures name it. */
+  domain: TypedDomain;
 }>;
 
 /** Blocks whose events are asked for at once; servers have limits of their own, which are found by trying. */
@@ -87,14 +82,19 @@ const revertedCode = 3;
 
 /** Creates the questions. */
 export function createAuthorizationChain(options: AuthorizationChainOptions): AuthorizationChain {
-  const { asking, contract } = options;
+  const { asking, domain } = options;
   const newest = (signal: AbortSignal) =>
     asking.ask("eth_getBlockByNumber", ["latest", false], readChainTime, signal);
   return {
     newest,
     try: async (authorization, signature, signal) => {
-      const data = writeHexBytes(writeTransferCall(authorization, signature));
-      const answer = await asking.call("eth_call", [{ to: contract, data }, "latest"], signal);
+      const { to, data, gasMax, hasResult } = writeAuthorizationCall(domain, authorization, signature);
+      const gas = gasMax === undefined ? {} : { gas: writeQuantity(gasMax) };
+      const request = { to, data: writeHexBytes(data), ...gas };
+      const answer = await asking.call("eth_call", [request, "latest"], signal);
+      // A call to an address without a contract succeeds, and answers nothing.
+      const isEmpty = hasResult && answer.kind === "ok" && answer.value === "0x";
+      if (isEmpty) return { kind: "reverts", reason: `the chain has no contract at ${to}` };
       if (answer.kind === "ok") return { kind: "fits" };
       if (answer.kind === "trouble") return answer;
       return isRevert(answer.code, answer.message)
@@ -124,7 +124,7 @@ type Found = Readonly<{ end: "moved" | "otherwise"; transaction: string; block: 
 
 /** What one transaction did with the authorization; undefined when it is not mined or did nothing. */
 async function endIn(
-  { evm, contract }: AuthorizationChainOptions,
+  { evm, domain: { contract } }: AuthorizationChainOptions,
   authorization: Authorization,
   transaction: string,
   signal: AbortSignal,
@@ -145,7 +145,8 @@ async function lookThrough(
   { fromHeight, now }: Whereabouts & Readonly<{ now: ChainTime }>,
   signal: AbortSignal,
 ): Promise<Asked<AuthorizationStanding>> {
-  const { asking, contract } = options;
+  const { asking, domain } = options;
+  const { contract } = domain;
   const call = { to: contract, data: writeHexBytes(writeStateCall(authorization)) };
   // Of this very block: of several servers behind one address another may be behind it.
   const used = await asking.ask("eth_call", [call, writeQuantity(now.height)], readTruth, signal);
@@ -163,7 +164,7 @@ async function lookThrough(
 
 /** Transactions that ended the authorization, newest blocks first: there is one, unless a server is confused. */
 async function findEnd(
-  { asking, contract }: AuthorizationChainOptions,
+  { asking, domain: { contract } }: AuthorizationChainOptions,
   authorization: Authorization,
   fromHeight: number,
   toHeight: number,

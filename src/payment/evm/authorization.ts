@@ -3,14 +3,22 @@
  *
  * The contract marks an authorization as used, tells of it, and moves the coins, in this order: so what it tells of
  * next after the use is the transfer that was authorized, and no transfer is two authorizations'.
- * Source: EIP-3009; Circle's FiatTokenV2_2, which takes its signatures as v, r and s.
+ * Source: EIP-3009; Circle's FiatTokenV2_2, which takes a key's signatures as v, r and s, and any as bytes.
  * @module
  */
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
 import type { UserAddress } from "../addresses.ts";
 import { readTransferLogs } from "./erc20.ts";
 import { readEvmAddress, readHash } from "./values.ts";
-import { joinBytes, wordOfAddress, wordOfHash, wordOfNumber, writeHexBytes } from "./words.ts";
+import {
+  joinBytes,
+  tailOfBytes,
+  wordOfAddress,
+  wordOfHash,
+  wordOfNumber,
+  wordSize,
+  writeHexBytes,
+} from "./words.ts";
 
 /** What an owner of coins allows, once. */
 export type Authorization = Readonly<{
@@ -31,6 +39,8 @@ export type AuthorizationEnd = "moved" | "otherwise";
 
 /** The first bytes of `keccak256("transferWithAuthorization(address,address,uint256,…,uint8,bytes32,bytes32)")`. */
 const transferSelector = Uint8Array.of(0xe3, 0xee, 0x16, 0x0e);
+/** The first bytes of `keccak256("transferWithAuthorization(address,address,uint256,…,bytes)")`. */
+const bytesTransferSelector = Uint8Array.of(0xcf, 0x09, 0x29, 0x95);
 /** The first bytes of `keccak256("authorizationState(address,bytes32)")`. */
 const stateSelector = Uint8Array.of(0xe9, 0x4a, 0x01, 0x02);
 
@@ -41,15 +51,27 @@ const canceledTopic = "0x1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0
 
 /** Calldata that carries an authorization out. @param signature - 65 bytes. */
 export function writeTransferCall(authorization: Authorization, signature: Uint8Array): Uint8Array {
-  const { from, to, value, validAfter, validBefore, nonce } = authorization;
   // Contracts take 27 and 28 alone; some wallets write the parity itself.
   const last = BigInt(signature[64] ?? 0);
   return joinBytes([
     transferSelector,
-    ...[wordOfAddress(from), wordOfAddress(to), wordOfNumber(value)],
-    ...[wordOfNumber(validAfter), wordOfNumber(validBefore), wordOfHash(nonce)],
+    ...wordsOf(authorization),
     ...[wordOfNumber(last < 27n ? last + 27n : last), signature.subarray(0, 32), signature.subarray(32, 64)],
   ]);
+}
+
+/** The same for a signature that the owner's contract checks. @param signature - As long as the contract wants. */
+export function writeBytesTransferCall(authorization: Authorization, signature: Uint8Array): Uint8Array {
+  const words = wordsOf(authorization);
+  const tailAt = wordOfNumber(BigInt((words.length + 1) * wordSize));
+  return joinBytes([bytesTransferSelector, ...words, tailAt, tailOfBytes(signature)]);
+}
+
+function wordsOf({ from, to, value, validAfter, validBefore, nonce }: Authorization): readonly Uint8Array[] {
+  return [
+    ...[wordOfAddress(from), wordOfAddress(to), wordOfNumber(value)],
+    ...[wordOfNumber(validAfter), wordOfNumber(validBefore), wordOfHash(nonce)],
+  ];
 }
 
 /** Calldata that asks whether a nonce was used; the answer is a word, 0 or 1. */

@@ -22,7 +22,12 @@ import { readQuantity } from "./values.ts";
 import { writeHexBytes } from "./words.ts";
 
 /** A call of a contract. */
-export type ContractCall = Readonly<{ to: UserAddress; data: Uint8Array }>;
+export type ContractCall = Readonly<{
+  to: UserAddress;
+  data: Uint8Array;
+  /** The most gas that it may need. */
+  gasMax?: bigint;
+}>;
 
 /** What came of sending. */
 export type SendOutcome =
@@ -80,7 +85,7 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
     const cost = gasMax * numbered.feeMax;
     if (costMax !== undefined && cost > costMax)
       return trouble("busy", `gas is too dear: up to ${cost} wei, ${costMax} are allowed`);
-    const { raw, hash } = signTransaction({ chainId, ...numbered, gasMax, ...call }, privateKey);
+    const { raw, hash } = signTransaction({ chainId, ...numbered, ...call, gasMax }, privateKey);
     if (!(await onSending(hash))) return { kind: "withheld" };
     numbering.sent(numbered);
     const answer = await asking.call("eth_sendRawTransaction", [raw], signal);
@@ -96,6 +101,8 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
     send: async (call, onSending, signal) => {
       const gas = await estimateGas(asking, address, call, signal);
       if (gas.kind !== "ok") return gas;
+      if (call.gasMax !== undefined && gas.value > call.gasMax)
+        return { kind: "reverts", reason: `it needs ${gas.value} gas, at most ${call.gasMax} is paid for` };
       const fees = await askFees(asking, signal);
       if (fees.kind === "trouble") return fees;
       // Other calls may come before it in a block and make it dearer; what is not used is not paid for.

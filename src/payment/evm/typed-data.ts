@@ -48,10 +48,9 @@ export function authorizationHash(domain: TypedDomain, authorization: Authorizat
 }
 
 /**
- * Tells whether an authorization is signed by the owner of the coins.
+ * Tells whether an authorization is signed with the key of the owner of the coins.
  *
- * Signatures of contracts (EIP-1271) and of wallets that are still to be made (EIP-6492) are none here: only the chain
- * could tell.
+ * Of signatures of contracts only the chain can tell (`isSignedByWallet`).
  * @param signature - 65 bytes, r, s and v, with a low s; v is 27 or 28, or 0 or 1.
  */
 export function isSignedByOwner(

@@ -26,6 +26,20 @@ export function wordOfHash(hash: string): Uint8Array {
   return word;
 }
 
+/** Up to 32 bytes at the left of a word, as contracts take fixed bytes. */
+export function wordOfBytes(bytes: Uint8Array): Uint8Array {
+  assert(bytes.length <= wordSize, "a word holds 32 bytes");
+  const word = new Uint8Array(wordSize);
+  word.set(bytes);
+  return word;
+}
+
+/** Bytes as an argument's tail: their size, and themselves up to a whole word. */
+export function tailOfBytes(bytes: Uint8Array): Uint8Array {
+  const padding = new Uint8Array((wordSize - (bytes.length % wordSize)) % wordSize);
+  return joinBytes([wordOfNumber(BigInt(bytes.length)), bytes, padding]);
+}
+
 /** Joins bytes. */
 export function joinBytes(parts: readonly Uint8Array[]): Uint8Array {
   return Uint8Array.from(Buffer.concat(parts));

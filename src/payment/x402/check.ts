@@ -1,9 +1,12 @@
 /**
- * Whether a payment is what was asked for, as far as its own words tell.
+ * Whether a payment is what was asked for, as far as its own words tell, and whose signature it has.
  * Source: reference/payment.md §6.2 "value rule"; EIP-3009.
  * @module
  */
-import { isSignedByOwner } from "../evm/typed-data.ts";
+import type { Asking } from "../evm/asking.ts";
+import type { Asked } from "../evm/json-rpc.ts";
+import { isSignedByOwner, type TypedDomain } from "../evm/typed-data.ts";
+import { isSignedByWallet } from "../evm/wallet-signature.ts";
 import type { X402Payment } from "./payload.ts";
 import type { X402Terms } from "./x402.ts";
 
@@ -22,11 +25,25 @@ export const timeLeftMax = 86_400n;
 /** Clocks differ by seconds between payers, chains and us. */
 const clockSlack = 60n;
 
-/** Tells whether the payer signed it, for the coin of these terms. */
-export function isSignedByPayer({ network }: X402Terms, payment: X402Payment): boolean {
+/** What the signatures of the terms' coin are bound to. */
+export function domainOf({ network }: X402Terms): TypedDomain {
   const { chainId, asset } = network;
-  const domain = { name: asset.name, version: asset.version, chainId, contract: asset.address };
-  return isSignedByOwner(domain, payment.authorization, payment.signature);
+  return { name: asset.name, version: asset.version, chainId, contract: asset.address };
+}
+
+/**
+ * Tells whether the payer signed it, for the coin of these terms: with a key, or, where that is not so, as the payer's
+ * wallet says on the chain.
+ */
+export async function isSignedByPayer(
+  asking: Pick<Asking, "call">,
+  terms: X402Terms,
+  { authorization, signature }: X402Payment,
+  signal: AbortSignal,
+): Promise<Asked<boolean>> {
+  const domain = domainOf(terms);
+  if (isSignedByOwner(domain, authorization, signature)) return { kind: "ok", value: true };
+  return await isSignedByWallet(asking, domain, authorization, signature, signal);
 }
 
 /**

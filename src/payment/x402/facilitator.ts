@@ -6,11 +6,14 @@
  * Source: reference/payment.md §6.2 "Facilitator", §7.13; x402 specification §7.2 (`POST /settle`).
  * @module
  */
+import { randomBytes } from "node:crypto";
 import { type HttpTimeouts, openHttp } from "../../chain/http.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import { isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 import type { Authorization } from "../evm/authorization.ts";
 import { readHash } from "../evm/values.ts";
 import { writeHexBytes } from "../evm/words.ts";
+import { authorizationFor, type FacilitatorAccess } from "./facilitator-access.ts";
 import { requirementV1, requirementV2 } from "./requirement.ts";
 import type { Carried, SettlementOrder, Settler } from "./settler.ts";
 import type { X402Terms } from "./x402.ts";
@@ -23,6 +26,9 @@ export type FacilitatorOptions = Readonly<{
   /** `http:` or `https:`; `/settle` is put after it. */
   url: string;
   terms: X402Terms;
+  /** Undefined: it asks nobody who they are. */
+  access?: FacilitatorAccess | undefined;
+  clock?: Clock;
   timeouts?: HttpTimeouts;
 }>;
 
@@ -38,13 +44,18 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 /** Opens the client of one. */
-export function openFacilitator({ url, terms, timeouts = timeoutsDefault }: FacilitatorOptions): Facilitator {
+export function openFacilitator(options: FacilitatorOptions): Facilitator {
+  const { url, terms, access, clock = systemClock, timeouts = timeoutsDefault } = options;
   const http = openHttp(timeouts);
   const settleUrl = `${url.replace(/\/+$/, "")}/settle`;
+  const identified = (): Readonly<Record<string, string>> =>
+    access === undefined
+      ? {}
+      : { authorization: authorizationFor(access, "POST", settleUrl, clock, randomBytes) };
   return {
     settle: async (order, onSending, signal) => {
       const body = encoder.encode(writeJson(settleBody(terms, order)));
-      const headers = { "content-type": "application/json", accept: "application/json" };
+      const headers = { "content-type": "application/json", accept: "application/json", ...identified() };
       if (!(await onSending(undefined))) return { kind: "withheld" };
       const answer = await http.whole(
         { method: "POST", url: settleUrl, headers, body },
@@ -53,10 +64,16 @@ export function openFacilitator({ url, terms, timeouts = timeoutsDefault }: Faci
       );
       if (answer.kind === "trouble")
         return { kind: "unknown", transaction: undefined, reason: answer.detail };
-      return readSettlement(readJson(decoder.decode(answer.body)), answer.status);
+      return withoutKey(readSettlement(readJson(decoder.decode(answer.body)), answer.status), access);
     },
     close: http.close,
   };
+}
+
+/** A facilitator may repeat what it was sent; reasons are logged and sent on. */
+function withoutKey(carried: Carried, access: FacilitatorAccess | undefined): Carried {
+  if (access?.kind !== "bearer" || !("reason" in carried)) return carried;
+  return { ...carried, reason: carried.reason.replaceAll(access.key, "…") };
 }
 
 /** What it is asked: the payment as its version writes it, and what was asked for, which is exactly that. */
@@ -94,5 +111,8 @@ function readSettlement(value: JsonValue | undefined, status: number): Carried {
   const reason =
     typeof told === "string" && told !== "" ? told.slice(0, reasonLengthMax) : `status ${status}`;
   if (answer["success"] === false && transaction === undefined) return { kind: "refused", reason };
+  // It does not take orders from us, so it has carried nothing out.
+  if (status === 401 || status === 403)
+    return { kind: "untried", reason: `the facilitator refuses the key: ${reason}` };
   return { kind: "unknown", transaction, reason };
 }

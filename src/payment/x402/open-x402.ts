@@ -10,6 +10,7 @@ import type { Asking } from "../evm/asking.ts";
 import { createAuthorizationChain } from "../evm/authorization-chain.ts";
 import type { EvmChain } from "../evm/chain.ts";
 import type { Prices } from "../prices/prices.ts";
+import { domainOf } from "./check.ts";
 import { createX402Following, type Patience } from "./following.ts";
 import { createX402Offers } from "./offers.ts";
 import { createX402Quotes } from "./quotes.ts";
@@ -59,7 +60,7 @@ const heldSlackMs = 30_000;
 /** Opens it. What is asked of stays the caller's to close. */
 export function openX402(options: X402Options): OpenX402 {
   const { terms, ledger, clock, log } = options;
-  const chain = createAuthorizationChain({ ...options, contract: terms.network.asset.address });
+  const chain = createAuthorizationChain({ ...options, domain: domainOf(terms) });
   const quotes = createX402Quotes({
     prices: options.prices,
     token: terms.network.asset.token,

@@ -17,7 +17,7 @@ export type X402Payment = Readonly<{
   /** As the version names it. */
   network: string;
   authorization: Authorization;
-  /** Hardly ever other than 65 bytes. */
+  /** 65 bytes of a key, any of a smart wallet. */
   signature: Uint8Array;
   /** Version 2: what the payer says that it was asked for. */
   accepted: X402Accepted | undefined;

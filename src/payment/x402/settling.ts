@@ -10,9 +10,11 @@ import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
+import { createTurns } from "../../lib/queue.ts";
 import { unheard, untilStopped, withDeadline } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import type { Asking } from "../evm/asking.ts";
 import { isSignedByPayer } from "./check.ts";
 import type { FollowX402 } from "./following.ts";
 import { findX402, keepX402, type X402Kept, x402IdOf } from "./kept-payments.ts";
@@ -24,6 +26,7 @@ import type { X402, X402Request, X402Settled, X402Terms } from "./x402.ts";
 /** What it needs. */
 export type X402SettlingOptions = Readonly<{
   terms: X402Terms;
+  asking: Pick<Asking, "call">;
   ledger: LedgerDatabase;
   offer: OfferX402;
   follow: FollowX402;
@@ -47,12 +50,17 @@ const answerMsDefault = 45_000;
 /** Payments under way at once: each holds a connection to the chain or the facilitator. */
 const underWayMax = 256;
 
+/** Signatures that are checked at once: one of a wallet is a call of the chain. */
+const checksMax = 16;
+const checksWaitingMax = 256;
+
 /** Creates it. */
 export function openX402Settling(options: X402SettlingOptions): X402Settling {
   const { terms, ledger, offer, follow, clock, log } = options;
   const answerMs = options.answerMs ?? answerMsDefault;
   const life = new AbortController();
   const underWay = new Set<Promise<void>>();
+  const checks = createTurns(checksMax, checksWaitingMax);
 
   /** Follows a payment whether its request waits or not. */
   function begin(payment: X402Kept): Promise<void> {
@@ -69,6 +77,20 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
     underWay.add(work);
     unheard(work.finally(() => underWay.delete(work)));
     return work;
+  }
+
+  /** @throws Failure `invalid_signature`; `settlement_unknown` when the payer's wallet cannot be asked; `busy`. */
+  async function checkSignature(payment: X402Payment, signal: AbortSignal): Promise<void> {
+    const turn = checks.take(signal);
+    if (turn === undefined) throw new Failure("busy", { checks: checksWaitingMax });
+    const end = await turn;
+    try {
+      const isSigned = await isSignedByPayer(options.asking, terms, payment, signal);
+      if (isSigned.kind === "trouble") throw new Failure("settlement_unknown", { ...isSigned });
+      if (!isSigned.value) throw new Failure("invalid_signature", { payer: payment.authorization.from });
+    } finally {
+      end();
+    }
   }
 
   async function settleNew(request: X402Request, id: string, signal: AbortSignal): Promise<X402Settled> {
@@ -100,10 +122,11 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
   return {
     settle: async (request, signal) => {
       const { payment } = request;
-      if (!isSignedByPayer(terms, payment))
-        throw new Failure("invalid_signature", { payer: payment.authorization.from });
       const id = x402IdOf(terms.network.name, terms.network.asset.address, payment.authorization);
       const kept = await ledger.read((tx) => findX402(tx, id));
+      // What was kept was checked: then the chain need not be asked.
+      if (kept?.signature.toHex() !== payment.signature.toHex() || !isSame(kept, payment))
+        await checkSignature(payment, signal);
       return kept === undefined ? await settleNew(request, id, signal) : answerOf(kept, request, true);
     },
     close: async () => {

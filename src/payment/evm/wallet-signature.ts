@@ -1,0 +1,214 @@
+/**
+ * Signatures of wallets that are contracts: checked by the wallet itself (EIP-1271), also where the wallet is still to
+ * be made and the signature says how (EIP-6492).
+ *
+ * Making a wallet is a call that the payer writes. It is only ever made through Multicall3, which owns nothing: called
+ * from an account of ours it could move what that account has.
+ * Source: EIP-1271; EIP-6492; the contract ABI specification; Multicall3 (https://github.com/mds1/multicall3).
+ * @module
+ */
+import { trouble } from "../../chain/http.ts";
+import { readAddress, type UserAddress } from "../addresses.ts";
+import type { Asking } from "./asking.ts";
+import { type Authorization, writeBytesTransferCall, writeTransferCall } from "./authorization.ts";
+import type { Asked, RpcAnswer } from "./json-rpc.ts";
+import { authorizationHash, isSignedByOwner, type TypedDomain } from "./typed-data.ts";
+import { readHexBytes, writeQuantity } from "./values.ts";
+import {
+  joinBytes,
+  tailOfBytes,
+  wordOfAddress,
+  wordOfBytes,
+  wordOfNumber,
+  wordSize,
+  writeHexBytes,
+} from "./words.ts";
+
+/** A call that carries an authorization out. */
+export type AuthorizationCall = Readonly<{
+  to: UserAddress;
+  data: Uint8Array;
+  /** The most gas that it may need; unset for a plain key's signature, which always needs the same. */
+  gasMax?: bigint;
+  /** Whether the contract at `to` answers with bytes; without, no contract is there. */
+  hasResult: boolean;
+}>;
+
+/** A wallet's signature, taken apart. */
+type WalletSignature = Readonly<{
+  /** What the wallet checks. */
+  inner: Uint8Array;
+  /** The call that makes the wallet. */
+  making: Readonly<{ factory: UserAddress; data: Uint8Array }> | undefined;
+}>;
+
+/**
+ * The most gas for a wallet's check, and for making it: what wallets in use need is below a third of it. The payer
+ * writes what is carried out, and we pay for it.
+ */
+export const walletGasMax = 2_000_000n;
+
+/** Multicall3, at the same address on every chain that has it. */
+export const multicallAddress = "0xcA11bde05977b3631167028862bE2a173976CA11" as UserAddress;
+
+/** The first bytes of `keccak256("isValidSignature(bytes32,bytes)")`: the call, and the result that means yes. */
+const validitySelector = Uint8Array.of(0x16, 0x26, 0xba, 0x7e);
+/** The first bytes of `keccak256("aggregate3((address,bool,bytes)[])")`. */
+const batchSelector = Uint8Array.of(0x82, 0xad, 0x56, 0xcb);
+
+/** The last 32 bytes of a signature whose wallet is still to be made. */
+const wrapSuffix = "6492".repeat(16);
+
+/**
+ * Writes the call that carries an authorization out, by whatever signature it has.
+ *
+ * @param domain - Of the coin's signatures.
+ */
+export function writeAuthorizationCall(
+  domain: TypedDomain,
+  authorization: Authorization,
+  signature: Uint8Array,
+): AuthorizationCall {
+  const { contract } = domain;
+  if (isSignedByOwner(domain, authorization, signature))
+    return { to: contract, data: writeTransferCall(authorization, signature), hasResult: false };
+  const { inner, making } = readWalletSignature(signature) ?? { inner: signature, making: undefined };
+  const data = writeBytesTransferCall(authorization, inner);
+  if (making === undefined) return { to: contract, data, gasMax: walletGasMax, hasResult: false };
+  const calls = [
+    // Somebody may have made the wallet already: then this fails, or does nothing.
+    { to: making.factory, data: making.data, mayFail: true },
+    { to: contract, data, mayFail: false },
+  ];
+  return { to: multicallAddress, data: writeBatch(calls), gasMax: walletGasMax, hasResult: true };
+}
+
+/**
+ * Asks the payer's wallet whether an authorization is signed by it; bounded in gas.
+ *
+ * @returns `false` also when the payer is not a contract and the signature does not say how to make it.
+ */
+export async function isSignedByWallet(
+  asking: Pick<Asking, "call">,
+  domain: TypedDomain,
+  authorization: Authorization,
+  signature: Uint8Array,
+  signal: AbortSignal,
+): Promise<Asked<boolean>> {
+  const { from } = authorization;
+  const wallet = readWalletSignature(signature);
+  if (wallet === undefined) return { kind: "ok", value: false };
+  const { inner, making } = wallet;
+  const check = joinBytes([
+    ...[validitySelector, authorizationHash(domain, authorization), wordOfNumber(64n)],
+    tailOfBytes(inner),
+  ]);
+  if (making === undefined) return isYes(await call(asking, from, check, signal), readWord);
+  const calls = [
+    { to: making.factory, data: making.data, mayFail: true },
+    { to: from, data: check, mayFail: true },
+  ];
+  return isYes(await call(asking, multicallAddress, writeBatch(calls), signal), readSecondWord);
+}
+
+function call(
+  asking: Pick<Asking, "call">,
+  to: UserAddress,
+  data: Uint8Array,
+  signal: AbortSignal,
+): Promise<RpcAnswer> {
+  const request = { to, data: writeHexBytes(data), gas: writeQuantity(walletGasMax) };
+  return asking.call("eth_call", [request, "latest"], signal);
+}
+
+/** A contract's refusal, and a call that needs too much gas; servers word both differently. */
+const refusalPattern =
+  /revert|out of gas|outofgas|gas required exceeds|invalid opcode|invalidfeopcode|stack/i;
+const revertedCode = 3;
+
+function isYes(answer: RpcAnswer, read: (bytes: Uint8Array) => Uint8Array | undefined): Asked<boolean> {
+  if (answer.kind === "trouble") return answer;
+  if (answer.kind === "error")
+    return answer.code === revertedCode || refusalPattern.test(answer.message)
+      ? { kind: "ok", value: false }
+      : trouble("status", `eth_call: ${answer.code} ${answer.message}`);
+  const bytes = readHexBytes(answer.value);
+  if (bytes === undefined) return trouble("malformed", "eth_call: the response cannot be read");
+  const word = read(bytes);
+  return { kind: "ok", value: word?.toHex() === wordOfBytes(validitySelector).toHex() };
+}
+
+function readWord(bytes: Uint8Array): Uint8Array | undefined {
+  return wordAt(bytes, 0);
+}
+
+/** The first word that the second call of a batch answered; `undefined` where it failed or answered less. */
+function readSecondWord(bytes: Uint8Array): Uint8Array | undefined {
+  const list = offsetAt(bytes, 0);
+  if (list === undefined || offsetAt(bytes, list) !== 2) return undefined;
+  const start = list + wordSize;
+  const second = offsetAt(bytes, start + wordSize);
+  if (second === undefined || offsetAt(bytes, start + second) !== 1) return undefined;
+  const result = offsetAt(bytes, start + second + wordSize);
+  if (result === undefined) return undefined;
+  const at = start + second + result;
+  const size = offsetAt(bytes, at);
+  return size !== undefined && size >= wordSize ? wordAt(bytes, at + wordSize) : undefined;
+}
+
+/** Takes a signature apart; `undefined` for one that only looks like EIP-6492's. */
+function readWalletSignature(signature: Uint8Array): WalletSignature | undefined {
+  if (signature.subarray(-wordSize).toHex() !== wrapSuffix) return { inner: signature, making: undefined };
+  const wrapped = signature.subarray(0, -wordSize);
+  const factoryWord = wordAt(wrapped, 0)?.toHex() ?? "";
+  const factory = factoryWord.startsWith("0".repeat(24))
+    ? readAddress(`0x${factoryWord.slice(24)}`, "ethereum")?.address
+    : undefined;
+  const data = readBytesAt(wrapped, wordSize);
+  const inner = readBytesAt(wrapped, 2 * wordSize);
+  if (factory === undefined || data === undefined || inner === undefined) return undefined;
+  return { inner, making: { factory, data } };
+}
+
+/** The bytes that an argument's offset leads to. */
+function readBytesAt(bytes: Uint8Array, place: number): Uint8Array | undefined {
+  const offset = offsetAt(bytes, place);
+  const size = offset === undefined ? undefined : offsetAt(bytes, offset);
+  if (offset === undefined || size === undefined) return undefined;
+  const start = offset + wordSize;
+  return start + size <= bytes.length ? bytes.subarray(start, start + size) : undefined;
+}
+
+function wordAt(bytes: Uint8Array, place: number): Uint8Array | undefined {
+  return place + wordSize <= bytes.length ? bytes.subarray(place, place + wordSize) : undefined;
+}
+
+/** A small number: an offset, a size or a truth. */
+function offsetAt(bytes: Uint8Array, place: number): number | undefined {
+  const text = wordAt(bytes, place)?.toHex();
+  return text?.startsWith("0".repeat(56)) ? Number.parseInt(text, 16) : undefined;
+}
+
+type BatchedCall = Readonly<{ to: UserAddress; data: Uint8Array; mayFail: boolean }>;
+
+function writeBatch(calls: readonly BatchedCall[]): Uint8Array {
+  const rows = calls.map(({ to, data, mayFail }) =>
+    joinBytes([
+      ...[wordOfAddress(to), wordOfNumber(mayFail ? 1n : 0n), wordOfNumber(96n)],
+      tailOfBytes(data),
+    ]),
+  );
+  const offsets: Uint8Array[] = [];
+  let offset = BigInt(rows.length * wordSize);
+  for (const row of rows) {
+    offsets.push(wordOfNumber(offset));
+    offset += BigInt(row.length);
+  }
+  return joinBytes([
+    batchSelector,
+    wordOfNumber(32n),
+    wordOfNumber(BigInt(rows.length)),
+    ...offsets,
+    ...rows,
+  ]);
+}
