@@ -75,7 +75,7 @@ describe("a query", () => {
     ["keys that nobody knows", () => post(JSON.stringify({ query: good, id: 7, extensions: {} })), json],
     [
       "nulls where nothing is meant",
-      () => post(JSON.stringify({ query: good, variables: null, operationName: null })),
+      () => post(JSON.stringify({ query: good, variables: null, operationName: null, extensions: null })),
       json,
     ],
   ];
@@ -171,6 +171,12 @@ describe("a mistake", () => {
       () => post(JSON.stringify({ query: good, variables: [] })),
       400,
       '"variables" must be an object.',
+    ],
+    [
+      "extensions that are a list",
+      () => post(JSON.stringify({ query: good, extensions: [] })),
+      400,
+      '"extensions" must be an object.',
     ],
     [
       "variables that are a text",

@@ -20,7 +20,7 @@ export const operationNameKind = textKind();
 /** A request, as it is judged and as the API reference shows it; other keys are ignored, as GraphQL over HTTP asks. */
 export const queryRequestKind = objectKind(
   { query: documentKind },
-  { variables: orNull(recordKind), operationName: orNull(operationNameKind) },
+  { variables: orNull(recordKind), operationName: orNull(operationNameKind), extensions: orNull(recordKind) },
 );
 
 /** What is said of each field that is not of its kind. */
@@ -28,6 +28,7 @@ const wrongFieldMessages = {
   query: '"query" must be a text that is not empty.',
   variables: '"variables" must be an object.',
   operationName: '"operationName" must be a text.',
+  extensions: '"extensions" must be an object.',
 } as const;
 
 /** A request off the wire, within its limit of size; it may still be anything. */
