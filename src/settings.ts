@@ -330,6 +330,15 @@ export const settings = {
     effect: "Whether every request for content, not only a navigation, is sent to the id's own host.",
   }),
 
+  ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect:
+      "Whether content carries the tags, owner and signature of its transaction or data item as `X-Arweave-…` " +
+      "headers, of 8 KiB together at most.",
+  }),
+
   DEVNET_SEED: setting({
     read: text,
     fallback: "cairn",

@@ -17,7 +17,19 @@ export type InfoOptions = Readonly<{
   release: string;
   /** Other services that this program offers, and where; only what is switched on. */
   services: Readonly<Record<string, JsonValue>>;
+  /** What an operator switched on, by name. */
+  features: readonly string[];
+  /** Limits of clients and resources; undefined where there are none. */
+  limits: RateLimits | undefined;
 }>;
+
+/** Limits in tokens of 1 KiB. */
+export type RateLimits = Readonly<{ ip: BucketLimit; resource: BucketLimit }>;
+
+type BucketLimit = Readonly<{ capacity: number; refillPerSecond: number }>;
+
+/** Bytes of a token. */
+const tokenBytes = 1_024;
 
 /** The gateway information record: all six fields always, then what is switched on. */
 export function gatewayInfo(options: InfoOptions): JsonValue {
@@ -29,5 +41,22 @@ export function gatewayInfo(options: InfoOptions): JsonValue {
     supportedManifestVersions: manifestVersions,
     release: options.release,
     services: options.services,
+    ...(options.features.length === 0 ? {} : { features: options.features }),
+    ...(options.limits === undefined ? {} : { rateLimiter: limiterRecord(options.limits) }),
+  };
+}
+
+/** The limits in the form that clients of other gateways read. */
+function limiterRecord({ ip, resource }: RateLimits): JsonValue {
+  const buckets = { resource: bucketRecord(resource), ip: bucketRecord(ip) };
+  return { enabled: true, dataEgress: { buckets } };
+}
+
+function bucketRecord({ capacity, refillPerSecond }: BucketLimit): JsonValue {
+  return {
+    capacity,
+    refillRate: refillPerSecond,
+    capacityBytes: capacity * tokenBytes,
+    refillRateBytesPerSec: refillPerSecond * tokenBytes,
   };
 }

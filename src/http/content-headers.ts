@@ -6,6 +6,7 @@
 import type { Id } from "../arweave/id.ts";
 import type { ItemPlace } from "../gateway/item-place.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
+import { isArweaveHeader } from "./arweave-headers.ts";
 import { contentTag } from "./conditional.ts";
 import { corsHeaders } from "./cors.ts";
 import { contentCodingsOf, digestField, isActiveType, mediaTypeOf, unknownType } from "./header-values.ts";
@@ -103,6 +104,7 @@ export function notModifiedHeaders(whole: Headers): Headers {
     "Content-Disposition",
   ])
     headers.delete(name);
+  for (const name of [...headers.keys()]) if (isArweaveHeader(name)) headers.delete(name);
   return headers;
 }
 

@@ -199,4 +199,5 @@ const foreignRows: readonly (readonly [RegExp, string, RegExp?])[] = [
   [/^(LITESTREAM_|AUTOHEAL_)/, "see docs/operating.md for backups and supervision of one process"],
   [/^(INSTANCE_ID|LOG_FILTER|LOG_ALL_STACKTRACES)$/, "use LOG_LEVEL and LOG_FORMAT"],
   [/^\w+_DATA_PATH$/, dataFolder],
+  [/^ARWEAVE_TAG_RESPONSE_HEADERS_/, limitsAreFixed],
 ];

@@ -37,6 +37,7 @@ import {
   listenForAdmin,
   listenForGateway,
   listenForService,
+  rateLimitsOf,
   type ServicePlace,
 } from "./listeners.ts";
 import { openLargeManifests } from "./manifests.ts";
@@ -255,6 +256,8 @@ function surfaceOf(
       indexFilter: filters.index.json,
       release: version,
       services: servicesOf(parts),
+      features: featuresOf(config),
+      limits: config.ENABLE_RATE_LIMITER ? rateLimitsOf(config) : undefined,
     },
     health,
     metrics,
@@ -267,10 +270,22 @@ function surfaceOf(
       sandboxScheme: config.SANDBOX_PROTOCOL,
       apex: named.apex,
       notFoundPage: named.notFoundPage,
+      sendsArweaveHeaders: config.ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED,
       coldBufferBytes: config.COLD_BUFFER,
       hitsBytesMax: config.HOT_BYTES_MAX,
     },
   });
+}
+
+/** What the information record says is switched on, beside services and limits. */
+function featuresOf(config: Config): readonly string[] {
+  const switches = {
+    "arweave-headers": config.ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED,
+    "graphql-forwarding": config.GRAPHQL_HOST !== undefined,
+    "redirects-to-sandboxes": config.SANDBOX_ALL,
+    webhooks: config.WEBHOOK_TARGET_SERVERS.length > 0,
+  };
+  return Object.entries(switches).flatMap(([name, isOn]) => (isOn ? [name] : []));
 }
 
 /** Queries are answered here, or by the host that an operator names. */

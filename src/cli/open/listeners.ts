@@ -4,6 +4,7 @@
  */
 
 import { type AnyElysia, Elysia } from "elysia";
+import type { RateLimits } from "../../gateway/info.ts";
 import { type BodyMemory, createBodyMemory } from "../../http/body-memory.ts";
 import type { Gateway } from "../../http/gateway/gateway.ts";
 import type { Certificate } from "../../http/listener.ts";
@@ -79,13 +80,10 @@ export function listenForGateway(
   return server;
 }
 
-/** Creates the limiter that the settings tell. @throws Misuse when what is exempt is no address. */
-export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undefined {
-  const allowed = config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST;
-  const isExempt = addressTest(allowed, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST");
-  if (!config.ENABLE_RATE_LIMITER) return undefined;
-  return createRateLimiter({
-    client: {
+/** The limits of the settings, in tokens. */
+export function rateLimitsOf(config: Config): RateLimits {
+  return {
+    ip: {
       capacity: config.RATE_LIMITER_IP_TOKENS_PER_BUCKET,
       refillPerSecond: config.RATE_LIMITER_IP_REFILL_PER_SEC,
     },
@@ -93,6 +91,18 @@ export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undef
       capacity: config.RATE_LIMITER_RESOURCE_TOKENS_PER_BUCKET,
       refillPerSecond: config.RATE_LIMITER_RESOURCE_REFILL_PER_SEC,
     },
+  };
+}
+
+/** Creates the limiter that the settings tell. @throws Misuse when what is exempt is no address. */
+export function limiterOf(config: Config, metrics: Metrics): RateLimiter | undefined {
+  const allowed = config.RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST;
+  const isExempt = addressTest(allowed, "RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST");
+  if (!config.ENABLE_RATE_LIMITER) return undefined;
+  const { ip: client, resource } = rateLimitsOf(config);
+  return createRateLimiter({
+    client,
+    resource,
     isExempt,
     seed: Math.floor(systemRandom() * 2 ** 32),
     clock: systemClock,

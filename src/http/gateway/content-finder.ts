@@ -9,9 +9,11 @@ import type { Content, GatewayContentStore } from "../../content/content.ts";
 import type { OpenContent } from "../../content/open-content.ts";
 import { foundItemPlace, type ItemPlace } from "../../gateway/item-place.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
+import type { FindSignedContent, SignedContent } from "../../gateway/signed-content.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { sha256 } from "../../lib/hash.ts";
 import type { ByteSpan } from "../../lib/range.ts";
+import { setArweaveHeaders } from "../arweave-headers.ts";
 import type { ReadableContent } from "../content-body.ts";
 import { type ContentPolicy, changingAgeSeconds, contentHeaders, type Keep } from "../content-headers.ts";
 import type { ContentPath } from "./content-address.ts";
@@ -48,6 +50,8 @@ export type ContentFinderOptions = Readonly<{
   resolver: Resolver;
   content: Pick<GatewayContentStore, "open" | "openIndexed">;
   itemPlaceOf: (id: Id) => ItemPlace | undefined;
+  /** Finds what was signed with content, for headers; undefined where those are switched off. */
+  signedContentOf: FindSignedContent | undefined;
   hits: Hits;
   clock: Clock;
 }>;
@@ -62,6 +66,9 @@ type Circumstances = Readonly<{
   isPathVerified: boolean;
   keep: Keep;
   policy: ContentPolicy;
+  signed: SignedContent | undefined;
+  /** Whether all of the body was on this disk before anything was read for the response. */
+  wasCached: boolean;
 }>;
 
 /** Creates a finder. */
@@ -83,6 +90,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       keep: about.keep,
       policy: about.policy,
     });
+    if (about.signed !== undefined) setArweaveHeaders(headers, about.signed);
     if (about.fallback) headers.set("X-AR-IO-Manifest-Fallback", "true");
     return headers;
   };
@@ -93,9 +101,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     request: FindRequest,
     since: number,
   ): Promise<Found> => {
-    const whole = { start: 0, end: content.size };
-    const cached = content.cached(whole);
-    const bytes = await content.bytes(whole, request.signal);
+    const bytes = await content.bytes({ start: 0, end: content.size }, request.signal);
     const digest = content.digest ?? sha256(bytes);
     const body = new Blob([new Uint8Array(bytes)]);
     const hit: Hit = {
@@ -109,7 +115,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     };
     // What was refused or found anew meanwhile must not come back into memory as it was.
     hits.put(request.key, hit, since);
-    const headers = cached ? hit.headers : headersOf(content, digest, false, about);
+    const headers = about.wasCached ? hit.headers : headersOf(content, digest, false, about);
     return { kind: "content", content: contentInMemory(body), headers };
   };
 
@@ -126,11 +132,13 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
         fallback || request.address.changing || !isPathVerified
           ? { kind: "for a time", seconds: changingAgeSeconds }
           : { kind: "by content" };
-      const about = { fallback, manifestId, isPathVerified, keep, policy: request.policy };
+      const wasCached = content.cached({ start: 0, end: content.size });
+      const signed = await options.signedContentOf?.(content, request.signal);
+      const { policy } = request;
+      const about = { fallback, manifestId, isPathVerified, keep, policy, signed, wasCached };
       if (request.wantsWhole && content.size <= hitBytesMax)
         return await remember(content, about, request, since);
-      const cached = content.cached({ start: 0, end: content.size });
-      return { kind: "content", content, headers: headersOf(content, content.digest, cached, about) };
+      return { kind: "content", content, headers: headersOf(content, content.digest, wasCached, about) };
     },
   };
 }

@@ -11,6 +11,7 @@ import { asksForServiceWorker, type IsolationRules, leavesSharedHost } from "../
 import type { ItemPlace } from "../../gateway/item-place.ts";
 import type { Names } from "../../gateway/names/names.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
+import type { FindSignedContent } from "../../gateway/signed-content.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { codeAnswer } from "../answers.ts";
 import { withBodySize } from "../body-size.ts";
@@ -30,6 +31,8 @@ export type ContentRoutesOptions = Readonly<{
   resolver: Resolver;
   content: Pick<GatewayContentStore, "open" | "openIndexed">;
   itemPlaceOf: (id: Id) => ItemPlace | undefined;
+  /** Finds what was signed with content, for headers; undefined where those are switched off. */
+  signedContentOf: FindSignedContent | undefined;
   memory: Pick<Memory, "get" | "bodies">;
   hosts: Hosts;
   isolation: IsolationRules;

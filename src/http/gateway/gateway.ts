@@ -28,6 +28,7 @@ import { createRelay } from "../../gateway/relay.ts";
 import type { CheckRelayed } from "../../gateway/relayed-check.ts";
 import { createRelayedData, type RelayRefusals } from "../../gateway/relayed-data.ts";
 import { createResolver } from "../../gateway/resolve.ts";
+import { createSignedContent } from "../../gateway/signed-content.ts";
 import { createSpread } from "../../gateway/spread.ts";
 import { createTransactions } from "../../gateway/transactions.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -35,7 +36,7 @@ import { writeJson } from "../../lib/json.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import type { IndexReader } from "../../store/index/types.ts";
 import { jsonTextAnswer } from "../answers.ts";
-import { createHosts } from "../hosts.ts";
+import { createHosts, type Hosts } from "../hosts.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../metrics-routes.ts";
 import { gatewayReference } from "../reference/gateway-reference.ts";
 import { createReferenceRoutes } from "../reference/reference-routes.ts";
@@ -109,6 +110,8 @@ export type GatewaySettings = Readonly<{
   apex: Apex | undefined;
   /** What hosts of names answer that stand for nothing. */
   notFoundPage: NotFoundPage;
+  /** Whether content carries its tags, owner and signature as headers. */
+  sendsArweaveHeaders: boolean;
   /** A body up to this size that is not on disk is answered when complete. Bytes. */
   coldBufferBytes: number;
   /** Memory for small bodies that are often read; 0 keeps none. Bytes. */
@@ -150,6 +153,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     resolver: createResolver(options.largeManifests),
     content,
     itemPlaceOf: (id) => itemPlaceOf(reader.locate, id),
+    signedContentOf: settings.sendsArweaveHeaders ? createSignedContent({ reader, content }) : undefined,
     memory,
     hosts,
     isolation: {
@@ -202,9 +206,15 @@ export function createGateway(options: GatewayOptions): Gateway {
   app.use(createReferenceRoutes(gatewayReference, () => app.routes));
   app.use(contentRoutes.routes);
   const forgetAll = inTurn(memory.clear, relay.forgetAll, network.forget);
-  const pathOf = (target: Target) =>
-    hosts.meaningOf(target.host).kind === "shared" ? meantPath(target.path) : target.path;
-  return { app, hit: contentRoutes.hit, pathOf, forget: memory.forget, forgetAll };
+  return { app, hit: contentRoutes.hit, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
+}
+
+/** Hosts of content have none of our paths, and so no other spellings of them. */
+function pathsOn(hosts: Hosts): Gateway["pathOf"] {
+  return ({ host, path }) => {
+    const meant = meantPath(path);
+    return meant === path || hosts.meaningOf(host).kind === "shared" ? meant : path;
+  };
 }
 
 function inTurn(...calls: readonly (() => void)[]): () => void {

@@ -10,6 +10,7 @@
 import { LRUCache } from "lru-cache";
 import type { Id } from "../../arweave/id.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { arweaveHeaderBytes } from "../arweave-headers.ts";
 
 /** An answer that is ready. */
 export type Hit = Readonly<{
@@ -47,7 +48,7 @@ export type Hits = Readonly<{
 export const hitBytesMax = 256 * 2 ** 10;
 
 /**
- * What an entry takes beside its body: headers, keys, the cache's own tables. Bytes, estimated generously.
+ * What an entry takes beside its body: usual headers, keys, the cache's own tables. Bytes, estimated generously.
  */
 const entryBytes = 2_048;
 
@@ -65,7 +66,8 @@ export function createHits(bytesMax: number, clock: Clock, bodyBytesMax = hitByt
   const forgotten = createForgotten();
   const entries = new LRUCache<string, Hit>({
     maxSize: Math.max(1, bytesMax),
-    sizeCalculation: ({ body }, address) => body.size + 2 * address.length + entryBytes,
+    sizeCalculation: ({ body, headers }, address) =>
+      body.size + 2 * address.length + entryBytes + arweaveHeaderBytes(headers),
     dispose: ({ dependsOn }, address) => {
       for (const id of dependsOn) unlink(byId, id, address);
     },

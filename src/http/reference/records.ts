@@ -19,6 +19,13 @@ const tags: Schema = {
   items: record({ name: textSchema, value: textSchema }),
 };
 
+const bucket = record({
+  capacity: number,
+  refillRate: number,
+  capacityBytes: number,
+  refillRateBytesPerSec: number,
+});
+
 const poa = record({ option: textSchema, tx_path: textSchema, data_path: textSchema, "chunk?": textSchema });
 
 const blockHashSchema: Schema = { type: "string", pattern: patterns.blockHash };
@@ -38,6 +45,14 @@ const gatewayRecords = {
       additionalProperties: textSchema,
       description: "Other services of this program by name, each with its path here or its address.",
     },
+    "features?": { ...strings, description: "What the operator switched on; absent where it is nothing." },
+    "rateLimiter?": record(
+      {
+        enabled: { type: "boolean" },
+        dataEgress: record({ buckets: record({ resource: bucket, ip: bucket }) }),
+      },
+      "Limits of clients and resources, in tokens of 1 KiB; absent where there are none.",
+    ),
   }),
   Health: record({ status: textSchema, uptime: number, date: dateTime, reasons: strings }),
   Peers: record({

@@ -1,0 +1,92 @@
+/**
+ * Who signed content, and what beside its bytes: the fields of its transaction, or of its data item's header.
+ * @module
+ */
+import { readItemHeader } from "../arweave/data-item.ts";
+import type { Address, Id } from "../arweave/id.ts";
+import type { Tag } from "../arweave/tags.ts";
+import { readTransactionHeader } from "../arweave/transaction.ts";
+import type { Content } from "../content/content.ts";
+import type { OpenContent } from "../content/open-content.ts";
+import { Failure } from "../failures.ts";
+import { encodeBase64url } from "../lib/base64url.ts";
+import { isTimeout, withDeadline } from "../lib/stop.ts";
+import type { IndexReader } from "../store/index/types.ts";
+
+/** The fields; "" for what there is none of. */
+export type SignedContent = Readonly<{
+  ownerAddress: Address;
+  /** The public key, base64url. */
+  owner: string;
+  /** base64url. */
+  signature: string;
+  /** ANS-104's number; undefined for kinds that it has none of. */
+  signatureType: number | undefined;
+  target: string;
+  anchor: string;
+  tags: readonly Tag[];
+}>;
+
+/** What is read for it. */
+export type SignedContentParts = Readonly<{
+  reader: Pick<IndexReader, "locate" | "transactionText">;
+  content: Pick<Content, "open">;
+}>;
+
+/** Finds the fields of content that is open; undefined where they cannot be had in time. */
+export type FindSignedContent = (
+  content: OpenContent,
+  signal: AbortSignal,
+) => Promise<SignedContent | undefined>;
+
+/** A header of an item is on this disk or a chunk away; content does not wait longer for it. Milliseconds. */
+const headerMsMax = 2_000;
+
+/** Creates the finder. Nothing that hinders it keeps content from being served. */
+export function createSignedContent({ reader, content }: SignedContentParts): FindSignedContent {
+  const headerBytes = async (opened: OpenContent, signal: AbortSignal): Promise<Uint8Array | undefined> => {
+    if (opened.header !== undefined) return await opened.header();
+    const place = headerPlace(opened, reader);
+    if (place === undefined) return undefined;
+    const root = await content.open(place.rootId, signal);
+    return await root.bytes({ start: place.start, end: place.start + place.size }, signal);
+  };
+
+  return async (opened, signal) => {
+    try {
+      const text = reader.transactionText(opened.id)?.text;
+      if (text !== undefined) return ofTransaction(text);
+      const bytes = await withDeadline(signal, headerMsMax, (own) => headerBytes(opened, own));
+      return bytes === undefined ? undefined : ofItem(opened.id, bytes);
+    } catch (error) {
+      // The content itself may be had all the same: its response goes without these headers.
+      if (error instanceof Failure || isTimeout(error)) return undefined;
+      throw error;
+    }
+  };
+}
+
+type HeaderPlace = Readonly<{ rootId: Id; start: number; size: number }>;
+
+function headerPlace(opened: OpenContent, reader: SignedContentParts["reader"]): HeaderPlace | undefined {
+  const { root, found } = opened;
+  if (root !== undefined && found !== undefined)
+    return { rootId: root.id, start: found.itemOffset, size: found.headerSize };
+  const located = reader.locate(opened.id);
+  if (located === undefined || located.kind !== "item" || located.pending) return undefined;
+  return { rootId: located.rootId, start: located.itemOffset, size: located.headerSize };
+}
+
+function ofItem(id: Id, bytes: Uint8Array): SignedContent | undefined {
+  const read = readItemHeader(bytes, "lenient");
+  if (read.kind !== "header" || read.header.id !== id) return undefined;
+  const { ownerAddress, owner, signature, signatureType, target, anchor, tags } = read.header;
+  const texts = { owner: encodeBase64url(owner), signature: encodeBase64url(signature) };
+  return { ownerAddress, ...texts, signatureType, target, anchor, tags };
+}
+
+function ofTransaction(text: string): SignedContent {
+  const { ownerAddress, owner, signature, signatureType, target, lastTx, tags } = readTransactionHeader(text);
+  const type = signatureType === "rsa" ? 1 : undefined;
+  return { ownerAddress, owner, signature, signatureType: type, target, anchor: lastTx, tags };
+}
