@@ -48,6 +48,7 @@ export type RawRequest = Readonly<{
   headers?: Readonly<Record<string, string>>;
   body?: Uint8Array<ArrayBuffer>;
   bodyBytesMax?: number; // of the answer; 16 MiB unless told
+  hold?: HttpRequest["hold"]; // takes memory for the answer's bytes
 }>;
 
 /** A node's answer to a relayed request: a whole answer of whatever status, or trouble. */
@@ -192,8 +193,9 @@ export function openNode(
   };
 
   async function relay(request: RawRequest, signal: AbortSignal): Promise<Relayed> {
-    const { method, path, headers, body } = request;
-    const asked = { method, url: base + path, ...(headers && { headers }), ...(body && { body }) };
+    const { method, path, headers, body, hold } = request;
+    const more = { ...(headers && { headers }), ...(body && { body }), ...(hold && { hold }) };
+    const asked = { method, url: base + path, ...more };
     const answer = await http.whole(asked, request.bodyBytesMax ?? bodyBytesMax.relay, signal);
     return answer.kind === "trouble" ? answer : { kind: "ok", value: answer };
   }

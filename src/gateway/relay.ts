@@ -11,6 +11,7 @@ import { type Trouble, trouble } from "../chain/http.ts";
 import type { Node, NodeAnswer, RawAnswer, Relayed } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
+import { createByteBudget } from "../lib/byte-budget.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 
@@ -42,19 +43,55 @@ export type RelayCheck = (
 /** The longest that a reader waits for nodes. Milliseconds. */
 export const nodesWaitMsMax = 20_000;
 
+/** Bytes of answers that are read at once. Of small ones there may be any number that nodes are asked for. */
+const readBytesMax = 64 * 2 ** 20;
+const smallBytesMax = 64 * 2 ** 10;
+
+/** Longest wait until an answer may be read. Milliseconds. */
+const readWaitMsMax = 3_000;
+
 /** Bytes of answers that are kept. */
 const keptBytesMax = 16 * 2 ** 20;
 
-/** Creates a relay to nodes. @param waitMs - Longest wait for all of them. */
-export function createRelay(nodes: Pick<Nodes, "ask">, waitMs = nodesWaitMsMax): Relay {
+/**
+ * Creates a relay to nodes.
+ *
+ * @param waitMs - Longest wait for all of them.
+ * @param reads - Memory of answers that are being read.
+ */
+export function createRelay(
+  nodes: Pick<Nodes, "ask">,
+  waitMs = nodesWaitMsMax,
+  reads = createByteBudget({
+    bytesMax: readBytesMax,
+    clientBytesMax: readBytesMax,
+    waitMsMax: readWaitMsMax,
+  }),
+): Relay {
   const kept = new LRUCache<string, RelayAnswer>({ maxSize: keptBytesMax });
   const flights = createSingleFlight<RelayAnswer>();
 
   const ask = async (path: string, check: RelayCheck, signal: AbortSignal): Promise<RelayAnswer> => {
     const troubles: Trouble[] = [];
     let absent: RelayAnswer | undefined;
+    let readBytes = 0;
+    let heldBytes = 0;
+    let isOver = false;
+    const hold = async (bytes: number): Promise<void> => {
+      readBytes += bytes;
+      if (readBytes <= smallBytesMax) return;
+      if (!(await reads.takeSoon(everybody, bytes, 0, signal)))
+        throw new Failure("busy", { path, bytes, reason: "nodes' answers use all the memory that they may" });
+      if (isOver)
+        reads.release(everybody, bytes); // another node has answered meanwhile
+      else heldBytes += bytes;
+    };
     const askOne = async (node: Node, own: AbortSignal): Promise<NodeAnswer<RelayAnswer>> => {
-      const said = await judged(readRelayed(await node.relay({ method: "GET", path }, own)), check, own);
+      const said = await judged(
+        readRelayed(await node.relay({ method: "GET", path, hold }, own)),
+        check,
+        own,
+      );
       if (said.kind === "trouble") troubles.push(said);
       else if (said.value.status === 404) absent = said.value;
       return said.kind === "ok" && said.value.status === 404 ? { kind: "absent" } : said;
@@ -65,6 +102,9 @@ export function createRelay(nodes: Pick<Nodes, "ask">, waitMs = nodesWaitMsMax):
     } catch (error) {
       if (signal.aborted || !isTimeout(error)) throw error;
       troubles.push(trouble("timeout", `no node answered within ${waitMs} ms`));
+    } finally {
+      if (heldBytes > 0) reads.release(everybody, heldBytes);
+      isOver = true;
     }
     if (absent !== undefined && troubles.length === 0) return absent;
     throw noAnswer(path, troubles);
@@ -88,6 +128,9 @@ export function createRelay(nodes: Pick<Nodes, "ask">, waitMs = nodesWaitMsMax):
     },
   };
 }
+
+/** Answers are shared by those who ask: no client of ours has a share of their memory. */
+const everybody = "";
 
 /** The failure that troubles amount to: a time-out only when nothing else went wrong. */
 export function noAnswer(asked: string, troubles: readonly Trouble[]): Failure {

@@ -80,10 +80,15 @@ export function openMemoryAccount(
   let requestBytes = 0;
   let isRefused = false;
 
+  /** A client that has left is refused nothing. */
+  const noteRefused = (): void => {
+    if (!request.signal.aborted) count.refusedResponse();
+  };
   const holdResponse = async (bytes: number, heldBytes: number): Promise<void> => {
     if (bytes < countedBytesMin || (await held.set(held.bytes() + bytes, heldBytes))) return;
+    if (request.signal.aborted) throw request.signal.reason;
     isRefused = true;
-    count.refusedResponse();
+    noteRefused();
     throw new Failure("busy", { bytes, reason: "response bodies use all the memory that they may" });
   };
   const keep = (blob: Blob | undefined, isStream: boolean): void => {
@@ -98,7 +103,7 @@ export function openMemoryAccount(
       return await held.set(bytes, memory.kind === "bytes" ? bytes : 0);
     }
     const { blob } = memory;
-    if (blob.size < countedBytesMin || shared.join(blob)) return await held.set(0, 0);
+    if (blob.size < countedBytesMin || shared.join(clientOf(), blob)) return await held.set(0, 0);
     // What was held for composing it is kept: released first, it would go to a request that waits.
     if (!(await held.set(blob.size, blob.size))) return false;
     shared.took(clientOf(), blob);
@@ -116,6 +121,7 @@ export function openMemoryAccount(
         requestBytes += bytes;
         return;
       }
+      if (request.signal.aborted) throw request.signal.reason;
       count.refusedRequest();
       throw new Failure("busy", { bytes, reason: "request bodies use all the memory that they may" });
     },
@@ -127,7 +133,7 @@ export function openMemoryAccount(
       if (isRefused) response.headers.set("Connection", "close");
       if (memory !== undefined && !(await takeFor(memory))) {
         await held.set(0, 0);
-        count.refusedResponse();
+        noteRefused();
         if (memory.kind === "stream") await response.body?.cancel();
         return codeAnswer("busy", { Connection: "close" });
       }

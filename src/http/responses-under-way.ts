@@ -84,7 +84,7 @@ export function createResponsesUnderWay(options: ResponsesUnderWayOptions): Resp
 
   const release = ({ client, bytes, blob }: UnderWay): void => {
     if (bytes > 0) responses.release(client, bytes);
-    if (blob !== undefined) shared.leave(blob);
+    if (blob !== undefined) shared.leave(client, blob);
   };
   /** Releases what responses held that have left; looks at some of those under way, the next time at others. */
   const look = (): void => {
@@ -146,7 +146,7 @@ function countStill(sent: readonly Uncounted[], shared: SharedBlobs): readonly U
     const held = listener.isUnderWay(request) ? heldMemoryOf(response) : undefined;
     if (held?.kind !== "shared") return [];
     const client = addressBlock(listener.clientAddressOf(request));
-    if (!shared.join(held.blob)) shared.add(client, held.blob);
+    if (!shared.join(client, held.blob)) shared.add(client, held.blob);
     return [{ request, listener, client, bytes: 0, blob: held.blob, isStream: false }];
   });
 }

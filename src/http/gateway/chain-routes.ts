@@ -19,8 +19,9 @@ import type { Composing } from "../../lib/composing.ts";
 import { jsonTextAnswer, sizeOf, textAnswer, textType } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { withBodySize } from "../body-size.ts";
-import { composingOf } from "../context.ts";
+import { composingOf, contextOf } from "../context.ts";
 import { limits } from "../limits.ts";
+import type { RequestMemory } from "../memory-account.ts";
 import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */
@@ -53,8 +54,23 @@ export function createChainRoutes(options: ChainRoutesOptions): AnyElysia {
 
 /** The same, within the memory of responses: a node's bytes are shared by all who ask, and copied for each response. */
 async function heldAnswer(answer: ChainAnswer, request: Request): Promise<Response> {
-  if (answer.body instanceof Uint8Array) await composingOf(request).hold(answer.body.byteLength);
+  const { body } = answer;
+  if (body instanceof Uint8Array) await holdShared(body, contextOf(request).memory);
   return chainAnswer(answer);
+}
+
+/** Bytes of nodes with which somebody waits for memory. */
+const waitedWith = new WeakSet<Uint8Array>();
+
+/** Takes memory for a copy. Of those that wait with the same bytes, the first is counted as holding them. */
+async function holdShared(body: Uint8Array, memory: RequestMemory): Promise<void> {
+  if (waitedWith.has(body)) return await memory.holdResponse(body.byteLength);
+  waitedWith.add(body);
+  try {
+    await memory.holdComposed(body.byteLength);
+  } finally {
+    waitedWith.delete(body);
+  }
 }
 
 /** A node's words as an answer: text stays bare. */

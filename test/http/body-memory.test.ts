@@ -1,0 +1,63 @@
+/**
+ * N6: what is counted as refused for want of memory: requests whose client is still there.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import { createBodyMemory } from "../../src/http/body-memory.ts";
+import { withBodySize } from "../../src/http/body-size.ts";
+import { createMetrics } from "../../src/lib/metrics.ts";
+
+const kibibyte = 2 ** 10;
+const listener = {
+  clientAddressOf: (request: Request) => request.headers.get("x-forwarded-for") ?? "",
+  isUnderWay: () => true,
+  peerOf: () => undefined,
+  isEncrypted: false,
+};
+
+/** Memory that one client has used up. */
+async function openFull() {
+  const metrics = createMetrics();
+  const limits = { responseBytesMax: 64 * kibibyte, requestBytesMax: 64 * kibibyte, waitMsMax: 20 };
+  const memory = createBodyMemory({ ...limits, metrics });
+  const first = memory.open(requestOf("192.0.2.1", new AbortController().signal), listener);
+  await first.holdResponse(64 * kibibyte);
+  await first.holdRequest(64 * kibibyte, 0);
+  const refused = async () =>
+    ["response", "request"].map(
+      async (kind) =>
+        new RegExp(`^http_${kind}_body_refused_total (\\d+)$`, "m").exec(await metrics.text())?.[1],
+    );
+  return { memory, refused: async () => await Promise.all(await refused()) };
+}
+
+function requestOf(client: string, signal: AbortSignal): Request {
+  return new Request("http://localhost/", { headers: { "x-forwarded-for": client }, signal });
+}
+
+describe("N6: responses and requests that were refused", () => {
+  test("are counted", async () => {
+    const { memory, refused } = await openFull();
+    const account = memory.open(requestOf("192.0.2.2", new AbortController().signal), listener);
+    expect(account.holdResponse(32 * kibibyte)).rejects.toThrow();
+    expect(account.holdRequest(32 * kibibyte, 0)).rejects.toThrow();
+    const response = withBodySize(new Response("x"), 32 * kibibyte);
+    expect((await account.settle(response)).status).toBe(503);
+    expect(await refused()).toEqual(["2", "1"]);
+  });
+
+  test("are not counted when their client has left", async () => {
+    const { memory, refused } = await openFull();
+    const left = new AbortController();
+    const account = memory.open(requestOf("192.0.2.2", left.signal), listener);
+    const work = [
+      account.holdResponse(32 * kibibyte),
+      account.holdRequest(32 * kibibyte, 0),
+      account.settle(withBodySize(new Response("x"), 32 * kibibyte)),
+    ];
+    left.abort(new Error("left"));
+    const settled = await Promise.allSettled(work);
+    expect(settled.map(({ status }) => status)).toEqual(["rejected", "rejected", "fulfilled"]);
+    expect(await refused()).toEqual(["0", "0"]);
+  });
+});
