@@ -68,7 +68,7 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   const shared = createSharedBlobs(responses);
   addGauges(metrics, responses.bytes, requests.bytes);
   const count = countersIn(metrics);
-  const underWay = createResponsesUnderWay({ responses, shared, onCut: count.cut });
+  const underWay = createResponsesUnderWay({ responses, shared, responseBytesMax, onCut: count.cut });
   const compositions = createCompositions(responseBytesMax, options.blobThread);
   const parts = { responses, requests, shared, underWay, count, compositions };
 

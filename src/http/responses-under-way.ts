@@ -8,11 +8,12 @@
  * @module
  */
 import type { ByteBudget } from "../lib/byte-budget.ts";
+import { inTurns } from "../lib/next-turn.ts";
 import { openTcpConnections } from "../lib/tcp-connections.ts";
 import { heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
 import type { SharedBlobs } from "./shared-blobs.ts";
-import { createSlowReaders, type PeerAddress } from "./slow-readers.ts";
+import { createSlowReaders, type PeerAddress, type Reader, type SlowReaders } from "./slow-readers.ts";
 
 /** What a listener knows of its requests. */
 export type ListenerRequests = Readonly<{
@@ -52,6 +53,8 @@ export type ResponsesUnderWay = Readonly<{
 export type ResponsesUnderWayOptions = Readonly<{
   responses: ByteBudget;
   shared: SharedBlobs;
+  /** Limit of `responses`. */
+  responseBytesMax: number;
   /** Told how many connections were cut. */
   onCut: (connections: number) => void;
 }>;
@@ -71,12 +74,16 @@ const uncountedMax = 64;
 /** Connections of responses that are held in memory are looked at so often. Milliseconds. */
 const readersEveryMs = 15_000;
 
+/** From this part of the memory on, slow readers make room for others, until it is down to the second part. */
+const shortFrom = 7 / 8;
+const shortUntil = 3 / 4;
+
 /** Creates an empty list. */
 export function createResponsesUnderWay(options: ResponsesUnderWayOptions): ResponsesUnderWay {
   const { responses, shared } = options;
   const entries: UnderWay[] = [];
   const uncounted: Uncounted[] = [];
-  const lookAtReaders = createReaderWatch(entries, options.onCut);
+  const lookAtReaders = createReaderWatch(entries, options);
   let cursor = 0;
   let timer: Timer | undefined;
   let timerMs = 0;
@@ -152,18 +159,26 @@ function countStill(sent: readonly Uncounted[], shared: SharedBlobs): readonly U
 }
 
 /** Cuts the connections that take too little of what is held for them. */
-function createReaderWatch(entries: readonly UnderWay[], onCut: (connections: number) => void): () => void {
-  const find = openTcpConnections();
-  const readers = find && createSlowReaders(find);
+function createReaderWatch(entries: readonly UnderWay[], options: ResponsesUnderWayOptions): () => void {
+  const { responses, responseBytesMax, onCut } = options;
+  const connections = openTcpConnections();
+  const readers = connections && createSlowReaders(connections);
   let lookedAt = performance.now();
+  const look = async (watch: SlowReaders): Promise<void> => {
+    const under: Reader[] = [];
+    for await (const { request, listener, bytes, blob, isStream } of inTurns([...entries], looksAtOnce)) {
+      const peer = isStream ? undefined : listener.peerOf(request);
+      if (peer !== undefined) under.push({ peer, bytes: bytes + (blob?.size ?? 0) });
+    }
+    const used = responses.bytes();
+    const freeBytes = used > responseBytesMax * shortFrom ? used - responseBytesMax * shortUntil : 0;
+    const cuts = under.length === 0 ? 0 : await watch.look(under, performance.now(), freeBytes);
+    if (cuts > 0) onCut(cuts);
+  };
   return () => {
     const now = performance.now();
     if (readers === undefined || now - lookedAt < readersEveryMs) return;
-    lookedAt = now;
-    const peers = entries
-      .filter(({ isStream }) => !isStream)
-      .map(({ request, listener }) => listener.peerOf(request))
-      .filter((peer) => peer !== undefined);
-    if (peers.length > 0) onCut(readers.look(peers, now));
+    lookedAt = now; // a look takes much less than the time until the next one
+    void look(readers);
   };
 }

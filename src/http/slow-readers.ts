@@ -3,22 +3,29 @@
  *
  * The runtime cuts a connection on which nothing moves. One that takes a few bytes now and then, in small segments or
  * by flow control of HTTP/2, would hold its response for hours.
+ * Source: docs/decisions/091-body-memory.md.
  * @module
  */
 import ipaddr from "ipaddr.js";
-import type { FindConnections, Peer } from "../lib/tcp-connections.ts";
+import { inTurns } from "../lib/next-turn.ts";
+import { peerKey, type TcpConnections } from "../lib/tcp-connections.ts";
 
 /** Cuts slow readers. */
 export type SlowReaders = Readonly<{
   /**
-   * Looks at the connections of responses under way.
-   * @returns How many were cut.
+   * Looks at the connections of responses under way, some in each turn of the event loop.
+   *
+   * @param freeBytes - Bytes that others need: the slowest readers are cut until they are free. 0 when none are needed.
+   * @returns How many connections were cut.
    */
-  look: (peers: readonly PeerAddress[], now: number) => number;
+  look: (readers: readonly Reader[], now: number, freeBytes: number) => Promise<number>;
 }>;
 
 /** The other side of a connection, as the runtime names it. */
 export type PeerAddress = Readonly<{ address: string; port: number }>;
+
+/** The client of a response under way, and the memory that is held for it. */
+export type Reader = Readonly<{ peer: PeerAddress; bytes: number }>;
 
 /** In so many milliseconds … */
 export const readerWindowMs = 60_000;
@@ -26,48 +33,80 @@ export const readerWindowMs = 60_000;
 /** … a connection must take so many bytes. */
 export const readerBytesMin = 32 * 2 ** 10;
 
-/** What a connection had taken at some time. */
-type Sample = Readonly<{ bytes: number; at: number }>;
+/** Connections that are looked at in one turn of the event loop: 0.2 ms. */
+const looksAtOnce = 100;
+
+/** What a connection had taken at some time, and what it took in the window before, if it was there for all of it. */
+type Sample = Readonly<{ bytes: number; at: number; taken?: number }>;
+
+/** A connection that may be cut for others. */
+type Candidate = Readonly<{ descriptor: number; peer: string; taken: number; held: number }>;
 
 /** Creates the watch. It remembers connections as long as it is told of them. */
-export function createSlowReaders(find: FindConnections): SlowReaders {
+export function createSlowReaders(connections: TcpConnections): SlowReaders {
   let samples: ReadonlyMap<string, Sample> = new Map();
 
+  /** Cuts a connection, unless its descriptor has become another one's. */
+  const cut = (descriptor: number, peer: string): number => {
+    const connection = connections.at(descriptor);
+    if (connection?.peer !== peer) return 0;
+    connection.cut();
+    return 1;
+  };
+  /** Looks at each connection; cuts those that take too little, and gives those that may be cut for others. */
+  const lookAtAll = async (held: ReadonlyMap<string, number>, now: number) => {
+    const next = new Map<string, Sample>();
+    const candidates: Candidate[] = [];
+    let cuts = 0;
+    for await (const descriptor of inTurns(connections.descriptors(), looksAtOnce)) {
+      const connection = connections.at(descriptor);
+      const bytes = held.get(connection?.peer ?? "");
+      if (connection === undefined || bytes === undefined) continue;
+      const { peer } = connection;
+      const sample = judge(samples.get(peer), { bytes: connection.bytesTaken(), at: now });
+      if (sample === "slow") cuts += cut(descriptor, peer);
+      else next.set(peer, sample);
+      if (sample !== "slow" && isLong(sample, bytes))
+        candidates.push({ descriptor, peer, taken: sample.taken, held: bytes });
+    }
+    samples = next;
+    return { cuts, candidates };
+  };
   return {
-    look: (addresses, now) => {
-      const names = new Map([...namedPeers(addresses)].map(([name, peer]) => [peer, name]));
-      const next = new Map<string, Sample>();
-      let cut = 0;
-      for (const [peer, connection] of find([...names.keys()])) {
-        const name = names.get(peer) ?? "";
-        const sample = { bytes: connection.bytesTaken(), at: now };
-        const verdict = judge(samples.get(name), sample);
-        if (verdict !== "slow") next.set(name, verdict);
-        else {
-          connection.cut();
-          cut += 1;
-        }
+    look: async (readers, now, freeBytes) => {
+      const { cuts, candidates } = await lookAtAll(await heldByPeer(readers), now);
+      let cutForOthers = 0;
+      let left = freeBytes;
+      for (const { descriptor, peer, held } of candidates.sort((one, other) => one.taken - other.taken)) {
+        if (left <= 0) break;
+        left -= held;
+        cutForOthers += cut(descriptor, peer);
       }
-      samples = next;
-      return cut;
+      return cuts + cutForOthers;
     },
   };
 }
 
 /** What a connection is measured by from now on, unless it took too little. */
 function judge(before: Sample | undefined, now: Sample): Sample | "slow" {
-  if (before === undefined) return now;
+  if (before === undefined || now.bytes < before.bytes) return now; // the second is another connection's
   if (now.at - before.at < readerWindowMs) return before;
-  return now.bytes - before.bytes < readerBytesMin ? "slow" : now;
+  const taken = now.bytes - before.bytes;
+  return taken < readerBytesMin ? "slow" : { ...now, taken };
 }
 
-/** Each connection once, however many responses it carries. */
-function namedPeers(addresses: readonly PeerAddress[]): ReadonlyMap<string, Peer> {
-  const named = new Map<string, Peer>();
-  for (const { address, port } of addresses) {
-    const name = `${address} ${port}`;
-    if (!named.has(name) && ipaddr.isValid(address))
-      named.set(name, { address: ipaddr.process(address).toByteArray(), port });
+/** Whether a connection has been there for a window, and will need more than another one for what is held for it. */
+function isLong(sample: Sample, held: number): sample is Sample & Readonly<{ taken: number }> {
+  return sample.taken !== undefined && sample.taken < held;
+}
+
+/** Each connection once, with what is held for all responses that it carries. */
+async function heldByPeer(readers: readonly Reader[]): Promise<ReadonlyMap<string, number>> {
+  const held = new Map<string, number>();
+  for await (const { peer, bytes } of inTurns(readers, looksAtOnce)) {
+    if (!ipaddr.isValid(peer.address)) continue;
+    const key = peerKey({ address: ipaddr.process(peer.address).toByteArray(), port: peer.port });
+    held.set(key, (held.get(key) ?? 0) + bytes);
   }
-  return named;
+  return held;
 }

@@ -6,6 +6,7 @@
  */
 import { assert } from "./assert.ts";
 import { blobOf } from "./bytes.ts";
+import { nextTurn } from "./next-turn.ts";
 import { createTurns, type EndTurn } from "./queue.ts";
 
 /** How the body of one response is composed. */
@@ -68,10 +69,4 @@ export function createCompositions(heldBytesMax = heldBytesDefault, inThread?: B
     blobOf: async (bytes) =>
       inThread === undefined || bytes.byteLength < largeBytesMin ? blobOf(bytes) : await inThread(bytes),
   };
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }

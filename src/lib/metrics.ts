@@ -8,6 +8,7 @@ import { readdirSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Registry } from "prom-client";
 import { createHistogram, type Histogram, type HistogramOptions } from "./histogram.ts";
+import { nextTurn } from "./next-turn.ts";
 
 /** Labels, each with all values that it may have; any other value is counted as {@link otherValue}. */
 type LabelTable<Label extends string> = Readonly<Record<Label, readonly string[]>>;
@@ -146,13 +147,6 @@ export function createMetrics(): Metrics {
       return texts.join("");
     },
   };
-}
-
-/** A page of many series takes milliseconds: others are served in between. */
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => {
-    setImmediate(resolve);
-  });
 }
 
 /** Replaces values that a table does not have. */

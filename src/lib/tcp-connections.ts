@@ -14,14 +14,21 @@ export type Peer = Readonly<{ address: readonly number[]; port: number }>;
 
 /** A connection, good until the event loop goes on. */
 export type TcpConnection = Readonly<{
+  /** Its other side, as {@link peerKey} writes it. */
+  peer: string;
   /** Bytes that the other side has acknowledged since it began; infinite when the kernel does not tell. */
   bytesTaken: () => number;
   /** Ends it in both directions. */
   cut: () => void;
 }>;
 
-/** Finds connections of this process by their other side. */
-export type FindConnections = (peers: readonly Peer[]) => ReadonlyMap<Peer, TcpConnection>;
+/** The connections of this process. */
+export type TcpConnections = Readonly<{
+  /** Descriptors of this process: of connections and of all else. */
+  descriptors: () => readonly number[];
+  /** The connection at a descriptor; undefined when there is none. It takes 2 µs. */
+  at: (descriptor: number) => TcpConnection | undefined;
+}>;
 
 const libraries = ["libc.so.6", "libc.musl-x86_64.so.1", "libc.musl-aarch64.so.1"] as const;
 
@@ -34,7 +41,7 @@ const bothDirections = 2;
 const bytesAckedAt = 120;
 
 /** Opens the kernel's view. Returns undefined where there is none. */
-export function openTcpConnections(): FindConnections | undefined {
+export function openTcpConnections(): TcpConnections | undefined {
   const system = process.platform === "linux" ? openLibrary() : undefined;
   if (system === undefined) return undefined;
   const address = new Uint8Array(128);
@@ -43,15 +50,16 @@ export function openTcpConnections(): FindConnections | undefined {
   const infoView = new DataView(info.buffer);
   const size = new Uint32Array(1);
 
-  const peerKey = (fd: number): string | undefined => {
+  const peerAt = (fd: number): string | undefined => {
     size[0] = address.length;
     if (system.getpeername(fd, address, size) !== 0) return undefined;
     const family = addressView.getUint16(0, true);
     const port = addressView.getUint16(2);
-    if (family === families.ipv4) return keyOf([...address.subarray(4, 8)], port);
-    return family === families.ipv6 ? keyOf([...address.subarray(8, 24)], port) : undefined;
+    if (family === families.ipv4) return peerKey({ address: [...address.subarray(4, 8)], port });
+    return family === families.ipv6 ? peerKey({ address: [...address.subarray(8, 24)], port }) : undefined;
   };
-  const connectionAt = (fd: number): TcpConnection => ({
+  const connectionAt = (fd: number, peer: string): TcpConnection => ({
+    peer,
     bytesTaken: () => {
       size[0] = info.length;
       const isKnown = system.getsockopt(fd, protocolTcp, optionTcpInfo, info, size) === 0;
@@ -64,14 +72,18 @@ export function openTcpConnections(): FindConnections | undefined {
     },
   });
 
-  return (peers) => {
-    const wanted = new Map(peers.map((peer) => [keyOf(peer.address, peer.port), peer]));
-    const found = new Map<Peer, TcpConnection>();
-    for (const name of readdirSync("/proc/self/fd")) {
-      const peer = wanted.get(peerKey(Number(name)) ?? "");
-      if (peer !== undefined) found.set(peer, connectionAt(Number(name)));
-    }
-    return found;
+  return {
+    descriptors: () => {
+      try {
+        return readdirSync("/proc/self/fd").map(Number);
+      } catch {
+        return []; // no descriptor is free to list them: they are looked at the next time
+      }
+    },
+    at: (fd) => {
+      const peer = peerAt(fd);
+      return peer === undefined ? undefined : connectionAt(fd, peer);
+    },
   };
 }
 
@@ -94,8 +106,8 @@ function openLibrary() {
   return undefined;
 }
 
-/** An IPv4 address is the same as its form within IPv6. */
-function keyOf(address: readonly number[], port: number): string {
+/** Writes a peer: an IPv4 address is the same as its form within IPv6. */
+export function peerKey({ address, port }: Peer): string {
   const isMapped = address.length === 16 && address.slice(0, 12).join() === "0,0,0,0,0,0,0,0,0,0,255,255";
   return `${(isMapped ? address.slice(12) : address).join(".")} ${port}`;
 }

@@ -3,7 +3,7 @@
  * TLS, and over HTTP/2 with a window that opens byte by byte; one that takes more is not.
  * @module
  */
-import { afterAll, describe, expect } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import net from "node:net";
 import { tmpdir } from "node:os";
@@ -11,11 +11,13 @@ import { join } from "node:path";
 import tls from "node:tls";
 import {
   createSlowReaders,
-  type PeerAddress,
+  type Reader as ReaderUnderWay,
   readerBytesMin,
   readerWindowMs,
+  type SlowReaders,
 } from "../../src/http/slow-readers.ts";
-import { openTcpConnections } from "../../src/lib/tcp-connections.ts";
+import { assert } from "../../src/lib/assert.ts";
+import { openTcpConnections, peerKey } from "../../src/lib/tcp-connections.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { testWith } from "../support/helpers.ts";
 
@@ -24,12 +26,12 @@ const linux = {
   what: "Linux's TCP_INFO, and openssl",
 };
 const body = new Uint8Array(32 * 2 ** 20);
-const underWay: PeerAddress[] = [];
+const underWay: ReaderUnderWay[] = [];
 let gone = 0;
 
 function serve(request: Request, server: Bun.Server<undefined>): Response {
   const peer = server.requestIP(request);
-  if (peer !== null) underWay.push(peer);
+  if (peer !== null) underWay.push({ peer, bytes: body.length });
   request.signal.addEventListener("abort", () => {
     gone += 1;
   });
@@ -94,6 +96,12 @@ function connectSecure(protocol: string): tls.TLSSocket {
   });
 }
 
+function openWatch(): SlowReaders {
+  const connections = openTcpConnections();
+  assert(connections !== undefined, "Linux tells of its connections");
+  return createSlowReaders(connections);
+}
+
 async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await Bun.sleep(5);
 }
@@ -104,22 +112,22 @@ describe("N1, N6: slow readers", () => {
       linux,
       `of ${name} are cut after a minute in which they took next to nothing`,
       async () => {
-        const watch = createSlowReaders(openTcpConnections() ?? (() => new Map()));
+        const watch = openWatch();
         const [before, goneBefore] = [underWay.length, gone];
         const slow = open();
         await until(() => underWay.length > before);
         const peers = underWay.slice(before);
         await Bun.sleep(200); // until the kernel's buffers are full
-        expect(watch.look(peers, 0)).toBe(0);
-        expect(watch.look(peers, readerWindowMs - 1)).toBe(0);
+        expect(await watch.look(peers, 0, 0)).toBe(0);
+        expect(await watch.look(peers, readerWindowMs - 1, 0)).toBe(0);
         expect(slow.isClosed()).toBe(false);
-        expect(watch.look(peers, readerWindowMs)).toBe(1);
+        expect(await watch.look(peers, readerWindowMs, 0)).toBe(1);
         await until(() => {
           slow.socket.resume(); // what had come is read to its end
           return slow.isClosed();
         });
         await until(() => gone > goneBefore); // and what was held is given back
-        expect(watch.look(peers, 3 * readerWindowMs)).toBe(0);
+        expect(await watch.look(peers, 3 * readerWindowMs, 0)).toBe(0);
       },
       30_000,
     );
@@ -129,13 +137,13 @@ describe("N1, N6: slow readers", () => {
     linux,
     "that take 32 KiB in a minute are not cut, however long it takes",
     async () => {
-      const watch = createSlowReaders(openTcpConnections() ?? (() => new Map()));
+      const watch = openWatch();
       const before = underWay.length;
       const slow = reader(net.connect(clear.port ?? 0, "127.0.0.1"), text);
       await until(() => underWay.length > before && slow.taken() > 0);
       const peers = underWay.slice(before);
       for (let minute = 0; minute < 4; minute++) {
-        expect(watch.look(peers, minute * readerWindowMs)).toBe(0);
+        expect(await watch.look(peers, minute * readerWindowMs, 0)).toBe(0);
         // The kernel tells the other side of room in steps larger than what a minute asks for.
         const enough = slow.taken() + 32 * readerBytesMin;
         while (slow.taken() < enough) {
@@ -148,4 +156,85 @@ describe("N1, N6: slow readers", () => {
     },
     30_000,
   );
+
+  /** Connections that take so many bytes a window each, and what is held for each. */
+  const cases: readonly (readonly [
+    string,
+    readonly (readonly [number, number])[],
+    number,
+    readonly number[],
+  ])[] = [
+    [
+      "nobody when no bytes are needed",
+      [
+        [32, 16_000],
+        [64, 16_000],
+      ],
+      0,
+      [],
+    ],
+    [
+      "the slowest",
+      [
+        [64, 16_000],
+        [32, 16_000],
+        [128, 16_000],
+      ],
+      1,
+      [1],
+    ],
+    [
+      "as many as it takes",
+      [
+        [64, 16_000],
+        [32, 16_000],
+        [128, 16_000],
+      ],
+      20_000,
+      [1, 0],
+    ],
+    [
+      "nobody who will be done in another minute",
+      [
+        [16_000, 16_000],
+        [20_000, 16_000],
+        [900, 800],
+      ],
+      50_000,
+      [],
+    ],
+    [
+      "not those who are faster than that",
+      [
+        [16_000, 16_000],
+        [33, 64],
+        [40, 30],
+      ],
+      50_000,
+      [1],
+    ],
+  ];
+  test.each(cases)("of which others need the memory: %s", async (_name, rates, freeKib, expected) => {
+    const kib = 2 ** 10;
+    const cut: number[] = [];
+    let minute = 0;
+    const peerOf = (index: number) => ({ address: "192.0.2.1", port: index + 1 });
+    const watch = createSlowReaders({
+      descriptors: () => rates.map((_, index) => index + 10),
+      at: (descriptor) => {
+        const index = descriptor - 10;
+        const [rate = 0] = rates[index] ?? [];
+        return {
+          peer: peerKey({ address: [192, 0, 2, 1], port: index + 1 }),
+          bytesTaken: () => minute * rate * kib,
+          cut: () => void cut.push(index),
+        };
+      },
+    });
+    const readers = rates.map(([, held], index) => ({ peer: peerOf(index), bytes: held * kib }));
+    expect(await watch.look(readers, 0, freeKib * kib)).toBe(0); // none of them was seen for a minute
+    minute = 1;
+    expect(await watch.look(readers, readerWindowMs, freeKib * kib)).toBe(expected.length);
+    expect(cut).toEqual([...expected]);
+  });
 });
