@@ -7,9 +7,9 @@
 import { createByteBudget } from "../lib/byte-budget.ts";
 import { type BlobThread, createCompositions } from "../lib/composing.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import { bodySizeOf } from "./body-size.ts";
+import { bodySizeOf, countedBytesMin } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
-import { countedBytesMin, type MemoryAccount, openMemoryAccount } from "./memory-account.ts";
+import { type MemoryAccount, mayStay, openMemoryAccount } from "./memory-account.ts";
 import { createResponsesUnderWay, type ListenerRequests } from "./responses-under-way.ts";
 import { createSharedBlobs } from "./shared-blobs.ts";
 
@@ -75,7 +75,8 @@ export function createBodyMemory(options: BodyMemoryOptions): BodyMemory {
   return {
     open: (request, listener) => openMemoryAccount(parts, request, listener),
     noteSent: (request, listener, response) => {
-      if (bodySizeOf(response) >= countedBytesMin) underWay.keepUncounted({ request, listener, response });
+      if (bodySizeOf(response) >= countedBytesMin || mayStay(response, listener))
+        underWay.keepUncounted({ request, listener, response });
     },
     isUsedUp: (request, listener) => {
       const bytes = responses.bytes();
@@ -112,7 +113,7 @@ function countersIn(metrics: Metrics) {
   });
   const cut = metrics.counter({
     name: "http_slow_readers_cut_total",
-    help: "Connections that were cut because they took less than 32 KiB in a minute of what was held for them.",
+    help: "Connections that were cut because they took too little of what was held for them.",
   });
   return {
     refusedResponse: () => response.inc(),

@@ -20,6 +20,9 @@ export type HeldMemory =
 // A number stands for bytes of the response's own, a Blob for shared ones: no object is made for each of those.
 const notes = new WeakMap<Response, number | Blob | BodyNote>();
 
+/** A body below this size is not counted when it leaves at once: the kernel's buffer of a connection takes it. */
+export const countedBytesMin = 16 * 2 ** 10;
+
 /** From here on the kernel sends a file without TLS: the runtime reads none of it. Bytes. */
 const sendfileBytesMin = 2 ** 20;
 

@@ -6,7 +6,7 @@ import { Failure } from "../failures.ts";
 import type { ByteBudget } from "../lib/byte-budget.ts";
 import { type Compositions, createCompositions } from "../lib/composing.ts";
 import { codeAnswer } from "./answers.ts";
-import { fileHolds, type HeldMemory, heldMemoryOf } from "./body-size.ts";
+import { bodySizeOf, countedBytesMin, fileHolds, type HeldMemory, heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
 import type { ListenerRequests, ResponsesUnderWay } from "./responses-under-way.ts";
 import type { SharedBlobs } from "./shared-blobs.ts";
@@ -46,12 +46,9 @@ export type AccountParts = Readonly<{
   responses: ByteBudget;
   requests: ByteBudget;
   shared: SharedBlobs;
-  underWay: Pick<ResponsesUnderWay, "keep">;
+  underWay: Pick<ResponsesUnderWay, "keep" | "keepUncounted">;
   count: Readonly<{ refusedResponse: () => void; refusedRequest: () => void }>;
 }>;
-
-/** A body below this size is not counted: the kernel's buffer for a connection takes it (`tcp_wmem`). */
-export const countedBytesMin = 16 * 2 ** 10;
 
 /** What a request under way takes besides its bodies: connection, headers, promises (measured). Bytes. */
 const exchangeBytes = 8 * 2 ** 10;
@@ -94,7 +91,7 @@ export function openMemoryAccount(
   const keep = (blob: Blob | undefined, isStream: boolean): void => {
     const bytes = held.pass();
     if (bytes > 0 || blob !== undefined)
-      underWay.keep({ request, listener, client: clientOf(), bytes, blob, isStream });
+      underWay.keep({ request, listener, client: clientOf(), bytes, blob, isStream, isSmall: false });
   };
   /** Takes what a response holds. */
   const takeFor = async (memory: HeldMemory): Promise<boolean> => {
@@ -139,6 +136,7 @@ export function openMemoryAccount(
       }
       const isCountedBlob = memory?.kind === "shared" && memory.blob.size >= countedBytesMin;
       keep(isCountedBlob ? memory.blob : undefined, memory?.kind === "stream");
+      if (mayStay(response, listener)) underWay.keepUncounted({ request, listener, response });
       return response;
     },
   };
@@ -169,4 +167,10 @@ function createHolding(responses: ByteBudget, clientOf: () => string, signal: Ab
 function countedBytes(memory: Exclude<HeldMemory, { kind: "shared" }>, isEncrypted: boolean): number {
   if (memory.kind === "file") return fileHolds(memory.bytes, isEncrypted) + exchangeBytes;
   return memory.bytes < countedBytesMin ? 0 : memory.bytes + exchangeBytes;
+}
+
+/** Whether a small response may stay in the process: HTTP/2 keeps what the window of its stream has no room for. */
+export function mayStay(response: Response, { isEncrypted }: ListenerRequests): boolean {
+  const size = isEncrypted ? bodySizeOf(response) : 0;
+  return size > 0 && size < countedBytesMin;
 }

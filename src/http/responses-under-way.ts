@@ -10,7 +10,7 @@
 import type { ByteBudget } from "../lib/byte-budget.ts";
 import { inTurns } from "../lib/next-turn.ts";
 import { openTcpConnections } from "../lib/tcp-connections.ts";
-import { heldMemoryOf } from "./body-size.ts";
+import { bodySizeOf, countedBytesMin, heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
 import type { SharedBlobs } from "./shared-blobs.ts";
 import { createSlowReaders, type PeerAddress, type Reader, type SlowReaders } from "./slow-readers.ts";
@@ -34,10 +34,11 @@ export type UnderWay = Readonly<{
   client: string;
   bytes: number; // of its own
   blob: Blob | undefined; // shared with others
+  isSmall: boolean; // was counted only because it did not leave
   isStream: boolean; // which may wait for its source, and has a time for its reader (content-body.ts)
 }>;
 
-/** A response from the response cache that is not counted yet. */
+/** A response that is not counted yet: from the response cache, or small. */
 export type Uncounted = Readonly<{ request: Request; listener: ListenerRequests; response: Response }>;
 
 /** The responses under way. */
@@ -59,8 +60,11 @@ export type ResponsesUnderWayOptions = Readonly<{
   onCut: (connections: number) => void;
 }>;
 
-/** A look is at so many responses: 0.2 ms, so that it keeps nobody waiting. */
+/** A look is at so many responses under way: 0.2 ms, so that it keeps nobody waiting. */
 const looksAtOnce = 100;
+
+/** Those that have left cost a tenth of that. */
+const gonesAtOnce = 1_000;
 
 /** Time between two looks: at a few responses, at many, and while requests wait for bytes. Milliseconds. */
 const lookEveryMs = { few: 1_000, many: 50, awaited: 5 } as const;
@@ -68,8 +72,11 @@ const lookEveryMs = { few: 1_000, many: 50, awaited: 5 } as const;
 /** Two looks on behalf of requests are at least so far apart. Milliseconds. */
 const looksApartMs = 5;
 
-/** Responses from the response cache that are not counted yet: 16 MiB at most. */
+/** Responses that are not counted yet: 16 MiB at most. */
 const uncountedMax = 64;
+
+/** Small ones: 10 MiB with what their streams take. */
+const smallUncountedMax = 512;
 
 /** Connections of responses that are held in memory are looked at so often. Milliseconds. */
 const readersEveryMs = 15_000;
@@ -78,11 +85,21 @@ const readersEveryMs = 15_000;
 const shortFrom = 7 / 8;
 const shortUntil = 3 / 4;
 
+/** Small responses that do not leave are looked at so often. Milliseconds. */
+const unreadEveryMs = 1_000;
+
+/** Of the memory of responses, small ones may hold one part in so many: of one client, and of all. */
+const unreadShare = { client: 8, all: 2 } as const;
+
+/** What a stream of HTTP/2 takes besides its body while its response does not leave (measured). Bytes. */
+const streamBytes = 16 * 2 ** 10;
+
 /** Creates an empty list. */
 export function createResponsesUnderWay(options: ResponsesUnderWayOptions): ResponsesUnderWay {
   const { responses, shared } = options;
   const entries: UnderWay[] = [];
   const uncounted: Uncounted[] = [];
+  const small: Uncounted[] = [];
   const lookAtReaders = createReaderWatch(entries, options);
   let cursor = 0;
   let timer: Timer | undefined;
@@ -93,14 +110,21 @@ export function createResponsesUnderWay(options: ResponsesUnderWayOptions): Resp
     if (bytes > 0) responses.release(client, bytes);
     if (blob !== undefined) shared.leave(client, blob);
   };
+  const countUncounted = (): void => {
+    const sent = [...uncounted.splice(0), ...small.splice(0)];
+    entries.push(...countStill(sent, responses, shared));
+  };
   /** Releases what responses held that have left; looks at some of those under way, the next time at others. */
   const look = (): void => {
     lookedAt = performance.now();
-    entries.push(...countStill(uncounted.splice(0), shared));
-    for (let left = Math.min(entries.length, looksAtOnce); left > 0; left--) {
+    countUncounted();
+    let still = 0;
+    for (let left = Math.min(entries.length, gonesAtOnce); left > 0 && still < looksAtOnce; left--) {
       if (cursor >= entries.length) cursor = 0;
-      if (isUnderWay(entries[cursor])) cursor += 1;
-      else for (const gone of takeAt(entries, cursor)) release(gone);
+      if (isUnderWay(entries[cursor])) {
+        still += 1;
+        cursor += 1;
+      } else for (const gone of takeAt(entries, cursor)) release(gone);
     }
   };
   const schedule = (isAwaited = responses.waiting() > 0): void => {
@@ -124,8 +148,9 @@ export function createResponsesUnderWay(options: ResponsesUnderWayOptions): Resp
       schedule();
     },
     keepUncounted: (entry) => {
-      uncounted.push(entry);
-      if (uncounted.length >= uncountedMax) look();
+      if (bodySizeOf(entry.response) < countedBytesMin) small.push(entry);
+      else uncounted.push(entry);
+      if (uncounted.length >= uncountedMax || small.length >= smallUncountedMax) countUncounted();
       schedule();
     },
     collect: () => {
@@ -147,14 +172,25 @@ function takeAt(entries: UnderWay[], index: number): readonly UnderWay[] {
   return [taken];
 }
 
-/** Counts the responses from the response cache that are still under way, whether there is memory for them or not. */
-function countStill(sent: readonly Uncounted[], shared: SharedBlobs): readonly UnderWay[] {
-  return sent.flatMap(({ request, listener, response }) => {
-    const held = listener.isUnderWay(request) ? heldMemoryOf(response) : undefined;
-    if (held?.kind !== "shared") return [];
+/** Counts responses that are still under way, whether there is memory for them or not. */
+function countStill(
+  sent: readonly Uncounted[],
+  responses: ByteBudget,
+  shared: SharedBlobs,
+): readonly UnderWay[] {
+  return sent.flatMap(({ request, listener, response }): readonly UnderWay[] => {
+    if (!listener.isUnderWay(request)) return [];
+    const held = heldMemoryOf(response);
     const client = addressBlock(listener.clientAddressOf(request));
+    const known = { request, listener, client, isStream: false };
+    const size = bodySizeOf(response);
+    if (size < countedBytesMin) {
+      responses.add(client, size + streamBytes);
+      return [{ ...known, bytes: size + streamBytes, blob: undefined, isSmall: true }];
+    }
+    if (held?.kind !== "shared") return [];
     if (!shared.join(client, held.blob)) shared.add(client, held.blob);
-    return [{ request, listener, client, bytes: 0, blob: held.blob, isStream: false }];
+    return [{ ...known, bytes: 0, blob: held.blob, isSmall: false }];
   });
 }
 
@@ -164,6 +200,12 @@ function createReaderWatch(entries: readonly UnderWay[], options: ResponsesUnder
   const connections = openTcpConnections();
   const readers = connections && createSlowReaders(connections);
   let lookedAt = performance.now();
+  let unreadAt = performance.now();
+  const lookAtUnread = async (watch: SlowReaders): Promise<void> => {
+    const peers = overfull(entries, responseBytesMax);
+    const cuts = peers.length === 0 ? 0 : await watch.cut(peers);
+    if (cuts > 0) onCut(cuts);
+  };
   const look = async (watch: SlowReaders): Promise<void> => {
     const under: Reader[] = [];
     for await (const { request, listener, bytes, blob, isStream } of inTurns([...entries], looksAtOnce)) {
@@ -177,8 +219,51 @@ function createReaderWatch(entries: readonly UnderWay[], options: ResponsesUnder
   };
   return () => {
     const now = performance.now();
-    if (readers === undefined || now - lookedAt < readersEveryMs) return;
+    if (readers === undefined) return;
+    if (now - unreadAt >= unreadEveryMs) {
+      unreadAt = now;
+      void lookAtUnread(readers);
+    }
+    if (now - lookedAt < readersEveryMs) return;
     lookedAt = now; // a look takes much less than the time until the next one
     void look(readers);
   };
+}
+
+/** Small responses that were sent over one connection and do not leave. */
+type Unread = {
+  readonly request: Request;
+  readonly listener: ListenerRequests;
+  readonly client: string;
+  bytes: number;
+};
+
+/**
+ * The connections whose small responses hold more than they may, those with the most first. HTTP/2 keeps what the window
+ * of a stream has no room for in the process, and a client may have hundreds of streams on each connection.
+ */
+function overfull(entries: readonly UnderWay[], responseBytesMax: number): readonly PeerAddress[] {
+  const byPeer = new Map<string, Unread>();
+  const byClient = new Map<string, number>();
+  let all = 0;
+  for (const { request, listener, client, bytes, isSmall } of entries) {
+    const peer = isSmall ? listener.peerOf(request) : undefined;
+    if (peer === undefined) continue;
+    const key = `${peer.address} ${peer.port}`;
+    const unread = byPeer.get(key) ?? { request, listener, client, bytes: 0 };
+    unread.bytes += bytes;
+    byPeer.set(key, unread);
+    byClient.set(client, (byClient.get(client) ?? 0) + bytes);
+    all += bytes;
+  }
+  const cut: PeerAddress[] = [];
+  for (const { request, listener, client, bytes } of [...byPeer.values()].sort((a, b) => b.bytes - a.bytes)) {
+    const own = byClient.get(client) ?? 0;
+    if (own <= responseBytesMax / unreadShare.client && all <= responseBytesMax / unreadShare.all) continue;
+    const peer = listener.peerOf(request);
+    if (peer !== undefined) cut.push(peer);
+    byClient.set(client, own - bytes);
+    all -= bytes;
+  }
+  return cut;
 }

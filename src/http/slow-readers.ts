@@ -19,6 +19,8 @@ export type SlowReaders = Readonly<{
    * @returns How many connections were cut.
    */
   look: (readers: readonly Reader[], now: number, freeBytes: number) => Promise<number>;
+  /** Cuts connections at once. @returns How many of them there were. */
+  cut: (peers: readonly PeerAddress[]) => Promise<number>;
 }>;
 
 /** The other side of a connection, as the runtime names it. */
@@ -83,6 +85,15 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
         cutForOthers += cut(descriptor, peer);
       }
       return cuts + cutForOthers;
+    },
+    cut: async (peers) => {
+      const wanted = await heldByPeer(peers.map((peer) => ({ peer, bytes: 0 })));
+      let cuts = 0;
+      for await (const descriptor of inTurns(connections.descriptors(), looksAtOnce)) {
+        const peer = connections.at(descriptor)?.peer ?? "";
+        if (wanted.has(peer)) cuts += cut(descriptor, peer);
+      }
+      return cuts;
     },
   };
 }
