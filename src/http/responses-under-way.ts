@@ -239,8 +239,8 @@ type Unread = {
 };
 
 /**
- * The connections whose small responses hold more than they may, those with the most first. HTTP/2 keeps what the window
- * of a stream has no room for in the process, and a client may have hundreds of streams on each connection.
+ * The connections whose small responses hold more than they may, those with the most first. HTTP/2 keeps what the
+ * window of a stream has no room for in the process, and a client may have hundreds of streams on each connection.
  */
 function overfull(entries: readonly UnderWay[], responseBytesMax: number): readonly PeerAddress[] {
   const byPeer = new Map<string, Unread>();
