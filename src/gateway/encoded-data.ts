@@ -47,8 +47,9 @@ async function encode(
   let held = Buffer.alloc(0);
   for await (const piece of content.read({ start: 0, end: content.size }, signal)) {
     for (let from = 0; from < piece.length; from += sliceBytesMax) {
-      await slice();
-      const joined = Buffer.concat([held, piece.subarray(from, from + sliceBytesMax)]);
+      const part = piece.subarray(from, from + sliceBytesMax);
+      await slice(part.length);
+      const joined = Buffer.concat([held, part]);
       const whole = joined.length - (joined.length % groupSize);
       at += body.write(joined.subarray(0, whole).toString("base64url"), at, "latin1");
       held = joined.subarray(whole);

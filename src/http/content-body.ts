@@ -111,7 +111,7 @@ async function composed(
     const body = Buffer.allocUnsafeSlow(size); // every byte is written, or nothing of it is sent
     let at = 0;
     for await (const piece of pieces) {
-      await slice();
+      await slice(piece.byteLength);
       body.set(piece, at);
       at += piece.byteLength;
     }

@@ -25,8 +25,11 @@ export type Compositions = Readonly<{
    * @throws The signal's reason.
    */
   begin: (bytes: number, signal: AbortSignal) => Promise<EndTurn>;
-  /** Waits until a slice of at most {@link sliceBytesMax} may be worked on: one in each turn of the event loop. */
-  slice: () => Promise<void>;
+  /**
+   * Waits until bytes may be worked on: {@link sliceBytesMax} in each turn of the event loop, over all bodies.
+   * @param bytes - At most {@link sliceBytesMax}; more are worked on alone.
+   */
+  slice: (bytes: number) => Promise<void>;
   /** Bytes as a Blob; the bytes are gone afterwards, and must have a buffer of their own. */
   blobOf: (bytes: Uint8Array<ArrayBuffer>) => Promise<Blob>;
 }>;
@@ -55,6 +58,7 @@ const heldBytesDefault = 2 ** 30;
 export function createCompositions(heldBytesMax = heldBytesDefault, inThread?: BlobThread): Compositions {
   const turns = createTurns(largeAtOnce, Math.ceil(heldBytesMax / largeBytesMin) + 1);
   let last: Promise<void> = Promise.resolve();
+  let left = sliceBytesMax;
   return {
     begin: async (bytes, signal) => {
       if (bytes < largeBytesMin) return () => undefined;
@@ -62,8 +66,14 @@ export function createCompositions(heldBytesMax = heldBytesDefault, inThread?: B
       assert(turn !== undefined, "a body that waits holds its memory, which bounds how many wait");
       return await turn;
     },
-    slice: () => {
-      last = last.then(nextTurn);
+    slice: (bytes) => {
+      last = last.then(async () => {
+        if (left < bytes) {
+          await nextTurn();
+          left = sliceBytesMax;
+        }
+        left -= bytes;
+      });
       return last;
     },
     blobOf: async (bytes) =>

@@ -6,7 +6,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { openBlobThread } from "../../src/cli/open/threads.ts";
 import { createClosers } from "../../src/lib/closers.ts";
-import { createCompositions } from "../../src/lib/composing.ts";
+import { createCompositions, sliceBytesMax } from "../../src/lib/composing.ts";
 
 const mebibyte = 2 ** 20;
 const never = new AbortController().signal;
@@ -17,27 +17,30 @@ const blobThread = openBlobThread(closers);
 afterAll(closers.closeAll);
 
 describe("N6: compositions", () => {
-  test("that are under way together get one slice of work in each turn of the event loop", async () => {
-    const { slice } = createCompositions();
-    let turn = 0;
-    let isOver = false;
-    const countTurns = () => {
-      turn += 1;
-      if (!isOver) setImmediate(countTurns);
-    };
-    setImmediate(countTurns);
-    const turns: number[] = [];
-    const compose = async () => {
-      for (let index = 0; index < 20; index++) {
-        await slice();
-        turns.push(turn);
-      }
-    };
-    await Promise.all(Array.from({ length: 10 }, compose));
-    isOver = true;
-    expect(turns).toHaveLength(200);
-    expect(new Set(turns).size).toBeGreaterThan(190); // before and after the counter's own callback
-  });
+  test.each([1, 4])(
+    "that are under way together get a slice of work in each turn, as %d pieces",
+    async (pieces) => {
+      const { slice } = createCompositions();
+      let turn = 0;
+      let isOver = false;
+      const countTurns = () => {
+        turn += 1;
+        if (!isOver) setImmediate(countTurns);
+      };
+      setImmediate(countTurns);
+      const turns: number[] = [];
+      const compose = async () => {
+        for (let index = 0; index < 20; index++) {
+          await slice(sliceBytesMax / pieces);
+          turns.push(turn);
+        }
+      };
+      await Promise.all(Array.from({ length: 10 }, compose));
+      isOver = true;
+      expect(turns).toHaveLength(200);
+      expect(new Set(turns).size).toBeWithin(190 / pieces, 200 / pieces + 2); // before and after the counter's callback
+    },
+  );
 
   test("of large bodies wait for each other, of small ones do not", async () => {
     const { begin } = createCompositions(16 * mebibyte);
