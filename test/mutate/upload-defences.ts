@@ -221,6 +221,14 @@ export const uploadDefences: readonly Defence[] = [
   },
   {
     threat: "P2",
+    name: "items that another encoding of their signature names, while they wait",
+    file: "src/upload/pipeline/blocked-items.ts",
+    text: "list.isBlockedId(id))) blocked.push(item);",
+    instead: "list.isBlockedId(id))) continue;",
+    tests: ["test/upload/pipeline/prepare.test.ts"],
+  },
+  {
+    threat: "P2",
     name: "blocked content before anything of it is taken",
     file: "src/upload/intake/intake.ts",
     text: "for (const id of signingOfHeader(arriving.header).itemIds) refuseBlocked(parts.blockList, { id });",

@@ -17,7 +17,7 @@ import { createCredits } from "../../src/payment/credits/credits.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import type { MakeId } from "../../src/store/ledger/transfer-ids.ts";
 import { openPool, type Pool } from "../../src/threads/pool.ts";
-import { readTaken } from "../../src/upload/intake/charge.ts";
+import { readTakenById } from "../../src/upload/intake/charge.ts";
 import { createIntake, type IntakeParts } from "../../src/upload/intake/intake.ts";
 import { createItemStore } from "../../src/upload/intake/item-store.ts";
 import { createUploadRoom, type RoomOptions } from "../../src/upload/intake/room.ts";
@@ -109,7 +109,7 @@ export async function openUploadParts(options: TestUploadOptions) {
     hosts: () => [testHost],
   });
   const again = {
-    find: (id: string) => ledger.read((tx) => readTaken(tx, [id])),
+    find: (id: string) => ledger.read((tx) => readTakenById(tx, id)),
     writeReceipt,
     turns: createTurns(1, 2),
   };

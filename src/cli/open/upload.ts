@@ -20,7 +20,7 @@ import { createTransferIds } from "../../store/ledger/transfer-ids.ts";
 import { keptStoreName } from "../../store/uploads/store-name.ts";
 import { createUploadFigures } from "../../upload/figures.ts";
 import { createUploadHealth } from "../../upload/health.ts";
-import { readTaken } from "../../upload/intake/charge.ts";
+import { readTakenById } from "../../upload/intake/charge.ts";
 import { findNested } from "../../upload/nested-offsets.ts";
 import type { Pipeline } from "../../upload/pipeline/pipeline.ts";
 import { findStanding } from "../../upload/standing.ts";
@@ -84,7 +84,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     readiness: [],
   });
   const receipts = {
-    find: intake === undefined ? undefined : (id: string) => ledger.read((tx) => readTaken(tx, [id])),
+    find: intake === undefined ? undefined : (id: string) => ledger.read((tx) => readTakenById(tx, id)),
     writeReceipt,
     turns: createTurns(receiptTurns.atWorkMax, receiptTurns.waitingMax),
   };

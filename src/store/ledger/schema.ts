@@ -9,6 +9,7 @@ import { schemaFingerprint, scriptsToRun } from "../../lib/schema-scripts.ts";
 import type { Tx } from "./database.ts";
 import { approvalTables } from "./schema/approvals.ts";
 import { bundleTables } from "./schema/bundles.ts";
+import { failedSigningIndex } from "./schema/failed-signings.ts";
 import { giftTables } from "./schema/gifts.ts";
 import { ledgerTables } from "./schema/ledger.ts";
 import { multipartTables } from "./schema/multipart.ts";
@@ -37,6 +38,7 @@ export const ledgerSchema: readonly string[] = [
   x402Tables,
   strangersNonceTables,
   signingColumns,
+  failedSigningIndex,
 ];
 
 /** The statements of a script, one by one. */

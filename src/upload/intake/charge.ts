@@ -29,6 +29,7 @@ import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import { balanceOf } from "../../store/ledger/transfers.ts";
 import {
+  failedBefore,
   findUpload,
   insertUpload,
   mayBeTaken,
@@ -224,6 +225,11 @@ export async function readTaken(tx: Tx, ids: readonly string[]): Promise<Taken |
       return { upload, createdApproval: { ...given, usedWinc: 0n }, revokedApprovals: undefined };
   }
   return { upload, ...noApprovals };
+}
+
+/** What became of the item with an id, with the approvals of the same act of signing; the id need not be one. */
+export async function readTakenById(tx: Tx, id: string): Promise<Taken | undefined> {
+  return await readTaken(tx, [id, ...(await failedBefore(tx, id))]);
 }
 
 function signedItemOf({ row, signing, size }: WrittenItem): SignedItem {

@@ -18,7 +18,7 @@ import { user } from "../../store/ledger/accounts.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import { transfer } from "../../store/ledger/transfers.ts";
-import { readTaken, type Taken } from "../intake/charge.ts";
+import { readTakenById, type Taken } from "../intake/charge.ts";
 import { refuseTooLarge } from "../item-size.ts";
 import { createClientShares } from "./client-shares.ts";
 import type { Finalizer, FinalizeStage } from "./finalize.ts";
@@ -290,7 +290,7 @@ async function addPart(parts: MultipartParts, tx: Tx, id: string, part: Part): P
 }
 
 async function takenOf(tx: Tx, { itemId }: MultipartUpload): Promise<Taken> {
-  const taken = await readTaken(tx, [itemId ?? ""]);
+  const taken = await readTakenById(tx, itemId ?? "");
   assert(taken !== undefined, "an upload that is finalized is an item");
   return taken;
 }

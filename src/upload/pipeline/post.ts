@@ -9,10 +9,10 @@
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
+import { blockedItems } from "./blocked-items.ts";
 import { type Bundle, type BundleTransaction, noteSent, returnBundle, stepBundle } from "./bundles.ts";
 import { isLost } from "./lost.ts";
 import { anchorBlocks, type StepParts } from "./parts.ts";
-import { blockedItems } from "./prepare.ts";
 
 /** A transaction that has not left this machine is not sent any more when so few blocks are left to it. */
 const blocksLeftMin = 10;

@@ -6,14 +6,12 @@
  * Source: reference/upload.md §2 "Prepare".
  * @module
  */
-import { isId, readId } from "../../arweave/id.ts";
+import { isId } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { decodeBase64url } from "../../lib/base64url.ts";
 import type {
-  BundleItem,
   LaidBundle,
   LayBundleAnswer,
   LayBundleJob,
@@ -23,8 +21,8 @@ import type {
 import type { Tx } from "../../store/ledger/database.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
 import { version } from "../../version.ts";
-import { canBlock, isBlocked } from "../block-list.ts";
 import { failUpload, itemsOfBundle, type Upload } from "../uploads.ts";
+import { blockedItems } from "./blocked-items.ts";
 import { type Bundle, dropBundle, nextBundles, stepBundle } from "./bundles.ts";
 import type { StepParts } from "./parts.ts";
 
@@ -69,20 +67,6 @@ async function failBlocked(parts: StepParts, bundle: Bundle): Promise<boolean> {
     blocked.map(({ id }) => ({ id, reason })),
   );
   return true;
-}
-
-/** The items of a bundle that are on the block list. */
-export async function blockedItems(
-  { ledger, blockList }: Pick<StepParts, "ledger" | "blockList">,
-  { id }: Bundle,
-): Promise<readonly BundleItem[]> {
-  if (!canBlock(blockList)) return [];
-  const items = await itemsOfBundle(ledger, id);
-  return items.filter(({ id: text, digest }) => {
-    const itemId = readId(text);
-    assert(itemId !== undefined, "an upload's id is one");
-    return isBlocked(blockList, { id: itemId, digest: decodeBase64url(digest) });
-  });
 }
 
 async function sign(

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { writeBundle } from "../../../src/arweave/bundle.ts";
 import { checkItem } from "../../../src/arweave/data-item.ts";
 import { dataRootOf } from "../../../src/arweave/data-root.ts";
+import type { Id } from "../../../src/arweave/id.ts";
 import { readTransactionHeader } from "../../../src/arweave/transaction.ts";
 import { verifyTransaction } from "../../../src/arweave/transaction-verify.ts";
 import { encodeBase64url } from "../../../src/lib/base64url.ts";
@@ -19,7 +20,10 @@ import { post } from "../../../src/upload/pipeline/post.ts";
 import { prepare } from "../../../src/upload/pipeline/prepare.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import type { TestBlockList } from "../../support/block-lists.ts";
+import { validEncodings } from "../../support/encodings.ts";
 import { paidIn, testAddress } from "../../support/payment.ts";
+import { signers } from "../../support/signers.ts";
+import { testItem } from "../../support/upload.ts";
 import {
   type BundleWorld,
   openBundleWorld,
@@ -32,6 +36,16 @@ import {
 import { createFakeChain, type FakeChain } from "./fake-chain.ts";
 
 const never = new AbortController().signal;
+
+const ethereumLike = signers
+  .filter(({ scheme }) => [3, 7, 101].includes(scheme.type))
+  .map((signer) => [signer.scheme.name, signer] as const);
+
+function idOf(item: Uint8Array | undefined): Id {
+  const checked = checkItem(item ?? new Uint8Array(0), "strict");
+  if (checked.kind !== "item") throw new Error(checked.reason);
+  return checked.header.id;
+}
 
 let world: BundleWorld;
 let chain: FakeChain;
@@ -427,6 +441,24 @@ describe("P2: items that are blocked while they wait", () => {
       expect(await balanceOf(ada)).toBe(980n);
       const [rest] = await planned();
       expect(rest?.itemCount).toBe(2);
+      await prepare(world.partsWith(chain), rest as Bundle, never);
+      expect(await bundlesIn("prepared")).toHaveLength(1);
+    },
+  );
+
+  test.each([...ethereumLike])(
+    "by the id of another encoding of their signature, fail too: %s",
+    async (_, signer) => {
+      const { blockList } = world;
+      const items = ["one", "other", "third"].map((data) => testItem(data, { signer }));
+      for (const [index, item] of items.entries()) await world.take([item], { apart: index === 2 });
+      const others = items.map(({ bytes }) => idOf(validEncodings(bytes)[0]));
+      expect(others).not.toContain(items[0]?.id);
+      for (const index of [1, 2]) blockList.ids.add(others[index] ?? "");
+      const [bundle] = await planned();
+      await prepare(world.partsWith(chain), bundle as Bundle, never);
+      expect(await Promise.all(items.map(({ id }) => stateOf(id)))).toEqual(["stored", "failed", "failed"]);
+      const [rest] = await planned();
       await prepare(world.partsWith(chain), rest as Bundle, never);
       expect(await bundlesIn("prepared")).toHaveLength(1);
     },

@@ -1,0 +1,92 @@
+/**
+ * The items of a bundle that are on the operator's block list.
+ *
+ * An id on the list stops the act of signing behind it: an item is compared by every id that its signature can have,
+ * as at intake. Of a type 6 item only the id of its own encoding is known.
+ * Source: docs/reference/signatures.md; docs/decisions/083-blocked-uploads.md.
+ * @module
+ */
+import { type FileHandle, open } from "node:fs/promises";
+import { join } from "node:path";
+import { type Id, readId } from "../../arweave/id.ts";
+import { signatureLayout } from "../../arweave/signature.ts";
+import { isMalleable, signingOfHeader } from "../../arweave/signing.ts";
+import { assert } from "../../lib/assert.ts";
+import { decodeBase64url } from "../../lib/base64url.ts";
+import type { BundleItem } from "../../store/jobs/bundle-jobs.ts";
+import { type BlockList, canBlock, isBlocked } from "../block-list.ts";
+import { itemsOfBundle } from "../uploads.ts";
+import type { Bundle } from "./bundles.ts";
+import type { StepParts } from "./parts.ts";
+
+/** An item begins with its signature type, little-endian, and its signature. Source: ANS-104 §2. */
+const typeSize = 2;
+
+/** Signatures with several encodings that the header tells are not longer than this. Bytes. */
+const signatureSizeMax = 65;
+
+/** Lists them. */
+export async function blockedItems(
+  { ledger, blockList, folder }: Pick<StepParts, "ledger" | "blockList" | "folder">,
+  { id }: Bundle,
+): Promise<readonly BundleItem[]> {
+  if (!canBlock(blockList)) return [];
+  const items = await itemsOfBundle(ledger, id);
+  const blocked = items.filter((item) => isOnList(blockList, item));
+  if (!blockList.has("id")) return blocked;
+  const others = await blockedByOtherIds(
+    blockList,
+    folder,
+    items.filter((item) => !blocked.includes(item)),
+  );
+  return [...blocked, ...others];
+}
+
+function isOnList(list: BlockList, { id: text, digest }: BundleItem): boolean {
+  const id = readId(text);
+  assert(id !== undefined, "an upload's id is one");
+  return isBlocked(list, { id, digest: decodeBase64url(digest) });
+}
+
+/** Items that another encoding of their signature names; each is read where it begins, file by file. */
+async function blockedByOtherIds(
+  list: BlockList,
+  folder: string,
+  items: readonly BundleItem[],
+): Promise<BundleItem[]> {
+  const blocked: BundleItem[] = [];
+  for (const [file, some] of Map.groupBy(items, (item) => item.file)) {
+    const handle = await opened(join(folder, file));
+    if (handle === undefined) continue;
+    try {
+      for (const item of some)
+        if ((await otherIds(handle, item)).some((id) => list.isBlockedId(id))) blocked.push(item);
+    } finally {
+      await handle.close();
+    }
+  }
+  return blocked;
+}
+
+/** A file that has gone is none here: laying the bundle out fails its items. */
+async function opened(path: string): Promise<FileHandle | undefined> {
+  try {
+    return await open(path);
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return undefined;
+    throw error;
+  }
+}
+
+async function otherIds(handle: FileHandle, { id: text, offset }: BundleItem): Promise<readonly Id[]> {
+  const head = new Uint8Array(typeSize + signatureSizeMax);
+  const { bytesRead } = await handle.read(head, 0, head.length, offset);
+  const signatureType = (head[0] ?? 0) + (head[1] ?? 0) * 256;
+  const size = signatureLayout(signatureType)?.signatureSize ?? 0;
+  const id = readId(text);
+  // What was cut off is found when the bundle is laid out.
+  if (id === undefined || !isMalleable(signatureType) || bytesRead < typeSize + size) return [];
+  if (size > signatureSizeMax) return []; // type 6
+  const signature = head.subarray(typeSize, typeSize + size);
+  return signingOfHeader({ id, signatureType, signature }).itemIds;
+}
