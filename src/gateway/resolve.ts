@@ -71,7 +71,15 @@ export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver
 
   const lookUp = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
     // What is kept of a manifest says nothing once the manifest itself may not leave.
-    await manifest.check({ start: 0, end: manifest.size }, signal);
+    const mayLeave = () => manifest.check({ start: 0, end: manifest.size }, signal);
+    await mayLeave();
+    const target = await lookUpIn(manifest, path, signal);
+    // Reading it may have taken seconds, in which it was blocked.
+    await mayLeave();
+    return target;
+  };
+
+  const lookUpIn = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
     if (manifest.size > readHereBytesMax) return await large.resolve(manifest, path, signal);
     const { name } = keeping(manifest);
     const read =

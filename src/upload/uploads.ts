@@ -197,19 +197,6 @@ export async function uploadsOfSigning(tx: Tx, item: SignedItem): Promise<Id[]> 
   return [...new Set(rows.toSorted(byStateAndAge).map((row) => row.id as Id))];
 }
 
-/** Ids under which the act of signing behind an upload was taken before, and failed; those that are newest first. */
-export async function failedBefore(tx: Tx, id: string): Promise<Id[]> {
-  const rows = await tx.all<{ id: Id }>(
-    "SELECT id FROM uploads WHERE failed_reason IS NOT NULL AND signing_id IS NOT NULL AND id <> ? AND " +
-      "signing_id = (SELECT signing_id FROM uploads WHERE id = ?) ORDER BY received_at DESC LIMIT ?",
-    ...[id, id, BigInt(failedBeforeMax)],
-  );
-  return rows.map((row) => row.id);
-}
-
-/** An item is taken anew after each failure; more are not looked at. */
-const failedBeforeMax = 100;
-
 const signingRows = "SELECT id, signing_id, received_at, failed_reason FROM uploads WHERE";
 
 /** Whether an item that is identified by its content alone may have been taken before, by what its header says. */

@@ -128,6 +128,20 @@ describe("M1: a large manifest", () => {
     expect(outcomes.filter((outcome) => outcome === world.page).length).toBe(32);
   });
 
+  test("that is blocked while its index is built leads nowhere, for those who wait for it too", async () => {
+    const { builder, letGo, begun } = heldBuilder();
+    const world = openWorld({ builders: [builder] });
+    const id = world.put("blocked meanwhile");
+    const asked = ["p/1.html", "p/2.html", "none"].map((path) => world.targetOf(id, path).catch(codeOf));
+    await eventually(
+      async () => begun(),
+      (count) => count === 1,
+    );
+    world.refused.add(id);
+    letGo();
+    expect(await Promise.all(asked)).toEqual(["blocked", "blocked", "blocked"]);
+  });
+
   test("goes on being built when its clients have left", async () => {
     const { builder, letGo } = heldBuilder();
     const world = openWorld({ builders: [builder] });

@@ -321,6 +321,14 @@ export const readingDefences: readonly Defence[] = [
   },
   {
     threat: "P1",
+    name: "a manifest that is blocked while it is read",
+    file: "src/gateway/resolve.ts",
+    text: "    await mayLeave();\n    return target;",
+    instead: "    return target;",
+    tests: ["test/gateway/large-manifests.test.ts"],
+  },
+  {
+    threat: "P1",
     name: "a blocked id",
     file: "src/content/blocked.ts",
     text: "if (isRefused({ id, digest })) throw",

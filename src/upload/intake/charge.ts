@@ -29,7 +29,6 @@ import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import { balanceOf } from "../../store/ledger/transfers.ts";
 import {
-  failedBefore,
   findUpload,
   insertUpload,
   mayBeTaken,
@@ -231,6 +230,19 @@ export async function readTaken(tx: Tx, ids: readonly string[]): Promise<Taken |
 export async function readTakenById(tx: Tx, id: string): Promise<Taken | undefined> {
   return await readTaken(tx, [id, ...(await failedBefore(tx, id))]);
 }
+
+/** Ids under which the act of signing behind an upload was taken before, and failed; those that are newest first. */
+async function failedBefore(tx: Tx, id: string): Promise<Id[]> {
+  const rows = await tx.all<{ id: Id }>(
+    "SELECT id FROM uploads WHERE failed_reason IS NOT NULL AND signing_id IS NOT NULL AND id <> ? AND " +
+      "signing_id = (SELECT signing_id FROM uploads WHERE id = ?) ORDER BY received_at DESC LIMIT ?",
+    ...[id, id, BigInt(failedBeforeMax)],
+  );
+  return rows.map((row) => row.id);
+}
+
+/** An item is taken anew after each failure; more are not looked at. */
+const failedBeforeMax = 100;
 
 function signedItemOf({ row, signing, size }: WrittenItem): SignedItem {
   const { signatureType, ownerAddress, headerSize } = row;
