@@ -224,6 +224,14 @@ export const operationDefences: readonly Defence[] = [
     tests: ["test/http/slow-clients.test.ts"],
   },
   {
+    threat: "N6",
+    name: "bodies posted to the node of a development chain, all together",
+    file: "src/http/devnet/posts.ts",
+    text: "if (!(await bodies.takeSoon(",
+    instead: "if (false && !(await bodies.takeSoon(",
+    tests: ["test/devnet/held-bodies.test.ts"],
+  },
+  {
     threat: "N7",
     name: "a database that is missing",
     file: "src/cli/known-databases.ts",

@@ -137,8 +137,8 @@ export const proofDefences: readonly Defence[] = [
     threat: "M1",
     name: "a manifest that is refused after it was read",
     file: "src/gateway/resolve.ts",
-    text: "await manifest.check({ start: 0, end: manifest.size }, signal);",
-    instead: "",
+    text: "    await mayLeave();\n    const target",
+    instead: "    const target",
     tests: ["test/gateway/large-manifests.test.ts"],
   },
   {

@@ -7,6 +7,7 @@ import { Elysia } from "elysia";
 import type { Devnet } from "../../devnet/devnet.ts";
 import type { TransactionOutcome } from "../../devnet/intake.ts";
 import { Failure } from "../../failures.ts";
+import { type ByteBudget, createByteBudget } from "../../lib/byte-budget.ts";
 import { readBody } from "../body.ts";
 import { refuseOtherNetwork } from "./network.ts";
 import { nodeEmpty, nodeText, type Reason, refusal } from "./node-answers.ts";
@@ -16,6 +17,15 @@ const transactionBodyMax = 15 * 2 ** 20;
 
 /** A chunk, its path, and their names. */
 const chunkBodyMax = 750_000;
+
+/** Bodies that are read at once take so much together; each is in memory up to three times until it is answered. */
+const bodiesBytesMax = 64 * 2 ** 20;
+
+/** Longer than a body on one machine takes, shorter than clients wait. Milliseconds. */
+const bodyWaitMsMax = 3_000;
+
+/** The runtime reads so much of a body before anybody takes it (docs/decisions/091-body-memory.md). Bytes. */
+const aheadBytesMax = 2 * 2 ** 20;
 
 const anchorTexts = {
   last_tx_in_mempool: "Invalid anchor (last_tx from mempool).",
@@ -33,23 +43,28 @@ const anchorDetails = {
 
 /** Routes that take something. */
 export function postRoutes(devnet: Devnet) {
+  const bodies = createByteBudget({
+    bytesMax: bodiesBytesMax,
+    clientBytesMax: bodiesBytesMax,
+    waitMsMax: bodyWaitMsMax,
+  });
   return new Elysia()
     .onBeforeHandle(refuseOtherNetwork)
-    .post("/tx", ({ request }) => postTransaction(devnet, request), { parse: "none" })
-    .post("/chunk", ({ request }) => postChunk(devnet, request), { parse: "none" })
+    .post("/tx", ({ request }) => postTransaction(devnet, request, bodies), { parse: "none" })
+    .post("/chunk", ({ request }) => postChunk(devnet, request, bodies), { parse: "none" })
     .post("/peers", () => nodeEmpty(200), { parse: "none" })
     .post("/wallet", internalOnly, { parse: "none" })
     .post("/unsigned_tx", internalOnly, { parse: "none" });
 }
 
-async function postTransaction(devnet: Devnet, request: Request): Promise<Response> {
+async function postTransaction(devnet: Devnet, request: Request, bodies: ByteBudget): Promise<Response> {
   const announced = request.headers.get("arweave-tx-id");
   if (announced !== null && !/^[A-Za-z0-9_-]{1,43}$/.test(announced)) return nodeText("Invalid hash.", 400);
   if (announced !== null && devnet.isProcessed(announced))
     return nodeText("Transaction already processed.", 208);
-  const text = await bodyText(request, transactionBodyMax);
-  if (text === undefined) return nodeText("Payload too large", 413);
-  return transactionAnswer(await devnet.postTransaction(text), request);
+  return await answerBody(request, bodies, transactionBodyMax, async (text) =>
+    transactionAnswer(await devnet.postTransaction(text), request),
+  );
 }
 
 function transactionAnswer(outcome: TransactionOutcome, request: Request): Response {
@@ -84,13 +99,33 @@ const unknownSplit: Reason = {
     "data of more than one chunk can be posted by POST /chunk",
 };
 
-async function postChunk(devnet: Devnet, request: Request): Promise<Response> {
-  const text = await bodyText(request, chunkBodyMax);
-  if (text === undefined) return nodeText("Payload too large", 413);
-  const outcome = devnet.postChunk(text);
-  if (outcome.kind === "kept") return nodeEmpty(200);
-  const { fault, reason } = outcome;
-  return refusal(request, JSON.stringify({ error: fault }), [{ code: fault, detail: reason }]);
+async function postChunk(devnet: Devnet, request: Request, bodies: ByteBudget): Promise<Response> {
+  return await answerBody(request, bodies, chunkBodyMax, (text) => {
+    const outcome = devnet.postChunk(text);
+    if (outcome.kind === "kept") return nodeEmpty(200);
+    const { fault, reason } = outcome;
+    return refusal(request, JSON.stringify({ error: fault }), [{ code: fault, detail: reason }]);
+  });
+}
+
+/** Reads a body and responds to it, within the memory that bodies may take together; 503 when that stays in use. */
+async function answerBody(
+  request: Request,
+  bodies: ByteBudget,
+  bytesMax: number,
+  answer: (text: string) => Response | Promise<Response>,
+): Promise<Response> {
+  const announced = Number(request.headers.get("content-length") ?? bytesMax);
+  if (announced > bytesMax) return nodeText("Payload too large", 413);
+  // One budget for all: what a chain for developers is asked comes from one machine.
+  if (!(await bodies.takeSoon("", announced, Math.min(announced, aheadBytesMax), request.signal)))
+    return nodeText("Too many bodies at once", 503, { "Retry-After": "1", Connection: "close" });
+  try {
+    const text = await bodyText(request, bytesMax);
+    return text === undefined ? nodeText("Payload too large", 413) : await answer(text);
+  } finally {
+    bodies.release("", announced);
+  }
 }
 
 /** @returns `undefined` when the body is larger than the node takes. */
