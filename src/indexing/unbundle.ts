@@ -223,9 +223,12 @@ async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promis
   if (batch.ids.length > 0) parts.onItems(batch.ids);
 }
 
-/** The bundle by its place and id: after a reorganisation another may stand there. */
-export function refOf({ place, id }: BundleJob): BundleRef {
-  return { ...place, id };
+/**
+ * The bundle by its place and id, because another one may be at that place after a reorganisation; and with the filters
+ * that its work applied, because a request may have bypassed them meanwhile.
+ */
+export function refOf({ place, id, bypassFilter }: BundleJob): BundleRef {
+  return { ...place, id, bypassFilter };
 }
 
 function tellInvalid(job: BundleJob, { invalidCount, invalid }: Batch, log: Log): void {

@@ -6,7 +6,7 @@
  */
 
 import { isBundleTags } from "../arweave/bundle.ts";
-import type { Filter } from "../arweave/filter.ts";
+import { canonical, type Filter } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import type { BundleRow } from "../store/index/rows.ts";
@@ -24,7 +24,8 @@ export type Wishes = Readonly<{
   queueTransaction: (id: Id) => Promise<void>;
   /**
    * @param bypassFilter - Whether the bundle and what is bundled in it are indexed whatever the filters say.
-   * @returns `skipped` when the unbundle filter does not want it. Rejects as `queueTransaction` does.
+   * @returns `skipped` when the unbundle filter does not choose the bundle, and when the bundle is done with these
+   *   filters. Rejects as `queueTransaction` does.
    */
   queueBundle: (id: Id, bypassFilter: boolean) => Promise<BundleWish>;
 }>;
@@ -32,9 +33,10 @@ export type Wishes = Readonly<{
 /** What wishes are made of. */
 export type WishesOptions = Readonly<{
   reader: Pick<IndexReader, "bundleRow" | "bundleStatus" | "locate" | "row" | "transactionText">;
-  index: Pick<IndexWriterCalls, "queueBundles">;
+  index: Pick<IndexWriterCalls, "queueBundles" | "requestBundle">;
   staged: Pick<Staged, "add">;
   unbundleFilter: Filter;
+  indexFilter: Filter;
   /** Called when there is something new in the queue of bundles, and in the list of staged ids. */
   onBundle: () => void;
   onStaged: () => void;
@@ -42,7 +44,8 @@ export type WishesOptions = Readonly<{
 
 /** Takes wishes. */
 export function createWishes(options: WishesOptions): Wishes {
-  const { reader, index, staged, unbundleFilter, onBundle, onStaged } = options;
+  const { reader, index, staged, unbundleFilter, indexFilter, onBundle, onStaged } = options;
+  const filters = { unbundleFilter: canonical(unbundleFilter), indexFilter: canonical(indexFilter) };
 
   const stage = (wish: StagedWish): void => {
     if (!staged.add(wish)) throw new Failure("too_many_requests", { staged: wish.id });
@@ -67,7 +70,8 @@ export function createWishes(options: WishesOptions): Wishes {
         return "queued";
       }
       const bundle = { ...known, bypassFilter };
-      await queue(bundle);
+      if ((await index.requestBundle(bundle, filters)) === "done") return "skipped";
+      onBundle();
       const rootId = reader.locate(id)?.rootId ?? id;
       return isWanted(unbundleFilter, { ...bundle, rootId }, reader) ? "queued" : "skipped";
     },

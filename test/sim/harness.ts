@@ -13,6 +13,7 @@ import type { Content } from "../../src/content/content.ts";
 import { Failure } from "../../src/failures.ts";
 import { type IndexingOptions, openIndexing } from "../../src/indexing/indexing.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import type { IndexWriterCalls } from "../../src/store/index/thread.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { openPool, type Pool } from "../../src/threads/pool.ts";
 import { openDirectIndex } from "../indexing/direct-index.ts";
@@ -72,6 +73,8 @@ export type SimulationOptions = Partial<Omit<IndexingOptions, "nodes" | "index" 
     seed: number;
     nodes: readonly ScriptedNode[];
     threads: Readonly<{ verify: Pool; unbundle: Pool }>;
+    /** Stands between indexing and the index. */
+    between?: (calls: IndexWriterCalls) => IndexWriterCalls;
   }>;
 
 /** Opens indexing in a folder of its own. */
@@ -111,7 +114,7 @@ export function openSimulation(options: SimulationOptions) {
         ...options.times,
       },
       nodes,
-      index: index.calls,
+      index: options.between === undefined ? index.calls : options.between(index.calls),
       reader: index.reader,
     });
   let indexing = open();

@@ -139,6 +139,7 @@ function queueOf(
     index,
     staged,
     unbundleFilter: filters.unbundle.filter,
+    indexFilter: filters.index.filter,
     onBundle: listeners.onBundle,
     onStaged: search.wake,
   });

@@ -79,9 +79,20 @@ const queueing: readonly Description[] = [
   taking("POST", "/queue-tx", "Index a transaction with priority", said, adminBodies.transaction, {
     id: sampleId,
   }),
-  taking("POST", "/queue-bundle", "Unbundle a bundle, whatever the filters say", said, adminBodies.bundle, {
-    id: sampleId,
-  }),
+  taking(
+    "POST",
+    "/queue-bundle",
+    "Unbundle a bundle, whatever the filters say",
+    said,
+    adminBodies.bundle,
+    { id: sampleId },
+    {
+      description:
+        "`Bundle skipped` where `bypassFilter` is false and the unbundle filter does not choose the bundle, and for a " +
+        "bundle that was unbundled to its end with these filters. A bundle that is being unbundled with the filters " +
+        "is unbundled again without them.",
+    },
+  ),
   taking(
     "POST",
     "/queue-bundles",

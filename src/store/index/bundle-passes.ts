@@ -53,7 +53,7 @@ type BundleHit = Readonly<{ high: number; low: number; state: string; isWanted: 
 
 /** Of each bundle below a place: whether it is to be queued again. ?1, ?2: filters in force; ?3: bypass. */
 const readSql = (isOperators: boolean): string => `SELECT n >> 31 AS high, n & 0x7fffffff AS low, state,
-    CASE WHEN state IN ('queued', 'unbundling') THEN 0
+    CASE WHEN state IN ('queued', 'unbundling') THEN ?3 AND NOT bypass_filter
       WHEN state = 'failed' THEN ${isOperators ? 1 : 0}
       WHEN state = 'skipped' THEN ?3 OR unbundle_filter_id IS NOT ?1
       WHEN bypass_filter THEN 0
@@ -90,8 +90,10 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
   };
   const queue = prepare(
     db,
-    `UPDATE bundles SET state = 'queued', due_at = ?1, last_queued_at = ?2, next_entry = 0, next_matched = 0,
-       bypass_filter = max(bypass_filter, ?3) WHERE n = (?4 << 31) | ?5`,
+    `UPDATE bundles SET state = CASE state WHEN 'unbundling' THEN state ELSE 'queued' END,
+       due_at = CASE state WHEN 'unbundling' THEN NULL WHEN 'queued' THEN min(due_at, ?1) ELSE ?1 END,
+       last_queued_at = ?2, next_entry = 0, next_matched = 0, bypass_filter = max(bypass_filter, ?3)
+     WHERE n = (?4 << 31) | ?5`,
   );
   const begin = (kind: string, { startHeight, endHeight, bypassFilter }: BundleRange): void => {
     const last = packHeight(Math.min(endHeight, pendingHeight - 1) + 1) - 1n;
@@ -101,7 +103,7 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
     // The newest first; all behind what waits already.
     queue.run(clock() + rank, unixSeconds(clock), bypass, hit.high, hit.low);
     if (hit.state === "failed") counts.add("bundlesFailed", -1);
-    counts.add("bundlesQueued", 1);
+    if (hit.state !== "queued" && hit.state !== "unbundling") counts.add("bundlesQueued", 1);
     counts.raise("bundleQueuedAt", unixSeconds(clock));
   };
 

@@ -35,6 +35,8 @@ export type Sums = Readonly<{
 /** Prepared statements; `n` is bound as its upper and lower half. */
 export type BundleSteps = ReturnType<typeof prepareBundleSteps>;
 
+/** Whether a bundle that is queued again goes on where it was: not when entries were read with filters that it bypasses. */
+const goesOn = "state IN ('queued', 'unbundling') AND bypass_filter >= excluded.bypass_filter";
 const at = "WHERE n = (? << 31) | ?";
 /** Moves a filter's number to its `previous_…` column when another takes its place. */
 const setFilters = ["unbundle", "index"]
@@ -65,14 +67,40 @@ export function prepareBundleSteps(db: Database) {
        bypass_filter = max(bypass_filter, excluded.bypass_filter), last_queued_at = excluded.last_queued_at,
        due_at = CASE state WHEN 'unbundling' THEN NULL WHEN 'queued' THEN min(due_at, excluded.due_at)
                 ELSE excluded.due_at END,
-       next_entry = CASE WHEN state IN ('queued', 'unbundling') THEN next_entry ELSE 0 END,
-       next_matched = CASE WHEN state IN ('queued', 'unbundling') THEN next_matched ELSE 0 END,
+       next_entry = CASE WHEN ${goesOn} THEN next_entry ELSE 0 END,
+       next_matched = CASE WHEN ${goesOn} THEN next_matched ELSE 0 END,
        state = CASE state WHEN 'unbundling' THEN state ELSE 'queued' END`,
   );
   return {
     due,
     queue,
-    state: prepareQuery<{ state: string; id: Uint8Array }>(db, `SELECT state, id FROM bundles ${at}`),
+    state: prepareQuery<{ state: string; id: Uint8Array; bypass: number }>(
+      db,
+      `SELECT state, id, bypass_filter AS bypass FROM bundles ${at}`,
+    ),
+    // What was pruned of a bundle is not in the index, so the bundle is not done.
+    done: prepareQuery<{ isDone: number }>(
+      db,
+      `SELECT 1 AS isDone FROM bundles b WHERE n = (?1 << 31) | ?2 AND id = ?3 AND state = 'indexed'
+         AND (bypass_filter OR NOT ?6
+           AND unbundle_filter_id IS (SELECT filter FROM filters WHERE canonical = ?4)
+           AND index_filter_id IS (SELECT filter FROM filters WHERE canonical = ?5))
+         AND NOT EXISTS (SELECT 1 FROM pruned_items p WHERE p.n BETWEEN b.n AND (?1 << 31) | ?7)`,
+    ),
+    queueFailed: prepare(
+      db,
+      `UPDATE bundles SET state = 'queued', due_at = ?1, last_queued_at = ?2, next_entry = 0, next_matched = 0
+       WHERE n BETWEEN (?3 << 31) | ?4 AND (?3 << 31) | ?5 AND state = 'failed'`,
+    ),
+    noteSkip: prepare(
+      db,
+      `UPDATE bundles SET last_skipped_at = ?1, first_skipped_at = coalesce(first_skipped_at, ?1)
+       WHERE n = (?2 << 31) | ?3`,
+    ),
+    repeat: prepare(
+      db,
+      `UPDATE bundles SET state = 'queued', due_at = ?, reason = NULL, next_entry = 0, next_matched = 0 ${at}`,
+    ),
     take: prepare(
       db,
       `UPDATE bundles SET state = 'unbundling', due_at = NULL, reason = NULL,

@@ -2,11 +2,13 @@
  * Bundles and their states: queued → unbundling → indexed, or skipped, or failed and due again. For the writer.
  *
  * Each step reads one state and writes the next. A bundle that was being unbundled when the process ended is queued
- * again when the index is opened, and goes on at its next entry.
+ * again when the index is opened, and goes on at its next entry. When a request bypasses the filters of a bundle that
+ * is being unbundled with them, the outcome of that work is dropped and the bundle is read again from its first entry.
  * Source: design.md §6 "Unbundle"; specification, bundle status record.
  * @module
  */
 import type { Database } from "bun:sqlite";
+import { canonical } from "../../arweave/filter.ts";
 import { idBytes, idFromBytes } from "../../arweave/id.ts";
 import { assert } from "../../lib/assert.ts";
 import { type Clock, unixSeconds } from "../../lib/clock.ts";
@@ -19,6 +21,8 @@ import type { BundleFilters, BundleJob, BundleRef, BundleRow, InvalidItem } from
 type Queueing = Readonly<{
   /** Answers how many were not waiting already. */
   queue: (bundles: readonly BundleRow[]) => number;
+  /** Queues a bundle that an operator requests, unless it is done: then what failed within it. */
+  request: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
   /** Takes at most so many of those that are due. */
   take: (limit: number) => BundleJob[];
   /** Whether the bundle still stands there. */
@@ -34,13 +38,16 @@ type Outcomes = Readonly<{
   addInvalid: (place: Place, items: readonly InvalidItem[]) => void;
   skip: (bundle: BundleRef, filters: BundleFilters) => void;
   /** Notes that the entries before `nextEntry` are in the index. */
-  advance: (place: Place, nextEntry: number, matched: number) => void;
+  advance: (place: BundleRef, nextEntry: number, matched: number) => void;
   finish: (bundle: BundleRef, filters: BundleFilters, itemCount: number) => void;
   fail: (bundle: BundleRef, reason: string, nextTryAtMs: number | null) => void;
 }>;
 
 /** The bundles of one database. */
 export type Bundles = Queueing & Outcomes;
+
+/** What a request for a bundle did: `done` means that nothing is left to do with these filters. */
+export type BundleRequestOutcome = "queued" | "done";
 
 /** The only format there is a reader for: ANS-104 binary. */
 const formatId = 1;
@@ -59,6 +66,8 @@ type Parts = Readonly<{
   clock: Clock;
   /** The state of a bundle; undefined when it does not stand there. */
   stateOf: (bundle: BundleRef) => string | undefined;
+  /** Whether the filters of a bundle were bypassed by a request after it was taken: its work is repeated. */
+  isOutdated: (bundle: BundleRef) => boolean;
   /** Takes a bundle out of the number in which its state counts. */
   leave: (state: string) => void;
   seconds: () => number;
@@ -67,15 +76,17 @@ type Parts = Readonly<{
 /** Opens the bundles of one database. */
 export function createBundles(db: Database, counts: Counts, clock: Clock): Bundles {
   const steps = prepareBundleSteps(db);
+  const rowOf = (bundle: BundleRef) => {
+    const row = steps.state.get(placeHigh(bundle), placeLow(bundle));
+    const isOther = row !== undefined && bundle.id !== undefined && idFromBytes(row.id) !== bundle.id;
+    return isOther ? undefined : row;
+  };
   const parts: Parts = {
     steps,
     counts,
     clock,
-    stateOf: (bundle) => {
-      const row = steps.state.get(placeHigh(bundle), placeLow(bundle));
-      const isOther = row !== undefined && bundle.id !== undefined && idFromBytes(row.id) !== bundle.id;
-      return isOther ? undefined : row?.state;
-    },
+    stateOf: (bundle) => rowOf(bundle)?.state,
+    isOutdated: (bundle) => bundle.bypassFilter === false && rowOf(bundle)?.bypass === 1,
     leave: (state) => {
       const name = countedStates[state];
       if (name !== undefined) counts.add(name, -1);
@@ -105,6 +116,25 @@ function queueing({ steps, counts, clock, stateOf, leave, seconds }: Parts): Que
   };
   return {
     queue: (bundles) => bundles.reduce((sum, row) => sum + (queueOne(row) ? 1 : 0), 0),
+    request: (row, { unbundleFilter, indexFilter }) => {
+      const at = [placeHigh(row.place), placeLow(row.place)] as const;
+      const isFilterFree = unbundleFilter === alwaysFilter && indexFilter === alwaysFilter;
+      const done = steps.done.get(
+        ...[...at, idBytes(row.id), unbundleFilter, indexFilter, row.bypassFilter && !isFilterFree ? 1 : 0],
+        ...[lastPlaceLow(row)],
+      );
+      if (done === undefined) {
+        queueOne(row);
+        return "queued";
+      }
+      const again = steps.queueFailed.run(clock(), seconds(), ...at, lastPlaceLow(row)).changes;
+      counts.add("bundlesFailed", -again);
+      counts.add("bundlesQueued", again);
+      if (again > 0) return "queued";
+      counts.raise("bundleSkippedAt", seconds());
+      steps.noteSkip.run(seconds(), ...at);
+      return "done";
+    },
     take: (limit) =>
       steps.due.all(clock(), limit).map((row) => {
         if (row.state === "failed") {
@@ -128,7 +158,24 @@ function queueing({ steps, counts, clock, stateOf, leave, seconds }: Parts): Que
   };
 }
 
-function outcomes({ steps, counts, stateOf, leave, seconds }: Parts): Outcomes {
+/** A filter that chooses everything, in its canonical spelling. */
+const alwaysFilter = canonical({ kind: "always" });
+
+/** The lower half of the last place at which something within a bundle can begin. */
+function lastPlaceLow({ place, headerSize, size }: BundleRow): number {
+  return place.offset === -1 ? 0x7fff_ffff : Math.floor((place.offset + headerSize + size) / 64);
+}
+
+function outcomes({ steps, counts, stateOf, isOutdated, leave, seconds }: Parts): Outcomes {
+  /** Queues a bundle whose work is outdated, from its first entry. Answers whether it was. */
+  const repeat = (bundle: BundleRef): boolean => {
+    const state = stateOf(bundle);
+    if (state === undefined || !isOutdated(bundle)) return false;
+    leave(state);
+    counts.add("bundlesQueued", 1);
+    steps.repeat.run(0, placeHigh(bundle), placeLow(bundle));
+    return true;
+  };
   const filterId = (canonical: string): number => {
     const row = steps.filter.get(canonical);
     assert(row !== undefined, "a filter that was added has a number");
@@ -136,6 +183,7 @@ function outcomes({ steps, counts, stateOf, leave, seconds }: Parts): Outcomes {
   };
   return {
     advance: (place, nextEntry, matched) => {
+      if (isOutdated(place)) return;
       steps.advance.run(nextEntry, matched, placeHigh(place), placeLow(place));
     },
     addInvalid: (place, items) => {
@@ -144,7 +192,7 @@ function outcomes({ steps, counts, stateOf, leave, seconds }: Parts): Outcomes {
     },
     skip: (bundle, { unbundleFilter, indexFilter }) => {
       const state = stateOf(bundle);
-      if (state === undefined) return;
+      if (state === undefined || repeat(bundle)) return;
       leave(state);
       counts.raise("bundleSkippedAt", seconds());
       const filters = [filterId(unbundleFilter), filterId(indexFilter)];
@@ -153,7 +201,7 @@ function outcomes({ steps, counts, stateOf, leave, seconds }: Parts): Outcomes {
     finish: (bundle, { unbundleFilter, indexFilter }, itemCount) => {
       const state = stateOf(bundle);
       const before = steps.found.get(placeHigh(bundle), placeLow(bundle));
-      if (state === undefined || before === undefined) return;
+      if (state === undefined || before === undefined || repeat(bundle)) return;
       leave(state);
       counts.add("bundleItems", itemCount - before.items);
       counts.add("matchedItems", before.nextMatched - before.matched);
@@ -164,7 +212,7 @@ function outcomes({ steps, counts, stateOf, leave, seconds }: Parts): Outcomes {
     },
     fail: (bundle, reason, nextTryAtMs) => {
       const state = stateOf(bundle);
-      if (state === undefined) return;
+      if (state === undefined || repeat(bundle)) return;
       leave(state);
       counts.add("bundlesFailed", 1);
       steps.fail.run(reason, nextTryAtMs, placeHigh(bundle), placeLow(bundle));

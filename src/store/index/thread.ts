@@ -67,6 +67,7 @@ export function createIndexWriterCalls(
     expirePending: calling("expirePending"),
     expireAnnounced: calling("expireAnnounced"),
     queueBundles: calling("queueBundles"),
+    requestBundle: calling("requestBundle"),
     takeBundle: calling("takeBundle"),
     takeBundles: calling("takeBundles"),
     skipBundle: calling("skipBundle"),

@@ -21,7 +21,7 @@ import {
   type BundleRange,
   createBundlePasses,
 } from "./bundle-passes.ts";
-import { type Bundles, createBundles } from "./bundles.ts";
+import { type BundleRequestOutcome, type Bundles, createBundles } from "./bundles.ts";
 import { type ChainTables, createChainTables } from "./chain-tables.ts";
 import { createCounts } from "./counts.ts";
 import { createFilterKeys, createFilterSecret } from "./filter-key.ts";
@@ -113,6 +113,8 @@ export type IndexWriter = Readonly<{
   expireAnnounced: (beforeSeconds: number) => number;
   /** Queues bundles, or queues them again; answers how many were not queued already. */
   queueBundles: (bundles: readonly BundleRow[]) => number;
+  /** Queues a bundle that an operator requests, unless it is done with these filters: then what failed within it. */
+  requestBundle: (bundle: BundleRow, filters: BundleFilters) => BundleRequestOutcome;
   /** Takes the bundle that is due first, or undefined. It is taken again after a crash. */
   takeBundle: () => BundleJob | undefined;
   /** Takes at most so many bundles that are due. */
@@ -291,6 +293,7 @@ type BundleSteps = Pick<
   IndexWriter,
   | "addItems"
   | "queueBundles"
+  | "requestBundle"
   | "takeBundle"
   | "takeBundles"
   | "skipBundle"
@@ -319,6 +322,7 @@ function bundleSteps({ db, step, rows, bundles, passes, clock }: Parts): BundleS
     addBundleRange: (range) => step(() => passes.add(range)),
     stepBundlePass: (filters, bounds) => step(() => passes.step(filters, bounds)),
     queueBundles: (queued) => step(() => bundles.queue(queued)),
+    requestBundle: (bundle, filters) => step(() => bundles.request(bundle, filters)),
     takeBundle: () => step(() => bundles.take(1)[0]),
     takeBundles: (limit) => step(() => bundles.take(limit)),
     skipBundle: (bundle, filters) => step(() => bundles.skip(bundle, filters)),

@@ -158,6 +158,50 @@ describe("bundle states", () => {
     expect(file.faults()).toEqual([]);
   });
 
+  test("a range with bypassed filters repeats what is being unbundled with filters, and queues nothing twice", () => {
+    using file = indexFile();
+    const id = queued(file);
+    const job = file.writer.takeBundle();
+    const bundle = { ...root, id, bypassFilter: false };
+    expect(file.writer.addBundleRange({ startHeight: 0, endHeight: 100, bypassFilter: true })).toBe(true);
+    const bounds = { waitingMax: 10, readMax: 10 };
+    expect(file.writer.stepBundlePass(someFilters, bounds)).toMatchObject({ queued: 1 });
+    expect(job?.bypassFilter).toBe(false);
+    expect(file.reader.counts()).toMatchObject({ bundles: 1, bundlesQueued: 1 });
+    expect(file.writer.takeBundle()).toBeUndefined();
+    file.writer.addItems({ bundle, rows: [], nextEntry: 3, bundles: [] });
+    file.writer.finishBundle(bundle, { ...someFilters, itemCount: 3 });
+    expect(file.writer.takeBundle()).toMatchObject({ bypassFilter: true, nextEntry: 0, matchedCount: 0 });
+    file.writer.finishBundle({ ...bundle, bypassFilter: true }, { ...someFilters, itemCount: 3 });
+    expect(file.reader.counts()).toMatchObject({ bundles: 1, bundlesQueued: 0 });
+    expect(file.faults()).toEqual([]);
+  });
+
+  test("a request for a done bundle queues what failed within it, and nothing beside it", () => {
+    using file = indexFile();
+    const id = queued(file);
+    const [within, beside] = [nestedOf(5_000), nestedOf(200_096)];
+    for (const row of [bundleOf(root, id, 1_000_000), within, beside]) file.writer.queueBundles([row]);
+    for (let count = 0; count < 3; count += 1) file.writer.takeBundle();
+    const outer = { ...within, id: idOf(random), place: { ...root, offset: 96 }, size: 90_000 };
+    file.writer.queueBundles([outer]);
+    file.writer.takeBundle();
+    const refOf = (row: BundleRow) => ({ ...row.place, id: row.id, bypassFilter: false });
+    file.writer.finishBundle({ ...root, id }, { ...someFilters, itemCount: 2 });
+    file.writer.finishBundle(refOf(outer), { ...someFilters, itemCount: 1 });
+    for (const row of [within, beside]) file.writer.failBundle(refOf(row), "malformed", null);
+    expect(file.reader.counts()).toMatchObject({ bundlesQueued: 0, bundlesFailed: 2 });
+    expect(file.writer.requestBundle(outer, someFilters)).toBe("queued");
+    expect(file.reader.counts()).toMatchObject({ bundlesQueued: 1, bundlesFailed: 1 });
+    expect(file.writer.takeBundle()).toMatchObject({ id: within.id });
+    file.writer.finishBundle(refOf(within), { ...someFilters, itemCount: 1 });
+    expect(file.writer.requestBundle(outer, someFilters)).toBe("done");
+    const never = { ...someFilters, indexFilter: '{"never":true}' };
+    expect(file.writer.requestBundle({ ...outer, bypassFilter: true }, never)).toBe("queued");
+    expect(file.writer.takeBundle()).toMatchObject({ id: outer.id, bypassFilter: true });
+    expect(file.faults()).toEqual([]);
+  });
+
   test("failed, retried when due from the entry it had reached, given up when nothing can help", () => {
     using file = indexFile();
     const id = queued(file);
