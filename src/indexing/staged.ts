@@ -39,12 +39,18 @@ export type StagedOptions = Readonly<{
   index: Pick<IndexWriterCalls, "addStrayBlock" | "addMissingTransaction" | "queueBundles">;
   reader: Pick<IndexReader, "block" | "bundleRow" | "bundleStatus" | "row" | "tip">;
   content: Pick<Content, "keep">;
-  /** Called with what is in the index from now on; `hasBundle` when it is a bundle that is now queued. */
-  onFound: (id: Id, hasBundle: boolean) => void;
+  /**
+   * Called with what is in the index from now on: whether it is a bundle that is now queued, and whether this search
+   * wrote it. Called again when the process ended before the request was taken out.
+   */
+  onFound: (id: Id, outcome: StagedOutcome) => void;
   clock: Clock;
   random: () => number;
   log: Log;
 }>;
+
+/** What was done for a request. */
+export type StagedOutcome = Readonly<{ hasBundle: boolean; isNew: boolean }>;
 
 /** Looked for at once. */
 const atOnce = 4;
@@ -111,12 +117,12 @@ async function settle(row: StagedRow, parts: Parts, signal: AbortSignal): Promis
 
 /** Queues what the index has by now; false when it has not. */
 async function queueKnown(row: StagedRow, { reader, index, onFound }: Parts): Promise<boolean> {
-  const { id, isBundle, bypassFilter } = row;
+  const { id, isBundle, bypassFilter, isFound } = row;
   const known = reader.bundleRow(id);
   if (known === undefined) return false;
   const isWanted = isBundle || isUnfinishedBundle(id, reader);
   if (isWanted) await index.queueBundles([{ ...known, bypassFilter }]);
-  onFound(id, isWanted);
+  onFound(id, { hasBundle: isWanted, isNew: isFound });
   return true;
 }
 
@@ -202,7 +208,7 @@ function idsOf(text: string, blockHash: string): readonly Id[] | string {
 
 /** Writes what was found; why it could not be, when it could not. */
 async function add(row: StagedRow, found: Found, parts: Parts): Promise<string | undefined> {
-  const { reader, index, content, onFound } = parts;
+  const { reader, index, content, staged, onFound } = parts;
   const { rows, transaction, data } = found;
   const { block } = rows;
   const standing = reader.block(block.height);
@@ -212,9 +218,11 @@ async function add(row: StagedRow, found: Found, parts: Parts): Promise<string |
   const bundles = bundlesOf(row, transaction, { ...rows, place });
   if (data !== undefined) await content.keep({ id: row.id, dataRoot: "", size: data.length }, data);
   const ref = { height: block.height, hash: block.hash };
+  const isNew = reader.bundleRow(row.id) === undefined;
+  if (isNew) staged.found(row.id);
   const wasMissing = standing !== undefined && (await index.addMissingTransaction(ref, transaction, bundles));
   if (!wasMissing) await index.addStrayBlock({ block, transactions: [transaction], missing: [], bundles });
-  onFound(row.id, bundles.length > 0);
+  onFound(row.id, { hasBundle: bundles.length > 0, isNew });
   return undefined;
 }
 

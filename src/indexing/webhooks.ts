@@ -49,10 +49,12 @@ export type WebhookTimes = Readonly<{
 
 const timesDefault: WebhookTimes = { retryMs: 1_000, longestMs: 5 * 60_000, restMs: 30_000 };
 
-/** Webhooks that run; the first three are to be told what indexing tells. */
+/** Webhooks that run; the functions that begin with `on` are called with what the index gains and loses. */
 export type Webhooks = Readonly<{
   onBlock: (block: Readonly<{ height: number; ids: readonly Id[] }>) => void;
   onItems: (ids: readonly Id[]) => void;
+  /** A transaction that an operator requested is announced once: its block does not announce it again. */
+  onQueuedTransaction: (id: Id) => void;
   onRollback: (fromHeight: number) => void;
   /** Letters under way, for figures. */
   waiting: () => number;
@@ -105,6 +107,10 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
     onItems: (ids) => {
       const items = told(ids).map((id) => ({ kind: "item", key: id }) as const);
       if (items.length > 0) announce(items);
+    },
+    onQueuedTransaction: (id) => {
+      const announced = told([id]).map((key) => ({ kind: "queued transaction", key }) as const);
+      if (announced.length > 0) announce(announced);
     },
     onRollback: outbox.rollback,
     waiting: () => outbox.counts().letters,

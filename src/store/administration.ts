@@ -34,6 +34,7 @@ const migrations = [
      ended_at INTEGER,
      error TEXT
    ) STRICT;`,
+  "ALTER TABLE staged ADD COLUMN is_found INTEGER NOT NULL DEFAULT 0;",
 ];
 
 /** A few thousand ids and a hundred exports. */

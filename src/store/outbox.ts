@@ -6,11 +6,15 @@
  * moment; with the machine's power the last moments may go (the index is as good as its file, and has them).
  * @module
  */
+import type { Database } from "bun:sqlite";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { closeDatabase, inTransaction, openForWriting, prepare, prepareQuery } from "./sqlite.ts";
 
 /** What became part of the index. */
-export type Announcement = Readonly<{ kind: "block" | "block transaction" | "item"; key: string }>;
+export type Announcement = Readonly<{ kind: AnnouncedKind; key: string }>;
+
+/** `queued transaction`: one that an operator requested, perhaps long before the chain is followed to its block. */
+export type AnnouncedKind = "block" | "block transaction" | "queued transaction" | "item";
 
 /** An announcement with its number, which only grows. */
 export type AnnouncedRow = Announcement & Readonly<{ number: number }>;
@@ -72,7 +76,11 @@ const migrations = [
    ) STRICT;
    CREATE INDEX letters_of_target ON letters (target, number);
    CREATE TABLE progress (one INTEGER PRIMARY KEY CHECK (one = 1), height INTEGER NOT NULL) STRICT;`,
+  "CREATE TABLE queued_transactions (number INTEGER PRIMARY KEY AUTOINCREMENT, key TEXT NOT NULL UNIQUE) STRICT;",
 ];
+
+/** Queued transactions that are remembered until their block is announced; the oldest are forgotten. */
+const queuedMax = 10_000;
 
 const cacheBytes = 2 ** 20;
 
@@ -91,6 +99,7 @@ export function openOutbox(
   const run = (sql: string) => prepare(db, sql);
   const announce = run("INSERT INTO announced (kind, key) VALUES (?, ?)");
   const trimAnnounced = run("DELETE FROM announced WHERE number <= (SELECT max(number) FROM announced) - ?");
+  const isNew = createNewness(db);
   const setHeight = run(
     "INSERT INTO progress VALUES (1, ?) ON CONFLICT DO UPDATE SET height = excluded.height",
   );
@@ -125,7 +134,7 @@ export function openOutbox(
   return {
     announce: (rows, height) =>
       inTransaction(db, () => {
-        for (const { kind, key } of rows) announce.run(kind, key);
+        for (const row of rows) if (isNew(row)) announce.run(row.kind, row.key);
         if (height !== undefined) setHeight.run(height);
         return trimAnnounced.run(limits.announcedMax).changes;
       }),
@@ -153,5 +162,22 @@ export function openOutbox(
     },
     counts: countsNow,
     close: () => closeDatabase(db),
+  };
+}
+
+/** Whether an announcement is new: a queued transaction is announced once, and not again with its block. */
+function createNewness(db: Database): (announcement: Announcement) => boolean {
+  const add = prepare(db, "INSERT OR IGNORE INTO queued_transactions (key) VALUES (?)");
+  const remove = prepare(db, "DELETE FROM queued_transactions WHERE key = ?");
+  const trim = prepare(
+    db,
+    "DELETE FROM queued_transactions WHERE number <= (SELECT max(number) FROM queued_transactions) - ?",
+  );
+  return ({ kind, key }) => {
+    if (kind === "block transaction") return remove.run(key).changes === 0;
+    if (kind !== "queued transaction") return true;
+    const isAdded = add.run(key).changes > 0;
+    trim.run(queuedMax);
+    return isAdded;
   };
 }

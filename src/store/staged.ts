@@ -29,6 +29,8 @@ export type StagedRow = StagedWish &
     reason: string | null;
     /** Grows each time it is asked for. */
     revision: number;
+    /** Whether writing it to the index was begun. */
+    isFound: boolean;
   }>;
 
 /** The ids that wait. */
@@ -41,6 +43,8 @@ export type Staged = Readonly<{
   nextDueAt: () => number | undefined;
   /** Notes a failed attempt. Nothing happens when it was asked for again meanwhile. */
   postpone: (row: StagedRow, dueAtMs: number, reason: string) => void;
+  /** Notes that the id was found and is about to be written to the index. */
+  found: (id: Id) => void;
   /** Takes an id out: it was found, or given up. Nothing happens when it was asked for again meanwhile. */
   remove: (row: StagedRow) => void;
   find: (id: Id) => StagedRow | undefined;
@@ -50,13 +54,13 @@ export type Staged = Readonly<{
 /** Ids that wait at once: days of work for one node, and a list that is still quick to search. */
 export const stagedMax = 10_000;
 
-type Row = Omit<StagedRow, "isBundle" | "bypassFilter"> &
-  Readonly<{ isBundle: number; bypassFilter: number }>;
+type Row = Omit<StagedRow, "isBundle" | "bypassFilter" | "isFound"> &
+  Readonly<{ isBundle: number; bypassFilter: number; isFound: number }>;
 
 /** Opens the list over the writing connection of its file. */
 export function createStaged(db: Database, clock: Clock): Staged {
   const columns = `id, is_bundle AS isBundle, bypass_filter AS bypassFilter, first_staged_at AS firstStagedAt,
-    last_staged_at AS lastStagedAt, attempts, reason, revision`;
+    last_staged_at AS lastStagedAt, attempts, reason, revision, is_found AS isFound`;
   const add = prepare(
     db,
     `INSERT INTO staged (id, is_bundle, bypass_filter, first_staged_at, last_staged_at, due_at)
@@ -69,6 +73,7 @@ export function createStaged(db: Database, clock: Clock): Staged {
     db,
     "UPDATE staged SET attempts = attempts + 1, due_at = ?, reason = ? WHERE id = ? AND revision = ?",
   );
+  const found = prepare(db, "UPDATE staged SET is_found = 1 WHERE id = ?");
   const remove = prepare(db, "DELETE FROM staged WHERE id = ? AND revision = ?");
   const find = prepareQuery<Row>(db, `SELECT ${columns} FROM staged WHERE id = ?`);
   const due = prepareQuery<Row>(
@@ -89,6 +94,9 @@ export function createStaged(db: Database, clock: Clock): Staged {
     postpone: ({ id, revision }, dueAtMs, reason) => {
       postpone.run(dueAtMs, reason, id, revision);
     },
+    found: (id) => {
+      found.run(id);
+    },
     remove: ({ id, revision }) => {
       remove.run(id, revision);
     },
@@ -100,6 +108,6 @@ export function createStaged(db: Database, clock: Clock): Staged {
   };
 }
 
-function stagedOf({ isBundle, bypassFilter, ...row }: Row): StagedRow {
-  return { ...row, isBundle: isBundle === 1, bypassFilter: bypassFilter === 1 };
+function stagedOf({ isBundle, bypassFilter, isFound, ...row }: Row): StagedRow {
+  return { ...row, isBundle: isBundle === 1, bypassFilter: bypassFilter === 1, isFound: isFound === 1 };
 }

@@ -83,7 +83,7 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
   );
   const index = openDirectIndex(join(folder.path, "index.sqlite"), clock);
   const { staged, close: closeFile } = openAdministration(join(folder.path, "administration.sqlite"), clock);
-  const found: [Id, boolean][] = [];
+  const found: [Id, boolean, boolean][] = [];
   const kept = new Map<Id, Uint8Array>();
   const search = openStagedSearch({
     staged,
@@ -97,7 +97,7 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
         return true;
       },
     },
-    onFound: (id, hasBundle) => found.push([id, hasBundle]),
+    onFound: (id, outcome) => found.push([id, outcome.hasBundle, outcome.isNew]),
     clock,
     random: () => 0.5,
     log,
@@ -151,7 +151,7 @@ describe("a transaction that was asked for", () => {
     const { ask, reader, staged, found } = openSearch();
     await ask(plain.id);
     expect(staged.count()).toBe(0);
-    expect(found).toEqual([[plain.id, false]]);
+    expect(found).toEqual([[plain.id, false, true]]);
     expect(reader.placeOf(plain.id)).toMatchObject({ height: 1, offset: -1 });
     expect(reader.transactionsOfBlock(1).map(({ id }) => id)).toEqual([plain.id]);
     expect(reader.blockText(1)?.text).toBe(blockText(1));
@@ -185,7 +185,7 @@ describe("a transaction that was asked for", () => {
     async (wish, bypassFilter) => {
       const { ask, found, writer } = openSearch();
       await ask(bundle.id, wish);
-      expect(found).toEqual([[bundle.id, true]]);
+      expect(found).toEqual([[bundle.id, true, true]]);
       expect(writer.takeBundle()).toMatchObject({ id: bundle.id, depth: 0, bypassFilter });
     },
   );
@@ -193,7 +193,7 @@ describe("a transaction that was asked for", () => {
   test("is queued as a bundle when the operator says so, whatever its tags say", async () => {
     const { ask, found, writer } = openSearch();
     await ask(plain.id, { isBundle: true, bypassFilter: true });
-    expect(found).toEqual([[plain.id, true]]);
+    expect(found).toEqual([[plain.id, true, true]]);
     expect(writer.takeBundle()).toMatchObject({ id: plain.id, bypassFilter: true, size: 100 });
   });
 
@@ -214,9 +214,26 @@ describe("a transaction that was asked for", () => {
     for (const height of [0, 1, 2]) writer.addBlock(await rowsOf(height));
     const wish = { isBundle: true, bypassFilter: true };
     await ask(bundle.id, wish);
-    expect([found, staged.count()]).toEqual([[[bundle.id, true]], 0]);
+    expect([found, staged.count()]).toEqual([[[bundle.id, true, false]], 0]);
     expect(writer.takeBundle()).toMatchObject({ id: bundle.id, bypassFilter: true });
   });
+});
+
+test("a transaction that was written when the program ended is reported again, and then taken out", async () => {
+  const { ask, found, staged, writer } = openSearch();
+  await ask(plain.id);
+  // As if the process had ended before the request was taken out.
+  staged.add({ id: plain.id, isBundle: false, bypassFilter: false });
+  staged.found(plain.id);
+  await ask(plain.id);
+  expect([found, staged.count()]).toEqual([
+    [
+      [plain.id, false, true],
+      [plain.id, false, true],
+    ],
+    0,
+  ]);
+  expect(writer.takeBundle()).toBeUndefined();
 });
 
 describe("a transaction that cannot be had", () => {
@@ -235,7 +252,7 @@ describe("a transaction that cannot be had", () => {
     await devnet.mine(20);
     time.now += 60_000;
     await tryAgain(waiting.id, 2);
-    expect([staged.count(), found]).toEqual([0, [[waiting.id, false]]]);
+    expect([staged.count(), found]).toEqual([0, [[waiting.id, false, true]]]);
     // Above the tip it is here, and is no part of the chain that was followed.
     for (const each of [0, 1]) writer.addBlock(await rowsOf(each));
     expect(reader.locate(waiting.id)).toBeDefined();
@@ -314,7 +331,7 @@ describe("a transaction that cannot be had", () => {
       path.startsWith(`/tx/${plain.id}`) ? new Response("Not Found.", { status: 404 }) : text;
     const { ask, found } = openSearch([missing, (_path, text) => text]);
     await ask(plain.id);
-    expect(found).toEqual([[plain.id, false]]);
+    expect(found).toEqual([[plain.id, false, true]]);
   });
 
   test("because the index has another block there waits", async () => {

@@ -289,6 +289,63 @@ describe("the program", () => {
     await stack.close();
   }, 120_000);
 
+  test("tells once of a transaction that an operator queued from below the first block, and of its items", async () => {
+    const key = "key-of-this-test";
+    if (signer === undefined) throw new Error("no signer");
+    const item = createDataItem({ data: "within", tags: tagged("queued") }, signer);
+    const stack = await openStack({
+      START_HEIGHT: "25",
+      ADMIN_API_KEY: key,
+      WEBHOOK_TARGET_SERVERS: target.url,
+      WEBHOOK_INDEX_FILTER: '{"always":true}',
+    });
+    const plain = await post(stack.devnet, rsa, { data: new Uint8Array(10), tags: tagged("queued") });
+    const bundle = await post(stack.devnet, rsa, { data: writeBundle([item]), tags: bundleTags });
+    await stack.devnet.mine(30);
+    await stack.settled();
+    const queue = async (path: string, id: Id) => {
+      const answer = await fetch(`${stack.gateway.url}/svc/admin/${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}` },
+        body: JSON.stringify({ id }),
+      });
+      expect(answer.status).toBe(200);
+    };
+    const events = () =>
+      target.attempts
+        .filter(({ body }) => body["event"] !== "block-indexed")
+        .map(({ body: { event, data } }) => [event, Object(data)["id"], Object(data)["height"]]);
+    const expected = [
+      ["tx-indexed", plain.id, 1],
+      ["tx-indexed", bundle.id, 1],
+      ["ans104-data-item-indexed", expect.any(String), 1],
+    ];
+    await queue("queue-tx", plain.id);
+    await eventually(
+      async () => events().length,
+      (now) => now >= 1,
+    );
+    await queue("queue-bundle", bundle.id);
+    await eventually(
+      async () => events().length,
+      (now) => now >= 3,
+    );
+    // What is known by now is not new.
+    await queue("queue-tx", plain.id);
+    await stack.restart();
+    await stack.devnet.mine(1);
+    await stack.settled();
+    const marker = await post(stack.devnet, rsa, { data: new Uint8Array(12) });
+    await stack.devnet.mine(1);
+    await stack.settled();
+    await eventually(
+      async () => events().length,
+      (now) => now >= 4,
+    );
+    expect(events()).toEqual([...expected, ["tx-indexed", marker.id, stack.devnet.height()]]);
+    await stack.close();
+  }, 120_000);
+
   test("tells nobody anything unless it is told to", async () => {
     const stack = await openStack({ WEBHOOK_TARGET_SERVERS: target.url });
     await post(stack.devnet, rsa, { data: new Uint8Array(10) });

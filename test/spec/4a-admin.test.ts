@@ -88,8 +88,8 @@ const bundleRecord = () => ({
   retryAttemptCount: number,
   firstQueuedAt: number,
   lastQueuedAt: number,
-  firstSkippedAt: null,
-  lastSkippedAt: null,
+  firstSkippedAt: number,
+  lastSkippedAt: number,
   firstUnbundledAt: number,
   lastUnbundledAt: number,
   firstFullyIndexedAt: number,
@@ -108,13 +108,14 @@ const rows: readonly Row[] = [
   ["POST", at("/queue-tx"), "{", 400, "Malformed JSON body"],
   ["POST", at("/queue-tx"), '{"id":"\\ud800"}', 400, "Must provide 'id'"],
 
-  ["POST", at("/queue-bundle"), () => json({ id: bundle.id }), 200, { message: "Bundle queued" }],
+  // It is done with filters that choose everything.
+  ["POST", at("/queue-bundle"), () => json({ id: bundle.id }), 200, { message: "Bundle skipped" }],
   [
     "POST",
     at("/queue-bundle"),
     () => json({ id: bundle.id, bypassFilter: false }),
     200,
-    { message: "Bundle queued" },
+    { message: "Bundle skipped" },
   ],
   ["POST", at("/queue-bundle"), json({ id: idOf("b") }), 200, { message: "Bundle queued" }],
   ["POST", at("/queue-bundle"), json({}), 400, "Must provide 'id'"],

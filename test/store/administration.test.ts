@@ -60,6 +60,7 @@ describe("staged ids", () => {
     expect(staged.due(startMs, 1)).toEqual([
       {
         ...{ id, isBundle: true, bypassFilter: true, attempts: 0, reason: "pending", revision: 1 },
+        isFound: false,
         ...{ firstStagedAt: startMs / 1_000, lastStagedAt: startMs / 1_000 + 1 },
       },
     ]);

@@ -82,3 +82,26 @@ test("numbers are never used twice, so that a letter's id is its own", () => {
   expect(outbox.first("a")?.number).toBeGreaterThan(first);
   outbox.close();
 });
+
+test("a queued transaction is announced once, and not again with its block; a block of it that comes later is", () => {
+  using folder = temporaryFolder();
+  const path = join(folder.path, "outbox.sqlite");
+  const queued = { kind: "queued transaction", key: "t" } as const;
+  const ofBlock = (key: string) => ({ kind: "block transaction", key }) as const;
+  const before = openOutbox(path, ["a"], Date.now);
+  before.announce([queued]);
+  before.announce([queued]);
+  before.close();
+  const after = openOutbox(path, ["a"], Date.now);
+  after.announce([queued]);
+  after.announce([{ kind: "block", key: "9" }, ofBlock("s"), ofBlock("t")], 9);
+  after.announce([{ kind: "block", key: "9" }, ofBlock("t")], 9);
+  expect(after.announced(9).map(({ kind, key }) => `${kind} ${key}`)).toEqual([
+    "queued transaction t",
+    "block 9",
+    "block transaction s",
+    "block 9",
+    "block transaction t",
+  ]);
+  after.close();
+});

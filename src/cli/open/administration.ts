@@ -51,6 +51,8 @@ export type AdministrationListeners = Readonly<{
   onRefusals: () => void;
   /** Ids are in the index from now on. */
   onItems: (ids: readonly Id[]) => void;
+  /** A transaction that was requested has been found, verified and indexed. */
+  onQueuedTransaction: (id: Id) => void;
   /** There is something new in the queue of bundles. */
   onBundle: () => void;
   /** What is wrong with indexing, in sentences. */
@@ -125,8 +127,9 @@ function queueOf(
     index,
     reader,
     content: sources.content,
-    onFound: (id, hasBundle) => {
+    onFound: (id, { hasBundle, isNew }) => {
       listeners.onItems([id]);
+      if (isNew) listeners.onQueuedTransaction(id);
       if (hasBundle) listeners.onBundle();
     },
     clock: systemClock,

@@ -98,7 +98,7 @@ export function openGateway(
   const named = openNames({ config, refusals: sources.moderation, metrics, log, closers });
 
   // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
-  const told: { gateway?: Gateway; indexing?: Indexing } = {};
+  const told: { gateway?: Gateway; indexing?: Indexing; webhooks?: Webhooks } = {};
   const shortages = createConcerns({ ...sources, pools: threads });
   const concerns = () => [...shortages(), ...(told.indexing?.status().reasons ?? [])];
   const queryStart = createQueryStart(config, threads);
@@ -110,6 +110,7 @@ export function openGateway(
     listeners: {
       onRefusals: () => told.gateway?.forgetAll(),
       onItems: (ids) => forget(ids, told.gateway, sources),
+      onQueuedTransaction: (id) => told.webhooks?.onQueuedTransaction(id),
       onBundle: () => told.indexing?.wakeBundles(),
       concerns,
     },
@@ -135,6 +136,7 @@ export function openGateway(
   if (adminServer !== undefined) servers.push(adminServer);
   if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
   const webhooks = openSetWebhooks({ ...parts, filters, reader, metrics });
+  if (webhooks !== undefined) told.webhooks = webhooks;
   const indexing = startIndexing({ ...parts, ...base }, gateway, webhooks);
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
