@@ -83,7 +83,7 @@ const gateway = createGateway({
   peers: { gateways: () => [], nodes: () => [] },
   checkRelayed: async () => undefined,
   largeManifests: { resolve: () => Promise.reject(new Error("the bench has no manifests")) },
-  listeners: { onTransaction: () => undefined, onChunk: () => undefined },
+  listeners: { onTransaction: async () => undefined, onChunk: () => undefined },
   graphql: world.indexPath === undefined ? undefined : openGraphql(world.indexPath),
   administration: undefined,
   info: {

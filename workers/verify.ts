@@ -13,6 +13,7 @@ import { type Block, readBlock } from "../src/arweave/block.ts";
 import { mainNetFault, verifyBlock } from "../src/arweave/block-check.ts";
 import { isBundleTags } from "../src/arweave/bundle.ts";
 import { checkItem as checkDataItem, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";
+import { dataRootOf } from "../src/arweave/data-root.ts";
 import type { Id } from "../src/arweave/id.ts";
 import { readTransaction, type Transaction, treeRootOf } from "../src/arweave/transaction.ts";
 import { verifyTransaction } from "../src/arweave/transaction-verify.ts";
@@ -24,6 +25,7 @@ import {
   readAnnouncements,
 } from "../src/gateway/administration/announcements.ts";
 import { type RelayedJob, relayedFault } from "../src/gateway/relayed-check.ts";
+import { encodeBase64url } from "../src/lib/base64url.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { cutData } from "../src/store/index/headers.ts";
 import type { BlockRows, BundleRow, TransactionRow } from "../src/store/index/rows.ts";
@@ -69,8 +71,8 @@ export function checkTransactions(job: CheckTransactionsJob): readonly CheckedTr
   return job.transactions.map(({ id, text }): CheckedTransaction => {
     const checked = checkOne(id, text);
     if ("reason" in checked) return { kind: "invalid", reason: checked.reason };
-    const { transaction } = checked;
-    const [data] = carriedBy(checked);
+    const { transaction, attached } = checked;
+    const [data] = carriedBy(isDataOf(transaction, attached) ? { ...checked, data: attached } : checked);
     return { kind: "valid", row: rowOf(checked), isBundle: isBundle(transaction), data };
   });
 }
@@ -78,7 +80,14 @@ export function checkTransactions(job: CheckTransactionsJob): readonly CheckedTr
 type Reason = Readonly<{ reason: string }>;
 
 /** A transaction that is valid, and its text without its data. */
-type Valid = Readonly<{ transaction: Transaction; text: string; dataAt: number | null; data: Uint8Array }>;
+type Valid = Readonly<{
+  transaction: Transaction;
+  text: string;
+  dataAt: number | null;
+  data: Uint8Array;
+  /** What came as data with a transaction of format 2, unchecked. */
+  attached: Uint8Array;
+}>;
 
 /** The block's transactions by position: valid, or null where none was given or what was given is wrong. */
 function checkAll(block: Block, job: CheckBlockJob) {
@@ -105,9 +114,17 @@ function checkOne(id: Id, bytes: Uint8Array): Valid | Reason {
   // Nodes leave the data of format 2 out of this text; where one does not, it is left out here. Its chunks
   // are what counts.
   return transaction.format === 1
-    ? { transaction, ...cut }
-    : { transaction, text: cut.text, dataAt: null, data: noBytes };
+    ? { transaction, ...cut, attached: noBytes }
+    : { transaction, text: cut.text, dataAt: null, data: noBytes, attached: cut.data };
 }
+
+/** Whether bytes are what the data root of a transaction of format 2 commits to, under either rule of cutting. */
+function isDataOf({ format, dataSize, dataRoot }: Transaction, bytes: Uint8Array): boolean {
+  if (format !== 2 || bytes.length === 0 || bytes.length !== dataSize) return false;
+  return tailRules.some((rule) => encodeBase64url(dataRootOf(bytes, rule)) === dataRoot);
+}
+
+const tailRules = ["plain", "halved"] as const;
 
 const noBytes = new Uint8Array(0);
 

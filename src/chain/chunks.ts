@@ -101,7 +101,10 @@ function isLasting(answer: NodeAnswer<ChunkAnswer>): boolean {
   return answer.kind !== "trouble" || !["connect", "cut", "status"].includes(answer.reason);
 }
 
-/** What nodes say of data that a block says exists: nobody having it is trouble, never absence. */
+/**
+ * What nodes say of data. Nobody having what a block says exists is trouble, never absence: only the fact `isAbsent`
+ * says so, for data that no block has yet.
+ */
 function failureFor(answer: NodeAnswer<unknown>, facts: Readonly<Record<string, unknown>>) {
   switch (answer.kind) {
     case "trouble":
@@ -110,7 +113,8 @@ function failureFor(answer: NodeAnswer<unknown>, facts: Readonly<Record<string, 
       return failureOf(trouble("status", answer.text, answer.status), facts);
     case "pending":
     case "absent":
+      return failureOf(trouble("status", `nodes say: ${answer.kind}`), { ...facts, isAbsent: true });
     case "ok":
-      return failureOf(trouble("status", `nodes say: ${answer.kind}`), facts);
+      return failureOf(trouble("status", "nodes say: ok"), facts);
   }
 }

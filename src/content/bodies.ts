@@ -93,8 +93,14 @@ function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
+/** Whether a failure says that every source answered, and that none has the data. */
+export function isAbsence(error: unknown): boolean {
+  return error instanceof Failure && error.facts["isAbsent"] === true;
+}
+
 function bodyFailure(answer: NodeAnswer<unknown>, root: RootSpec): Failure {
   const facts = { id: root.id, size: root.size };
   if (answer.kind === "trouble") return failureOf(answer, facts);
-  return new Failure("source_failed", { ...facts, sources: answer.kind });
+  const isAbsent = answer.kind === "absent" || answer.kind === "pending";
+  return new Failure("source_failed", { ...facts, sources: answer.kind, ...(isAbsent && { isAbsent }) });
 }

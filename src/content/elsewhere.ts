@@ -185,7 +185,7 @@ function createStages({ bodies, gateways, files, queries, items, fill, onLookup 
 
   async function transactionFound({ row, data }: ValidTransaction): Promise<Found> {
     const root: RootSpec = { id: row.id, dataRoot: row.dataRoot, size: row.dataSize };
-    if (data !== undefined && row.format === 1) await fill.keep(root, data.bytes); // it came with the answer
+    if (data !== undefined) await fill.keep(root, data.bytes); // it came with the answer
     const tagged = (name: string) => row.tags.find((tag) => tag.name.toLowerCase() === name)?.value;
     const [contentType, contentEncoding] = [tagged("content-type"), tagged("content-encoding")];
     return { kind: "transaction", root, contentType, contentEncoding };

@@ -13,7 +13,7 @@ import { isTimeout, linkedController, withDeadline } from "../lib/stop.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import { extentCallBytesMax } from "../store/extents/read.ts";
 import type { RootSpec } from "../store/root-spec.ts";
-import type { Bodies } from "./bodies.ts";
+import { type Bodies, isAbsence } from "./bodies.ts";
 
 /** Checked bytes `[start, start + bytes.length)` of a root, and whether they were stored. */
 export type FilledPiece = Readonly<{ start: number; bytes: Uint8Array; isKept: boolean }>;
@@ -186,7 +186,8 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
         const leftMs = fetchMsMax - (performance.now() - startedAt); // for both together
         if (!isSourceTrouble(error) || !bodies.canHave(root) || leftMs < 1) throw error;
         return withDeadline(signal, leftMs, (own) => fetchBody(root, own)).catch((second: unknown) => {
-          // What the nodes said is the better reason.
+          // What the nodes said is the better reason, unless it is that none of them has the data.
+          if (isAbsence(error) && !isAbsence(second)) throw second;
           throw isSourceTrouble(second) || isTimeout(second) ? error : second;
         });
       }

@@ -4,13 +4,16 @@
  */
 import type { Id } from "../arweave/id.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
+import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { Place } from "../store/index/place.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Gate } from "./blocked.ts";
+import { isAbsence } from "./bodies.ts";
 import type { Found } from "./elsewhere.ts";
+import type { Fill } from "./fill.ts";
 import type { FoundItem } from "./find-item.ts";
 import type { OpenContent } from "./open-content.ts";
 import { type ReadParts, readSpan, readWhole } from "./read.ts";
@@ -55,7 +58,7 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
   const isWhole = kind === "transaction";
   // Format 1 is proven by its signature, no data needs no proof.
   const isProvable = rootSize === 0 || dataRoot !== "" || located.rootFormat === 1;
-  return openSlice(parts, {
+  return openSlice(pending ? withAbsence(parts) : parts, {
     id,
     root,
     place: located.place,
@@ -70,6 +73,18 @@ export function openLocated(parts: OpenParts, located: Located): OpenContent | u
     stable: located.stable,
     trusted: true,
   });
+}
+
+/** No block says that the data of a pending transaction exists: what no source has is not found. */
+function withAbsence(parts: OpenParts): OpenParts {
+  const at: Fill["at"] = async (root, position, signal) => {
+    try {
+      return await parts.fill.at(root, position, signal);
+    } catch (error) {
+      throw isAbsence(error) ? new Failure("not_found", { id: root.id }, error) : error;
+    }
+  };
+  return { ...parts, fill: { ...parts.fill, at } };
 }
 
 /** Opens what was found elsewhere. */

@@ -77,7 +77,7 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
     const { row, data } = answer.value;
     if (row.dataSize === 0 || !isBundleTags(row.tags)) return { kind: "no bundle" };
     const spec: RootSpec = { id, dataRoot: row.dataRoot, size: row.dataSize };
-    if (data !== undefined && row.format === 1) await parts.keep(spec, data.bytes); // it came with the answer
+    if (data !== undefined) await parts.keep(spec, data.bytes); // it came with the answer
     const root = {
       spec,
       isAccepted: isProvable(row) && (await isInBlock(id, signal)),

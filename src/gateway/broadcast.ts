@@ -4,22 +4,28 @@
  * @module
  */
 import { admitChunk, type PostedChunk, readPostedChunk } from "../arweave/chunk.ts";
-import { readTransaction } from "../arweave/transaction.ts";
+import { readTransaction, type Transaction } from "../arweave/transaction.ts";
 import { Failure } from "../failures.ts";
+import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { type ChainAnswer, jsonOf, relayed } from "./chain-answer.ts";
 import { noAnswer, type RelayAnswer } from "./relay.ts";
 import { isTaken, type PostResult, type Spread } from "./spread.ts";
 
 /** Posts to the chain. */
 export type Broadcast = Readonly<{
-  transaction: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<ChainAnswer>;
+  /** @param accept - The media type that the client takes, where it takes only one. */
+  transaction: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal, accept?: string) => Promise<ChainAnswer>;
   chunk: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<ChainAnswer>;
 }>;
 
 /** Who wants to know what was posted and taken. */
 export type BroadcastListeners = Readonly<{
-  /** A transaction that a node took: its JSON. */
-  onTransaction: (text: string) => void;
+  /** A transaction that a node took, and its JSON. The response waits for this; it must not reject. */
+  onTransaction: (
+    transaction: Transaction,
+    body: Uint8Array<ArrayBuffer>,
+    signal: AbortSignal,
+  ) => Promise<void>;
   /** A chunk that proves itself, and that a node took; `start` is its first byte in the data. */
   onChunk: (chunk: PostedChunk, start: number) => void;
 }>;
@@ -27,12 +33,13 @@ export type BroadcastListeners = Readonly<{
 /** Creates the poster. */
 export function createBroadcast(spread: Spread, listeners: BroadcastListeners): Broadcast {
   return {
-    transaction: async (body, signal) => {
+    transaction: async (body, signal, accept) => {
       const text = new TextDecoder().decode(body);
-      const results = await spread.post("/tx", body, signal);
+      const results = await spread.post("/tx", body, signal, accept);
       const answer = bestAnswer("/tx", results);
-      if (isTaken(answer) && isTransaction(text)) listeners.onTransaction(text);
-      return relayed(answer);
+      const transaction = isTaken(answer) ? readPostedTransaction(text) : undefined;
+      if (transaction !== undefined) await listeners.onTransaction(transaction, body, signal);
+      return withBoundedReasons(relayed(answer));
     },
     chunk: async (body, signal) => {
       const posted = readPosted(new TextDecoder().decode(body));
@@ -43,8 +50,11 @@ export function createBroadcast(spread: Spread, listeners: BroadcastListeners): 
       const answer = bestAnswer("/chunk", results);
       const taken = isTaken(answer);
       if (taken) listeners.onChunk(posted, verdict.start);
-      const error = taken ? {} : { error: errorOf(answer) };
-      return jsonOf(JSON.stringify({ ...error, ...summaryOf(results) }), taken ? 200 : answer.status);
+      const summary = summaryOf(results);
+      if (taken) return jsonOf(JSON.stringify(summary));
+      const { rejectReason } = answer;
+      const refusal = jsonOf(JSON.stringify({ error: errorOf(answer), ...summary }), answer.status);
+      return rejectReason === undefined ? refusal : { ...refusal, rejectReason };
     },
   };
 }
@@ -59,10 +69,38 @@ function bestAnswer(asked: string, results: readonly PostResult[]): RelayAnswer 
   const taken = answers.find(({ status }) => status === 200) ?? answers.find(isTaken);
   if (taken !== undefined) return taken;
   const refusals = answers.filter(({ status }) => status < 500);
-  const commonest = refusals.toSorted((a, b) => countOf(refusals, b) - countOf(refusals, a))[0];
+  const commonest = refusals.toSorted(
+    (a, b) => countOf(refusals, b) - countOf(refusals, a) || Number(isReasoned(b)) - Number(isReasoned(a)),
+  )[0];
   if (commonest !== undefined) return commonest;
   const troubles = results.flatMap((result) => (result.kind === "trouble" ? [result.trouble] : []));
   throw noAnswer(asked, troubles);
+}
+
+function isReasoned({ rejectReason }: RelayAnswer): boolean {
+  return rejectReason !== undefined;
+}
+
+/** Reasons of a refusal that are passed on, and characters of each text. */
+const reasonsMax = 32;
+const reasonTextMax = 500;
+
+/** A refusal with reasons in its JSON, with these and nothing else of it; every other answer as it is. */
+function withBoundedReasons(answer: ChainAnswer): ChainAnswer {
+  const { status, form, body } = answer;
+  if (status < 400 || form !== "json" || !(body instanceof Uint8Array)) return answer;
+  const refusal = readJson(new TextDecoder().decode(body));
+  if (!isJsonObject(refusal) || !isJsonArray(refusal["reasons"])) return answer;
+  const error = textOf(refusal["error"]);
+  const reasons = refusal["reasons"]
+    .slice(0, reasonsMax)
+    .filter(isJsonObject)
+    .map(({ code, detail }) => ({ code: textOf(code), detail: textOf(detail) }));
+  return { ...answer, body: JSON.stringify({ error, reasons }) };
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value.slice(0, reasonTextMax) : "";
 }
 
 function countOf(answers: readonly RelayAnswer[], { status }: RelayAnswer): number {
@@ -113,13 +151,12 @@ function readPosted(text: string): PostedChunk | string {
   }
 }
 
-/** Whether a taken body is a transaction that we can read too; a node may take what we cannot. */
-function isTransaction(text: string): boolean {
+/** The transaction of a taken body, where we can read it too; a node may take what we cannot. */
+function readPostedTransaction(text: string): Transaction | undefined {
   try {
-    readTransaction(text);
-    return true;
+    return readTransaction(text);
   } catch (error) {
-    if (error instanceof Failure) return false;
+    if (error instanceof Failure) return undefined;
     throw error;
   }
 }

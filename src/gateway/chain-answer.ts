@@ -13,6 +13,8 @@ export type ChainAnswer = Readonly<{
   body: string | Uint8Array<ArrayBuffer> | Blob;
   /** Whether it can never change: then anyone may keep it. */
   isFinal: boolean;
+  /** Why nodes refuse what was posted, for `X-Reject-Reason`. */
+  rejectReason?: string;
 }>;
 
 /** What a node says in other cases than success. */
@@ -40,7 +42,8 @@ export function textAnswerOf(status: number, body: ChainAnswer["body"], isFinal 
 }
 
 /** What a node answered; a node names no media type, so JSON is told by its first character. */
-export function relayed({ status, body }: RelayAnswer): ChainAnswer {
+export function relayed({ status, body, rejectReason }: RelayAnswer): ChainAnswer {
   const first = String.fromCharCode(body[0] ?? 0x20);
-  return { status, form: first === "{" || first === "[" ? "json" : "text", body, isFinal: false };
+  const form = first === "{" || first === "[" ? "json" : "text";
+  return { status, form, body, isFinal: false, ...(rejectReason !== undefined && { rejectReason }) };
 }

@@ -16,7 +16,12 @@ import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 
 /** What a node answered. */
-export type RelayAnswer = Readonly<{ status: number; body: Uint8Array<ArrayBuffer> }>;
+export type RelayAnswer = Readonly<{
+  status: number;
+  body: Uint8Array<ArrayBuffer>;
+  /** Why it refused a post, where the node says so in `X-Reject-Reason`: one bounded line of printable ASCII. */
+  rejectReason?: string;
+}>;
 
 /** Asks nodes. */
 export type Relay = Readonly<{
@@ -167,6 +172,16 @@ async function judged(
 }
 
 /** What is passed on of a node's answer. */
-export function relayAnswer({ status, body }: RawAnswer): RelayAnswer {
-  return { status, body: new Uint8Array(body) };
+export function relayAnswer({ status, headers, body }: RawAnswer): RelayAnswer {
+  const rejectReason = rejectReasonOf(headers);
+  return { status, body: new Uint8Array(body), ...(rejectReason !== undefined && { rejectReason }) };
+}
+
+/** Characters of a reason that are passed on. */
+const rejectReasonLengthMax = 1_000;
+
+function rejectReasonOf(headers: Headers): string | undefined {
+  const text = headers.get("x-reject-reason")?.slice(0, rejectReasonLengthMax);
+  const line = text?.replace(/[^\x20-\x7e]/g, "?").trim();
+  return line === "" ? undefined : line;
 }

@@ -27,9 +27,15 @@ export type Spread = Readonly<{
    * Sends a body to every node.
    *
    * @param signal - Ends the sending; not what goes on in the background.
+   * @param accept - The media type to ask nodes for; any, unless given.
    * @returns How each node took it, in the nodes' order. While none has taken it all are waited for.
    */
-  post: (path: string, body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<readonly PostResult[]>;
+  post: (
+    path: string,
+    body: Uint8Array<ArrayBuffer>,
+    signal: AbortSignal,
+    accept?: string,
+  ) => Promise<readonly PostResult[]>;
 }>;
 
 /** How long. Milliseconds. */
@@ -57,6 +63,9 @@ export function isTaken({ status }: RelayAnswer): boolean {
   return takenStatuses.has(status);
 }
 
+/** What is sent to a node. */
+type Post = Readonly<{ path: string; body: Uint8Array<ArrayBuffer>; accept: string | undefined }>;
+
 /** One body on its way. */
 type Sending = Readonly<{
   /** By node; absent while it has not answered. */
@@ -75,9 +84,9 @@ export function createSpread(
   let backgroundBytes = 0;
 
   /** Sends to one node, and notes how it did. Rejects with the signal's reason only. */
-  async function sendTo(node: Node, path: string, body: Uint8Array<ArrayBuffer>, signal: AbortSignal) {
+  async function sendTo(node: Node, post: Post, signal: AbortSignal) {
     const startedAt = performance.now();
-    const said = await askWithin(node, path, body, times.waitMs, signal);
+    const said = await askWithin(node, post, times.waitMs, signal);
     const peer = node.url;
     if (said.kind === "trouble") {
       if (said.reason !== "busy") nodes.noteTrouble(node);
@@ -88,12 +97,7 @@ export function createSpread(
     return { peer, kind: "answer", answer: relayAnswer(said.value) } as const;
   }
 
-  function send(
-    asked: readonly Node[],
-    path: string,
-    body: Uint8Array<ArrayBuffer>,
-    signal: AbortSignal,
-  ): Sending {
+  function send(asked: readonly Node[], post: Post, signal: AbortSignal): Sending {
     const results = new Map<Node, PostResult>();
     const { promise: answerable, resolve, reject } = Promise.withResolvers<void>();
     let takenCount = 0;
@@ -104,9 +108,9 @@ export function createSpread(
       if (takenCount > 0) grace ??= setTimeout(resolve, times.graceMs);
       if (takenCount >= enough) resolve();
     };
-    const all = Promise.all(
-      asked.map(async (node) => note(node, await sendTo(node, path, body, signal))),
-    ).finally(() => clearTimeout(grace));
+    const all = Promise.all(asked.map(async (node) => note(node, await sendTo(node, post, signal)))).finally(
+      () => clearTimeout(grace),
+    );
     all.then(() => resolve(), reject);
     return { results, answerable, all };
   }
@@ -123,11 +127,11 @@ export function createSpread(
   }
 
   return {
-    async post(path, body, signal) {
+    async post(path, body, signal, accept) {
       const awake = nodes.all.filter((node) => !nodes.rests(node));
       const asked = awake.length > 0 ? awake : nodes.all;
       const own = linkedController(signal);
-      const sending = send(asked, path, body, own.controller.signal);
+      const sending = send(asked, { path, body, accept }, own.controller.signal);
       try {
         await untilStopped(settle(sending, body.byteLength), signal);
       } finally {
@@ -148,12 +152,11 @@ export function createSpread(
 /** Sends for as long as there is time: a node that is slow is trouble, as one is that says nothing. */
 async function askWithin(
   node: Node,
-  path: string,
-  body: Uint8Array<ArrayBuffer>,
+  { path, body, accept }: Post,
   ms: number,
   signal: AbortSignal,
 ): Promise<Relayed> {
-  const headers = { "content-type": "application/json" };
+  const headers = { "content-type": "application/json", ...(accept !== undefined && { accept }) };
   try {
     return await withDeadline(signal, ms, (own) => node.relay({ method: "POST", path, headers, body }, own));
   } catch (error) {

@@ -150,3 +150,9 @@ function encodeExtended(text: string): string {
     (mark) => `%${mark.charCodeAt(0).toString(16).toUpperCase()}`,
   );
 }
+
+/** Whether a client takes JSON and nothing else. */
+export function takesOnlyJson(request: Request): boolean {
+  const accept = request.headers.get("accept") ?? "";
+  return accept.includes("application/json") && !accept.includes("*/*") && !accept.includes("text/");
+}

@@ -157,7 +157,8 @@ async function addFresh(
       continue;
     }
     const { row, data } = outcome;
-    if (data !== undefined) await content.keep({ id, dataRoot: "", size: data.bytes.length }, data.bytes);
+    if (data !== undefined)
+      await content.keep({ id, dataRoot: row.dataRoot, size: row.dataSize }, data.bytes);
     rows.push(pendingRowOf(row));
   }
   await index.addPending(rows);

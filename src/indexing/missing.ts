@@ -183,7 +183,7 @@ async function add(
   spans: WeaveLayout,
   { index, content, log }: MissingOptions,
 ): Promise<boolean> {
-  if (data !== undefined) await content.keep({ id, dataRoot: "", size: data.bytes.length }, data.bytes);
+  if (data !== undefined) await content.keep({ id, dataRoot: row.dataRoot, size: row.dataSize }, data.bytes);
   const { txIndex } = place;
   const span = spans.find((one) => one.txIndex === txIndex);
   const bundle: BundleRow = {

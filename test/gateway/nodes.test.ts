@@ -244,7 +244,9 @@ describe("a post to all nodes", () => {
     const seen: string[] = [];
     const nodes = nodesOf(...urls);
     const broadcast = createBroadcast(createSpread(nodes, times), {
-      onTransaction: (text) => seen.push(text),
+      onTransaction: async ({ id }) => {
+        seen.push(id);
+      },
       onChunk: ({ dataSize }, start) => seen.push(`${dataSize}@${start}`),
     });
     return { broadcast, seen, nodes };
@@ -270,6 +272,54 @@ describe("a post to all nodes", () => {
     const { status, body } = await broadcast.transaction(bytes("{}"), never);
     expect([status, textOf(body as Uint8Array)]).toEqual([400, "Invalid anchor (last_tx)."]);
     expect(seen).toEqual([]);
+  });
+
+  test("that is refused with reasons passes them on, in one bounded line of printable ASCII", async () => {
+    const reason = `invalid_reward: 7 is not enough\u00e9 ${"x".repeat(3_000)}`;
+    const refusal = () => ({ status: 400, headers: { "X-Reject-Reason": reason }, body: "Refused." });
+    const node = await openFaultServer(refusal);
+    const bare = await openFaultServer(() => ({ status: 400, body: "Bare." }));
+    const { broadcast } = post([bare.url, node.url]);
+    for (const answered of [
+      await broadcast.transaction(bytes("{}"), never),
+      await broadcast.chunk(bytes(chunk), never),
+    ]) {
+      expect(answered.rejectReason).toStartWith("invalid_reward: 7 is not enough");
+      expect(answered.rejectReason).toMatch(/^[\x20-\x7e]{900,1000}$/);
+    }
+    await Promise.all([node.stop(), bare.stop()]);
+  });
+
+  test("that is refused with reasons in JSON passes on these, bounded, and nothing else", async () => {
+    const reasons = Array.from({ length: 100 }, (_, at) => ({
+      code: `c${at}`,
+      detail: "d".repeat(900),
+      more: 1,
+    }));
+    const accepts: (string | null)[] = [];
+    const node = Bun.serve({
+      port: 0,
+      fetch: (request) => {
+        accepts.push(request.headers.get("accept"));
+        return Response.json(
+          { error: "Refused.", reasons: [7, ...reasons], evil: "<script>" },
+          { status: 400 },
+        );
+      },
+    });
+    const { broadcast } = post([`http://127.0.0.1:${node.port}`]);
+    const { status, form, body } = await broadcast.transaction(bytes("{}"), never, "application/json");
+    const said = JSON.parse(String(body));
+    expect([status, form, Object.keys(said), said.error]).toEqual([
+      400,
+      "json",
+      ["error", "reasons"],
+      "Refused.",
+    ]);
+    expect(said.reasons.length).toBe(31);
+    expect(said.reasons[0]).toEqual({ code: "c0", detail: "d".repeat(500) });
+    expect(accepts).toEqual(["application/json"]);
+    await node.stop(true);
   });
 
   test("that is known already says so", async () => {

@@ -17,6 +17,7 @@ import { sleep } from "../../src/lib/stop.ts";
 import { post, rsa, stranger, testBytes } from "../devnet/support.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
+import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { endpoints, messages } from "./part-4a.ts";
 
@@ -40,6 +41,10 @@ beforeAll(async () => {
   plain = await post(stack.devnet, rsa, { data: testBytes(2_000) });
   await stack.devnet.mine(1);
   await stack.settled();
+  await eventually(
+    async () => (await fetch(`${stack.gateway.url}/ready`)).status,
+    (status) => status === 200,
+  );
   offset = String(stack.gateway.reader.weaveSpan(plain.id)?.end);
 }, 120_000);
 afterAll(() => stack.close());

@@ -77,7 +77,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     },
     checkRelayed: async (job) => relayedFault(job),
     largeManifests,
-    listeners: { onTransaction: () => undefined, onChunk: () => undefined },
+    listeners: { onTransaction: async () => undefined, onChunk: () => undefined },
     graphql: options.graphql,
     administration: options.administration,
     info: {

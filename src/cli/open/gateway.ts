@@ -8,11 +8,12 @@ import type { AnyElysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
 import type { Wallet } from "../../arweave/wallet.ts";
 import { openHttp } from "../../chain/http.ts";
+import { checksIn } from "../../content/checks.ts";
 import { createConcerns } from "../../gateway/concerns.ts";
 import { addGatewayFigures, createForkFigures } from "../../gateway/figures.ts";
 import { createHealth, type Health, type HealthCheck } from "../../gateway/health.ts";
 import { isolationReasons } from "../../gateway/isolation.ts";
-import { createChunkKeeper } from "../../gateway/kept-chunks.ts";
+import { createChunkKeeper, createDataKeeper } from "../../gateway/kept-chunks.ts";
 import { createGateway, type Gateway } from "../../http/gateway/gateway.ts";
 import { graphql } from "../../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../../http/gateway/graphql-forward.ts";
@@ -237,6 +238,8 @@ function surfaceOf(
   onPosted: () => void,
 ): Gateway {
   const { config, filters, threads, reader, sources, metrics, health, named } = parts;
+  const check = checksIn(threads.verify).transaction;
+  const keepData = createDataKeeper({ check, content: sources.content, log: parts.log });
   return createGateway({
     reader,
     content: sources.content,
@@ -247,7 +250,13 @@ function surfaceOf(
     peers: sources.peers,
     checkRelayed: (job, signal) => threads.verify.run("checkRelayed", job, { signal }),
     largeManifests: openLargeManifests(parts),
-    listeners: { onTransaction: onPosted, onChunk: createChunkKeeper(sources.extents, parts.log) },
+    listeners: {
+      onTransaction: async (transaction, body, signal) => {
+        await keepData(transaction, body, signal);
+        onPosted(); // the data is there before the transaction is pending in the index
+      },
+      onChunk: createChunkKeeper(sources.extents, parts.log),
+    },
     graphql: queriesOf(parts),
     administration,
     services: mountsOf(parts),

@@ -3,6 +3,7 @@
  * Source: ArweaveTeam/arweave, ar_http_iface_middleware.
  * @module
  */
+import { takesOnlyJson } from "../header-values.ts";
 
 /** What pages may read of an answer. The reason of a refusal is ours: a node keeps it to itself. */
 const pageHeaders = {
@@ -65,11 +66,6 @@ export function refusal(request: Request, body: string, reasons: readonly Reason
     return isJson ? nodeJson(body, status, headers) : nodeText(body, status, headers);
   const error: unknown = isJson ? JSON.parse(body) : { error: body };
   return nodeJson(JSON.stringify({ ...Object(error), reasons }), status, headers);
-}
-
-function takesOnlyJson(request: Request): boolean {
-  const accept = request.headers.get("accept") ?? "";
-  return accept.includes("application/json") && !accept.includes("*/*") && !accept.includes("text/");
 }
 
 /** Header values are one line of ASCII. */

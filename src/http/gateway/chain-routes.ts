@@ -20,6 +20,7 @@ import { jsonTextAnswer, sizeOf, textAnswer, textType } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { withBodySize } from "../body-size.ts";
 import { composingOf, contextOf } from "../context.ts";
+import { takesOnlyJson } from "../header-values.ts";
 import { limits } from "../limits.ts";
 import type { RequestMemory } from "../memory-account.ts";
 import { pathParameters } from "./parameters.ts";
@@ -74,10 +75,11 @@ async function holdShared(body: Uint8Array, memory: RequestMemory): Promise<void
 }
 
 /** A node's words as an answer: text stays bare. */
-export function chainAnswer({ status, form, body, isFinal }: ChainAnswer): Response {
+export function chainAnswer({ status, form, body, isFinal, rejectReason }: ChainAnswer): Response {
   const cache = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
   // Some of it is a node's text: nobody may take it for anything but what it is called here.
-  const headers = { "X-Content-Type-Options": "nosniff", ...cache };
+  const reason = rejectReason === undefined ? {} : { "X-Reject-Reason": rejectReason };
+  const headers = { "X-Content-Type-Options": "nosniff", ...cache, ...reason };
   if (form === "json") return jsonTextAnswer(body, status, headers);
   const response = new Response(body, { status, headers: { "Content-Type": textType, ...headers } });
   return withBodySize(response, sizeOf(body));
@@ -174,10 +176,11 @@ function postingRoutes({ broadcast }: ChainRoutesOptions): AnyElysia {
   return new Elysia({ strictPath: true })
     .post(
       "/tx",
-      async ({ request }) =>
-        chainAnswer(
-          await broadcast.transaction(await readBody(request, limits.transactionBytesMax), request.signal),
-        ),
+      async ({ request }) => {
+        const body = await readBody(request, limits.transactionBytesMax);
+        const accept = takesOnlyJson(request) ? "application/json" : undefined;
+        return chainAnswer(await broadcast.transaction(body, request.signal, accept));
+      },
       { parse: "none" },
     )
     .post(

@@ -88,9 +88,9 @@ const queueing: readonly Description[] = [
     { id: sampleId },
     {
       description:
-        "`Bundle skipped` where `bypassFilter` is false and the unbundle filter does not choose the bundle, and for a " +
-        "bundle that was unbundled to its end with these filters. A bundle that is being unbundled with the filters " +
-        "is unbundled again without them.",
+        "`Bundle skipped` where `bypassFilter` is false and the unbundle filter does not choose the bundle, and " +
+        "for a bundle that was unbundled to its end with these filters. A bundle that is being unbundled with " +
+        "filters is unbundled again without them.",
     },
   ),
   taking(

@@ -157,7 +157,9 @@ function posting(path: string, summary: string, schema: string, example: unknown
   const tag = path === "/tx" ? "Transactions" : "Chunks";
   return {
     ...{ method: "POST", path, tag, summary },
-    description: "Given to several nodes; the answer is what most of them say.",
+    description:
+      "Sent to several nodes; the response is what most of them respond. `X-Reject-Reason` says why they refuse it, " +
+      "where they say so; clients that accept only JSON get it as `reasons`.",
     body: { type: "application/json", schema: ref(schema), example },
     answers: {
       200: { ...nodeSays("Nodes took it."), description: "Nodes took it." },

@@ -35,7 +35,7 @@ export type Sums = Readonly<{
 /** Prepared statements; `n` is bound as its upper and lower half. */
 export type BundleSteps = ReturnType<typeof prepareBundleSteps>;
 
-/** Whether a bundle that is queued again goes on where it was: not when entries were read with filters that it bypasses. */
+/** Whether a bundle that is queued again goes on where it was: not when it bypasses filters now that were applied. */
 const goesOn = "state IN ('queued', 'unbundling') AND bypass_filter >= excluded.bypass_filter";
 const at = "WHERE n = (? << 31) | ?";
 /** Moves a filter's number to its `previous_…` column when another takes its place. */

@@ -108,8 +108,8 @@ export type BlockRows = Readonly<{
 
 /**
  * Which bundle a step is about. With `id`, a step does nothing when another bundle stands at that place by now
- * (a reorganisation came between). With `bypassFilter: false`, an outcome is dropped and the bundle queued again when its
- * filters were bypassed meanwhile.
+ * (a reorganisation came between). With `bypassFilter: false`, an outcome is dropped and the bundle queued again when
+ * its filters were bypassed meanwhile.
  */
 export type BundleRef = Place & Readonly<{ id?: Id; bypassFilter?: boolean }>;
 

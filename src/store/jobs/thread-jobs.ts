@@ -80,7 +80,7 @@ export type CheckBlockJob = Readonly<{
 /** A transaction of a job that is not what it should be. */
 export type FaultyTransaction = Readonly<{ txIndex: number; reason: string }>;
 
-/** Data that stood in a transaction's own JSON (format 1), covered by its signature. */
+/** Data from a transaction's own JSON: covered by its signature (format 1), or proven by its data root (format 2). */
 export type CarriedData = Readonly<{ id: Id; bytes: Uint8Array }>;
 
 /** What a block turned out to be. */
