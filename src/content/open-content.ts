@@ -40,6 +40,8 @@ export type OpenContent = Readonly<{
   check: (span: ByteSpan, signal: AbortSignal) => Promise<void>;
   /** Whether a span can be answered from this disk. */
   cached: (span: ByteSpan) => boolean;
+  /** Whether any byte was fetched from another machine through this object: also one that was damaged on the disk. */
+  fetched: () => boolean;
   /**
    * Streams a span in small pieces, made as they are taken; ends after its last byte or throws, never early.
    * Throws Failure `blocked`, `source_failed`, `source_timeout`, `busy`; the signal's reason.

@@ -36,7 +36,10 @@ export const contentBufferBytesMax = 256 * 2 ** 20;
 const learntBytesMax = 64 * 2 ** 20;
 
 /** A slice of a root's data, and what is known of it. */
-type Slice = Omit<OpenContent, "check" | "cached" | "read" | "inspect" | "bytes" | "file" | "root"> &
+type Slice = Omit<
+  OpenContent,
+  "check" | "cached" | "fetched" | "read" | "inspect" | "bytes" | "file" | "root"
+> &
   Readonly<{
     root: RootSpec;
     place: Place | undefined; // where the index has it, or its root
@@ -130,7 +133,8 @@ function openItem(parts: OpenParts, id: Id, item: FoundItem): OpenContent {
   });
 }
 
-function openSlice(parts: OpenParts, slice: Slice): OpenContent {
+function openSlice(given: OpenParts, slice: Slice): OpenContent {
+  const { parts, fetched } = withFetchNote(given);
   const { extents, gate } = parts;
   const { root, place, parents, beginWhole, dataOffset, size, ...facts } = slice;
   const isWholeRoot = size === root.size;
@@ -186,6 +190,7 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
     size,
     check: mayLeave,
     cached: (span) => extents.present(root, rootSpan(span)),
+    fetched,
     read,
     inspect: (span, signal) => readSpan(parts, root, rootSpan(span), signal),
     async bytes(span, signal) {
@@ -206,6 +211,16 @@ function openSlice(parts: OpenParts, slice: Slice): OpenContent {
       return path === undefined ? undefined : { path, start: within.start };
     },
   };
+}
+
+/** Notes whether anything is fetched. */
+function withFetchNote(parts: OpenParts): Readonly<{ parts: OpenParts; fetched: () => boolean }> {
+  let hasFetched = false;
+  const at: Fill["at"] = (...asked) => {
+    hasFetched = true;
+    return parts.fill.at(...asked);
+  };
+  return { parts: { ...parts, fill: { ...parts.fill, at } }, fetched: () => hasFetched };
 }
 
 /** Content on a gateway's word: passed through, never kept, never verified. */
@@ -244,6 +259,7 @@ function openAtGateway(parts: OpenParts, id: Id, content: GatewayContent): OpenC
     trusted: content.trusted,
     check: (_span, signal) => mayLeave(signal),
     cached: ({ start, end }) => start === end,
+    fetched: () => size > 0,
     read,
     inspect: (span, signal) => gateways.read(id, content, span, signal),
     async bytes(span, signal) {

@@ -133,6 +133,7 @@ function opened(
     trusted: true,
     check,
     cached: () => true,
+    fetched: () => false,
     read,
     inspect: pieces,
     bytes: async (span) => {

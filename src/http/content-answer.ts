@@ -67,9 +67,12 @@ export async function contentAnswer(
   const { size } = content;
   const reading = { bufferBytesMax, ...wish.composing };
   const meaning = readRange(rangeThatCounts(wish.range, wish.ifRange, tag), size);
+  const spans = spansOf(meaning, size);
+  // Before the check, which may bring the bytes here.
+  const isCached = spans.every(content.cached);
   // An answer without a body tells no more than the one with it, and the second of two spans no more than
   // both.
-  for (const span of spansOf(meaning, size)) await content.check(span, reading.signal);
+  for (const span of spans) await content.check(span, reading.signal);
   if (!allowsTag(wish.ifMatch, tag)) throw new Failure("precondition_failed", { tag });
   if (namesTag(wish.ifNoneMatch, tag))
     return new Response(null, { status: 304, headers: notModifiedHeaders(whole) });
@@ -78,14 +81,15 @@ export async function contentAnswer(
     const headers = new Headers(whole);
     const sent = wholeStatus === 200 ? rangeIgnored(content, wish) : content;
     const read = () => spanBody(sent, { start: 0, end: size }, reading);
-    return await send(wholeStatus, headers, size, wish.headOnly, read);
+    return await send(sent, wholeStatus, headers, size, wish.headOnly, read);
   }
   const headers = partHeaders(whole);
+  headers.set("X-Cache", isCached ? "HIT" : "MISS");
   const [only, ...others] = meaning.spans;
   if (only !== undefined && others.length === 0) {
     headers.set("Content-Range", contentRange(only, size));
     const read = () => spanBody(content, only, reading);
-    return await send(206, headers, only.end - only.start, wish.headOnly, read);
+    return await send(content, 206, headers, only.end - only.start, wish.headOnly, read);
   }
   return await sendSpans(content, headers, tag, meaning.spans, wish.headOnly, reading);
 }
@@ -120,10 +124,11 @@ async function sendSpans(
   headers.set("Content-Type", frame.contentType);
   headers.delete("Content-Disposition");
   const read = () => spansBody(content, spans, frame, reading);
-  return await send(206, headers, frame.size, headOnly, read);
+  return await send(content, 206, headers, frame.size, headOnly, read);
 }
 
 async function send(
+  content: ReadableContent,
   status: number,
   headers: Headers,
   size: number,
@@ -135,6 +140,8 @@ async function send(
     return new Response(null, { status, headers });
   }
   const { body, held } = await read();
+  // What was on the disk may have been damaged, or evicted a moment ago.
+  if (content.fetched()) headers.set("X-Cache", "MISS");
   return withHeldMemory(new Response(body, { status, headers }), size, held);
 }
 

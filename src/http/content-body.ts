@@ -18,7 +18,7 @@ import type { MultipartFrame } from "./multipart.ts";
 /** As much of content as an answer reads. */
 export type ReadableContent = Pick<
   OpenContent,
-  "root" | "size" | "check" | "cached" | "bytes" | "read" | "file"
+  "root" | "size" | "check" | "cached" | "fetched" | "bytes" | "read" | "file"
 > &
   Readonly<{
     /** All of the content, where it is in memory: responses share it. */

@@ -212,6 +212,33 @@ test("C4: a file that is damaged while it is being streamed breaks nothing: the 
   expect(isSame(Buffer.concat(pieces), data.bytes)).toBe(true);
 });
 
+test("content knows whether any byte was fetched to read it, also one that the disk was thought to have", async () => {
+  const data = makeData(2_001, 4 * chunk);
+  const node = await nodeWith(data);
+  const rig = rigWith({ nodeUrls: [node.url] }, data);
+  const span = { start: 10, end: chunk + 10 };
+  const look = async () => {
+    const opened = await rig.content.open(data.root.id, none);
+    const cached = opened.cached(span);
+    expect(opened.fetched()).toBe(false);
+    const bytes = await opened.bytes(span, none);
+    expect(isSame(bytes, data.bytes.subarray(span.start, span.end))).toBe(true);
+    return [cached, opened.fetched()];
+  };
+  expect([await look(), await look(), await look()]).toEqual([
+    [false, true],
+    [true, false],
+    [true, false],
+  ]);
+  await rig.extents.flush();
+  const path = rig.extents.path(data.root);
+  writeFileSync(path, new Uint8Array(readFileSync(path).length));
+  expect([await look(), await look()]).toEqual([
+    [true, true],
+    [true, false],
+  ]);
+});
+
 test("C4: damage that no source mends is trouble, not wrong bytes", async () => {
   const data = makeData(2_001, chunk);
   const node = await nodeWith(data);

@@ -99,6 +99,7 @@ export function createMemoryContent(): MemoryContent {
         if (blocked.has(id)) throw new Failure("blocked", { id });
       },
       cached: () => from !== "source",
+      fetched: () => from === "source",
       read,
       inspect: read,
       bytes: async (span) => {

@@ -102,6 +102,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     since: number,
   ): Promise<Found> => {
     const bytes = await content.bytes({ start: 0, end: content.size }, request.signal);
+    const cached = about.wasCached && !content.fetched();
     const digest = content.digest ?? sha256(bytes);
     const body = new Blob([new Uint8Array(bytes)]);
     const hit: Hit = {
@@ -115,7 +116,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
     };
     // What was refused or found anew meanwhile must not come back into memory as it was.
     hits.put(request.key, hit, since);
-    const headers = about.wasCached ? hit.headers : headersOf(content, digest, false, about);
+    const headers = cached ? hit.headers : headersOf(content, digest, false, about);
     return { kind: "content", content: contentInMemory(body), headers };
   };
 
@@ -170,6 +171,7 @@ function contentInMemory(body: Blob): ReadableContent {
     // What is in memory was asked about when it came, and leaves memory with every new refusal.
     check: async () => undefined,
     cached: () => true,
+    fetched: () => false,
     inMemory: body,
     bytes: (span) => part(span).bytes(),
     read: async function* (span) {

@@ -242,6 +242,7 @@ function createCacheFigures(metrics: Metrics): (answer: Response) => void {
   );
   const misses = of("contiguous_data_cache_miss_total", "Content that had to be fetched.");
   return ({ status, headers }) => {
+    if (status !== 200 && status !== 206) return; // no content
     const counter = headers.get("X-Cache") === "HIT" ? hits : misses;
     counter.inc({ request_type: status === 206 ? "range" : "full" });
   };
