@@ -28,6 +28,8 @@ export type GatewayFigures = Readonly<{
   fetches: () => FillFigures;
   /** Jobs that wait or run, by the name of their threads. */
   jobs: () => Readonly<Record<string, number>>;
+  /** Threads that live, by the same names. */
+  threads: () => Readonly<Record<string, number>>;
 }>;
 
 /** Adds the figures to a registry. */
@@ -37,7 +39,10 @@ export function addGatewayFigures(metrics: Metrics, figures: GatewayFigures): vo
   addNodeFigures(metrics, figures);
 }
 
-function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs }: GatewayFigures): void {
+function addIndexFigures(
+  metrics: Metrics,
+  { reader, isFollowing, jobs, threads }: GatewayFigures,
+): void {
   const { counts } = reader;
   metrics.gaugeOf({
     name: "last_height_imported",
@@ -76,6 +81,13 @@ function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs }: Gatewa
     label: "queue_name",
     values: [...Object.keys(jobs()), "bundles"],
     read: () => ({ ...jobs(), bundles: counts().bundlesQueued }),
+  });
+  metrics.gaugesOf({
+    name: "worker_threads",
+    help: "Threads that live, by pool; a pool without work for a minute has none.",
+    label: "pool",
+    values: Object.keys(threads()),
+    read: threads,
   });
 }
 

@@ -148,7 +148,8 @@ export function openGateway(
     nodes: sources.nodes,
     cache: sources.extents.figures,
     fetches: sources.content.figures,
-    jobs: () => Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load().open])),
+    jobs: () => loadsOf(threads, "open"),
+    threads: () => loadsOf(threads, "threads"),
   });
   // After all that a start waits for: the threads want the processors too.
   void queryStart.begin();
@@ -185,6 +186,11 @@ function closeInOrder({ config, closers }: GatewayParts, servers: readonly Closi
     for (const each of servers) each.drain();
     await Bun.sleep(config.STOP_DELAY_MS);
   });
+}
+
+/** Jobs, or threads, by the name of their pool. */
+function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load()[what]]));
 }
 
 /** Threads that have started when the first query comes: until then the gateway is not ready. */
