@@ -19,6 +19,8 @@ export type RequestContext = Readonly<{
   headOnly: boolean;
   /** Scheme under which the caller sees us, also behind a proxy. */
   scheme: string;
+  /** Host under which the caller sees us, its port included where it is not the scheme's own; "" when not known. */
+  host: string;
   /** Address of who asks, as far as proxies that we trust tell it; "" when it is not known. */
   clientAddress: () => string;
   /**
@@ -54,6 +56,7 @@ export function contextOf(request: Request): RequestContext {
     segments: readSegments(target.path),
     headOnly: request.method === "HEAD",
     scheme: target.scheme,
+    host: target.host,
     clientAddress: () => "",
     allowSilence: () => undefined,
     memory: unlimitedMemory,

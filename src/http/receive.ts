@@ -9,7 +9,7 @@ import { type Asker, type RequestContext, setContext } from "./context.ts";
 import { refuseLargeHead } from "./head.ts";
 import { type RequestMemory, unlimitedMemory } from "./memory-account.ts";
 import { requestIdOf } from "./request-id.ts";
-import { readSegments, readTarget, type Target, writePath } from "./target.ts";
+import { hostPort, readSegments, readTarget, type Target, writePath } from "./target.ts";
 
 /** What the listener knows about a connection. */
 export type Connection = Readonly<{
@@ -56,6 +56,7 @@ export function receive(
     ...asker,
     requestId: requestIdOf(arrived.headers.get("x-request-id")),
     scheme: schemeOf(arrived, raw, connection),
+    host: hostOf(arrived, raw, connection),
     allowSilence: connection.allowSilence,
     memory,
   };
@@ -101,6 +102,23 @@ function schemeOf(request: Request, target: Target, connection: Connection): str
   const named = forwarded === "http" || forwarded === "https" ? forwarded : undefined;
   return named !== undefined && connection.isTrustedProxy(connection.peerAddress()) ? named : target.scheme;
 }
+
+/** A name or an IPv4 address, or an IPv6 address in brackets; a port may follow. */
+const hostPattern = /^(?:[a-z0-9](?:[a-z0-9._-]{0,253}[a-z0-9])?|\[[0-9a-f:.]{2,45}\])(?::\d{1,5})?$/;
+
+/** The host as a trusted proxy forwards it, else as the caller wrote it; "" for what is not a host. */
+function hostOf(request: Request, target: Target, connection: Connection): string {
+  const { headers } = request;
+  const isForwarded = connection.isTrustedProxy(connection.peerAddress());
+  const forwarded = isForwarded ? headers.get("x-forwarded-host")?.toLowerCase() : undefined;
+  const host = forwarded !== undefined && hostPattern.test(forwarded) ? forwarded : target.host;
+  if (!hostPattern.test(host)) return "";
+  const port = isForwarded ? Number(headers.get("x-forwarded-port") ?? "") : 0;
+  const isNamed = Number.isInteger(port) && port > 0 && port < 65_536 && hostPort(host) === "";
+  return isNamed && port !== ownPorts[schemeOf(request, target, connection)] ? `${host}:${port}` : host;
+}
+
+const ownPorts: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
 /**
  * The request itself where it will do, else one with GET for HEAD, a host, and the path in its one spelling.

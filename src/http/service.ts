@@ -10,6 +10,8 @@ import { createReferenceRoutes } from "./reference/reference-routes.ts";
 /** What a service is made of. */
 export type Service = Readonly<{
   reference: Reference;
+  /** Where the operator says that the service is. */
+  publicUrl?: string | undefined;
   /** Creators of its routes, with bare paths; each is called once for every place. They hold no state of their own. */
   routes: readonly (() => AnyElysia)[];
 }>;
@@ -18,12 +20,12 @@ export type Service = Readonly<{
 const versionPrefix = "/v1";
 
 /** Creates a service's app for one place. @param prefix - Where it stands: "" or "/payment". */
-export function createServiceApp({ reference, routes }: Service, prefix = ""): AnyElysia {
+export function createServiceApp({ reference, publicUrl, routes }: Service, prefix = ""): AnyElysia {
   const create = () =>
     routes.reduce<AnyElysia>((app, routesOf) => app.use(routesOf()), new Elysia({ strictPath: true }));
   const bare = create();
   // One document for both places: its paths are relative to it.
-  const createReference = () => createReferenceRoutes(reference, () => bare.routes);
+  const createReference = () => createReferenceRoutes(reference, () => bare.routes, publicUrl);
   return new Elysia({ strictPath: true })
     .use(below(prefix, bare.use(createReference())))
     .use(below(prefix + versionPrefix, create().use(createReference())));

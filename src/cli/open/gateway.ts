@@ -282,6 +282,7 @@ function surfaceOf(
     clock: systemClock,
     settings: {
       rootHosts: parts.rootHosts,
+      publicUrl: config.GATEWAY_PUBLIC_URL,
       isolation: config.CONTENT_ISOLATION,
       redirectAll: config.SANDBOX_ALL,
       sandboxScheme: config.SANDBOX_PROTOCOL,

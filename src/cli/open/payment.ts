@@ -110,6 +110,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
   const health = createHealth({ clock: systemClock, checks, notes: [], readiness: [] });
   const service: Service = {
     reference: paymentReference,
+    publicUrl: config.PAYMENT_PUBLIC_URL,
     routes: [
       () =>
         createInformationRoutes({

@@ -93,6 +93,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const { locate } = base.reader;
   const service: Service = {
     reference: uploadReference,
+    publicUrl: config.UPLOAD_PUBLIC_URL,
     routes: [
       () =>
         createUploadInformationRoutes({

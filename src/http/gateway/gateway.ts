@@ -103,6 +103,8 @@ export type GatewayOptions = Readonly<{
 export type GatewaySettings = Readonly<{
   /** Hosts whose subdomains are names and sandboxes; redirects from hosts below none of them go to the first. */
   rootHosts: readonly string[];
+  /** Where the operator says that the gateway is. */
+  publicUrl?: string | undefined;
   isolation: IsolationRules["mode"];
   redirectAll: boolean;
   sandboxScheme: "http" | "https" | undefined;
@@ -203,7 +205,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   if (options.administration !== undefined) app.use(options.administration);
   for (const service of options.services ?? []) app.use(service);
   if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
-  app.use(createReferenceRoutes(gatewayReference, () => app.routes));
+  app.use(createReferenceRoutes(gatewayReference, () => app.routes, settings.publicUrl));
   app.use(contentRoutes.routes);
   const forgetAll = inTurn(memory.clear, relay.forgetAll, network.forget);
   return { app, hit: contentRoutes.hit, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };

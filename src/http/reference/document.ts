@@ -9,6 +9,7 @@
  */
 import { swagger } from "@elysiajs/swagger";
 import { type AnyElysia, Elysia } from "elysia";
+import { assert } from "../../lib/assert.ts";
 import { version } from "../../version.ts";
 import type { RegisteredRoute } from "../routes.ts";
 import type { Answers, Description, Schema } from "./words.ts";
@@ -30,11 +31,17 @@ export type Reference = Readonly<{
 /** Where the sheet has the document; a path that no route of ours has, because the plugin leaves its own out. */
 const documentPath = "/document-of-the-plugin";
 
-/** Makes the document of these routes, as JSON. */
+/** Writes the document as JSON. @param server - Address of the service, which `servers` names. */
+export type ReferenceDocument = (server: string) => string;
+
+/** Stands for the address in the document that the plugin makes. */
+const serverMark = "https://server.invalid";
+
+/** Makes the document of these routes. */
 export async function writeReference(
   reference: Reference,
   routes: readonly RegisteredRoute[],
-): Promise<string> {
+): Promise<ReferenceDocument> {
   const { title, introduction, descriptions, records, securitySchemes } = reference;
   const registered = new Set(
     routes.flatMap(({ method, path }) => methodsOf(method).map((each) => `${each} ${path}`)),
@@ -51,13 +58,15 @@ export async function writeReference(
         info: { title, version, description: introduction, license: { name: "Apache-2.0" } },
         // Reading needs no key; what does says so itself.
         security: [],
-        // Relative to the document: a service may be mounted below a prefix.
-        servers: [{ url: "." }],
+        servers: [{ url: serverMark }],
         components: { schemas: JSON.parse(JSON.stringify(records)), securitySchemes },
       },
     }),
   );
-  return await (await sheet.handle(new Request(`http://localhost${documentPath}`))).text();
+  const text = await (await sheet.handle(new Request(`http://localhost${documentPath}`))).text();
+  const [before, after, ...more] = text.split(JSON.stringify(serverMark));
+  assert(before !== undefined && after !== undefined && more.length === 0, "the document names its server once");
+  return (server) => `${before}${JSON.stringify(server)}${after}`;
 }
 
 /** The plugin reads the word for word `detail`; nobody asks the sheet's own routes. */

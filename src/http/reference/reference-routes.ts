@@ -8,7 +8,8 @@ import { jsonTextAnswer, pageAnswer } from "../answers.ts";
 import { assetAnswer, createAssetSource } from "../assets.ts";
 import type { RegisteredRoute } from "../routes.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
-import { type Reference, writeReference } from "./document.ts";
+import { contextOf } from "../context.ts";
+import { type Reference, type ReferenceDocument, writeReference } from "./document.ts";
 
 /** Scripts, styles and requests only to us; swagger-ui's pictures are in its style. */
 const contentSecurityPolicy = [
@@ -27,21 +28,26 @@ const script = "text/javascript; charset=utf-8";
 /** Another version of the program may say something else. */
 const briefly = { "Cache-Control": "public, max-age=300" } as const;
 
+const documentPath = "/openapi.json";
+
 /**
  * Creates the routes.
  *
  * @param routes - Gives the routes that are registered; asked once, when somebody first reads the document.
+ * @param publicUrl - Where the operator says that the service is; unless given, the address of each request.
  */
 export function createReferenceRoutes(
   reference: Reference,
   routes: () => readonly RegisteredRoute[],
+  publicUrl: string | undefined,
 ): AnyElysia {
   const assets = createAssetSource(apiDocsFiles, readApiDocs);
-  let document: Promise<string> | undefined;
+  let document: Promise<ReferenceDocument> | undefined;
   return new Elysia({ strictPath: true })
-    .get("/openapi.json", async () => {
+    .get(documentPath, async ({ request }) => {
       document ??= writeReference(reference, routes());
-      return jsonTextAnswer(await document, 200, briefly);
+      const write = await document;
+      return jsonTextAnswer(write(publicUrl?.replace(/\/+$/, "") ?? addressOf(request)), 200, briefly);
     })
     .get("/api-docs", async () => {
       const page = pageAnswer(pageText((await assets()).version), contentSecurityPolicy);
@@ -53,6 +59,13 @@ export function createReferenceRoutes(
       assetAnswer(request, assets, "swagger-ui.css.gz", "text/css; charset=utf-8"),
     )
     .get("/api-docs/start.js", ({ request }) => assetAnswer(request, assets, "swagger-start.js.gz", script));
+}
+
+/** The address of the service that was asked, as its caller sees it; relative where the caller names no host. */
+function addressOf(request: Request): string {
+  const { scheme, host, target } = contextOf(request);
+  const prefix = target.path.endsWith(documentPath) ? target.path.slice(0, -documentPath.length) : "";
+  return host === "" ? "." : `${scheme}://${host}${prefix}`;
 }
 
 /** Its addresses are relative to it: a service may be mounted below a prefix. */
