@@ -39,10 +39,7 @@ export function addGatewayFigures(metrics: Metrics, figures: GatewayFigures): vo
   addNodeFigures(metrics, figures);
 }
 
-function addIndexFigures(
-  metrics: Metrics,
-  { reader, isFollowing, jobs, threads }: GatewayFigures,
-): void {
+function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs, threads }: GatewayFigures): void {
   const { counts } = reader;
   metrics.gaugeOf({
     name: "last_height_imported",

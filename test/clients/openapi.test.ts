@@ -46,6 +46,10 @@ describe("the API reference", () => {
     expect(result).toMatchObject({ valid: true });
   });
 
+  test.each(services)("of %s names the address of the service", (service) => {
+    expect(JSON.parse(documents.get(service) ?? "").servers).toEqual([{ url: program.line[service] }]);
+  });
+
   test.each(services)("of %s has no error for a linter", async (service) => {
     const config = await createConfig({ extends: ["recommended"] });
     const found = await lintFromString({ source: documents.get(service) ?? "", config });

@@ -65,7 +65,10 @@ export async function writeReference(
   );
   const text = await (await sheet.handle(new Request(`http://localhost${documentPath}`))).text();
   const [before, after, ...more] = text.split(JSON.stringify(serverMark));
-  assert(before !== undefined && after !== undefined && more.length === 0, "the document names its server once");
+  assert(
+    before !== undefined && after !== undefined && more.length === 0,
+    "the document names its server once",
+  );
   return (server) => `${before}${JSON.stringify(server)}${after}`;
 }
 

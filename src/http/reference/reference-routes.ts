@@ -6,9 +6,9 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { jsonTextAnswer, pageAnswer } from "../answers.ts";
 import { assetAnswer, createAssetSource } from "../assets.ts";
+import { contextOf } from "../context.ts";
 import type { RegisteredRoute } from "../routes.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
-import { contextOf } from "../context.ts";
 import { type Reference, type ReferenceDocument, writeReference } from "./document.ts";
 
 /** Scripts, styles and requests only to us; swagger-ui's pictures are in its style. */
