@@ -1,19 +1,31 @@
 /**
- * Items that lie in a bundle that was itself uploaded as an item: where they are, from the index of the gateway. They
- * are found once the upload's bundle is mined and unbundled.
+ * Items that lie in a bundle that was itself uploaded as an item: where they are, from the index of the gateway, or
+ * from the bytes of the upload while the gateway has not unbundled it.
  * @module
  */
 import { type Id, readId } from "../arweave/id.ts";
 import type { Located } from "../store/index/rows.ts";
+import type { FindUnbundled } from "./unbundled-uploads.ts";
 
-/** An item within an uploaded item. */
-export type NestedItem = Readonly<{ item: Located; parent: Located }>;
+/** Where an item within an uploaded item lies. Bytes. */
+export type NestedItem = Readonly<{
+  size: number; // header and payload
+  headerSize: number;
+  contentType: string | undefined;
+  startInRoot: number | undefined; // unknown until a bundle is planned
+  parentId: Id;
+  startInParent: number; // from the first byte of the parent's payload
+  rootId: Id | undefined; // unknown until nodes have taken the bundle
+  isStable: boolean;
+}>;
 
 /** What is asked. */
 export type NestedParts = Readonly<{
   locate: (id: Id) => Located | undefined;
   /** Whether an item was uploaded here. */
   isUpload: (id: Id) => Promise<boolean>;
+  /** Finds what the gateway has not unbundled yet. */
+  findUnbundled: FindUnbundled;
 }>;
 
 /** Bundles nest at most ten deep; the gateway unbundles no deeper. */
@@ -22,18 +34,33 @@ const depthMax = 16;
 /** Finds an item in an upload; undefined for one that lies in none, or that the index does not have. */
 export async function findNested(
   text: string,
-  { locate, isUpload }: NestedParts,
+  { locate, isUpload, findUnbundled }: NestedParts,
 ): Promise<NestedItem | undefined> {
   const id = readId(text);
-  const item = id === undefined ? undefined : locate(id);
+  if (id === undefined) return undefined;
+  const item = locate(id);
   const parent = parentOf(item, locate);
-  if (item === undefined || parent === undefined) return undefined;
+  if (item === undefined || parent === undefined)
+    return item === undefined || item.pending ? await findUnbundled(id) : undefined;
   let above: Located | undefined = parent;
   for (let depth = 0; above !== undefined && depth < depthMax; depth += 1) {
-    if (await isUpload(above.id)) return { item, parent };
+    if (await isUpload(above.id)) return nestedOf(item, parent);
     above = parentOf(above, locate);
   }
   return undefined;
+}
+
+function nestedOf(item: Located, parent: Located): NestedItem {
+  return {
+    size: item.headerSize + item.size,
+    headerSize: item.headerSize,
+    contentType: item.contentType,
+    startInRoot: item.itemOffset,
+    parentId: parent.id,
+    startInParent: item.itemOffset - parent.dataOffset,
+    rootId: item.rootId,
+    isStable: item.stable,
+  };
 }
 
 /** The item that holds another; undefined for what lies in a transaction itself, or in no block. */

@@ -21,9 +21,10 @@ import { keptStoreName } from "../../store/uploads/store-name.ts";
 import { createUploadFigures } from "../../upload/figures.ts";
 import { createUploadHealth } from "../../upload/health.ts";
 import { readTakenById } from "../../upload/intake/charge.ts";
-import { findNested } from "../../upload/nested-offsets.ts";
+import { findNested, type NestedItem } from "../../upload/nested-offsets.ts";
 import type { Pipeline } from "../../upload/pipeline/pipeline.ts";
-import { findStanding } from "../../upload/standing.ts";
+import { findStanding, type UploadStanding } from "../../upload/standing.ts";
+import { createUnbundledSearch } from "../../upload/unbundled-uploads.ts";
 import { version } from "../../version.ts";
 import { systemRandom } from "../random.ts";
 import type { UploadParts } from "../upload-setup.ts";
@@ -89,8 +90,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     turns: createTurns(receiptTurns.atWorkMax, receiptTurns.waitingMax),
   };
   const standing = (id: string) => ledger.read((tx) => findStanding(tx, id));
-  const isUpload = async (id: string) => (await standing(id)) !== undefined;
-  const { locate } = base.reader;
+  const nested = createNested(parts, standing);
   const service: Service = {
     reference: uploadReference,
     publicUrl: config.UPLOAD_PUBLIC_URL,
@@ -104,7 +104,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
           metrics: config.METRICS_ON_ADMIN_LISTEN ? undefined : base.metrics,
         }),
       () => createUploadPriceRoutes({ prices }),
-      () => createStatusRoutes({ standing, nested: (id) => findNested(id, { locate, isUpload }) }),
+      () => createStatusRoutes({ standing, nested }),
       () => createReceiptRoutes(receipts),
       () => createItemRoutes({ intake, writeReceipt }),
       () => createChunkRoutes({ multipart: opened.parts?.multipart, createPaid, writeReceipt }),
@@ -119,4 +119,19 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
       });
   };
   return { service, start };
+}
+
+/** Finds items that lie in uploads. */
+function createNested(
+  { base }: UploadParts,
+  standing: (id: string) => Promise<UploadStanding | undefined>,
+): (id: string) => Promise<NestedItem | undefined> {
+  const { reader, sources } = base;
+  const findUnbundled = createUnbundledSearch({
+    ...{ reader, standing },
+    open: sources.content.openIndexed,
+    clock: systemClock,
+  });
+  const isUpload = async (id: string) => (await standing(id)) !== undefined;
+  return (id) => findNested(id, { locate: reader.locate, isUpload, findUnbundled });
 }

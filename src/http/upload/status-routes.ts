@@ -62,7 +62,7 @@ export function createStatusRoutes({ standing, nested }: StatusRoutesOptions): A
       if (found === undefined) {
         const within = await nested(params.token);
         if (within === undefined) throw notFound(params.token);
-        return jsonAnswer(nestedOffsetsOf(within), 200, cacheOf(within.item.stable ? "permanent" : "posted"));
+        return jsonAnswer(nestedOffsetsOf(within), 200, cacheOf(stateOf(within)));
       }
       const { transactionId } = found;
       const root = transactionId === undefined ? {} : { rootBundleId: transactionId };
@@ -81,17 +81,23 @@ function offsetsOf({ upload }: UploadStanding): Readonly<Record<string, unknown>
   };
 }
 
-function nestedOffsetsOf({ item, parent }: NestedItem): Readonly<Record<string, unknown>> {
+function nestedOffsetsOf(item: NestedItem): Readonly<Record<string, unknown>> {
+  const { size, headerSize, startInRoot, rootId } = item;
   return {
-    rawContentLength: item.headerSize + item.size,
+    rawContentLength: size,
     payloadContentType: item.contentType ?? "application/octet-stream",
-    payloadDataStart: item.headerSize,
-    payloadContentLength: item.size,
-    startOffsetInRootBundle: item.itemOffset,
-    parentDataItemId: parent.id,
-    startOffsetInParentDataItemPayload: item.itemOffset - parent.dataOffset,
-    rootBundleId: item.rootId,
+    payloadDataStart: headerSize,
+    payloadContentLength: size - headerSize,
+    ...(startInRoot === undefined ? {} : { startOffsetInRootBundle: startInRoot }),
+    parentDataItemId: item.parentId,
+    startOffsetInParentDataItemPayload: item.startInParent,
+    ...(rootId === undefined ? {} : { rootBundleId: rootId }),
   };
+}
+
+function stateOf({ rootId, isStable }: NestedItem): UploadState {
+  if (rootId === undefined) return "stored";
+  return isStable ? "permanent" : "posted";
 }
 
 function notFound(id: string): Failure {

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { writeBundle } from "../../../src/arweave/bundle.ts";
+import { writeBundle, writeBundleHeader } from "../../../src/arweave/bundle.ts";
 import { readItemHeader } from "../../../src/arweave/data-item.ts";
 import { post, rsa } from "../../devnet/support.ts";
 import { bundleTags, makeItem } from "../../indexing/samples.ts";
@@ -69,6 +69,61 @@ test("an item in an uploaded bundle, on any level, is 200 with its parent and it
     expect((await fetch(`${stack.uploads}/tx/${nestedId}/status`)).status).toBe(404);
   }
 }, 60_000);
+
+test("an item in an uploaded bundle is 200 before a block has the bundle, also after a restart", async () => {
+  const items = ["early 1", "early 2", "early 3"].map((data) => makeItem(data, tagged("text/plain")));
+  const outer = makeItem(writeBundle(items), { tags: [...bundleTags] });
+  const heightBefore = stack.devnet.height();
+  const { id } = await sendItem(stack.uploads, outer);
+  const payload = Buffer.from(outer.subarray(headerOf(outer).headerSize));
+  const look = async () => {
+    for (const item of items) {
+      const { id: nestedId, headerSize } = headerOf(item);
+      const answer = await eventually(
+        () => offsetsOf(nestedId),
+        ({ status }) => status === 200,
+      );
+      const record = await answer.json();
+      expect(record).toMatchObject({
+        rawContentLength: item.length,
+        payloadContentType: "text/plain",
+        payloadDataStart: headerSize,
+        payloadContentLength: item.length - headerSize,
+        parentDataItemId: id,
+        startOffsetInParentDataItemPayload: payload.indexOf(item),
+      });
+      // Where it lies in the transaction is told as soon as that is known, of the item and of its parent alike.
+      const parent = await (await offsetsOf(id)).json();
+      if (record.startOffsetInRootBundle !== undefined)
+        expect(record.startOffsetInRootBundle).toBe(
+          parent.startOffsetInRootBundle + Buffer.from(outer).indexOf(item),
+        );
+      if (record.rootBundleId !== undefined) expect(record.rootBundleId).toBe(parent.rootBundleId);
+    }
+  };
+  await look();
+  await stack.restart();
+  await look();
+  expect(stack.devnet.height()).toBe(heightBefore);
+  expect((await offsetsOf(headerOf(makeItem("in no bundle")).id)).status).toBe(404);
+}, 120_000);
+
+test("a bundle that says what is not so is believed only where the item's header agrees", async () => {
+  const item = makeItem("named", tagged("text/plain"));
+  const other = makeItem("another");
+  const header = writeBundleHeader([
+    { id: headerOf(item).id, size: other.length },
+    { id: headerOf(makeItem("beyond")).id, size: 2 ** 40 },
+  ]);
+  const outer = makeItem(Buffer.concat([header, other]), { tags: [...bundleTags] });
+  const notABundle = makeItem(new Uint8Array(40).fill(0xff), { tags: [...bundleTags] });
+  for (const each of [outer, notABundle]) await sendItem(stack.uploads, each);
+  for (const each of [item, makeItem("beyond"), other])
+    expect([headerOf(each).id, (await offsetsOf(headerOf(each).id)).status]).toEqual([
+      headerOf(each).id,
+      404,
+    ]);
+});
 
 test("what lies in no upload is 404, also where the index has it", async () => {
   const lone = makeItem("lone");

@@ -1,0 +1,148 @@
+/**
+ * Items within uploaded bundles that the gateway has not unbundled yet: found in the bytes of the newest such uploads.
+ *
+ * An item is looked for directly in an upload: bundles within it are known when the gateway has unbundled them.
+ * @module
+ */
+import { LRUCache } from "lru-cache";
+import {
+  type BundleEntry,
+  bundleCountSize,
+  bundleEntrySize,
+  firstEntry,
+  readBundleCount,
+  readBundleEntries,
+} from "../arweave/bundle.ts";
+import { readItemHeader } from "../arweave/data-item.ts";
+import type { Id } from "../arweave/id.ts";
+import { tagValue } from "../arweave/tags.ts";
+import type { OpenContent } from "../content/open-content.ts";
+import { Failure } from "../failures.ts";
+import type { Clock } from "../lib/clock.ts";
+import { withDeadline } from "../lib/stop.ts";
+import type { IndexReader } from "../store/index/types.ts";
+import type { NestedItem } from "./nested-offsets.ts";
+import type { UploadStanding } from "./standing.ts";
+
+/** What is asked. */
+export type UnbundledParts = Readonly<{
+  reader: Pick<IndexReader, "page">;
+  /** `undefined` for an item that was never taken here. */
+  standing: (id: Id) => Promise<UploadStanding | undefined>;
+  open: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
+  clock: Clock;
+}>;
+
+/** Finds an item in an uploaded bundle; undefined for one that lies in none. */
+export type FindUnbundled = (id: Id) => Promise<NestedItem | undefined>;
+
+/** The newest bundles that are looked at; with more under way, the items of older ones are known when unbundled. */
+const bundlesMax = 200;
+
+/** How long the list of these is good. Milliseconds. */
+const listedMs = 1_000;
+
+/** Entries of a bundle that are looked at, and those that are remembered of all bundles (about 30 MiB). */
+const entriesMax = 10_000;
+const entriesKeptMax = 200_000;
+
+/** A bundle that is mined already may have to be read from nodes. */
+const readMsMax = 5_000;
+
+/** A header has 1 MiB of tags at most, and little else. */
+const headerBytesMax = 2 * 2 ** 20;
+
+type Entries = ReadonlyMap<Id, BundleEntry>;
+
+/** Creates the search. */
+export function createUnbundledSearch({ reader, standing, open, clock }: UnbundledParts): FindUnbundled {
+  const known = new LRUCache<Id, Entries>({
+    maxSize: entriesKeptMax,
+    sizeCalculation: ({ size }) => size + 1,
+  });
+  let listed: Readonly<{ ids: readonly Id[]; until: number }> = { ids: [], until: 0 };
+
+  const bundles = (): readonly Id[] => {
+    if (clock() < listed.until) return listed.ids;
+    const columns = { tags: false, ownerKey: false, parent: false, block: false };
+    const tags = [{ name: "Bundle-Format", values: ["binary"], op: "EQ" }] as const;
+    const { rows } = reader.page({ tags, order: "desc", limit: bundlesMax, columns });
+    const ids = rows.filter(({ kind }) => kind === "item").map(({ id }) => id);
+    listed = { ids, until: clock() + listedMs };
+    return ids;
+  };
+
+  const entriesOf = async (id: Id, signal: AbortSignal): Promise<Entries> => {
+    const before = known.get(id);
+    if (before !== undefined) return before;
+    const upload = (await standing(id))?.upload;
+    const isHere = upload !== undefined && upload.state !== "failed" && upload.state !== "permanent";
+    const entries = isHere ? await readEntries(await open(id, signal), signal) : noEntries;
+    known.set(id, entries);
+    return entries;
+  };
+
+  const findIn = async (id: Id, bundleId: Id, signal: AbortSignal): Promise<NestedItem | undefined> => {
+    const entry = (await entriesOf(bundleId, signal)).get(id);
+    const parent = entry === undefined ? undefined : await standing(bundleId);
+    if (entry === undefined || parent === undefined) return undefined;
+    const header = await readHeader(await open(bundleId, signal), entry, signal);
+    if (header?.id !== id) return undefined;
+    const { headerSize, place } = parent.upload;
+    const { offset } = place ?? {};
+    return {
+      size: entry.size,
+      headerSize: header.headerSize,
+      contentType: tagValue(header.tags, "Content-Type"),
+      startInRoot: offset === undefined ? undefined : offset + headerSize + entry.offset,
+      parentId: bundleId,
+      startInParent: entry.offset,
+      rootId: parent.transactionId,
+      isStable: false,
+    };
+  };
+
+  /** One bundle that cannot be read now, or is blocked, hides no other. */
+  const tryIn = async (id: Id, bundleId: Id, signal: AbortSignal): Promise<NestedItem | undefined> => {
+    try {
+      return await findIn(id, bundleId, signal);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof Failure)) throw error;
+      return undefined;
+    }
+  };
+
+  return async (id) =>
+    await withDeadline(new AbortController().signal, readMsMax, async (signal) => {
+      for (const bundleId of bundles()) {
+        const found = await tryIn(id, bundleId, signal);
+        if (found !== undefined) return found;
+      }
+      return undefined;
+    });
+}
+
+const noEntries: Entries = new Map();
+
+/** The entries that a bundle's header names; none of what is not a bundle. */
+async function readEntries(content: OpenContent, signal: AbortSignal): Promise<Entries> {
+  const { size } = content;
+  const first = await content.bytes({ start: 0, end: Math.min(size, bundleCountSize) }, signal);
+  const counted = readBundleCount(first, size);
+  if (counted.kind === "invalid") return noEntries;
+  const end = bundleCountSize + Math.min(counted.count, entriesMax) * bundleEntrySize;
+  const bytes = await content.bytes({ start: bundleCountSize, end }, signal);
+  const { entries } = readBundleEntries(bytes, firstEntry(counted.count), counted.count, size);
+  return new Map(entries.map((entry) => [entry.id, entry]));
+}
+
+async function readHeader(content: OpenContent, { offset, size }: BundleEntry, signal: AbortSignal) {
+  for (let wanted = Math.min(size, 4_096); wanted <= headerBytesMax; ) {
+    const bytes = await content.bytes({ start: offset, end: offset + wanted }, signal);
+    const read = readItemHeader(bytes, "lenient", size);
+    if (read.kind === "header") return read.header;
+    if (read.kind === "invalid" || read.bytes <= wanted) return undefined;
+    wanted = read.bytes;
+  }
+  return undefined;
+}
