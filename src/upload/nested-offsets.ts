@@ -5,7 +5,6 @@
  */
 import { type Id, readId } from "../arweave/id.ts";
 import type { Located } from "../store/index/rows.ts";
-import type { FindUnbundled } from "./unbundled-uploads.ts";
 
 /** Where an item within an uploaded item lies. Bytes. */
 export type NestedItem = Readonly<{
@@ -18,6 +17,9 @@ export type NestedItem = Readonly<{
   rootId: Id | undefined; // unknown until nodes have taken the bundle
   isStable: boolean;
 }>;
+
+/** Finds an item in an upload that is not unbundled yet; undefined for one that lies in none. */
+export type FindUnbundled = (id: Id) => Promise<NestedItem | undefined>;
 
 /** What is asked. */
 export type NestedParts = Readonly<{

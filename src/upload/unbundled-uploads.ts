@@ -21,7 +21,7 @@ import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
 import { withDeadline } from "../lib/stop.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { NestedItem } from "./nested-offsets.ts";
+import type { FindUnbundled, NestedItem } from "./nested-offsets.ts";
 import type { UploadStanding } from "./standing.ts";
 
 /** What is asked. */
@@ -32,9 +32,6 @@ export type UnbundledParts = Readonly<{
   open: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
   clock: Clock;
 }>;
-
-/** Finds an item in an uploaded bundle; undefined for one that lies in none. */
-export type FindUnbundled = (id: Id) => Promise<NestedItem | undefined>;
 
 /** The newest bundles that are looked at; with more under way, the items of older ones are known when unbundled. */
 const bundlesMax = 200;

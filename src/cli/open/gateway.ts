@@ -44,7 +44,7 @@ import {
 import { openLargeManifests } from "./manifests.ts";
 import { type OpenNames, openNames } from "./names.ts";
 import type { Sources } from "./sources.ts";
-import { openBlobThread, type Threads } from "./threads.ts";
+import { loadsOf, openBlobThread, type Threads } from "./threads.ts";
 import { openSetWebhooks } from "./webhooks.ts";
 
 /** What a gateway is opened with. */
@@ -186,11 +186,6 @@ function closeInOrder({ config, closers }: GatewayParts, servers: readonly Closi
     for (const each of servers) each.drain();
     await Bun.sleep(config.STOP_DELAY_MS);
   });
-}
-
-/** Jobs, or threads, by the name of their pool. */
-function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Record<string, number>> {
-  return Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load()[what]]));
 }
 
 /** Threads that have started when the first query comes: until then the gateway is not ready. */

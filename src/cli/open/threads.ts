@@ -89,6 +89,11 @@ export function openThreads(config: Config, closers: Closers): Threads {
   return threads;
 }
 
+/** Jobs, or threads, by the name of their pool. */
+export function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load()[what]]));
+}
+
 /** Opens the pools, of one thread each, that build indexes of manifests: as many are built at once. */
 export function openManifestThreads(closers: Closers): readonly Pool[] {
   const options = { entry: "manifests", threads: 1, timeoutMs: manifestTimeoutMs, idleMs } as const;
