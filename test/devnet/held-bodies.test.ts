@@ -21,12 +21,16 @@ afterAll(async () => {
 /** As large as a transaction may be: four of them are what all bodies may take. */
 const large = new Uint8Array(15 * 2 ** 20).fill(0x61);
 
-/** Posts a body that never ends. */
-function hold(): net.Socket {
+/** Posts a body that never ends; again when it is not taken. */
+function hold(held: Set<net.Socket>): void {
   const socket = net.connect(node.port, "127.0.0.1");
   socket.on("error", () => undefined);
   socket.write(`POST /tx HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: ${large.length}\r\n\r\nabc`);
-  return socket;
+  held.add(socket);
+  socket.once("data", () => {
+    socket.destroy();
+    if (held.delete(socket)) hold(held);
+  });
 }
 
 async function postLarge() {
@@ -36,14 +40,17 @@ async function postLarge() {
 
 test("N6: beyond 64 MiB of bodies a node answers 503 after a wait; smaller ones are taken, and all when they end", async () => {
   expect(await postLarge()).toMatchObject({ status: 400, text: "Invalid JSON." });
-  const held = Array.from({ length: 4 }, hold);
+  const held = new Set<net.Socket>();
+  for (let count = 0; count < 4; count += 1) hold(held);
   try {
     const busy = await eventually(postLarge, ({ status }) => status === 503);
     expect(busy.text).toBe("Too many bodies at once");
     const chunk = await fetch(`http://127.0.0.1:${node.port}/chunk`, { method: "POST", body: "{}" });
     expect(chunk.status).toBe(400);
   } finally {
-    for (const socket of held) socket.destroy();
+    const sockets = [...held];
+    held.clear();
+    for (const socket of sockets) socket.destroy();
   }
   expect(await eventually(postLarge, ({ status }) => status !== 503)).toMatchObject({ status: 400 });
 }, 120_000);

@@ -99,6 +99,14 @@ export const paymentDefences: readonly Defence[] = [
   },
   {
     threat: "L3",
+    name: "a currency that is no code of three letters",
+    file: "src/payment/providers/stripe-objects.ts",
+    text: "/^[A-Za-z]{3}$/.test(value)",
+    instead: 'value !== ""',
+    tests: ["test/http/payment/webhook-fields.test.ts"],
+  },
+  {
+    threat: "L3",
     name: "the signature of a card webhook",
     file: "src/http/payment/webhook-routes.ts",
     text: "if (!secrets.some((secret) => isSignedByStripe(body, signature, secret, now)))",

@@ -65,7 +65,7 @@ export function readSession(value: JsonObject): PaymentSession | undefined {
 /** How a payment intent stands; its `latest_charge` is expanded where the refunds are to be known. */
 export function readPayment(value: JsonObject): PaymentStanding | undefined {
   const paymentId = readId(value["id"]);
-  const currency = readText(value["currency"]);
+  const currency = readCurrency(value["currency"]);
   const amountReceived = readAmount(value["amount_received"]);
   if (paymentId === undefined || currency === undefined || amountReceived === undefined) return undefined;
   const charge = objectOf(value["latest_charge"]);
@@ -99,7 +99,7 @@ function paidFact(
   const paymentId = readReference(payment);
   const quoteId = quoteIdOf(object);
   const amount = readAmount(received);
-  const currency = readText(object["currency"]);
+  const currency = readCurrency(object["currency"]);
   if (paymentId === undefined || quoteId === undefined || amount === undefined || currency === undefined)
     return undefined;
   return { kind: "paid", paymentId, quoteId, amount, currency, paidAt };
@@ -135,7 +135,7 @@ function disputeFact(dispute: JsonObject, asOf: number): CardFact | undefined {
   const disputeId = readId(dispute["id"]);
   const paymentId = readReference(dispute["payment_intent"]);
   const amount = readAmount(dispute["amount"]);
-  const currency = readText(dispute["currency"]);
+  const currency = readCurrency(dispute["currency"]);
   const status = disputeStatus(readText(dispute["status"]));
   if (disputeId === undefined || paymentId === undefined || amount === undefined) return undefined;
   if (currency === undefined || status === undefined) return undefined;
@@ -185,6 +185,11 @@ function readId(value: JsonValue | undefined): string | undefined {
 
 function readText(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** A code of three letters; it is written down, which not every text can be. Source: ISO 4217. */
+function readCurrency(value: JsonValue | undefined): string | undefined {
+  return typeof value === "string" && /^[A-Za-z]{3}$/.test(value) ? value : undefined;
 }
 
 function readAmount(value: JsonValue | undefined): bigint | undefined {
