@@ -16,6 +16,7 @@ import { readMining } from "./mining.ts";
 import { stripeAccountOf } from "./open/cards.ts";
 import { graphqlOriginOf } from "./open/gateway.ts";
 import { checkNamesFile } from "./open/names.ts";
+import { checkPaidReading } from "./open/paid-reading.ts";
 import { readRulesFile } from "./open/prices.ts";
 import { checkListedTokens, readTokenSettings } from "./open/tokens.ts";
 import { checkX402Asset, readX402Source } from "./open/x402.ts";
@@ -46,6 +47,7 @@ const checks: readonly ((config: Config) => unknown)[] = [
   (config) => stripeAccountOf(config, undefined),
   readTokenSettings,
   readX402Source,
+  checkPaidReading,
   ({ DEVNET_MINING: mining }) => readMining(mining),
   ({ HOST: host }) => checkHost("HOST", host, host),
   ({ ADMIN_LISTEN: at }) => at === undefined || checkHost("ADMIN_LISTEN", at, hostAndPort(at).host),

@@ -40,6 +40,10 @@ export type RateLimiter = Readonly<{
   admits: (method: string, asker: Asker) => boolean;
   /** Takes a token, or answers that there is none. */
   refuse: (method: string, asker: Asker) => Response | undefined;
+  /** Takes a token, or tells who has none. */
+  lack: (method: string, asker: Asker) => Lack | undefined;
+  /** Takes tokens of a client, also where there are none. @param tokens - 0 or more. */
+  owe: (client: string, tokens: number) => void;
   /** Takes what the answer's body costs beyond the first token. */
   charge: (method: string, asker: Asker, answer: Response) => void;
 }>;
@@ -52,7 +56,8 @@ const watched: ReadonlySet<string> = new Set([
   ...["/health", "/ready", "/svc/healthcheck", "/ar-io/healthcheck"],
 ]);
 
-const tokenBytes = 2 ** 10;
+/** Bytes of a response for which a token is taken. */
+export const tokenBytes = 2 ** 10;
 
 /** Creates a limiter. */
 export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
@@ -76,12 +81,20 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   /** Takes a token of each; else tells which has none, and for how long. */
   const takeOne = (keys: Keys): Lack | undefined => {
     const clientMs = clients.waitMs(keys.client);
-    if (clientMs > 0) return { of: "ip", waitMs: clientMs };
+    if (clientMs > 0) return { of: "ip", waitMs: clientMs, client: keys.client };
     const resourceMs = resources.waitMs(keys.resource);
-    if (resourceMs > 0) return { of: "resource", waitMs: resourceMs };
+    if (resourceMs > 0) return { of: "resource", waitMs: resourceMs, client: keys.client };
     take(keys, 1);
     figures.requests.inc();
     return undefined;
+  };
+  const lackOf = (method: string, asker: Asker): Lack | undefined => {
+    const keys = keysOf(method, asker);
+    const lack = keys && takeOne(keys);
+    if (lack === undefined) return undefined;
+    figures.requests.inc();
+    figures.exceeded.inc({ limit_type: lack.of });
+    return lack;
   };
   return {
     admits: (method, asker) => {
@@ -89,12 +102,14 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
       return keys === undefined || takeOne(keys) === undefined;
     },
     refuse: (method, asker) => {
-      const keys = keysOf(method, asker);
-      const lack = keys && takeOne(keys);
-      if (lack === undefined) return undefined;
-      figures.requests.inc();
-      figures.exceeded.inc({ limit_type: lack.of });
-      return refusal(lack);
+      const lack = lackOf(method, asker);
+      return lack && rateLimitedAnswer(lack);
+    },
+    lack: lackOf,
+    owe: (client, tokens) => {
+      if (tokens === 0) return;
+      clients.take(client, tokens);
+      figures.tokens.inc(tokens);
     },
     charge: (method, asker, answer) => {
       const more = tokensOf(asker, answer) - 1;
@@ -106,8 +121,8 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
 
 type Keys = Readonly<{ client: string; resource: string }>;
 
-/** Which bucket is empty, and for how long. */
-type Lack = Readonly<{ of: "ip" | "resource"; waitMs: number }>;
+/** Which bucket is empty, for how long, and who asked. */
+export type Lack = Readonly<{ of: "ip" | "resource"; waitMs: number; client: string }>;
 
 function figuresIn(metrics: Metrics) {
   return {
@@ -125,11 +140,12 @@ function figuresIn(metrics: Metrics) {
 }
 
 /** An answer of whose size nobody said is short, or, of GraphQL, bounded by its own limits. */
-function tokensOf({ headOnly }: Asker, answer: Response): number {
+export function tokensOf({ headOnly }: Asker, answer: Response): number {
   return headOnly ? 1 : Math.ceil(bodySizeOf(answer) / tokenBytes);
 }
 
-function refusal({ of, waitMs }: Lack): Response {
+/** Says that a limit is reached. */
+export function rateLimitedAnswer({ of, waitMs }: Lack): Response {
   const message = `${of === "ip" ? "IP" : "Resource"} rate limit exceeded`;
   const headers = { "Retry-After": String(Math.ceil(waitMs / 1_000)), "Cache-Control": "no-store" };
   return jsonAnswer({ error: "Too Many Requests", message }, 429, headers);

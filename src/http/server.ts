@@ -19,6 +19,7 @@ import { isAdministration, preflightAnswer } from "./cors.ts";
 import { finish, headersOnly } from "./finish.ts";
 import { clearLargeCookies } from "./head.ts";
 import { type Certificate, openListener, reachableHost } from "./listener.ts";
+import type { Entry, PaidReads } from "./paid-reads.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import { askerOf, hasSeveralHosts, type Received, receive } from "./receive.ts";
 import type { RequestFigures } from "./request-figures.ts";
@@ -52,6 +53,8 @@ export type ServerOptions = Readonly<{
   isTrustedProxy?: (address: string) => boolean;
   /** Absent, anyone may ask for anything. */
   limiter?: RateLimiter | undefined;
+  /** Sells what is beyond the limits; absent, nothing is. */
+  paidReads?: PaidReads | undefined;
   /** Whose listener it is, for metrics; the gateway's unless told. */
   service?: ServiceName;
   /** Memory of bodies under way; absent, it has no limit. */
@@ -118,13 +121,14 @@ export function openServer(options: ServerOptions): HttpServer {
     const account = memory?.open(arrived, connections.requestsAt(server));
     const received = receive(arrived, connections.of(arrived, server), account, options.pathOf);
     const { context } = received;
-    const refused = limiter?.refuse(arrived.method, context);
+    const entry = await enter(options, received, arrived.method);
+    const { refused } = entry;
     const made = refused ?? (await route(received, root, table));
     const settled = account === undefined ? made : await account.settle(made);
     connections.endSilence(arrived, server, settled);
     const response = finish(settled, context, draining);
     clearLargeCookies(arrived, response);
-    if (refused === undefined) limiter?.charge(arrived.method, context, response);
+    await charge(options, entry, received, arrived.method, response);
     figures.answered({
       ...{ method: arrived.method, context, status: response.status },
       label: refused === undefined ? labelOf(received, labels) : labels.ofNone(context.target.path),
@@ -166,6 +170,31 @@ export function openServer(options: ServerOptions): HttpServer {
       return closing;
     },
   };
+}
+
+type Limits = Pick<ServerOptions, "limiter" | "paidReads">;
+
+/** Lets a request in, within the limits or for a payment. */
+async function enter(
+  { limiter, paidReads }: Limits,
+  { request, context }: Received,
+  method: string,
+): Promise<Entry> {
+  if (paidReads !== undefined) return await paidReads.enter(request, method, context);
+  return { refused: limiter?.refuse(method, context) };
+}
+
+/** Takes what a response costs. */
+async function charge(
+  { limiter, paidReads }: Limits,
+  { refused, reader, headers = {} }: Entry,
+  { context }: Received,
+  method: string,
+  response: Response,
+): Promise<void> {
+  for (const [name, value] of Object.entries(headers)) response.headers.set(name, value);
+  if (reader !== undefined) await paidReads?.charge(reader, context, response);
+  else if (refused === undefined) limiter?.charge(method, context, response);
 }
 
 /** The routes with the one place where what they throw becomes an answer. */

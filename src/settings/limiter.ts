@@ -37,6 +37,26 @@ export const limiterSettings = {
     unit: "tokens",
     effect: "What a resource gets back in a second.",
   }),
+  RATE_LIMITER_PAYMENT: setting({
+    read: flag,
+    fallback: false,
+    unit: "true or false",
+    effect:
+      "Whether readers who have reached a limit are asked for a payment by x402 (402 in place of 429), and read on " +
+      "for it; needs ENABLE_RATE_LIMITER and X402_PAY_TO.",
+  }),
+  RATE_LIMITER_PAYMENT_BYTES: setting({
+    read: positive,
+    fallback: 10 * 2 ** 20,
+    unit: "bytes",
+    effect: "What one payment lets a client address read beyond the limits.",
+  }),
+  RATE_LIMITER_PAYMENT_PRICE: setting({
+    read: positive,
+    fallback: 1_000,
+    unit: "millionths of a dollar",
+    effect: "What one payment for reading is; 1000 or more.",
+  }),
   RATE_LIMITER_IPS_AND_CIDRS_ALLOWLIST: setting({
     read: list(text),
     fallback: [],

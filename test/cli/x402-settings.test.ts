@@ -3,6 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { settingsFaults } from "../../src/cli/check-settings.ts";
 import { isMisuse } from "../../src/cli/complaints.ts";
 import { openX402 } from "../../src/cli/open/x402.ts";
 import { readConfig } from "../../src/config.ts";
@@ -138,6 +139,22 @@ const refused: readonly (readonly [environment: Record<string, string>, ...compl
       "X402_PAY_TO needs X402_FACILITATOR_URL or X402_SETTLE_KEY",
     ],
   ];
+
+const sold: readonly (readonly [environment: Record<string, string>, faults: readonly string[]])[] = [
+  [{}, ["RATE_LIMITER_PAYMENT needs ENABLE_RATE_LIMITER", "RATE_LIMITER_PAYMENT needs X402_PAY_TO"]],
+  [{ ...right, ENABLE_RATE_LIMITER: "true" }, []],
+  [
+    { ...right, ENABLE_RATE_LIMITER: "true", RATE_LIMITER_PAYMENT_PRICE: "999" },
+    ['RATE_LIMITER_PAYMENT_PRICE must be 1000 or more, got "999"'],
+  ],
+];
+
+test.each(sold)("paid reading with %j wants %p", (environment, wanted) => {
+  const { config, complaints } = readConfig({ ...environment, RATE_LIMITER_PAYMENT: "true" }, "serve");
+  expect(complaints).toEqual([]);
+  const faults = settingsFaults(config).filter((fault) => fault.startsWith("RATE_LIMITER_PAYMENT"));
+  expect(faults).toEqual([...wanted]);
+});
 
 test.each(refused)("with %j it does not start", async (environment, ...complaints) => {
   const error = await open(environment).then(

@@ -17,11 +17,15 @@ import { createChunkKeeper, createDataKeeper } from "../../gateway/kept-chunks.t
 import { createGateway, type Gateway } from "../../http/gateway/gateway.ts";
 import { graphql } from "../../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../../http/gateway/graphql-forward.ts";
+import { createPaidReads, type PaidReads } from "../../http/paid-reads.ts";
+import type { PublicUrl } from "../../http/public-url.ts";
+import type { RateLimiter } from "../../http/rate-limiter.ts";
 import { createRequestFigures } from "../../http/request-figures.ts";
 import { createServiceApp } from "../../http/service.ts";
 import { type Indexing, openIndexing } from "../../indexing/indexing.ts";
 import type { Webhooks } from "../../indexing/webhooks.ts";
 import { systemClock } from "../../lib/clock.ts";
+import type { PaidReading } from "../../payment/x402/reading.ts";
 import type { Config } from "../../settings.ts";
 import { createIndexWriterCalls, type WriteJob } from "../../store/index/thread.ts";
 import type { IndexReader } from "../../store/index/types.ts";
@@ -58,6 +62,8 @@ export type GatewayParts = BaseParts &
     wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
     /** Says which databases were found damaged since the start. */
     damage?: HealthCheck;
+    /** What readers can pay for beyond the limits, and where they reach the gateway. */
+    paid?: Readonly<{ reading: PaidReading; publicUrl: PublicUrl }> | undefined;
   }>;
 
 /** A gateway that runs. */
@@ -127,9 +133,10 @@ export function openGateway(
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
   const memory = bodyMemoryOf(config, metrics, openBlobThread(closers));
-  const limits = { limiter: limiterOf(config, metrics), memory };
+  const limiter = limiterOf(config, metrics);
+  const limits = { limiter, memory };
   const listening = { config, certificate, figures, ...limits, log, closers };
-  const server = listenForGateway(listening, gateway, services);
+  const server = listenForGateway(listening, gateway, services, paidReadsOf(parts, limiter));
   const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
   const adminServer = isApart ? listenForAdmin(listening, administration.routes, apart) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
@@ -170,6 +177,14 @@ export function openGateway(
       sources.content.forgetAll();
     },
   };
+}
+
+function paidReadsOf({ paid, log }: GatewayParts, limiter: RateLimiter | undefined): PaidReads | undefined {
+  if (paid === undefined || limiter === undefined) return undefined;
+  return createPaidReads({
+    ...{ ...paid, limiter, clock: systemClock, log },
+    seed: Math.floor(systemRandom() * 2 ** 32),
+  });
 }
 
 type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;

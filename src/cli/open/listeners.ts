@@ -9,6 +9,7 @@ import { type BodyMemory, createBodyMemory } from "../../http/body-memory.ts";
 import type { Gateway } from "../../http/gateway/gateway.ts";
 import type { Certificate } from "../../http/listener.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../../http/metrics-routes.ts";
+import type { PaidReads } from "../../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../../http/rate-limiter.ts";
 import type { RequestFigures } from "../../http/request-figures.ts";
 import { type HttpServer, openServer } from "../../http/server.ts";
@@ -55,6 +56,7 @@ export function listenForGateway(
   { config, certificate, figures, limiter, memory, log, closers }: Listening,
   gateway: Gateway,
   services: readonly ServicePlace[],
+  paidReads?: PaidReads,
 ): HttpServer {
   const mounted = config.MOUNT_SERVICES ? services.map((each) => each.bodyBytesMax) : [];
   const options = {
@@ -67,6 +69,7 @@ export function listenForGateway(
     bodyBytesMax: Math.max(bodyBytesMax, ...mounted),
     isTrustedProxy: proxyTest(config.TRUSTED_PROXIES),
     limiter,
+    paidReads,
     memory,
     log,
     figures,

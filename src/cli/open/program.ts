@@ -8,6 +8,7 @@ import { watchDamage } from "../damage.ts";
 import type { UploadWallet } from "../upload-wallet.ts";
 import { openBase } from "./base.ts";
 import { type GatewayParts, type OpenGateway, openGateway } from "./gateway.ts";
+import { openPaidReading } from "./paid-reading.ts";
 import { openPayment } from "./payment.ts";
 import type { OpenSandbox } from "./sandbox.ts";
 import { openUpload } from "./upload.ts";
@@ -48,7 +49,9 @@ export async function openProgram(
     ownHosts,
   });
   const upload = await openUpload({ ...parts, base, payment, gatewayUrl, publicUrl: uploadUrl });
-  const gateway = openGateway(parts, base, [
+  const reading = await openPaidReading({ ...parts, ...payment });
+  const paid = reading && { reading, publicUrl: gatewayUrl };
+  const gateway = openGateway({ ...parts, paid }, base, [
     {
       name: "upload",
       service: upload.service,

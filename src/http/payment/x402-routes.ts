@@ -43,7 +43,10 @@ export function createX402Routes({ x402, publicUrl }: X402RoutesOptions): AnyEly
   });
 }
 
-type Paid = Readonly<{ payment: X402Payment; want: X402Want; resource: X402Resource }>;
+/** What a top-up may be for. */
+type TopUp = Exclude<X402Want, { kind: "dollars" }>;
+
+type Paid = Readonly<{ payment: X402Payment; want: TopUp; resource: X402Resource }>;
 
 async function paidAnswer(
   x402: X402,
@@ -85,7 +88,7 @@ function topUpRecord({ terms }: X402, { version }: X402Payment, settled: X402Set
   };
 }
 
-function readWant(query: string): X402Want {
+function readWant(query: string): TopUp {
   // A bare plus is meant as one, `1e+21`, and not as the space of forms.
   const asked = new URLSearchParams(query.replaceAll("+", "%2B"));
   const type = asked.get(parameters.type.name);
@@ -97,7 +100,7 @@ function readWant(query: string): X402Want {
   throw new Failure("invalid_quantity", { query: query.slice(0, 200) });
 }
 
-function resourceOf(publicUrl: string, want: X402Want): X402Resource {
+function resourceOf(publicUrl: string, want: TopUp): X402Resource {
   const quantity = want.kind === "bytes" ? want.size : want.winc;
   return {
     url: `${publicUrl}/v1/x402/top-up?type=${want.kind}&qty=${quantity}`,

@@ -27,7 +27,9 @@ const introduction = `Content of a permanent chain, verified; the chain itself; 
 Every path below \`/svc\` is also answered below \`/ar-io\`. Failures are a JSON string, but the chain's part answers
 as a node does. Every \`GET\` is answered to \`HEAD\` with the same headers. A wrong method is answered 405 with
 \`Allow\`; what waits may be asked again after \`Retry-After\`. Where the operator has set limits for clients, any
-route may answer 429 with \`{"error": "Too Many Requests", "message": …}\`.
+route may answer 429 with \`{"error": "Too Many Requests", "message": …}\`. Where the operator sells what is beyond
+them, a \`GET\` is answered 402 instead, with requirements of x402 in its body (version 1) and in
+\`PAYMENT-REQUIRED\` (version 2); with \`X-PAYMENT\` or \`PAYMENT-SIGNATURE\` it is answered in full.
 
 | Limit | At most |
 |---|---|

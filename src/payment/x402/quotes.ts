@@ -77,6 +77,12 @@ export function createX402Quotes({ prices, token, heldMs, clock }: X402QuotesOpt
 
   return {
     quote: async (want, signal) => {
+      if (want.kind === "dollars") {
+        const { winc: worth } = await prices.token(token, want.amount, signal);
+        if (worth > amountMax) throw new Failure("invalid_quantity", { ...want });
+        hold(keyOf(want), { amount: want.amount, winc: worth, credited: worth });
+        return { want, amount: want.amount, winc: worth };
+      }
       const wanted = want.kind === "credits" ? want.winc : (await prices.bytes(want.size, signal)).winc;
       // What costs nothing is paid for all the same: with the least that can be paid, for credits.
       const winced = winc(larger(wanted, 1n));
@@ -99,7 +105,14 @@ export function createX402Quotes({ prices, token, heldMs, clock }: X402QuotesOpt
 }
 
 function keyOf(want: X402Want): string {
-  return want.kind === "bytes" ? `bytes:${want.size}` : `credits:${want.winc}`;
+  switch (want.kind) {
+    case "bytes":
+      return `bytes:${want.size}`;
+    case "credits":
+      return `credits:${want.winc}`;
+    case "dollars":
+      return `dollars:${want.amount}`;
+  }
 }
 
 /** The highest price that is paid is the one that was signed; of two equal ones, the one that buys more. */

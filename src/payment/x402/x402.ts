@@ -16,7 +16,9 @@ export type X402Want =
   /** Storing so many bytes, 1 or more. */
   | Readonly<{ kind: "bytes"; size: bigint }>
   /** Credits, winc, 1 or more. */
-  | Readonly<{ kind: "credits"; winc: bigint }>;
+  | Readonly<{ kind: "credits"; winc: bigint }>
+  /** Whatever an amount of the asset buys, `x402AmountMin` or more of its smallest unit. */
+  | Readonly<{ kind: "dollars"; amount: bigint }>;
 
 /** A price. It is held for as long as a payment may take, so that the one who signs it is not refused for a new one. */
 export type X402Quote = Readonly<{
@@ -99,4 +101,12 @@ export const topUpPurpose = "top-up" as X402Purpose;
  */
 export function uploadPurpose(id: string): X402Purpose {
   return `upload:${id}` as X402Purpose;
+}
+
+/**
+ * A payment for reading beyond the limits.
+ * @param client - Names the reader: 64 hexadecimal digits.
+ */
+export function readingPurpose(client: string): X402Purpose {
+  return `reading:${client}` as X402Purpose;
 }

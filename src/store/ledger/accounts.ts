@@ -25,7 +25,7 @@ export const gift = (giftId: string): Account => named("gift", giftId);
 /** Where credits come from that were paid for: `stripe`, `x402`, or a token. */
 export const provider = (name: string): Account => named("provider", name);
 
-/** What uploads have cost. */
+/** What uploads, and reading beyond the limits, have cost. */
 export const revenue = "revenue" as Account;
 /** Where credits come from that nobody paid for: promotions and free allowances. */
 export const promo = "promo" as Account;

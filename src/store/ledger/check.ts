@@ -11,6 +11,7 @@ import type { LedgerCheck } from "./checks/check-row.ts";
 import { creditChecks } from "./checks/credits.ts";
 import { entryChecks } from "./checks/entries.ts";
 import { promoChecks } from "./checks/promo.ts";
+import { readingChecks } from "./checks/reading.ts";
 import { tokenPaymentChecks } from "./checks/token-payments.ts";
 import { uploadChecks } from "./checks/uploads.ts";
 import { x402PaymentChecks } from "./checks/x402-payments.ts";
@@ -22,6 +23,7 @@ export const ledgerChecks: readonly LedgerCheck[] = [
   ...creditChecks,
   ...tokenPaymentChecks,
   ...x402PaymentChecks,
+  ...readingChecks,
   ...cardPaymentChecks,
   ...promoChecks,
   ...uploadChecks,

@@ -17,6 +17,7 @@ import { nonceTables } from "./schema/nonces.ts";
 import { paymentTables } from "./schema/payments.ts";
 import { promoTables } from "./schema/promo.ts";
 import { quoteTables } from "./schema/quotes.ts";
+import { readingTables } from "./schema/reading.ts";
 import { reservationTables } from "./schema/reservations.ts";
 import { signingColumns } from "./schema/signings.ts";
 import { strangersNonceTables } from "./schema/strangers-nonces.ts";
@@ -39,6 +40,7 @@ export const ledgerSchema: readonly string[] = [
   strangersNonceTables,
   signingColumns,
   failedSigningIndex,
+  readingTables,
 ];
 
 /** The statements of a script, one by one. */

@@ -44,6 +44,7 @@ export const transferKinds = [
   "reservation_voided",
   "reservation_expired",
   "upload",
+  "reading",
   "prepayment",
   "refund",
   "chargeback",
