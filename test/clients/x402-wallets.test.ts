@@ -212,7 +212,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const code = await anvil.rpc<string>("eth_getCode", multicallAddress, "latest");
     await anvil.rpc("anvil_setCode", multicallAddress, "0x");
     try {
-      expect(await isSignedByWallet(asking(), domain(), authorization, signature, never)).toEqual({
+      expect(await isSignedByWallet(asking(), domain(), { authorization, signature }, never)).toEqual({
         ...{ kind: "ok", value: false },
       });
       expect(await chain.try(authorization, signature, never)).toMatchObject({ kind: "reverts" });
@@ -227,7 +227,7 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "a smart wallet that
     const signature = Uint8Array.fromHex((await sign(authorization)).slice(2));
     const elsewhere = openJsonRpc("http://127.0.0.1:1");
     const nobody = createAsking(elsewhere, BigInt(anvil.chainId));
-    expect(await isSignedByWallet(nobody, domain(), authorization, signature, never)).toMatchObject({
+    expect(await isSignedByWallet(nobody, domain(), { authorization, signature }, never)).toMatchObject({
       kind: "trouble",
     });
     elsewhere.close();

@@ -149,7 +149,7 @@ export const paymentDefences: readonly Defence[] = [
     threat: "L4",
     name: "the payer's signature",
     file: "src/payment/x402/settling.ts",
-    text: 'if (!isSigned.value) throw new Failure("invalid_signature", { payer: payment.authorization.from });',
+    text: "if (!isSigned.value) throw invalid;",
     instead: "void isSigned;",
     tests: ["test/http/payment/x402.test.ts"],
   },

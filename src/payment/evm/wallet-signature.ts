@@ -91,8 +91,7 @@ export function writeAuthorizationCall(
 export async function isSignedByWallet(
   asking: Pick<Asking, "call">,
   domain: TypedDomain,
-  authorization: Authorization,
-  signature: Uint8Array,
+  { authorization, signature }: Readonly<{ authorization: Authorization; signature: Uint8Array }>,
   signal: AbortSignal,
 ): Promise<Asked<boolean>> {
   const { from } = authorization;

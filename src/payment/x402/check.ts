@@ -3,10 +3,7 @@
  * Source: reference/payment.md §6.2 "value rule"; EIP-3009.
  * @module
  */
-import type { Asking } from "../evm/asking.ts";
-import type { Asked } from "../evm/json-rpc.ts";
 import { isSignedByOwner, type TypedDomain } from "../evm/typed-data.ts";
-import { isSignedByWallet } from "../evm/wallet-signature.ts";
 import type { X402Payment } from "./payload.ts";
 import type { X402Terms } from "./x402.ts";
 
@@ -32,18 +29,11 @@ export function domainOf({ network }: X402Terms): TypedDomain {
 }
 
 /**
- * Tells whether the payer signed it, for the coin of these terms: with a key, or, where that is not so, as the payer's
- * wallet says on the chain.
+ * Tells whether the payer signed it with a key, for the coin of these terms. Of wallets that are contracts only the
+ * chain can tell (`isSignedByWallet`).
  */
-export async function isSignedByPayer(
-  asking: Pick<Asking, "call">,
-  terms: X402Terms,
-  { authorization, signature }: X402Payment,
-  signal: AbortSignal,
-): Promise<Asked<boolean>> {
-  const domain = domainOf(terms);
-  if (isSignedByOwner(domain, authorization, signature)) return { kind: "ok", value: true };
-  return await isSignedByWallet(asking, domain, authorization, signature, signal);
+export function isSignedByKey(terms: X402Terms, { authorization, signature }: X402Payment): boolean {
+  return isSignedByOwner(domainOf(terms), authorization, signature);
 }
 
 /**

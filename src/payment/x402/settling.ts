@@ -15,7 +15,8 @@ import { unheard, untilStopped, withDeadline } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import type { Asking } from "../evm/asking.ts";
-import { isSignedByPayer } from "./check.ts";
+import { isSignedByWallet } from "../evm/wallet-signature.ts";
+import { domainOf, faultOf, isSignedByKey } from "./check.ts";
 import type { FollowX402 } from "./following.ts";
 import { findX402, keepX402, type X402Kept, x402IdOf } from "./kept-payments.ts";
 import { type OfferX402, x402Refusal } from "./offers.ts";
@@ -81,13 +82,17 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
 
   /** @throws Failure `invalid_signature`; `settlement_unknown` when the payer's wallet cannot be asked; `busy`. */
   async function checkSignature(payment: X402Payment, signal: AbortSignal): Promise<void> {
+    if (isSignedByKey(terms, payment)) return;
+    const invalid = new Failure("invalid_signature", { payer: payment.authorization.from });
+    // The chain is not asked about a payment that is refused whoever has signed it.
+    if (faultOf(terms, payment, BigInt(clock()) / 1_000n) !== undefined) throw invalid;
     const turn = checks.take(signal);
     if (turn === undefined) throw new Failure("busy", { checks: checksWaitingMax });
     const end = await turn;
     try {
-      const isSigned = await isSignedByPayer(options.asking, terms, payment, signal);
+      const isSigned = await isSignedByWallet(options.asking, domainOf(terms), payment, signal);
       if (isSigned.kind === "trouble") throw new Failure("settlement_unknown", { ...isSigned });
-      if (!isSigned.value) throw new Failure("invalid_signature", { payer: payment.authorization.from });
+      if (!isSigned.value) throw invalid;
     } finally {
       end();
     }
