@@ -132,9 +132,8 @@ export function openGateway(
   const figures = createRequestFigures(metrics, log, config.LOG_MEMORY_HITS);
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
-  const memory = bodyMemoryOf(config, metrics, openBlobThread(closers));
   const limiter = limiterOf(config, metrics);
-  const limits = { limiter, memory };
+  const limits = { limiter, memory: bodyMemoryOf(config, metrics, openBlobThread(closers)) };
   const listening = { config, certificate, figures, ...limits, log, closers };
   const server = listenForGateway(listening, gateway, services, paidReadsOf(parts, limiter));
   const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
