@@ -17,15 +17,11 @@ import { createChunkKeeper, createDataKeeper } from "../../gateway/kept-chunks.t
 import { createGateway, type Gateway } from "../../http/gateway/gateway.ts";
 import { graphql } from "../../http/gateway/graphql.ts";
 import { graphqlForward, graphqlOrigin } from "../../http/gateway/graphql-forward.ts";
-import { createPaidReads, type PaidReads } from "../../http/paid-reads.ts";
-import type { PublicUrl } from "../../http/public-url.ts";
-import type { RateLimiter } from "../../http/rate-limiter.ts";
 import { createRequestFigures } from "../../http/request-figures.ts";
 import { createServiceApp } from "../../http/service.ts";
 import { type Indexing, openIndexing } from "../../indexing/indexing.ts";
 import type { Webhooks } from "../../indexing/webhooks.ts";
 import { systemClock } from "../../lib/clock.ts";
-import type { PaidReading } from "../../payment/x402/reading.ts";
 import type { Config } from "../../settings.ts";
 import { createIndexWriterCalls, type WriteJob } from "../../store/index/thread.ts";
 import type { IndexReader } from "../../store/index/types.ts";
@@ -47,6 +43,7 @@ import {
 } from "./listeners.ts";
 import { openLargeManifests } from "./manifests.ts";
 import { type OpenNames, openNames } from "./names.ts";
+import { paidReadsOf, type SoldReading } from "./paid-reading.ts";
 import type { Sources } from "./sources.ts";
 import { loadsOf, openBlobThread, type Threads } from "./threads.ts";
 import { openSetWebhooks } from "./webhooks.ts";
@@ -63,7 +60,7 @@ export type GatewayParts = BaseParts &
     /** Says which databases were found damaged since the start. */
     damage?: HealthCheck;
     /** What readers can pay for beyond the limits, and where they reach the gateway. */
-    paid?: Readonly<{ reading: PaidReading; publicUrl: PublicUrl }> | undefined;
+    paid?: SoldReading | undefined;
   }>;
 
 /** A gateway that runs. */
@@ -135,7 +132,7 @@ export function openGateway(
   const limiter = limiterOf(config, metrics);
   const limits = { limiter, memory: bodyMemoryOf(config, metrics, openBlobThread(closers)) };
   const listening = { config, certificate, figures, ...limits, log, closers };
-  const server = listenForGateway(listening, gateway, services, paidReadsOf(parts, limiter));
+  const server = listenForGateway(listening, gateway, services, paidReadsOf(parts.paid, limiter, log));
   const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
   const adminServer = isApart ? listenForAdmin(listening, administration.routes, apart) : undefined;
   const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
@@ -176,14 +173,6 @@ export function openGateway(
       sources.content.forgetAll();
     },
   };
-}
-
-function paidReadsOf({ paid, log }: GatewayParts, limiter: RateLimiter | undefined): PaidReads | undefined {
-  if (paid === undefined || limiter === undefined) return undefined;
-  return createPaidReads({
-    ...{ ...paid, limiter, clock: systemClock, log },
-    seed: Math.floor(systemRandom() * 2 ** 32),
-  });
 }
 
 type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;

@@ -2,7 +2,11 @@
  * Reading beyond the limits for payments by x402, put together.
  * @module
  */
+import { createPaidReads, type PaidReads } from "../../http/paid-reads.ts";
+import type { PublicUrl } from "../../http/public-url.ts";
+import type { RateLimiter } from "../../http/rate-limiter.ts";
 import { systemClock } from "../../lib/clock.ts";
+import type { Log } from "../../lib/log.ts";
 import { openPaidReading as open, type PaidReading } from "../../payment/x402/reading.ts";
 import { type X402, x402AmountMin } from "../../payment/x402/x402.ts";
 import type { Config } from "../../settings.ts";
@@ -32,6 +36,20 @@ export async function openPaidReading(parts: PaidReadingParts): Promise<PaidRead
     bytes: config.RATE_LIMITER_PAYMENT_BYTES,
     makeId: createTransferIds(systemClock, systemRandom),
   });
+}
+
+/** What readers can pay for beyond the limits, and where they reach the gateway. */
+export type SoldReading = Readonly<{ reading: PaidReading; publicUrl: PublicUrl }>;
+
+/** Sells it at a listener; `undefined` where nothing is sold, or nothing limited. */
+export function paidReadsOf(
+  sold: SoldReading | undefined,
+  limiter: RateLimiter | undefined,
+  log: Log,
+): PaidReads | undefined {
+  if (sold === undefined || limiter === undefined) return undefined;
+  const seed = Math.floor(systemRandom() * 2 ** 32);
+  return createPaidReads({ ...sold, limiter, seed, clock: systemClock, log });
 }
 
 /** Checks what it is set to. @throws Misuse when something is missing. */
