@@ -142,6 +142,16 @@ describe("M1: a large manifest", () => {
     expect(await Promise.all(asked)).toEqual(["blocked", "blocked", "blocked"]);
   });
 
+  test("that is blocked already is not read", async () => {
+    const world = openWorld();
+    const id = world.put("blocked before");
+    world.refused.add(id);
+    expect(await world.targetOf(id, "p/1.html").catch(codeOf)).toBe("blocked");
+    expect(world.reads.size).toBe(0);
+    world.refused.delete(id);
+    expect(await world.targetOf(id, "blocked before/1.html")).toBe(world.page);
+  });
+
   test("goes on being built when its clients have left", async () => {
     const { builder, letGo } = heldBuilder();
     const world = openWorld({ builders: [builder] });

@@ -135,7 +135,7 @@ export const proofDefences: readonly Defence[] = [
   },
   {
     threat: "M1",
-    name: "a manifest that is refused after it was read",
+    name: "a manifest that is blocked before it is read",
     file: "src/gateway/resolve.ts",
     text: "    await mayLeave();\n    const target",
     instead: "    const target",
