@@ -74,11 +74,13 @@ const wrongBesideOthers: Readonly<Record<string, string>> = {
 /** Any text is right for these, or right until something is opened with it. */
 const takeAnyText = new Set([
   ...["DATA_DIR", "EXPORT_ROOT", "ADMIN_API_KEY", "DEVNET_SEED", "CDB64_ROOT_TX_INDEX_SOURCES"],
+  ...["KYVE_CHAIN_ID", "KYVE_DENOM"],
 ]);
 
 /** Judged only where another one is right, which is wrong here too: told by their own tests. */
 const judgedAfterOthers = new Set([
   ...["X402_NETWORK", "X402_ASSET_ADDRESS", "X402_ASSET_NAME", "X402_ASSET_VERSION", "X402_SETTLE_KEY"],
+  ...["X402_FACILITATOR_KEY", "X402_FACILITATOR_KEY_ID"],
   ...["ETHEREUM_USDC_ADDRESS", "MATIC_USDC_ADDRESS", "BASE_USDC_ADDRESS", "SOLANA_USDC_MINT"],
   ...["SOLANA_GENESIS_HASH", "STRIPE_WEBHOOK_SECRET"],
 ]);
