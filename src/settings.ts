@@ -142,9 +142,10 @@ export const settings = {
   CDB64_ROOT_TX_INDEX_SOURCES: setting({
     read: list(text),
     fallback: [],
-    unit: "paths or URLs",
+    unit: "paths, URLs or ids",
     effect:
-      "CDB64 files that tell in which transaction a data item lies, separated by commas; a URL must answer ranges.",
+      "CDB64 indexes that tell in which transaction a data item lies, separated by commas: files, directories, " +
+      "manifests of partitions, URLs that answer ranges, ids, or ranges of their data (`id:offset:size`).",
   }),
   PEER_DISCOVERY: setting({
     read: flag,

@@ -1,44 +1,99 @@
 /**
- * Indexes of data items in CDB64 files: on this machine, or read by ranges from a URL.
+ * Indexes of data items in CDB64 files: on this machine, read by ranges from a URL, or content of an id; whole, or
+ * in partitions that a manifest names.
  *
- * A file's beginning is kept; a look-up then takes two short reads. A file that was replaced is seen by its
- * size, on this
- * machine also by its time.
- * Source: reference/gateway.md §2.4.
+ * The beginning of a file is kept; a look-up then takes two short reads. A file that was replaced is recognized by
+ * its size, on this machine also by its time.
+ * Source: docs/reference/formats.md#cdb64.
  * @module
  */
 import { type FileHandle, open } from "node:fs/promises";
 import { type Id, idBytes } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
-import { type Cdb64File, cdb64HeaderSize, lookUpCdb64 } from "../lib/cdb64.ts";
+import { type Cdb64Answer, type Cdb64File, cdb64HeaderSize, lookUpCdb64 } from "../lib/cdb64.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import type { ByteSpan } from "../lib/range.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
 import { type Clue, readClueRecord } from "./clue.ts";
 import type { ClueSources } from "./clue-sources.ts";
-import { failureOf, type Http, type HttpTimeouts, openHttp, trouble, troubleFrom } from "./http.ts";
+import {
+  failureOf,
+  type Http,
+  type HttpTimeouts,
+  openHttp,
+  type Reach,
+  trouble,
+  troubleFrom,
+} from "./http.ts";
 import type { NodeAnswer } from "./node.ts";
+import { createReach } from "./reach.ts";
+import {
+  type ContentPart,
+  nameOf,
+  type RootLocation,
+  type RootManifest,
+  type RootSource,
+  readRootManifest,
+  readRootSources,
+  rootManifestBytesMax,
+} from "./root-manifest.ts";
 import { createSources, type SourceParts } from "./sources.ts";
 
 /** Time-outs for a few hundred bytes. */
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 4_000, stallMs: 2_000, totalMs: 5_000 };
 
+/** A manifest that is not content of an id is read again after so long. Milliseconds. */
+const manifestKeptMs = 3_600_000;
+
+/** A manifest that is invalid is read and logged again after so long. Milliseconds. */
+const invalidKeptMs = 60_000;
+
+/** Manifests of others lead to public addresses only, as far as they lead to another server. */
+const reachOfOthers = createReach({ ports: [80, 443], allowsPrivate: false });
+
+/** Content of an id in which an index is stored. */
+export type IndexContent = Readonly<{
+  size: number; // bytes
+  /** Streams a span of it. @throws Failure. */
+  read: (span: ByteSpan, signal: AbortSignal) => AsyncIterable<Uint8Array>;
+}>;
+
+/** Opens content without a look-up in these indexes, which would ask for itself. @throws Failure. */
+export type OpenIndexContent = (id: Id, signal: AbortSignal) => Promise<IndexContent>;
+
+/** What indexes are opened with. */
+export type RootFilesParts = SourceParts &
+  Readonly<{ timeouts?: HttpTimeouts; openContent: OpenIndexContent }>;
+
 /** One file: how its head is had, and how it is read. */
 type RootFile = Readonly<{
-  url: string; // or path; for logs
   /** @throws Failure. */
   lookUp: <Value>(signal: AbortSignal, work: (file: Cdb64File) => Promise<Value>) => Promise<Value>;
+  /** Reads a file of at most {@link rootManifestBytesMax}. @throws Failure. */
+  whole: (signal: AbortSignal) => Promise<Uint8Array>;
+  close: () => void;
+}>;
+
+/** One index. */
+type RootIndex = Readonly<{
+  url: string; // or path, or id; for logs
+  /** @throws Failure. */
+  lookUp: (key: Uint8Array, signal: AbortSignal) => Promise<Cdb64Answer>;
   close: () => void;
 }>;
 
 /** What is kept of a file: its beginning, and by what to know it again. */
 type Head = Readonly<{ header: Uint8Array; size: number; mark: string }>;
 
-/** Opens indexes. @param sources - Paths, and http or https URLs of servers that heed Range without a redirect. */
-export function openRootFiles(
-  sources: readonly string[],
-  parts: SourceParts & Readonly<{ timeouts?: HttpTimeouts }>,
-): ClueSources {
-  const files = sources.map((source) =>
-    /^https?:\/\//i.test(source) ? openRemote(source, parts.timeouts ?? timeoutsDefault) : openLocal(source),
-  );
+/**
+ * Opens indexes.
+ *
+ * @param sources - Texts of the setting; servers of URLs must heed Range without a redirect.
+ * @throws Error with a sentence for the operator when a local directory cannot be used.
+ */
+export function openRootFiles(sources: readonly string[], parts: RootFilesParts): ClueSources {
+  const files = sources.flatMap(readRootSources).map((source) => openIndex(source, parts));
   const asked = createSources(files, parts);
   return {
     count: files.length,
@@ -49,9 +104,129 @@ export function openRootFiles(
   };
 }
 
-async function find(file: RootFile, id: Id, signal: AbortSignal): Promise<NodeAnswer<Clue>> {
+function openIndex(source: RootSource, parts: RootFilesParts): RootIndex {
+  if (source.kind === "manifest")
+    return openPartitioned(source.location, openAt(source.location, parts), parts);
+  const file = openAt(source, parts);
+  if (source.kind === "content") return openUnknown(source, file, parts);
+  return {
+    url: nameOf(source),
+    lookUp: (key, signal) => file.lookUp(signal, (opened) => lookUpCdb64(opened, key)),
+    close: file.close,
+  };
+}
+
+/** @param reach - For a server that somebody else named. */
+function openAt(location: RootLocation, parts: RootFilesParts, reach?: Reach): RootFile {
+  if (location.kind === "file") return openLocal(location.path);
+  if (location.kind === "content") return openContentFile(location, parts.openContent);
+  return openRemote(location.url, parts.timeouts ?? timeoutsDefault, reach);
+}
+
+/** Content of an id: an index, or a manifest. An index has zeros in its head, which JSON never has. */
+function openUnknown(location: RootLocation, file: RootFile, parts: RootFilesParts): RootIndex {
+  const partitioned = openPartitioned(location, file, parts);
+  let isManifest: boolean | undefined;
+  return {
+    url: partitioned.url,
+    async lookUp(key, signal) {
+      if (isManifest === true) return await partitioned.lookUp(key, signal);
+      return await file.lookUp(signal, async (opened) => {
+        isManifest ??= !opened.header.includes(0);
+        if (isManifest) return await partitioned.lookUp(key, signal);
+        if (opened.size < cdb64HeaderSize)
+          throw fileFailure(partitioned.url, "the file is shorter than its head");
+        return await lookUpCdb64(opened, key);
+      });
+    },
+    close: partitioned.close,
+  };
+}
+
+/** What was read of a manifest, and until when it holds. */
+type ReadManifest = Readonly<{
+  until: number;
+  files: ReadonlyMap<number, Readonly<{ file: RootFile; size: number }>> | undefined;
+  fault: string;
+}>;
+
+/** An index in partitions; each is opened with the first key that lies in it. */
+function openPartitioned(location: RootLocation, file: RootFile, parts: RootFilesParts): RootIndex {
+  const { clock, log }: Readonly<{ clock: Clock; log: Log }> = parts;
+  const url = nameOf(location);
+  const flights = createSingleFlight<ReadManifest>();
+  let kept: ReadManifest | undefined;
+
+  async function read(signal: AbortSignal): Promise<ReadManifest> {
+    const bytes = await file.whole(signal);
+    const now = clock();
+    try {
+      const files = openPartitions(readRootManifest(bytes, location));
+      closePartitions();
+      kept = {
+        until: location.kind === "content" ? Number.POSITIVE_INFINITY : now + manifestKeptMs,
+        files,
+        fault: "",
+      };
+    } catch (error) {
+      const fault = error instanceof Error ? error.message : String(error);
+      log.warn("the manifest of an index of data items is invalid", { source: url, detail: fault });
+      closePartitions();
+      kept = { until: now + invalidKeptMs, files: undefined, fault };
+    }
+    return kept;
+  }
+
+  function openPartitions(manifest: RootManifest): NonNullable<ReadManifest["files"]> {
+    return new Map(
+      [...manifest].map(([prefix, { location: place, size }]) => {
+        const isOthers =
+          location.kind !== "file" && place.kind === "url" && !isSameServer(location, place.url);
+        return [prefix, { file: openAt(place, parts, isOthers ? reachOfOthers : undefined), size }] as const;
+      }),
+    );
+  }
+
+  function closePartitions(): void {
+    for (const { file: partition } of kept?.files?.values() ?? []) partition.close();
+  }
+
+  return {
+    url,
+    async lookUp(key, signal) {
+      const current =
+        kept !== undefined && kept.until > clock() ? kept : await flights.run("manifest", signal, read);
+      if (current.files === undefined)
+        throw new Failure("source_failed", { source: url, detail: current.fault });
+      const partition = current.files.get(key[0] ?? -1);
+      if (partition === undefined) return { kind: "absent" };
+      try {
+        return await partition.file.lookUp(signal, async (opened) => {
+          if (opened.size !== partition.size)
+            throw fileFailure(url, `a partition has ${opened.size} bytes, not ${partition.size}`);
+          return await lookUpCdb64(opened, key);
+        });
+      } catch (error) {
+        // The partitions may have been replaced together with their manifest: it is read again soon.
+        if (kept === current && location.kind !== "content")
+          kept = { ...current, until: Math.min(current.until, clock() + invalidKeptMs) };
+        throw error;
+      }
+    },
+    close() {
+      file.close();
+      closePartitions();
+    },
+  };
+}
+
+function isSameServer(location: RootLocation, url: string): boolean {
+  return location.kind === "url" && new URL(location.url).origin === new URL(url).origin;
+}
+
+async function find(index: RootIndex, id: Id, signal: AbortSignal): Promise<NodeAnswer<Clue>> {
   try {
-    const answer = await file.lookUp(signal, (opened) => lookUpCdb64(opened, idBytes(id)));
+    const answer = await index.lookUp(idBytes(id), signal);
     if (answer.kind === "absent") return answer;
     if (answer.kind === "malformed") return trouble("malformed", answer.reason);
     const clue = readClueRecord(answer.value);
@@ -78,19 +253,29 @@ function openLocal(path: string): RootFile {
     return kept;
   }
 
+  async function using<Value>(work: (file: FileHandle) => Promise<Value>): Promise<Value> {
+    const file = await open(path, "r").catch((error: unknown) => {
+      throw fileFailure(path, String(error));
+    });
+    try {
+      return await work(file);
+    } finally {
+      await file.close();
+    }
+  }
+
   return {
-    url: path,
-    async lookUp(_signal, work) {
-      const file = await open(path, "r").catch((error: unknown) => {
-        throw fileFailure(path, String(error));
-      });
-      try {
+    lookUp: (_signal, work) =>
+      using(async (file) => {
         const { header, size } = await headOf(file);
         return await work({ header, size, read: (start, end) => readExactly(file, path, start, end) });
-      } finally {
-        await file.close();
-      }
-    },
+      }),
+    whole: () =>
+      using(async (file) => {
+        const { size } = await file.stat();
+        if (size > rootManifestBytesMax) throw tooLarge(path, size);
+        return await readExactly(file, path, 0, size);
+      }),
     close: () => undefined,
   };
 }
@@ -109,8 +294,54 @@ function fileFailure(path: string, detail: string): Failure {
   return new Failure("source_failed", { source: path, detail: `${path}: ${detail}` });
 }
 
-function openRemote(url: string, timeouts: HttpTimeouts): RootFile {
-  const http = openHttp(timeouts);
+function tooLarge(source: string, size: number): Failure {
+  return fileFailure(source, `the manifest has ${size} bytes, at most ${rootManifestBytesMax} are read`);
+}
+
+/** Content of an id, or a part of it. What is read of it gives no byte to anyone. */
+function openContentFile(
+  location: Readonly<{ kind: "content"; part: ContentPart }>,
+  openContent: OpenIndexContent,
+): RootFile {
+  const { id, start, size: partSize } = location.part;
+  const name = nameOf(location);
+  let kept: Head | undefined;
+
+  async function partOf(signal: AbortSignal) {
+    const content = await openContent(id, signal);
+    const size = partSize ?? content.size - start;
+    if (size < 0 || start + size > content.size)
+      throw fileFailure(name, `the content has only ${content.size} bytes`);
+    const read = async (from: number, to: number): Promise<Uint8Array> => {
+      const bytes = new Uint8Array(to - from);
+      let at = 0;
+      for await (const piece of content.read({ start: start + from, end: start + to }, signal)) {
+        bytes.set(piece, at);
+        at += piece.length;
+      }
+      return bytes;
+    };
+    return { size, read };
+  }
+
+  return {
+    async lookUp(signal, work) {
+      const { size, read } = await partOf(signal);
+      const header = kept?.header ?? (await read(0, Math.min(size, cdb64HeaderSize)));
+      kept = { header, size, mark: "" };
+      return await work({ header, size, read });
+    },
+    async whole(signal) {
+      const { size, read } = await partOf(signal);
+      if (size > rootManifestBytesMax) throw tooLarge(name, size);
+      return await read(0, size);
+    },
+    close: () => undefined,
+  };
+}
+
+function openRemote(url: string, timeouts: HttpTimeouts, reach: Reach | undefined): RootFile {
+  const http = openHttp(timeouts, reach);
   let kept: Head | undefined;
 
   async function headOf(signal: AbortSignal): Promise<Head> {
@@ -121,7 +352,6 @@ function openRemote(url: string, timeouts: HttpTimeouts): RootFile {
   }
 
   return {
-    url,
     async lookUp(signal, work) {
       const { header, size, mark } = await headOf(signal);
       const read = async (start: number, end: number) => {
@@ -131,6 +361,12 @@ function openRemote(url: string, timeouts: HttpTimeouts): RootFile {
         throw fileFailure(url, "the file was replaced meanwhile");
       };
       return await work({ header, size, read });
+    },
+    async whole(signal) {
+      const answer = await http.whole({ method: "GET", url }, rootManifestBytesMax, signal);
+      if (answer.kind === "trouble") throw failureOf(answer, { source: url });
+      if (answer.status !== 200) throw fileFailure(url, `status ${answer.status}`);
+      return answer.body;
     },
     close: http.close,
   };

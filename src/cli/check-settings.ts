@@ -5,12 +5,13 @@
  * @module
  */
 
+import { rootSourceFault } from "../chain/root-manifest.ts";
 import { hostAndPort } from "../settings/readers.ts";
 import type { Config } from "../settings.ts";
 import { readAddressList } from "./address-list.ts";
 import { certificateFiles, checkedCertificate } from "./certificate.ts";
 import { checkHost } from "./claim-port.ts";
-import { complaintsIn } from "./complaints.ts";
+import { badSettings, complaintsIn } from "./complaints.ts";
 import { readFilters } from "./filters.ts";
 import { readMining } from "./mining.ts";
 import { stripeAccountOf } from "./open/cards.ts";
@@ -48,10 +49,16 @@ const checks: readonly ((config: Config) => unknown)[] = [
   readTokenSettings,
   readX402Source,
   checkPaidReading,
+  checkRootSources,
   ({ DEVNET_MINING: mining }) => readMining(mining),
   ({ HOST: host }) => checkHost("HOST", host, host),
   ({ ADMIN_LISTEN: at }) => at === undefined || checkHost("ADMIN_LISTEN", at, hostAndPort(at).host),
 ];
+
+function checkRootSources({ CDB64_ROOT_TX_INDEX_SOURCES: sources }: Config): void {
+  const faults = sources.flatMap((source) => rootSourceFault(source) ?? []);
+  if (faults.length > 0) throw badSettings(faults.map((fault) => `CDB64_ROOT_TX_INDEX_SOURCES: ${fault}`));
+}
 
 /** Looks at all of them. @returns Every complaint. */
 export function settingsFaults(config: Config): readonly string[] {

@@ -65,6 +65,8 @@ export type GatewayContentStore = Content &
   Readonly<{
     /** As `open`, for askers that are gateways themselves: what the index does not have is not found. */
     openIndexed: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
+    /** As `open`, for the index files by which items are found: these are not searched for themselves. */
+    openIndexFile: (id: Id, signal: AbortSignal) => Promise<OpenContent>;
     /** Forgets all that was found outside of the index: blocks were taken back. */
     forgetAll: () => void;
     /** Fetches under way and since the start. */
@@ -131,6 +133,10 @@ export function openContent(parts: ContentParts): GatewayContentStore {
       const here = openHere(id) ?? (await uploaded.open(id));
       if (here === undefined) throw new Failure("not_found", { id });
       return here;
+    },
+    async openIndexFile(id, signal) {
+      const here = openHere(id) ?? (await uploaded.open(id));
+      return here ?? openFound(openParts, id, await elsewhere.findWithoutFiles(id, signal));
     },
     ensure: (root, span, signal) => ensure({ extents, fill }, root, span, signal),
     keep: fill.keep,

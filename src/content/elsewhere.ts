@@ -44,6 +44,8 @@ export type Elsewhere = Readonly<{
    * @throws Failure `not_found` when all say so, `source_failed`, `source_timeout`, `busy` when any is in trouble.
    */
   find: (id: Id, clue: Clue | undefined, signal: AbortSignal) => Promise<Found>;
+  /** As `find`, but asks no index files: for their own content, which they would ask for themselves. */
+  findWithoutFiles: (id: Id, signal: AbortSignal) => Promise<Found>;
   /** Notes what an item's payload is, its signature having been checked over all of it. */
   learnt: (id: Id, item: FoundItem, digest: Uint8Array) => void;
   /** Notes that an item that was found is not what it should be. */
@@ -84,6 +86,9 @@ const unknownMs = 10_000;
 /** Unknown ids remembered: 10 MiB at most. */
 const unknownMax = 100_000;
 
+/** Index files that nobody has are remembered apart: an index may still know them as items. */
+const absentFilesMax = 1_000;
+
 /** What was found is asked for again after so long: a transaction may have been mined, a gateway's file replaced. */
 const foundMs = 60_000;
 
@@ -117,6 +122,7 @@ function counted(source: LookupSource, stage: Stage, note: LookupFigures | undef
 export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   const unknown = new LRUCache<Id, true>({ max: unknownMax, ttl: unknownMs });
   const known = new LRUCache<Id, Found>({ max: foundMax, ttl: foundMs });
+  const absentFiles = new LRUCache<Id, true>({ max: absentFilesMax, ttl: unknownMs });
   const flights = createSingleFlight<Found>();
   const stages = createStages(parts);
   const findMsMax = parts.findMsMax ?? findMsMaxDefault;
@@ -141,7 +147,21 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
     return found;
   }
 
+  async function askWithoutFiles(id: Id, signal: AbortSignal): Promise<Found> {
+    const { found, others } = await askStages(stages.withoutFiles(id), id, findMsMax, signal);
+    if (found !== undefined) return remember(id, found);
+    for (const answer of others) if (answer.kind === "trouble") throw failureOf(answer, { id });
+    absentFiles.set(id, true);
+    throw new Failure("not_found", { id });
+  }
+
   return {
+    async findWithoutFiles(id, signal) {
+      const before = known.get(id);
+      if (before !== undefined) return before;
+      if (absentFiles.has(id)) throw new Failure("not_found", { id, remembered: true });
+      return await flights.run(`${id} without files`, signal, (own) => askWithoutFiles(id, own));
+    },
     async find(id, clue, signal) {
       const before = known.get(id);
       if (before !== undefined) {
@@ -165,11 +185,13 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
     },
     forget(id) {
       unknown.delete(id);
+      absentFiles.delete(id);
       known.delete(id);
       parts.roots.forget(id);
     },
     forgetAll() {
       unknown.clear();
+      absentFiles.clear();
       known.clear();
       parts.roots.forgetAll();
     },
@@ -205,6 +227,18 @@ function createStages({ bodies, gateways, files, queries, items, fill, onLookup 
       return followed.kind === "ok" || isUntrue ? followed : word;
     };
 
+  /** Who was not named is not asked, and counts no answer. */
+  function named(count: number, source: LookupSource, stage: Stage): readonly Stage[] {
+    return count === 0 ? [] : [counted(source, stage, onLookup)];
+  }
+
+  const others = (id: Id, inFiles: readonly Stage[]): readonly Stage[] => [
+    counted("nodes", (signal) => onChain(id, signal), onLookup),
+    ...named(gateways.urls.length, "gateways", (signal) => gateways.find(id, weigh(id), signal)),
+    ...inFiles,
+    ...named(queries.count, "graphql", (signal) => queries.find(id, follow(id), signal)),
+  ];
+
   return {
     /** As whoever asks says: untrue or not, that it leads nowhere says nothing. */
     asTold: (id: Id, clue: Clue): Stage => {
@@ -215,17 +249,12 @@ function createStages({ bodies, gateways, files, queries, items, fill, onLookup 
       };
       return counted("hints", stage, onLookup);
     },
-    /** Who was not named is not asked, and counts no answer. */
-    of: (id: Id): readonly Stage[] => {
-      const named = (count: number, source: LookupSource, stage: Stage): Stage[] =>
-        count === 0 ? [] : [counted(source, stage, onLookup)];
-      return [
-        counted("nodes", (signal) => onChain(id, signal), onLookup),
-        ...named(gateways.urls.length, "gateways", (signal) => gateways.find(id, weigh(id), signal)),
-        ...named(files.count, "cdb64", (signal) => files.find(id, follow(id), signal)),
-        ...named(queries.count, "graphql", (signal) => queries.find(id, follow(id), signal)),
-      ];
-    },
+    of: (id: Id): readonly Stage[] =>
+      others(
+        id,
+        named(files.count, "cdb64", (signal) => files.find(id, follow(id), signal)),
+      ),
+    withoutFiles: (id: Id): readonly Stage[] => others(id, []),
   };
 }
 

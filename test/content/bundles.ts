@@ -89,7 +89,8 @@ export function placesIn(
   return places;
 }
 
-function signItem(payload: Uint8Array, tags: readonly Tag[], by: Signer): MadeItem {
+/** Signs an item of a payload. */
+export function signItem(payload: Uint8Array, tags: readonly Tag[], by: Signer): MadeItem {
   const bytes = createDataItem({ data: payload, tags }, by);
   const read = readItemHeader(bytes, "strict", bytes.length);
   if (read.kind !== "header") throw new Error("what was made can be read");

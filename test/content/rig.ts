@@ -72,7 +72,14 @@ export function openRig(options: RigOptions): Rig {
     parts,
   );
   const gateways = openGateways((options.gatewayUrls ?? []).flatMap(gatewayList), { ...parts, timeouts });
-  const rootFiles = openRootFiles(options.rootFiles ?? [], { ...parts, timeouts });
+  const rootFiles = openRootFiles(options.rootFiles ?? [], {
+    ...parts,
+    timeouts,
+    async openContent(id, signal) {
+      const { size, inspect } = await content.openIndexFile(id, signal);
+      return { size, read: inspect };
+    },
+  });
   const rootQueries = openRootQueries((options.gatewayUrls ?? []).flatMap(gatewayList), {
     ...parts,
     timeouts,

@@ -71,7 +71,10 @@ export async function openWhole(options: WholeOptions) {
     nodes,
     chunkNodes: nodes,
     gateways: openGateways([], parts),
-    rootFiles: openRootFiles([], parts),
+    rootFiles: openRootFiles([], {
+      ...parts,
+      openContent: (id, signal) => content.openIndexFile(id, signal),
+    }),
     rootQueries: openRootQueries([], parts),
     checks: checksIn(verify),
   });

@@ -58,6 +58,7 @@ const wrongBesideOthers: Readonly<Record<string, string>> = {
   GRAPHQL_HOST: "http://a.test/path",
   NAMES_FILE: "absent.json",
   WALLET_FILE: "absent.json",
+  CDB64_ROOT_TX_INDEX_SOURCES: "absent.json",
   RECEIPT_WALLET_FILE: "absent.json",
   TLS_CERT_FILE: "absent.pem",
   TLS_KEY_FILE: "absent.pem",
@@ -73,7 +74,7 @@ const wrongBesideOthers: Readonly<Record<string, string>> = {
 
 /** Any text is right for these, or right until something is opened with it. */
 const takeAnyText = new Set([
-  ...["DATA_DIR", "EXPORT_ROOT", "ADMIN_API_KEY", "DEVNET_SEED", "CDB64_ROOT_TX_INDEX_SOURCES"],
+  ...["DATA_DIR", "EXPORT_ROOT", "ADMIN_API_KEY", "DEVNET_SEED"],
   ...["KYVE_CHAIN_ID", "KYVE_DENOM"],
 ]);
 
