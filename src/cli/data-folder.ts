@@ -43,6 +43,8 @@ export type DataFolder = Readonly<{
   /** The map of cached content, and the folder of its files. */
   contentMap: string;
   content: string;
+  /** Where data items were found that the index does not have. They can be found again. */
+  foundItems: string;
   /** Indexes of large manifests. They can be made again from the manifests. */
   manifests: string;
   /** What the sandbox, which stands for Stripe under `dev`, remembers. */
@@ -68,6 +70,7 @@ export function dataFolderAt(folder: string): DataFolder {
     exports: at("export"),
     contentMap: at("content.sqlite"),
     content: at("content"),
+    foundItems: at("found-items.sqlite"),
     manifests: at("manifests"),
     sandbox: at("sandbox.sqlite"),
     devnet: at("devnet"),

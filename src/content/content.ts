@@ -19,6 +19,7 @@ import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import { extentCallBytesMax } from "../store/extents/read.ts";
+import type { FoundItems } from "../store/found-items.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import { createGate, type Refusals } from "./blocked.ts";
@@ -88,6 +89,8 @@ export type ContentParts = Readonly<{
   /** Asked where items lie that the index does not have. */
   rootFiles: ClueSources;
   rootQueries: ClueSources;
+  /** Where items were found before. */
+  foundItems?: FoundItems;
   /** Run in threads. */
   checks: ContentChecks;
   /** Longest that an id which the index does not have is looked for elsewhere. Milliseconds; 10 s unless told. */
@@ -164,6 +167,7 @@ function openElsewhere(parts: ContentParts, bodies: Bodies, fill: Fill): Elsewhe
     files: parts.rootFiles,
     queries: parts.rootQueries,
     items,
+    foundItems: parts.foundItems,
     fill,
     findMsMax: parts.findMsMax,
     onLookup: parts.onLookup,

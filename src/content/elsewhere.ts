@@ -17,6 +17,7 @@ import type { NodeAnswer } from "../chain/node.ts";
 import { Failure } from "../failures.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, timeout, withDeadline } from "../lib/stop.ts";
+import type { FoundItems, KeptPlace } from "../store/found-items.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
 import type { Fill } from "./fill.ts";
@@ -61,6 +62,8 @@ export type ElsewhereParts = Readonly<{
   files: ClueSources;
   queries: ClueSources;
   items: ItemFinder;
+  /** Places that were found before, also before a restart. */
+  foundItems?: FoundItems | undefined;
   /** What it remembers is forgotten with the rest. */
   roots: Pick<RootTransactions, "forget" | "forgetAll">;
   fill: Pick<Fill, "keep">;
@@ -130,6 +133,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   async function ask(id: Id, clue: Clue | undefined, signal: AbortSignal): Promise<Found> {
     const isUnknown = unknown.has(id);
     const own = [
+      ...stages.fromKept(id),
       ...(clue === undefined ? [] : [stages.asTold(id, clue)]),
       ...(isUnknown ? [] : stages.of(id)),
     ];
@@ -144,6 +148,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   function remember(id: Id, found: Found): Found {
     const ttl = found.kind === "item" && found.item.root.isAccepted ? itemFoundMs : foundMs;
     known.set(id, found, { ttl });
+    if (found.kind === "item") parts.foundItems?.keep(id, placeOf(found.item));
     return found;
   }
 
@@ -176,11 +181,10 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
       const key = clue === undefined ? id : [id, clue.rootId, ...clue.path, clue.itemOffset].join(" ");
       return await flights.run(key, signal, (own) => ask(id, clue, own));
     },
-    learnt: (id, item, digest) => {
-      remember(id, { kind: "item", item: { ...item, digest } });
-    },
+    learnt: (id, item, digest) => void remember(id, { kind: "item", item: { ...item, digest } }),
     refuse: (id, item) => {
       parts.items.refuse(id, item);
+      parts.foundItems?.drop(id);
       known.delete(id);
     },
     forget(id) {
@@ -199,7 +203,9 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
 }
 
 /** The ways to find an id, in their order. */
-function createStages({ bodies, gateways, files, queries, items, fill, onLookup }: ElsewhereParts) {
+function createStages(parts: ElsewhereParts) {
+  const { bodies, gateways, files, queries, items, foundItems, fill, onLookup } = parts;
+
   async function onChain(id: Id, signal: AbortSignal): Promise<NodeAnswer<Found>> {
     const answer = await bodies.transaction(id, signal);
     return answer.kind === "ok" ? { kind: "ok", value: await transactionFound(answer.value) } : answer;
@@ -239,7 +245,14 @@ function createStages({ bodies, gateways, files, queries, items, fill, onLookup 
     ...named(queries.count, "graphql", (signal) => queries.find(id, follow(id), signal)),
   ];
 
+  function fromKept(id: Id): readonly Stage[] {
+    const kept = foundItems?.find(id);
+    if (kept === undefined) return [];
+    return [counted("memory", (signal) => atKept(parts, id, kept, signal), onLookup)];
+  }
+
   return {
+    fromKept,
     /** As whoever asks says: untrue or not, that it leads nowhere says nothing. */
     asTold: (id: Id, clue: Clue): Stage => {
       const stage: Stage = async (signal) => {
@@ -254,8 +267,32 @@ function createStages({ bodies, gateways, files, queries, items, fill, onLookup 
         id,
         named(files.count, "cdb64", (signal) => files.find(id, follow(id), signal)),
       ),
-    withoutFiles: (id: Id): readonly Stage[] => others(id, []),
+    withoutFiles: (id: Id): readonly Stage[] => [...fromKept(id), ...others(id, [])],
   };
+}
+
+/** Where the item was found before: checked as a hint is, and dropped when it is not there. */
+async function atKept(
+  { items, foundItems }: Pick<ElsewhereParts, "items" | "foundItems">,
+  id: Id,
+  kept: KeptPlace,
+  signal: AbortSignal,
+): Promise<NodeAnswer<Found>> {
+  const answer = await items.follow(id, kept, "chosen", signal);
+  if (answer.kind === "trouble" && answer.reason === "wrong") {
+    foundItems?.drop(id);
+    return { kind: "absent" };
+  }
+  if (answer.kind !== "ok") return answer;
+  const { root, itemOffset, itemSize } = answer.value;
+  const isSame = root.spec.id === kept.rootId && itemOffset === kept.itemOffset && itemSize === kept.itemSize;
+  // The bytes of a place are proven by its root: what they were once, they are for ever.
+  const digest = answer.value.digest ?? (isSame ? kept.digest : undefined);
+  return { kind: "ok", value: { kind: "item", item: { ...answer.value, digest } } };
+}
+
+function placeOf({ root, parents, itemOffset, itemSize, digest }: FoundItem): KeptPlace {
+  return { rootId: root.spec.id, path: parents, itemOffset, itemSize, digest };
 }
 
 function itemFound(answer: NodeAnswer<FoundItem>): NodeAnswer<Found> {

@@ -17,6 +17,7 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { gatewayList } from "../../src/settings/gateway-list.ts";
 import { type Extents, openExtents } from "../../src/store/extents/extents.ts";
+import { openFoundItems } from "../../src/store/found-items.ts";
 import type { Located, PageBlock } from "../../src/store/index/rows.ts";
 import type { ItemSpan } from "../../src/store/index/types.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
@@ -35,6 +36,8 @@ export type Rig = Readonly<{
   blockedDigests: Set<string>; // hex
   /** Closes everything but the folder, and opens it again. */
   restart: () => Promise<Rig>;
+  /** Closes everything, and leaves the folder. */
+  closeKeeping: () => Promise<void>;
   close: () => Promise<void>;
 }>;
 
@@ -49,6 +52,8 @@ export type RigOptions = Readonly<{
   index?: Map<Id, Located>;
   /** CDB64 files, by path or URL. */
   rootFiles?: readonly string[];
+  /** Keeps places of found items in this folder's file, so many of them. */
+  foundItemsMax?: number;
   findMsMax?: number;
   fetchMsMax?: number;
   /** Blocks that were followed. */
@@ -92,6 +97,13 @@ export function openRig(options: RigOptions): Rig {
     clock: systemClock,
     log: silentLog,
   });
+  const foundItems =
+    options.foundItemsMax === undefined
+      ? undefined
+      : openFoundItems(join(folder, "found-items.sqlite"), {
+          log: silentLog,
+          rowsMax: options.foundItemsMax,
+        });
   const index = options.index ?? new Map<Id, Located>();
   const items: ItemSpan[] = [];
   const blockedIds = new Set<Id>();
@@ -116,6 +128,7 @@ export function openRig(options: RigOptions): Rig {
     gateways,
     rootFiles,
     rootQueries,
+    ...(foundItems === undefined ? {} : { foundItems }),
     ...(options.findMsMax === undefined ? {} : { findMsMax: options.findMsMax }),
     ...(options.fetchMsMax === undefined ? {} : { fetchMsMax: options.fetchMsMax }),
     checks: {
@@ -135,6 +148,7 @@ export function openRig(options: RigOptions): Rig {
     gateways.close();
     rootFiles.close();
     rootQueries.close();
+    foundItems?.close();
     await extents.close();
   };
   return {
@@ -150,6 +164,7 @@ export function openRig(options: RigOptions): Rig {
       await closeParts();
       return openRig({ ...options, folder, index });
     },
+    closeKeeping: closeParts,
     close: async () => {
       await closeParts();
       rmSync(folder, { recursive: true, force: true });

@@ -18,6 +18,7 @@ import type { Log } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import type { Config } from "../../settings.ts";
 import { type Extents, openExtents } from "../../store/extents/extents.ts";
+import { openFoundItems } from "../../store/found-items.ts";
 import type { IndexReader } from "../../store/index/types.ts";
 import { type Moderation, openModeration } from "../../store/moderation.ts";
 import type { Pool } from "../../threads/pool.ts";
@@ -104,6 +105,8 @@ export function openSources({
     log,
   });
   closers.add("content cache", extents.close);
+  const foundItems = openFoundItems(folder.foundItems, { log });
+  closers.add("places of found items", foundItems.close);
   const content = openContent({
     reader,
     refusals: moderation,
@@ -113,6 +116,7 @@ export function openSources({
     gateways,
     rootFiles,
     rootQueries,
+    foundItems,
     checks: checksIn(verify),
     findUploaded,
     onLookup: createLookupFigures(metrics),

@@ -1,0 +1,231 @@
+/**
+ * Places of found items over restarts: looked at before anyone is asked, checked as a hint is, dropped when untrue,
+ * bounded, and never a way around the block list.
+ * @module
+ */
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Id, idBytes } from "../../src/arweave/id.ts";
+import type { OpenContent } from "../../src/content/open-content.ts";
+import { Failure } from "../../src/failures.ts";
+import { sha256 } from "../../src/lib/hash.ts";
+import { silentLog } from "../../src/lib/log.ts";
+import { type KeptPlace, openFoundItems } from "../../src/store/found-items.ts";
+import { madeId } from "../chain/data-node.ts";
+import { writeRootIndex } from "../support/cdb64.ts";
+import { createRecordingLog } from "../support/recording-log.ts";
+import { makeItem, makeNested } from "./bundles.ts";
+import { type ItemWorld, openItemWorld, type PostedBundle } from "./item-world.ts";
+import { isSame, joined, openRig, type Rig, type RigOptions } from "./rig.ts";
+
+const none = new AbortController().signal;
+const folder = mkdtempSync(join(tmpdir(), "cairn-kept-items-"));
+const closers: (() => Promise<unknown>)[] = [];
+const direct = makeItem(2_000);
+const nested = makeItem(700);
+const large = makeItem(1_200_000);
+let world: ItemWorld;
+let bundle: PostedBundle;
+let otherRootId: Id;
+let plainId: Id;
+
+beforeAll(async () => {
+  world = await openItemWorld();
+  bundle = await world.postBundle([makeItem(5), direct, makeNested([makeItem(9), nested]), large]);
+  ({ rootId: otherRootId } = await world.postBundle([makeItem(1)]));
+  plainId = await world.postData(new Uint8Array(100), []);
+});
+afterEach(async () => {
+  for (const close of closers.splice(0).reverse()) await close();
+  world.node.setFault(() => undefined);
+  world.node.requests.length = 0;
+});
+afterAll(async () => {
+  await world.close();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A rig whose places are kept; each test has a folder of its own, which survives it. */
+async function inFolder<Value>(
+  own: string,
+  options: Partial<RigOptions>,
+  work: (rig: Rig) => Promise<Value>,
+): Promise<Value> {
+  const rig = openRig({ nodeUrls: [world.node.url], foundItemsMax: 100, folder: own, ...options });
+  try {
+    return await work(rig);
+  } finally {
+    await rig.closeKeeping();
+  }
+}
+
+const newFolder = () => mkdtempSync(join(folder, "rig-"));
+
+function indexOf(id: Id, rootId = bundle.rootId): string {
+  const path = join(folder, `${Bun.randomUUIDv7()}.cdb`);
+  writeFileSync(path, writeRootIndex([[id, { r: idBytes(rootId) }]]));
+  return path;
+}
+
+const wholeOf = (opened: OpenContent) => joined(opened.read({ start: 0, end: opened.size }, none));
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  return await work.then(
+    () => "no failure",
+    (error: unknown) => (error instanceof Failure ? error.code : String(error)),
+  );
+}
+
+/** What the file has; nothing else has it open. */
+function rowOf(own: string, id: Id): KeptPlace | undefined {
+  const rows = openFoundItems(join(own, "found-items.sqlite"), { log: silentLog });
+  const row = rows.find(id);
+  rows.close();
+  return row;
+}
+
+function writeRow(own: string, id: Id, place: KeptPlace): void {
+  const rows = openFoundItems(join(own, "found-items.sqlite"), { log: silentLog });
+  rows.keep(id, place);
+  rows.close();
+}
+
+describe("an item that was found", () => {
+  test.each([
+    ["in a transaction", direct],
+    ["in a nested bundle", nested],
+  ])("%s is found after a restart, with nobody left who tells where", async (_name, item) => {
+    const own = newFolder();
+    await inFolder(own, { rootFiles: [indexOf(item.id)] }, (rig) => rig.content.open(item.id, none));
+    world.node.requests.length = 0;
+    await inFolder(own, {}, async (rig) => {
+      const opened = await rig.content.open(item.id, none);
+      expect([opened.verified, isSame(await wholeOf(opened), item.payload)]).toEqual([true, true]);
+    });
+    // Its place is known: nobody is asked for the id itself.
+    expect(world.node.requests).not.toContain(`GET /tx/${item.id}`);
+    const { parents: path, itemOffset } = bundle.place(item.id);
+    expect(rowOf(own, item.id)).toMatchObject({ rootId: bundle.rootId, path, itemOffset });
+  });
+
+  test("and is large stays verified once all of it was checked", async () => {
+    const own = newFolder();
+    await inFolder(own, { rootFiles: [indexOf(large.id)] }, async (rig) => {
+      const opened = await rig.content.open(large.id, none);
+      expect(opened.verified).toBe(false);
+      await wholeOf(opened);
+    });
+    await inFolder(own, {}, async (rig) => {
+      const opened = await rig.content.open(large.id, none);
+      expect([opened.verified, isSame(opened.digest, sha256(large.payload))]).toEqual([true, true]);
+    });
+  });
+
+  test("is refused after a restart when it was blocked meanwhile", async () => {
+    const own = newFolder();
+    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (rig) => rig.content.open(direct.id, none));
+    await inFolder(own, {}, async (rig) => {
+      rig.blockedIds.add(direct.id);
+      expect(await codeOf(rig.content.open(direct.id, none))).toBe("blocked");
+      rig.blockedIds.clear();
+      rig.blockedIds.add(bundle.rootId);
+      const opening = rig.content.open(direct.id, none).then(wholeOf);
+      expect(await codeOf(opening)).toBe("blocked");
+    });
+  });
+
+  test("is looked for again, and its place stays, when its root cannot be had for a moment", async () => {
+    const own = newFolder();
+    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (rig) => rig.content.open(direct.id, none));
+    world.node.setFault(() => ({ kind: "reset" }));
+    await inFolder(own, {}, async (rig) => {
+      expect(await codeOf(rig.content.open(direct.id, none))).toBe("source_failed");
+    });
+    world.node.setFault(() => undefined);
+    await inFolder(own, {}, async (rig) => {
+      expect((await rig.content.open(direct.id, none)).verified).toBe(true);
+    });
+  });
+});
+
+describe("a row that is untrue", () => {
+  const digest = new Uint8Array(32).fill(1);
+  const wrong: readonly (readonly [string, () => KeptPlace])[] = [
+    ["root", () => ({ rootId: otherRootId, path: [], itemOffset: 96, itemSize: 1, digest })],
+    ["root, which is no bundle,", () => ({ rootId: plainId, path: [], itemOffset: 0, itemSize: 1, digest })],
+    ["offset", () => ({ rootId: bundle.rootId, path: [], itemOffset: 77, itemSize: 1, digest })],
+    ["path", () => ({ rootId: bundle.rootId, path: [madeId(4)], itemOffset: 0, itemSize: 1, digest })],
+  ];
+  test.each(wrong)("in its %s is dropped, and the place that others tell is kept", async (_name, place) => {
+    const own = newFolder();
+    writeRow(own, nested.id, place());
+    await inFolder(own, {}, async (rig) => {
+      expect(await codeOf(rig.content.open(nested.id, none))).toBe("not_found");
+    });
+    expect(rowOf(own, nested.id)).toBeUndefined();
+    writeRow(own, nested.id, place());
+    await inFolder(own, { rootFiles: [indexOf(nested.id)] }, async (rig) => {
+      const opened = await rig.content.open(nested.id, none);
+      expect([opened.verified, isSame(opened.digest, sha256(nested.payload))]).toEqual([true, true]);
+    });
+    expect(rowOf(own, nested.id)?.itemOffset).toBe(bundle.place(nested.id).itemOffset);
+  });
+
+  test("never lends its digest to another place", async () => {
+    const own = newFolder();
+    const { itemOffset } = bundle.place(large.id);
+    writeRow(own, large.id, { rootId: bundle.rootId, path: [], itemOffset, itemSize: 5, digest });
+    await inFolder(own, {}, async (rig) => {
+      expect(await rig.content.open(large.id, none)).toMatchObject({ verified: false, digest: undefined });
+    });
+  });
+});
+
+describe("the file", () => {
+  const place = (number: number): KeptPlace => ({
+    rootId: madeId(number),
+    path: [madeId(number + 1)],
+    itemOffset: number,
+    itemSize: 100,
+    digest: undefined,
+  });
+
+  test("keeps the places that were used last, over restarts", () => {
+    const path = join(newFolder(), "rows.sqlite");
+    let rows = openFoundItems(path, { log: silentLog, rowsMax: 3 });
+    for (const number of [1, 2, 3]) rows.keep(madeId(number), place(number));
+    rows.keep(madeId(1), place(1));
+    rows.close();
+    rows = openFoundItems(path, { log: silentLog, rowsMax: 3 });
+    rows.keep(madeId(4), place(4));
+    expect([1, 2, 3, 4].map((number) => rows.find(madeId(number))?.itemOffset)).toEqual([1, undefined, 3, 4]);
+    rows.drop(madeId(3));
+    rows.keep(madeId(5), place(5));
+    expect([1, 3, 4, 5].map((number) => rows.find(madeId(number))?.itemOffset)).toEqual([1, undefined, 4, 5]);
+    rows.close();
+  });
+
+  test("keeps the digest of a place until another place is kept", () => {
+    const rows = openFoundItems(join(newFolder(), "rows.sqlite"), { log: silentLog });
+    const digest = new Uint8Array(32).fill(7);
+    rows.keep(madeId(1), { ...place(1), digest });
+    rows.keep(madeId(1), place(1));
+    expect(rows.find(madeId(1))).toEqual({ ...place(1), digest });
+    rows.keep(madeId(1), place(2));
+    expect(rows.find(madeId(1))).toEqual(place(2));
+    rows.close();
+  });
+
+  test("is made anew when it is damaged, with a warning", () => {
+    const path = join(newFolder(), "rows.sqlite");
+    writeFileSync(path, "not a database, but long enough to be read as the head of one".repeat(200));
+    const { log, lines } = createRecordingLog();
+    const rows = openFoundItems(path, { log });
+    rows.keep(madeId(1), place(1));
+    expect(rows.find(madeId(1))).toEqual(place(1));
+    expect(lines).toHaveLength(1);
+    rows.close();
+  });
+});
