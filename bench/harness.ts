@@ -15,7 +15,7 @@ export type BenchRow = Readonly<{
   reference?: string;
   /** Figure over reference. */
   ratio?: number;
-  /** What design.md asks for. */
+  /** The target. */
   target?: string;
 }>;
 

@@ -4,7 +4,7 @@
  *
  * CPU is user and system time of all threads of the server (of nginx: its worker), over a fixed number of
  * requests after a warm-up: under a neighbour's load it moves by a tenth where requests a second halve.
- * Source: design.md §13; reference/http.md.
+ * Source: docs/roadmap.md.
  * @module
  */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -15,7 +15,7 @@ import { type Bench, type BenchRow, type BenchSize, median } from "./harness.ts"
 import { runLoad } from "./http-client.ts";
 import { cpuSeconds, pinned, startServed } from "./served.ts";
 
-/** A size of body: how many there are, how often they are asked for, and what design.md asks for. */
+/** A size of body: how many there are, how often they are asked for, and the target. */
 type Case = Readonly<{
   name: string;
   bytes: number;

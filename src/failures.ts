@@ -2,7 +2,7 @@
  * Every failure that a caller may see: one row, with its status and its message verbatim.
  *
  * A `Failure` is expected (the caller's fault or the world's); anything else that is thrown is a defect.
- * Source: specification part 7, contract.md §1.
+ * Source: docs/reference/gateway.md#errors.
  * @module
  */
 

@@ -8,7 +8,7 @@ import { dirname, join, relative, resolve } from "node:path";
 
 const root = resolve(import.meta.dir, "..");
 
-/** What a layer may import, besides itself. Source: design.md §3. */
+/** What a layer may import, besides itself. Source: docs/architecture.md, "Layers". */
 const layers: Readonly<Record<string, readonly string[]>> = {
   "src/lib": [],
   "src/root": ["src/lib"],
@@ -145,6 +145,28 @@ describe("the source tree", () => {
     expect(named.filter((path) => !existsSync(join(root, path)))).toEqual([]);
   });
 
+  test("cites only what a reader can open", () => {
+    const cited = /\bdocs\/[\w./-]+\.(?:md|json)(?:#[\w-]+)?/g;
+    const faults = [...sources, ...readSources("test")].flatMap(({ path, text }) => [
+      ...(text.match(cited) ?? []).filter((target) => !isThere(target)).map((target) => `${path}: ${target}`),
+      ...(text.match(outsideCitation) ?? []).map((target) => `${path}: ${target} is not in the repository`),
+    ]);
+    expect(faults).toEqual([]);
+  });
+
+  test("has no link in its pages that leads nowhere", () => {
+    const pages = ["README.md", "CONTRIBUTING.md", ...listPages("docs")];
+    const faults = pages.flatMap((page) =>
+      [...readFileSync(join(root, page), "utf8").matchAll(/\]\(([^)\s]+)\)/g)]
+        .map((match) => match[1] ?? "")
+        .filter((target) => !/^[a-z]+:/.test(target))
+        .filter((target) => !isThere(target.startsWith("#") ? page + target : join(dirname(page), target)))
+        .map((target) => `${page}: ${target}`),
+    );
+    expect(pages.length).toBeGreaterThan(30);
+    expect(faults).toEqual([]);
+  });
+
   test("skips no test silently", () => {
     const faults = tests.flatMap(({ path, lines }) =>
       lines.flatMap((line, index) => (/\.(skip|todo|only)\(/.test(line) ? [`${path}:${index + 1}`] : [])),
@@ -154,6 +176,36 @@ describe("the source tree", () => {
     ).toEqual([]);
   });
 });
+
+/** Papers that no reader has. */
+const outsideCitation =
+  /(?<![\w/-])(?:contract|design|specification|style|language|models)\.md\b|(?<!docs\/)\breference\/[\w-]+\.md\b/g;
+
+/** Whether a page, and the heading that an anchor names, exists. @param target - From the root. */
+function isThere(target: string): boolean {
+  const [path = "", anchor] = target.split("#");
+  if (!existsSync(join(root, path))) return false;
+  return anchor === undefined || headingsOf(path).has(anchor);
+}
+
+/** Anchors of a page, as its readers' sites make them of headings. */
+function headingsOf(path: string): ReadonlySet<string> {
+  const headings = readFileSync(join(root, path), "utf8").matchAll(/^#+ (.+)$/gm);
+  return new Set(
+    [...headings].map((match) =>
+      (match[1] ?? "")
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, "")
+        .replaceAll(" ", "-"),
+    ),
+  );
+}
+
+function listPages(folder: string): string[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".md"))
+    .map((path) => join(folder, path));
+}
 
 function isExempt(path: string, ban: string): boolean {
   return Object.entries(exempt).some(([below, bans]) => path.startsWith(below) && bans.includes(ban));

@@ -1,7 +1,7 @@
 /**
  * Thread entry: makes bundles. Reads the items once to compare and hash them, signs the transaction, and later reads
  * them once more to hand the chunks out with their proofs.
- * Source: reference/upload.md §2, §3; reference/chain.md §1 (POST /chunk).
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-chunks.
  * @module
  */
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";

@@ -3,7 +3,7 @@
  *
  * Small items come whole and in batches, which share one write and one synchronisation. Large ones come in pieces to
  * one and the same thread, which keeps what it needs between them.
- * Source: design.md §9; reference/upload.md §3.
+ * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
 import { checkItem, type ItemHeader, readItemHeader, verifyItem } from "../src/arweave/data-item.ts";

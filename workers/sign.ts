@@ -3,7 +3,7 @@
  * else.
  *
  * The same payload with the same tags is the same item, whenever it is signed: the signature has no salt.
- * Source: reference/upload.md §1 (`/x402/upload/unsigned`); ANS-104 §2.
+ * Source: docs/reference/upload.md#paying-with-the-request; ANS-104 §2.
  * @module
  */
 import { readFileSync } from "node:fs";

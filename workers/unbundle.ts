@@ -6,7 +6,7 @@
  * pieces, and one walk over the bytes feeds the signature's hash and the digest. An item that is wrong is
  * named and left out; its siblings live. Nothing read here is trusted but that the file holds the root's
  * data.
- * Source: design.md §6 "Unbundle"; ANS-104 §1–§3.
+ * Source: docs/reference/index-layout.md#bundles; ANS-104 §1–§3.
  * @module
  */
 import { serialize } from "bun:jsc";

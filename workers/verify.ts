@@ -5,7 +5,7 @@
  * A transaction is valid when its id is the hash of its signature and the signature its owner's; a block by
  * `verifyBlock`. Data that a transaction carries in its JSON is cut out of the text and handed back apart: it
  * belongs in the extents.
- * Source: design.md §6 "Follow", "Which rules".
+ * Source: docs/reference/node-api.md#following; docs/reference/formats.md#blocks.
  * @module
  */
 import { serialize } from "bun:jsc";

@@ -1,6 +1,6 @@
 /**
  * Thread entry: walks over data items that lie in files, and verifies them.
- * Source: design.md §9; reference/upload.md §3.
+ * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { join } from "node:path";

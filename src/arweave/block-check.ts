@@ -2,7 +2,7 @@
  * Whether a block is what it says: its hash, its producer's signature, its link to the block before, its data's
  * layout. What cannot be known from block and transactions alone (proof of work beyond the threshold, accounts,
  * prices, the clock's steps) is named as unchecked.
- * Source: reference/chain.md §2; design.md §6 "Which rules".
+ * Source: docs/reference/formats.md#blocks.
  * @module
  */
 import { Failure } from "../failures.ts";

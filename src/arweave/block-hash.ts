@@ -3,8 +3,8 @@
  *
  * Up to 2.5 it is a deep hash of deep hashes; since 2.6 a SHA-384 over the SHA-256 of all fields in a fixed order,
  * each with its size before it, and the signature. For blocks before 2.0 no formula is known.
- * Source: reference/chain.md §0.7, §2; the reference node's order of fields. Checked on real blocks of every shape
- * from 2.0 to 2.5, and on one of 2.9.
+ * Source: docs/reference/formats.md#block-hash; checked on real blocks of every shape from 2.0 to 2.5, and on one of
+ * 2.9.
  * @module
  */
 import {

@@ -2,7 +2,7 @@
  * Blocks as nodes send them, of every era: what this program needs from them, and the rest without loss.
  *
  * The era is read from the keys that a block has, never from its height: other chains fork at other heights.
- * Source: reference/chain.md §1b; design.md §6 "Which rules".
+ * Source: docs/reference/formats.md#blocks.
  * @module
  */
 import type { JsonObject } from "../lib/json.ts";

@@ -1,6 +1,6 @@
 /**
  * Chunks: pieces of data with the proof that they belong to a data root, as nodes send and take them.
- * Source: reference/chain.md §1 (`GET /chunk`, `POST /chunk`), §2 (rulesets).
+ * Source: docs/reference/formats.md#data-trees-and-chunks; docs/reference/node-api.md#posting-chunks.
  * @module
  */
 import { Failure } from "../failures.ts";

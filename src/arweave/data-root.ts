@@ -4,7 +4,7 @@
  * Two rules are in use for the tail. "plain" steps by 256 KiB, as nodes split what is attached to a transaction.
  * "halved" is what client libraries do: when the last step would be under 32 KiB, the last two are made equal. Both
  * leave an empty last chunk when the size is a multiple of 256 KiB; it stands in the tree but is never stored.
- * Source: reference/chain.md §0.5, §2.
+ * Source: docs/reference/formats.md#data-trees-and-chunks.
  * @module
  */
 import { assert } from "../lib/assert.ts";

@@ -3,7 +3,7 @@
  *
  * A blob is H(H("blob" + size) ‖ H(bytes)); a list starts with H("list" + count) and takes in each item's deep hash
  * in turn, H(so far ‖ item). H is SHA-384, numbers are decimal text.
- * Source: reference/chain.md §2; measured equal on real transactions and blocks (test/arweave).
+ * Source: docs/reference/formats.md#deep-hash.
  * @module
  */
 import { assert } from "../lib/assert.ts";

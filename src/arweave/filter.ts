@@ -3,7 +3,7 @@
  *
  * Every object of a filter has exactly one key. What the peer gateway would ignore in silence is a fault here,
  * named by its path. A filter has one canonical spelling, by which two of them are compared.
- * Source: contract.md §3 "Filters"; RFC 8785 (canonical JSON).
+ * Source: docs/reference/gateway.md#filters; RFC 8785 (canonical JSON).
  * @module
  */
 import { Failure } from "../failures.ts";

@@ -3,7 +3,7 @@
  *
  * The order of keys in the file has no influence. Paths are keys of a map, compared exactly, and are never
  * decoded or normalised here: the caller decodes percent signs once.
- * Source: Arweave path manifest schema 0.1.0 and 0.2.0; contract.md §2 "Manifests".
+ * Source: Arweave path manifest schema 0.1.0 and 0.2.0; docs/reference/formats.md#manifests.
  * @module
  */
 import { Failure } from "../failures.ts";

@@ -8,7 +8,7 @@
  * A marker (32 zero bytes before a branch) says that the half taken counts from zero. Where that half begins at zero
  * anyway it moves nothing, and a path with and without it proves the same place. Both are accepted: the reference
  * node writes it there, for a subtree that was built apart, and the root does not tell how its halves were built.
- * Source: reference/chain.md §2; the reference node's results in the vectors' merkle-ruleset.
+ * Source: docs/reference/formats.md#data-trees-and-chunks; results of the reference node (test/arweave/merkle.test.ts).
  * @module
  */
 import { assert } from "../lib/assert.ts";

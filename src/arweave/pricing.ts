@@ -3,7 +3,7 @@
  *
  * Storing for ever is a sum that shrinks by half a percent a year: one year's price over −ln(0.995), and a twentieth
  * on top for the miner. Everything is exact; only the last step rounds, down.
- * Source: reference/chain.md §2 "Fee".
+ * Source: docs/reference/formats.md#transaction-fee.
  * @module
  */
 import { assert } from "../lib/assert.ts";

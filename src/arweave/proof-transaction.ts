@@ -5,7 +5,7 @@
  * signature fits any header, as that of somebody else: on the chain the accounts decide, and who checks a proof must
  * know the owner. Format 1 joins its fields without saying where each ends: its place in a block shows which reading
  * is meant.
- * Source: reference/chain.md §2.
+ * Source: docs/reference/formats.md#transactions.
  * @module
  */
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";

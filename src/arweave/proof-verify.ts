@@ -4,7 +4,7 @@
  * Two things are shown. Content is *signed* when its id follows from an owner's signature over it, and *placed* when a
  * block's `tx_root` commits to it at its place in the weave. It is proven when it is both. Nothing is asked of anyone;
  * what had to be believed is named.
- * Source: reference/chain.md §0, §2; ANS-104; docs/proof.md.
+ * Source: docs/reference/formats.md#data-trees-and-chunks; ANS-104; docs/proof.md.
  * @module
  */
 import { Failure } from "../failures.ts";

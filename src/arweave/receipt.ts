@@ -3,7 +3,7 @@
  *
  * What is signed is the deep hash of ["Bundlr", version, id, deadline height, timestamp], all as text, by RSA-PSS with
  * SHA-256 and no salt: the same receipt is signed to the byte whenever it is asked for again.
- * Source: reference/upload.md §1 "Receipt"; contract.md §6.
+ * Source: docs/reference/formats.md#receipts.
  * @module
  */
 import { decodeBase64url } from "../lib/base64url.ts";

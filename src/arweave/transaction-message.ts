@@ -4,7 +4,7 @@
  * Format 1 signs its fields joined, data included; format 2 signs a deep hash that names the data by its root. A
  * denomination above 0 comes first, and turns format 1 into a deep hash too. ECDSA leaves the owner out, because the
  * signature gives it away.
- * Source: reference/chain.md §2.
+ * Source: docs/reference/formats.md#transactions.
  * @module
  */
 import { assert } from "../lib/assert.ts";

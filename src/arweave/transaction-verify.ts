@@ -2,7 +2,7 @@
  * Whether a transaction is what it says: its id, its signature, and the limits every node holds it to.
  *
  * Balance, fee and anchor depend on the chain's state and are the mempool's matter.
- * Source: reference/chain.md §1c, §2.
+ * Source: docs/reference/formats.md#transactions.
  * @module
  */
 import { decodeBase64url } from "../lib/base64url.ts";

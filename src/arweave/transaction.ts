@@ -2,7 +2,7 @@
  * Transactions as nodes send them: their JSON read within bounds, and turned back into the bytes that are signed.
  *
  * Reading settles what a transaction says; whether it may say so is `verifyTransaction`.
- * Source: reference/chain.md §1c (fields and limits), §2 (owner of an ECDSA signature).
+ * Source: docs/reference/formats.md#transactions.
  * @module
  */
 import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";

@@ -4,7 +4,7 @@
  * Data lies in the order of (format, id), not in that of the block's list. Until 2.5 it lies end to end; since then
  * each transaction starts on the 256 KiB grid, and the gap is a leaf of its own with an empty root. Which of the two
  * holds is read from the block: the one that reproduces its `tx_root`.
- * Source: reference/chain.md §0.1–0.3.
+ * Source: docs/reference/formats.md#transaction-tree.
  * @module
  */
 import { decodeBase64url } from "../lib/base64url.ts";

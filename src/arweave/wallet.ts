@@ -1,6 +1,6 @@
 /**
  * Wallets: key files (JWK) read into something that signs, RSA of any size or ECDSA over secp256k1.
- * Source: RFC 7517, RFC 7518 §6; reference/chain.md §2 (addresses).
+ * Source: RFC 7517; RFC 7518 §6; docs/reference/formats.md#identifiers.
  * @module
  */
 import { createPrivateKey, type KeyObject } from "node:crypto";

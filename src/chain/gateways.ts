@@ -1,7 +1,7 @@
 /**
  * Other gateways as sources of bytes: what an operator trusts when nothing can be proven, and whole bodies
  * that are checked by whoever asked. Their word alone never makes bytes verified.
- * Source: reference/gateway.md §1 (`GET /raw/{id}` with Range, `X-AR-IO-Hops`).
+ * Source: docs/reference/gateway.md#content-responses.
  * @module
  */
 import { Failure } from "../failures.ts";

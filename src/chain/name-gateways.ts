@@ -3,7 +3,7 @@
  *
  * A gateway's word is all there is to a name, so only gateways that an operator trusts are asked, and only what has
  * the shape of an answer is believed.
- * Source: reference/gateway.md §1.4; contract.md §3 "Names".
+ * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
 import { type Id, readId } from "../arweave/id.ts";
@@ -46,7 +46,7 @@ export type NameGateways = Readonly<{
 /** Stands for the name in a gateway's address. */
 export const namePlaceholder = "__NAME__";
 
-/** Seconds that a name is kept whose gateway does not say how long. Source: reference/gateway.md §1.4. */
+/** Seconds that a name is kept whose gateway does not say how long. */
 export const ttlSecondsDefault = 900;
 
 /** A day: names change, whatever their registry says. */

@@ -1,7 +1,7 @@
 /**
  * Lists in which machines name others: `/peers` of a node, `/ar-io/peers` of a gateway. What is on them is
  * anybody's word.
- * Source: specification part 2 "Peer record"; reference/chain.md §1 (`/peers`).
+ * Source: docs/reference/node-api.md#peers.
  * @module
  */
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";

@@ -4,7 +4,7 @@
  *
  * They are strangers: they are reached by `reach` alone, one list gives only a part of them, those that do
  * not answer are let go, and none of them is asked for what cannot be proven.
- * Source: reference/gateway.md §1.5; reference/trust.md S1; issue "Peers".
+ * Source: docs/reference/node-api.md#peers; docs/decisions/061-peers.md; docs/reference/threats.md (S1).
  * @module
  */
 import { LRUCache } from "lru-cache";
@@ -60,10 +60,10 @@ export type PeersOptions = Readonly<{
   timeouts?: HttpTimeouts;
 }>;
 
-/** Peers at a time. Source: issue "Peers". */
+/** Peers at a time. */
 export const peersKeptMax = 200;
 
-/** Each is asked for its `/info` so often. Milliseconds. Source: issue "Peers". */
+/** Each is asked for its `/info` so often. Milliseconds. */
 export const infoEveryMs = 30_000;
 
 /** Lists are asked for so often. Milliseconds. */

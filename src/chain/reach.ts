@@ -2,7 +2,7 @@
  * Reaching machines whose addresses others gave: a name is resolved here, every address that it has is
  * checked, and the connection goes to the address that was checked, so that a name cannot mean one thing when
  * it is looked at and another when it is used.
- * Source: reference/trust.md S1.
+ * Source: docs/reference/threats.md (S1).
  * @module
  */
 import { lookup } from "node:dns/promises";

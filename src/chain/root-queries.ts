@@ -1,7 +1,7 @@
 /**
  * Items' bundles as other gateways' GraphQL knows them: from the item to its bundle, from there on to the
  * transaction.
- * Source: reference/graphql.md (`Transaction.bundledIn`).
+ * Source: docs/reference/gateway.md#items-on-demand.
  * @module
  */
 import { LRUCache } from "lru-cache";

@@ -1,6 +1,6 @@
 /**
  * What may not be served: an id, content of a hash, and any answer that would carry a byte of either.
- * Source: contract.md §3 "block-data".
+ * Source: docs/reference/gateway.md#block-list.
  * @module
  */
 import type { Id } from "../arweave/id.ts";

@@ -4,7 +4,7 @@
  * The index knows where an id lies; its bytes are a slice of its root transaction's data. Nothing leaves as
  * verified that was not checked: chunks against the data root when they come, what is on disk against its
  * checksums when it is read. Opening transfers nothing when the index knows the id.
- * Source: design.md §5; contract.md §2.
+ * Source: docs/reference/gateway.md#verification.
  * @module
  */
 import { LRUCache } from "lru-cache";

@@ -1,6 +1,6 @@
 /**
  * An id's content as those see it who read it: what it is, how far it is checked, and its bytes by span.
- * Source: design.md §5; contract.md §2.
+ * Source: docs/reference/gateway.md#verification.
  * @module
  */
 import type { Id } from "../arweave/id.ts";
@@ -21,7 +21,10 @@ export type OpenContent = Readonly<{
   contentEncoding: string | undefined;
   /** SHA-256, 32 bytes, where known: of an item from the index, of a transaction once it was read whole. */
   digest: Uint8Array | undefined;
-  /** Whether every byte that `read`, `bytes` and `file` give is checked before it is given (contract.md §2). */
+  /**
+   * Whether every byte that `read`, `bytes` and `file` give is checked before it is given.
+   * Source: docs/reference/gateway.md#verification.
+   */
   verified: boolean;
   /** Too deep to be forked away. */
   stable: boolean;

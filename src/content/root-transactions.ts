@@ -7,7 +7,7 @@
  * nodes say that it stands on the chain: that is what following it would rest on too. Where the index knows
  * another block
  * at that height, it is not.
- * Source: contract.md §2 "Verified: true"; design.md §6 "Which rules".
+ * Source: docs/reference/gateway.md#verification; docs/reference/formats.md#blocks.
  * @module
  */
 import { LRUCache } from "lru-cache";

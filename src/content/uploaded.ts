@@ -5,7 +5,7 @@
  * its file with items that are still being added, checksums of each 64 KiB are kept from then on, and every byte is
  * compared with them when it is read (uploaded-sums.ts). Of larger content the file's inode, size and change time tell;
  * what is too large to be compared after a restart leaves as not verified.
- * Source: contract.md §2 "Verified: true" (b); docs/decisions/020-content-checksums.md.
+ * Source: docs/reference/gateway.md#verification; docs/decisions/020-content-checksums.md.
  * @module
  */
 import { stat } from "node:fs/promises";

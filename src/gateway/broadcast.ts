@@ -1,6 +1,6 @@
 /**
  * Transactions and chunks that readers post, handed to the nodes; what the nodes said is put together.
- * Source: reference/gateway.md §1.3 (shape of the chunk's answer); reference/chain.md §1 (the nodes' texts).
+ * Source: docs/reference/node-api.md#posting-transactions.
  * @module
  */
 import { admitChunk, type PostedChunk, readPostedChunk } from "../arweave/chunk.ts";

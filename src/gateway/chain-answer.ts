@@ -1,6 +1,6 @@
 /**
  * Answers about the chain as a node words them.
- * Source: reference/chain.md §1.
+ * Source: docs/reference/node-api.md#conventions.
  * @module
  */
 import type { RelayAnswer } from "./relay.ts";

@@ -4,7 +4,7 @@
  *
  * Both proofs are made from what is here where that is possible; then a chunk is served also with every node
  * stopped. What has to be fetched is fetched once for all who ask at the same time, and kept.
- * Source: reference/chain.md §1 (`GET /chunk`); contract.md §3.
+ * Source: docs/reference/gateway.md#chunks; docs/reference/node-api.md#routes.
  * @module
  */
 import { LRUCache } from "lru-cache";

@@ -1,6 +1,6 @@
 /**
  * What the gateway is short of, in sentences: a disk, nodes that answer, threads that are free.
- * Source: contract.md §3 "healthcheck".
+ * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
 import type { Nodes } from "../chain/nodes.ts";

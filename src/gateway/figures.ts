@@ -2,7 +2,7 @@
  * Figures about the index and the content, under the names of the peer's dashboards where it has them.
  *
  * Counts come from the index: they are totals of what it holds, and go on after a restart where the peer's begin anew.
- * Source: reference/gateway.md §1.10.
+ * Source: docs/metrics.md.
  * @module
  */
 import { troubleReasons } from "../chain/http.ts";

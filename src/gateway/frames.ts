@@ -1,6 +1,6 @@
 /**
  * The transaction record of an id: a transaction's own, or one that is built from the header of a data item.
- * Source: specification part 2 "Transaction record"; contract.md §3 "Frame".
+ * Source: docs/reference/gateway.md#social-frames.
  * @module
  */
 import { type ItemHeader, readItemHeader } from "../arweave/data-item.ts";

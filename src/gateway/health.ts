@@ -1,6 +1,6 @@
 /**
  * Whether the gateway is well, and whether it should be sent requests.
- * Source: specification part 2 "Health record"; contract.md §3.
+ * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";

@@ -1,6 +1,6 @@
 /**
  * What the gateway says of itself.
- * Source: specification part 2 "Gateway information record"; contract.md §3.
+ * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
 import { manifestVersions } from "../arweave/manifest.ts";

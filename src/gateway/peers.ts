@@ -1,6 +1,6 @@
 /**
  * The machines that this gateway works with.
- * Source: specification part 2 "Peer record".
+ * Source: docs/reference/gateway.md#peers.
  * @module
  */
 import type { JsonObject } from "../lib/json.ts";

@@ -3,7 +3,7 @@
  *
  * Bytes get into a proof through `content` alone, which refuses those that are blocked; a chunk in which something else
  * is blocked is shown without its bytes.
- * Source: contract.md §2 "Proof".
+ * Source: docs/reference/gateway.md#proofs.
  * @module
  */
 import { readBlock } from "../arweave/block.ts";

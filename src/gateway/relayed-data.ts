@@ -1,7 +1,7 @@
 /**
  * Data that this gateway has not and a node would give: refused by id before it is asked for, and by hash
  * before it is passed on.
- * Source: contract.md §3 "block-data".
+ * Source: docs/reference/gateway.md#block-list.
  * @module
  */
 import type { ServedChunk } from "../arweave/chunk.ts";

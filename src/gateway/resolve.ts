@@ -2,7 +2,7 @@
  * What an id, or a path below it, means: content, a folder that wants its slash, or nothing.
  *
  * A manifest is followed once: what a path leads to is content, also when it is a manifest itself.
- * Source: contract.md §2 "Manifests".
+ * Source: docs/reference/gateway.md#manifest-paths.
  * @module
  */
 import { LRUCache } from "lru-cache";

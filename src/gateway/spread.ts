@@ -49,7 +49,7 @@ export type SpreadTimes = Readonly<{
 /** A node that has taken it is as far away as others are: who takes longer than this is slow, or dead. */
 const timesDefault: SpreadTimes = { waitMs: nodesWaitMsMax, graceMs: 1_000 };
 
-/** So many that took it are enough: what one node has reaches all in time. Source: reference/gateway.md §1.3. */
+/** So many that took it are enough: what one node has reaches all in time. */
 const enough = 3;
 
 /** Bodies that are held for nodes nobody waits for any more; beyond, the sender waits for them. Bytes. */

@@ -3,7 +3,7 @@
  *
  * Only transactions of blocks are here: a data item is none on a node either, and what waits in the mempool
  * is a node's to tell.
- * Source: reference/chain.md §1; contract.md §3.
+ * Source: docs/reference/node-api.md#routes; docs/reference/relayed-routes.md.
  * @module
  */
 import type { Id } from "../arweave/id.ts";

@@ -5,7 +5,7 @@
  * A wrong key is answered late, and later with each one; while such answers are due to an address, no further
  * key of it is looked at beyond what the waits allow, so that guessing in parallel gains nothing. A right key
  * waits for nothing.
- * Source: specification part 5; reference/trust.md S2.
+ * Source: docs/reference/gateway.md#administration; docs/reference/threats.md (S2).
  * @module
  */
 import { timingSafeEqual } from "node:crypto";

@@ -1,6 +1,6 @@
 /**
  * Answers in the forms of the contract: JSON strings for failures, bare text where a node gives bare text.
- * Source: contract.md §1.
+ * Source: docs/reference/gateway.md#errors.
  * @module
  */
 import { type Failure, type FailureCode, type FailureRow, failures } from "../failures.ts";

@@ -1,6 +1,6 @@
 /**
  * The address of who asks, also behind proxies that the operator trusts; nobody else's word about it counts.
- * Source: contract.md §3 "Client address"; reference/trust.md S2.
+ * Source: docs/reference/gateway.md#client-addresses; docs/reference/threats.md (S2).
  * @module
  */
 import ipaddr from "ipaddr.js";

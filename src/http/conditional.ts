@@ -1,6 +1,7 @@
 /**
  * Entity tags and the requests that depend on them.
- * Source: RFC 9110 §8.8.3 (entity tags), §13.1.1, §13.1.2 and §13.1.5 (what depends on them); contract.md §2.
+ * Source: RFC 9110 §8.8.3 (entity tags), §13.1.1, §13.1.2 and §13.1.5 (what depends on them);
+ * docs/reference/gateway.md#caching.
  * @module
  */
 

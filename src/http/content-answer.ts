@@ -1,6 +1,6 @@
 /**
  * Content as an answer: whole, in parts, not modified, or not satisfiable, with GET and HEAD alike.
- * Source: RFC 9110 §13, §14, §15.3.7; contract.md §2.
+ * Source: RFC 9110 §13, §14, §15.3.7; docs/reference/gateway.md#ranges.
  * @module
  */
 import { Failure, failures } from "../failures.ts";

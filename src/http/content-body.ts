@@ -4,7 +4,7 @@
  * Bun drops Content-Length from streams made in JavaScript (oven-sh/bun#10507), so a stream is the last
  * resort: a large body that is not on this disk. A large body on disk is a slice of its file, which the
  * kernel sends.
- * Source: design.md §5; measured figures: docs/evidence.md.
+ * Source: docs/reference/gateway.md#content-responses; measured figures: docs/evidence.md.
  * @module
  */
 import { bringToDisk, type OpenContent } from "../content/open-content.ts";

@@ -1,6 +1,6 @@
 /**
  * Response headers of content: what the bytes are, how far they were checked, how long they may be kept.
- * Source: contract.md §2; RFC 9530 (digests).
+ * Source: docs/reference/gateway.md#content-responses; RFC 9530 (digests).
  * @module
  */
 import type { Id } from "../arweave/id.ts";

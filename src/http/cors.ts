@@ -1,7 +1,7 @@
 /**
  * Which browsers' pages may read answers: all of them, everywhere but in administration, never with
  * credentials.
- * Source: contract.md §1; Fetch standard, "CORS protocol".
+ * Source: docs/reference/gateway.md#cors; Fetch standard, "CORS protocol".
  * @module
  */
 

@@ -1,6 +1,6 @@
 /**
  * The last hand on an answer: headers that every answer has, and HEAD.
- * Source: contract.md §1; RFC 9110 §9.3.2 (HEAD).
+ * Source: docs/reference/gateway.md#request-ids; RFC 9110 §9.3.2 (HEAD).
  * @module
  */
 import type { RequestContext } from "./context.ts";

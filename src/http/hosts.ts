@@ -1,6 +1,6 @@
 /**
  * Whose host a request was sent to: ours, or one that belongs to the content of a single id or name.
- * Source: contract.md §0a, §2 "Isolation"; RFC 4648 §6 (base32).
+ * Source: docs/reference/gateway.md#which-route-answers; RFC 4648 §6 (base32).
  * @module
  */
 import { type Id, idBytes, idFromBytes } from "../arweave/id.ts";

@@ -1,6 +1,6 @@
 /**
  * The largest bodies of requests, in one table; the API reference shows it.
- * Source: contract.md §1; reference/chain.md §1 (what a node takes).
+ * Source: docs/reference/gateway.md#limits; docs/reference/node-api.md#conventions.
  * @module
  */
 import { bodyBytesMax as graphqlBytesMax } from "../gateway/query/limits.ts";

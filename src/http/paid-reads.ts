@@ -2,7 +2,7 @@
  * Reading beyond the limits for a payment by x402: who has reached a limit is told what to pay, pays, and reads on.
  *
  * Only GET and HEAD of the gateway's own paths are sold. A payment on a request within the limits is not settled.
- * Source: docs/decisions/086-paid-reading.md; reference/payment.md §6.4.
+ * Source: docs/decisions/086-paid-reading.md; docs/reference/payment.md#x402.
  * @module
  */
 import { Failure } from "../failures.ts";

@@ -1,6 +1,6 @@
 /**
  * Under which address a caller reaches one of our services.
- * Source: contract.md §0 "Public addresses".
+ * Source: docs/reference/gateway.md#public-addresses.
  * @module
  */
 import { contextOf } from "./context.ts";

@@ -6,7 +6,7 @@
  * and path. A body's kibibytes are taken when its length is known, so that a large body is served once and
  * paid off afterwards. Administration has a guard of its own, and whoever watches the gateway must not be
  * kept from it.
- * Source: reference/gateway.md §1.7; contract.md §1.
+ * Source: docs/reference/gateway.md#rate-limits.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";

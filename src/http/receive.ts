@@ -1,6 +1,6 @@
 /**
  * A request as it arrives, brought into the one form that routes see, with its facts kept beside it.
- * Source: contract.md §0a (paths), §1 (ids of requests); RFC 9112 §3.2 (Host).
+ * Source: docs/reference/gateway.md#which-route-answers; docs/reference/gateway.md#request-ids; RFC 9112 §3.2 (Host).
  * @module
  */
 import { Failure } from "../failures.ts";

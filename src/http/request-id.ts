@@ -1,6 +1,6 @@
 /**
  * The id by which one request is found in logs: the caller's own where it is fit, else one made here.
- * Source: contract.md §1.
+ * Source: docs/reference/gateway.md#request-ids.
  * @module
  */
 

@@ -1,6 +1,6 @@
 /**
  * First segments of the path that are never content, and the other spellings that clients use for them.
- * Source: contract.md §0, §0a.
+ * Source: docs/reference/gateway.md#which-route-answers.
  * @module
  */
 

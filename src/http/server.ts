@@ -4,7 +4,7 @@
  * Here, and nowhere else, a Failure becomes an answer, and an unknown path is told from a wrong method.
  * Answers from memory pass by all of it: a header that is set per request costs more than such an answer
  * takes (8 µs against 5 µs, measured; bench/http.ts).
- * Source: contract.md §0a, §1.
+ * Source: docs/reference/gateway.md#which-route-answers; docs/reference/gateway.md#errors.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

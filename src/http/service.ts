@@ -1,6 +1,6 @@
 /**
  * A service that answers at the root of its own port, below `/v1` there, and below a prefix on the gateway's port.
- * Source: contract.md §0, §0a.
+ * Source: docs/reference/gateway.md#which-route-answers.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

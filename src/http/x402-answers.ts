@@ -3,7 +3,7 @@
  * request carries, and what an answer says of its settlement.
  *
  * One 402 answer serves the specification's flat fields, version 1 (the body) and version 2 (a header).
- * Source: specification 4B; contract.md §5; reference/payment.md §6.2, §6.4.
+ * Source: docs/reference/payment.md#x402.
  * @module
  */
 import { Failure } from "../failures.ts";

@@ -4,7 +4,7 @@
  *
  * The queue is rows of the index: nothing is dropped when it is long, and a crash leaves every bundle where
  * it was. A bundle over which threads die again and again is set aside with the reason.
- * Source: design.md §6 "Unbundle"; reference/trust.md B5, N2.
+ * Source: docs/reference/index-layout.md#bundles; docs/reference/threats.md (B5, N2).
  * @module
  */
 import { canonical } from "../arweave/filter.ts";

@@ -4,7 +4,7 @@
  * A node whose block is wrong is reported and the next one is asked; a transaction that is wrong is asked of
  * the others, and is missing when none has it. What is merely in trouble is not taken for missing, unless the
  * caller says that it has waited long enough.
- * Source: design.md §6 "Follow".
+ * Source: docs/reference/node-api.md#following.
  * @module
  */
 import { type Block, readBlock } from "../arweave/block.ts";

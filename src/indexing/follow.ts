@@ -4,7 +4,7 @@
  * A block is written when it is verified and follows the one before it. Where the chain has turned, the first
  * block of the other branch is fetched and linked before anything is removed. Nothing stops the follower for
  * good: whatever fails is tried again, later and later, and its reason is in the status.
- * Source: design.md §6 "Follow"; reference/trust.md N3.
+ * Source: docs/reference/node-api.md#following; docs/reference/threats.md (N3).
  * @module
  */
 import type { Content } from "../content/content.ts";

@@ -1,7 +1,7 @@
 /**
  * Indexing as a whole: the follower, the search for what is missing, the mempool's watcher and the queue of
  * bundles, each a loop of its own, put together and watched.
- * Source: design.md §6.
+ * Source: docs/reference/node-api.md#following.
  * @module
  */
 import { canonical, type Filter } from "../arweave/filter.ts";

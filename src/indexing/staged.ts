@@ -5,7 +5,7 @@
  * A block at such a height stands in the index for these transactions alone, until the follower comes to it.
  * That it is a block of the chain is the nodes' word; that it is a valid one, and that the transaction is in
  * it, is checked.
- * Source: specification 4A "queue-tx".
+ * Source: docs/reference/gateway.md#queueing.
  * @module
  */
 import { deserialize } from "bun:jsc";

@@ -2,7 +2,7 @@
  * A loop that never stops for ever: runs a step again and again, waits longer after each failure, says why it
  * is not getting on.
  *
- * Work is taken at our own pace (style.md rule 9): `wake` only shortens the wait, it never runs a step
+ * Work is taken at our own pace: `wake` only shortens the wait, it never runs a step
  * itself.
  * @module
  */

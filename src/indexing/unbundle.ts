@@ -4,7 +4,7 @@
  *
  * One batch is read while the one before it is written, never more: reading cannot outrun writing. Rows cross
  * from the reading thread to the writing one as they are.
- * Source: design.md §6 "Unbundle"; reference/trust.md B1, B2, B5.
+ * Source: docs/reference/index-layout.md#bundles; docs/reference/threats.md (B1, B2, B5).
  * @module
  */
 import type { EntryPlace } from "../arweave/bundle.ts";

@@ -1,7 +1,7 @@
 /**
  * Upkeep of the index: rows that were to be for a while only are removed in time, and the write-ahead log is
  * folded into the file when there is nothing else to do.
- * Source: contract.md §3 (announced items are dropped after two hours).
+ * Source: docs/reference/gateway.md#queueing.
  * @module
  */
 import { type Clock, unixSeconds } from "../lib/clock.ts";

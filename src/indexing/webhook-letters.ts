@@ -1,6 +1,6 @@
 /**
  * What webhooks say: the events, chosen by the operator's filters, as JSON in the names of the wire.
- * Source: reference/gateway.md §1.9 (names of events, `{event, data}`).
+ * Source: docs/reference/gateway.md#webhooks.
  * @module
  */
 import { type Filter, type FilterSubject, matches } from "../arweave/filter.ts";

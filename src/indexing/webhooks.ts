@@ -5,7 +5,7 @@
  * filters, and writes a letter for each target; a loop for each target sends its letters one after the
  * other. A target that does not take a letter holds up only its own. Targets may be on this machine or
  * network, because the operator named them; a redirect is not followed, because somebody else did.
- * Source: docs/decisions/041-webhooks.md; reference/gateway.md §1.9; Standard Webhooks 1.0 (headers, signature).
+ * Source: docs/decisions/041-webhooks.md; Standard Webhooks 1.0 (headers, signature).
  * @module
  */
 import { createHmac } from "node:crypto";

@@ -1,7 +1,7 @@
 /**
  * What an operator asks of indexing: a transaction, or a bundle, before its turn. What the index has is
  * queued at once; what it has not is staged, to be found on the chain (staged.ts).
- * Source: specification 4A "queue-tx", "queue-bundle"; contract.md §3.
+ * Source: docs/reference/gateway.md#queueing.
  * @module
  */
 

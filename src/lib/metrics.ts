@@ -65,7 +65,7 @@ export type Metrics = Readonly<{
   text: () => Promise<string>;
 }>;
 
-/** Media type of `Metrics.text`. Source: contract.md §3. */
+/** Media type of `Metrics.text`. */
 export const metricsContentType = "text/plain; version=0.0.4; charset=utf-8";
 
 /** Creates an empty registry. */

@@ -1,6 +1,6 @@
 /**
  * Amounts as callers write them: whole numbers, also with an exponent.
- * Source: contract.md §5.
+ * Source: docs/reference/payment.md#units.
  * @module
  */
 

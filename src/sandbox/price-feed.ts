@@ -1,7 +1,7 @@
 /**
  * A price feed that speaks CoinGecko's `/simple/price` and whose prices stand still: so that a development stack
  * works without a network, and gives the same price for the same thing every day.
- * Source: reference/payment.md §3 "Oracle".
+ * Source: docs/reference/payment.md#price-feed.
  * @module
  */
 

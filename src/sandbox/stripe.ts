@@ -3,7 +3,7 @@
  *
  * It is not a model of our own program: it is held to Stripe's published client library (test/clients), and shares
  * no code with the part that talks to it.
- * Source: design.md §9; Stripe's API reference, version 2023-10-16.
+ * Source: docs/reference/payment.md#card-payments; Stripe's API reference, version 2023-10-16.
  * @module
  */
 import type { Clock } from "../lib/clock.ts";

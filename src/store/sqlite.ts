@@ -3,7 +3,7 @@
  *
  * Every file is in WAL mode, so that readers never wait for the writer. A statement that is used more than once is
  * prepared once and kept by its owner.
- * Source: reference/runtime.md §6, reference/index.md §6.
+ * Source: docs/decisions/030-index.md.
  * @module
  */
 import { Database, type SQLQueryBindings, type Statement } from "bun:sqlite";

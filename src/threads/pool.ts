@@ -2,7 +2,7 @@
  * Threads that run jobs: batches in, answers out, a dead or hung thread replaced. The only file that knows piscina.
  *
  * A job costs about 20 µs to hand over and one RSA check about 60 µs, so a job is a batch (32 to 1,000 items).
- * Source: design.md §4; reference/runtime.md §4.
+ * Source: docs/decisions/002-threads.md.
  * @module
  */
 import { pathToFileURL } from "node:url";

@@ -1,6 +1,6 @@
 /**
  * The largest item that is taken, and what is said to those who send a larger one.
- * Source: contract.md §1, §6; reference/upload.md §1.
+ * Source: docs/reference/upload.md#posting-an-item.
  * @module
  */
 import { Failure } from "../failures.ts";

@@ -4,7 +4,7 @@
  *
  * What the records do not say is computed from them: offsets by the layout that reproduces the block's own tx_root, and
  * chunks of format 1 data by the tree that the tx_root commits to.
- * Source: reference/chain.md §1, §5.
+ * Source: docs/reference/node-api.md#routes.
  * @module
  */
 import { readBlock } from "../../src/arweave/block.ts";

@@ -1,7 +1,7 @@
 /**
  * Receipts checked with node's crypto alone, by no path of the program.
  *
- * Source: reference/upload.md §1 "Receipt": RSA-PSS with SHA-256 and a salt of any length over the deep hash of
+ * Source: docs/reference/formats.md#receipts: RSA-PSS with SHA-256 and a salt of any length over the deep hash of
  * ["Bundlr", version, id, deadline height, timestamp], each as UTF-8.
  * @module
  */

@@ -1,7 +1,7 @@
 /**
  * Receipts hold by published code alone: the deep hash of @dha-team/arbundles, and the signature check of arweave-js,
  * whatever the size of the key.
- * Source: reference/upload.md §1 "Receipt".
+ * Source: docs/reference/formats.md#receipts.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

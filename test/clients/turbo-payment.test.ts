@@ -1,7 +1,7 @@
 /**
  * The published SDK for credits against the payment service: every call that it has for payments, unchanged.
  *
- * What each must be answered with: reference/payment.md §10.
+ * What each must be answered with: docs/reference/payment.md#routes.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -2,7 +2,7 @@
  * The published SDK's uploads in parts against `cairn dev`, unchanged: 11 MiB, and as much as MEBIBYTES says; through a
  * program that is killed on the way; by those who cannot pay.
  *
- * What the SDK sends, and must be answered with: reference/upload.md §4.
+ * What the SDK sends, and must be answered with: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

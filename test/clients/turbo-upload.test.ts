@@ -2,7 +2,7 @@
  * The published SDK for uploads against `cairn dev`, unchanged: what it uploads is read back at once to the byte, its
  * receipts hold by a computation of their own, and every winc is where it must be.
  *
- * What each call sends, and must be answered with: reference/upload.md §1, §4.
+ * What each call sends, and must be answered with: docs/reference/upload.md#posting-an-item.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
  * C6: the disk is full, the handles are used up, writings fail. What is asked for is served through, nothing wrong is
  * kept, and it works again by itself.
- * Source: reference/trust.md A3.
+ * Source: docs/reference/threats.md (C6).
  * @module
  */
 import { afterAll, beforeAll, describe, expect } from "bun:test";

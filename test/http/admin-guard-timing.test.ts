@@ -1,7 +1,7 @@
 /**
  * The time in which a wrong key of administration is refused tells nothing of how much of it is right. SAMPLES sets how many
  * refusals are timed.
- * Source: reference/trust.md A3 "S2" (|t| below 4.5); Reparaz et al., "Dude, is my code constant time?", 2017.
+ * Source: docs/reference/threats.md (S2) (|t| below 4.5); Reparaz et al., "Dude, is my code constant time?", 2017.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * Queries made to hurt, as bodies of `POST /graphql`.
- * Source: reference/trust.md G1.
+ * Source: docs/reference/threats.md (G1).
  * @module
  */
 import { writeTransactionCursor } from "../../src/gateway/query/cursor.ts";

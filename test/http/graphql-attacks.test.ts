@@ -1,6 +1,6 @@
 /**
  * Queries made to hurt: each gets a clean answer, and the same thread goes on answering.
- * Source: reference/trust.md G1.
+ * Source: docs/reference/threats.md (G1).
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";

@@ -4,7 +4,7 @@
  *
  * The routes are those that are registered: one that this table does not know fails the test until it is said whether, and
  * how, it carries content.
- * Source: contract.md §3 "block-data"; reference/trust.md P1.
+ * Source: docs/reference/gateway.md#block-list; docs/reference/threats.md (P1).
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

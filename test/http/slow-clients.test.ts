@@ -1,7 +1,7 @@
 /**
  * N1: clients that are slow by intent hold connections, and nothing else: others are served as if they were not there,
  * and what does not come in time is ended.
- * Source: reference/trust.md A3. COUNT sets how many of each kind there are.
+ * Source: docs/reference/threats.md. COUNT sets how many of each kind there are.
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
  * Every route that gives what a source has, against a source that fails at the connection, at the headers and at bytes
  * of the body: trouble is told as trouble, nobody may keep it, nothing of it stays here, and it passes with its cause.
- * Source: issue "Faults and limits"; contract.md §1.
+ * Source: docs/reference/gateway.md#errors.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

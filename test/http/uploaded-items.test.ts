@@ -1,7 +1,7 @@
 /**
  * Items that were uploaded and are in no block yet, at the gateway: refused on every route by which their bytes could leave, as
  * before their block so after it; the same answers before and after, but for what the block adds; whole in queries and frames.
- * Source: contract.md §2, §3 "block-data"; reference/trust.md P1.
+ * Source: docs/reference/gateway.md#verification; docs/reference/gateway.md#block-list; docs/reference/threats.md (P1).
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -3,7 +3,7 @@
  * beside it and after it goes on.
  *
  * FAN says how many bundles of how many items each (60 unless told).
- * Source: reference/trust.md A3, B2.
+ * Source: docs/reference/threats.md (B2).
  * @module
  */
 import { expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
  * What running a payment service takes: one program and a folder. The peer's takes a database with a second one to read
  * from, two stores of secrets, a queue and a sender of mail, and its other services spend credits over HTTP.
- * Source: reference/payment.md §8 O, §1 (the routes that want a service's token).
+ * Source: docs/reference/payment.md#routes.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

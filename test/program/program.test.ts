@@ -1,6 +1,6 @@
 /**
  * The program as a process under its readers and writers: what many ranges cost it, and how it ends while they are at it.
- * Source: reference/trust.md A3, rows R1 and N4. DOWNLOADS and UPLOADS set how many of each are under way.
+ * Source: docs/reference/threats.md (R1, N4). DOWNLOADS and UPLOADS set how many of each are under way.
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
  * What was uploaded is readable at once, by id and by query, before any block has it: from the file that it was written
  * to, checked, moderated, and over restarts.
- * Source: contract.md §2 ("Uploaded and not yet mined"), §3 (block-data); design.md §9.
+ * Source: docs/reference/gateway.md#verification; docs/reference/gateway.md#block-list.
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

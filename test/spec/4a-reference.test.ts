@@ -1,5 +1,5 @@
 /**
- * The API reference: it has every endpoint of specification 4A and nothing that is not there, and what it says of answers is what
+ * The API reference: it has every endpoint of the interface (part 4A) and nothing that is not there, and what it says of answers is what
  * a running gateway answers to its own examples.
  * @module
  */
@@ -11,7 +11,7 @@ import { openStack, type Stack } from "../support/stack.ts";
 import { isRecord, wrongTexts, wrongValues } from "../support/wrong-values.ts";
 import { endpoints } from "./part-4a.ts";
 
-/** What the gateway has beyond part 4A, for clients and operators that exist. Source: contract.md §0a–§3. */
+/** What the gateway has beyond part 4A, for clients and operators that exist. Source: docs/reference/gateway.md. */
 const beyond = [
   ...[
     "PUT /svc/admin/unblock-data",
@@ -92,7 +92,7 @@ beforeAll(async () => {
 afterAll(() => stack.close());
 
 describe("the document", () => {
-  test("has every endpoint of specification 4A, with the patterns of its parameters", () => {
+  test("has every endpoint of part 4A, with the patterns of its parameters", () => {
     for (const [method, path, pattern] of endpoints) {
       const operation = Object.fromEntries(operations)[`${method} ${path}`];
       expect(operation, `${method} ${path}`).toBeDefined();

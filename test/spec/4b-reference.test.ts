@@ -1,5 +1,5 @@
 /**
- * The API reference of the payment service: it has every endpoint of specification 4B and nothing that is not there, at
+ * The API reference of the payment service: it has every endpoint of the interface (part 4B) and nothing that is not there, at
  * every address where the service stands, and what it says of answers is what the program answers to its own examples.
  * @module
  */
@@ -10,7 +10,7 @@ import { closed, faultsOf } from "../support/schema.ts";
 import { wrongTexts, wrongValues } from "../support/wrong-values.ts";
 import { endpoints } from "./part-4b.ts";
 
-/** What the service has beyond part 4B. Source: contract.md §5; reference/payment.md §1, §10. */
+/** What the service has beyond part 4B. Source: docs/reference/payment.md#routes. */
 const beyond = [
   ...["GET /price/{type}", "GET /account/balance", "GET /account/balance/{token}", "GET /account/free"],
   ...["GET /account/payments", "GET /account/approval", "GET /", "GET /info", "GET /health", "GET /metrics"],

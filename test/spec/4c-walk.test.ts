@@ -1,5 +1,5 @@
 /**
- * Specification part 4C walked, and what contract.md §6 adds to it: every endpoint with good, bad and missing input at
+ * Specification part 4C walked, and what published clients need beyond it: every endpoint with good, bad and missing input at
  * each address that it has, every record to the field, and every message of part 7 and of the contract that is the
  * upload service's, with its status.
  *

@@ -4,7 +4,7 @@
  * @module
  */
 
-/** Offsets, which the specification calls integers. Source: contract.md §3. */
+/** Offsets, which the specification calls integers. */
 const offset = "^(0|[1-9][0-9]{0,18})$";
 /** An address, as the specification has it or with its checksum, which a node takes too. */
 const address = "^[A-Za-z0-9_-]{1,86}(:[A-Za-z0-9_-]{6})?$";

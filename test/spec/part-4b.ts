@@ -20,7 +20,7 @@ export const endpoints: readonly (readonly [method: string, path: string])[] = [
   ["GET", "/balance"],
 ];
 
-/** The messages of part 7 that belong to the payment service, by endpoint, with the status that contract.md §1 gives each. */
+/** The messages of part 7 that belong to the payment service, by endpoint, each with its status. */
 export const messages: Readonly<Record<string, Readonly<Record<string, readonly number[]>>>> = {
   "GET /top-up/{method}/{address}/{currency}/{amount}": {
     "Payment Amount is Invalid!": [400],
@@ -49,7 +49,7 @@ export const messages: Readonly<Record<string, Readonly<Record<string, readonly 
   },
 };
 
-/** Messages after which a cause may follow, and those beyond part 7 that contract.md §1, §5 names. */
+/** Messages after which a cause may follow, and those beyond part 7. */
 export const prefixes: ReadonlySet<string> = new Set([
   "Payment Amount is Invalid!",
   "Payment Amount is Invalid",
@@ -103,7 +103,7 @@ const transaction = {
   ...{ transactionId: text, transactionQuantity: integer, createdAt: date, tokenType: text },
   ...{ destinationAddress: text, destinationAddressType: text, winstonCreditAmount: winc },
   adjustments: list(named("Adjustment")),
-  // Beyond part 2: reference/payment.md §9.
+  // Beyond part 2: docs/reference/payment.md.
   ...{ createdDate: date, "transactionSenderAddress?": text },
 };
 const priced = {
@@ -113,7 +113,7 @@ const priced = {
 const held = { controlledWinc: winc, winc, effectiveBalance: winc };
 const approvals = { givenApprovals: list(named("Approval")), receivedApprovals: list(named("Approval")) };
 
-/** The records of part 2, with contract.md §5's word on what may be absent. */
+/** The records of part 2, and what may be absent. */
 export const records: Schema = {
   Adjustment: record({
     ...{ name: text, description: text, operatorMagnitude: { type: "string", pattern: "^\\d+(\\.\\d+)?$" } },

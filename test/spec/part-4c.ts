@@ -1,10 +1,10 @@
 /**
- * Specification part 4C with what contract.md §6 adds, the records that they answer with, and the messages of part 7 and
- * of contract.md §1, §6 that are the upload service's, as tables: what the test of the walk goes by.
+ * Specification part 4C with what published clients need beyond it, the records that they answer with, and the messages that are
+ * the upload service's, as tables: what the test of the walk goes by.
  * @module
  */
 
-/** Every row of part 4C, then every one that contract.md §6 adds: method and path. */
+/** Every row of part 4C, then every one beyond it: method and path. */
 export const specified = [
   "GET /price/{token}/{byteCount}",
   "GET /price/{token}",
@@ -76,7 +76,7 @@ const x402 = {
 const noNetwork = { Network: [400] };
 const badTags = { "Invalid tags:": [400] };
 
-/** Every message that an endpoint may say, with its statuses: part 7's row first, then contract.md's. */
+/** Every message that an endpoint may say, with its statuses: those of part 7 first. */
 export const messages: Readonly<Record<Endpoint, Readonly<Record<string, readonly number[]>>>> = {
   "GET /price/{token}/{byteCount}": {
     "Invalid byte count": [400],
@@ -143,7 +143,7 @@ const offsets = {
 const limits = { min: { type: "integer", enum: [5_242_880] }, max: { type: "integer", enum: [524_288_000] } };
 const paid = { x402PaymentTxId: { type: "string", pattern: "^0x[0-9a-f]{64}$" }, mUSDCPaid: winc };
 
-/** The records of part 2 and of reference/upload.md §1. */
+/** The records of part 2 and of docs/reference/upload.md. */
 export const records: Readonly<Record<string, Schema>> = {
   Information: record({
     ...{ version: text, gateway: text },

@@ -1,7 +1,7 @@
 /**
  * Trees whose subtrees count from zero, as some clients build them; Cairn itself only checks their proofs.
  *
- * A nested list is a subtree with offsets of its own. Source: reference/chain.md §2 "Rebase".
+ * A nested list is a subtree with offsets of its own. Source: docs/reference/formats.md#data-trees-and-chunks.
  * @module
  */
 import { branchId, leafId, noteOf } from "../../src/arweave/merkle.ts";

@@ -22,7 +22,7 @@ export type BundleChainParts = Readonly<{
   wantBundle: (id: Id) => Promise<void>;
 }>;
 
-/** An anchor of this depth is on every node's chain, forks of everyday aside. Source: reference/chain.md §1. */
+/** An anchor of this depth is on every node's chain, forks of everyday aside. */
 const anchorDepth = 6;
 
 /** An index so many blocks behind the nodes gives anchors of which too little is left. */

@@ -2,7 +2,7 @@
  * A large item sent in parts, several at once, and gone on with where an earlier run left off.
  *
  * The upload's id at the service is kept in a small file, named after the item, until the item is taken.
- * Source: reference/upload.md §1 (`/chunks/…`), §4.
+ * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";

@@ -4,7 +4,7 @@
  *
  * A header names itself truly (its id is the hash of its signature, its address that of its owner) or is
  * refused; that the owner signed it can only be seen when the payload is there.
- * Source: specification part 2 "Data item header"; contract.md §3 "queue-data-item".
+ * Source: docs/reference/gateway.md#queueing.
  * @module
  */
 import { addressOf, idFromBytes, idShape, isId, isOwnerAddress } from "../../arweave/id.ts";
@@ -35,7 +35,7 @@ export type AnnouncementsAnswer =
   | Readonly<{ kind: "too many" }>
   | Readonly<{ kind: "malformed"; reason: string }>;
 
-/** Headers of one body. Source: contract.md §1. */
+/** Headers of one body. */
 export const announcementsMax = 10_000;
 
 /** Longest of what any signature type has. Bytes. */

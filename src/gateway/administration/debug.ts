@@ -3,7 +3,7 @@
  *
  * All of it comes from numbers that are kept as they change, so that it costs the same for a hundred rows and
  * a billion.
- * Source: specification 4A; reference/gateway.md §7 (names of `db`, which importers of the peer read).
+ * Source: docs/reference/gateway.md#debug.
  * @module
  */
 import { type Clock, unixSeconds } from "../../lib/clock.ts";

@@ -1,6 +1,6 @@
 /**
  * Where an export may write: folders under one root, by their real path, so that neither `..` nor a link leads out.
- * Source: reference/trust.md F1.
+ * Source: docs/reference/threats.md (F1).
  * @module
  */
 import { lstat, mkdir, realpath, stat } from "node:fs/promises";

@@ -1,6 +1,6 @@
 /**
  * Exports to Parquet: one at a time, in the background, with a status that survives a restart.
- * Source: specification parts 2 and 3; contract.md §3 "export status".
+ * Source: docs/reference/gateway.md#exports-and-pruning.
  * @module
  */
 import { Failure } from "../../failures.ts";

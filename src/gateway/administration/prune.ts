@@ -3,7 +3,7 @@
  * place stays, by which its content is served by id, and refused where it is blocked.
  *
  * It is done by a few blocks at a time, so that indexing goes on in between.
- * Source: specification 4A; contract.md §3 "prune".
+ * Source: docs/reference/gateway.md#exports-and-pruning.
  * @module
  */
 

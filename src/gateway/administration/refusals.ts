@@ -1,7 +1,7 @@
 /**
  * Refusing content and names, and taking it back: written and synced before a call returns, in force with the
  * next answer.
- * Source: specification 4A; contract.md §3 "block-data".
+ * Source: docs/reference/gateway.md#block-list.
  * @module
  */
 import type { Id } from "../../arweave/id.ts";

@@ -51,7 +51,7 @@ const absentMs = 10_000;
 /** Gateways that were in trouble are left alone for this long where an old answer is there. Milliseconds. */
 const troubleMs = 5_000;
 
-/** Gateways that ask one another: the third in a row asks no further. Source: reference/gateway.md §1.1. */
+/** Gateways that ask one another: the third in a row asks no further. */
 const hopsMax = 3;
 
 /** Until when it is given without asking. Milliseconds since the epoch. */

@@ -1,6 +1,6 @@
 /**
  * Names taken apart: a base name, or an undername that stands before it.
- * Source: reference/gateway.md §1.4.
+ * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
 

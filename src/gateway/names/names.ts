@@ -1,7 +1,7 @@
 /**
  * What a name stands for: nothing that is refused, else what the operator's own file has, else what trusted
  * gateways say.
- * Source: reference/gateway.md §1.4; contract.md §3 "Names".
+ * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
 import type { NameRecord } from "../../chain/name-gateways.ts";

@@ -3,7 +3,7 @@
  *
  * A shape says for every field of a type how its JSON is written; compiling a selection against a shape gives one
  * function a field, called row by row. Text is encoded row by row, because one character beyond Latin-1 makes the
- * whole of a JavaScript string 16 bits wide (measured: reference/graphql.md §1).
+ * whole of a JavaScript string 16 bits wide (measured).
  * @module
  */
 import { assert } from "../../lib/assert.ts";

@@ -3,7 +3,7 @@
  *
  * A transaction's is `t`, height (4 bytes), index (4), offset + 1 (6, so that the transaction itself is 0); a block's
  * is `b`, height (5). Both lengths are multiples of three, so that every text of the right length is canonical.
- * Source: contract.md §4.
+ * Source: docs/reference/graphql.md#cursors.
  * @module
  */
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";

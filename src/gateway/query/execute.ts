@@ -3,7 +3,7 @@
  *
  * graphql-js parses, validates, coerces variables and answers introspection; the rest is executed here, because its
  * own execution is most of what a page costs (measured: 2 ms of 100 rows; bench/graphql.ts).
- * Source: design.md §7; reference/graphql.md §0; GraphQL specification (October 2021) §6.
+ * Source: docs/reference/graphql.md#execution; GraphQL specification (October 2021) §6.
  * @module
  */
 import {

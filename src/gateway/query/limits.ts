@@ -2,7 +2,7 @@
  * What a GraphQL document may ask for: counted over its syntax before anything else looks at it.
  *
  * graphql-js validates some rules in time that grows with the square of the fields, so these limits come first.
- * Source: contract.md §1, §4; reference/trust.md G1.
+ * Source: docs/reference/graphql.md#limits.
  * @module
  */
 import {
@@ -15,7 +15,7 @@ import {
   type SelectionSetNode,
 } from "graphql";
 
-/** Bytes of a request's body, or of its query string. Source: contract.md §1. */
+/** Bytes of a request's body, or of its query string. */
 export const bodyBytesMax = 64 * 2 ** 10;
 
 /** Tokens of a document; the largest query that a published client sends has 310 (introspection). */
@@ -33,7 +33,7 @@ export const rootFieldsMax = 30;
 /** Fields in all, fragments counted where they are used: bounds what small nested fragments can expand to. */
 export const fieldsMax = 1_000;
 
-/** Rows a connection may give. Source: contract.md §4. */
+/** Rows a connection may give. */
 export const pageRowsMax = 1_000;
 
 /** Rows that the connections of one request may ask for together. */

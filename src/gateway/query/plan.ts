@@ -3,7 +3,7 @@
  *
  * What cannot match anything (an id that is no id, a range that ends before it begins) becomes "nothing", never an
  * error: clients send what users type. What asks for too much is an error that says so.
- * Source: contract.md §4; reference/gateway.md §1.8.
+ * Source: docs/reference/graphql.md#filters-and-order.
  * @module
  */
 import { GraphQLError } from "graphql";

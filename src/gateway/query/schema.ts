@@ -3,7 +3,7 @@
  *
  * Names, defaults and nullability are what published clients expect; `signature` and `owner.key` may be null because
  * a data item's are read from its bytes, which need not be on this disk.
- * Source: contract.md §4; reference/gateway.md §1.8.
+ * Source: docs/reference/graphql.md.
  * @module
  */
 import { buildSchema } from "graphql";

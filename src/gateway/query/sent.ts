@@ -3,7 +3,7 @@
  *
  * All of it is a thread's work: a small text can take milliseconds to read (measured: 6 ms for variables nested 20,000
  * deep, for which content would wait), and nothing but text and bytes crosses between threads.
- * Source: contract.md §4; GraphQL over HTTP (draft 2024) §5.
+ * Source: docs/reference/graphql.md#errors; GraphQL over HTTP (draft 2024) §5.
  * @module
  */
 import { GraphQLError, type GraphQLFormattedError } from "graphql";

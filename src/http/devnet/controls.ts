@@ -3,7 +3,7 @@
  *
  * A page on the web can make a browser send requests to this machine. Such a request names a foreign origin, comes
  * from a foreign site, or, where a name was bent to this machine, carries a foreign host; each is refused.
- * Source: contract.md §3 "Devnet controls"; Fetch metadata (Sec-Fetch-Site).
+ * Source: docs/reference/gateway.md#development-controls; Fetch metadata (Sec-Fetch-Site).
  * @module
  */
 import { type Context, Elysia } from "elysia";

@@ -1,7 +1,7 @@
 /**
  * What administration is asked, read from JSON at the edge: each reader gives values that are right, or fails with the
  * message that the specification has for its endpoint. The API reference shows the same fields.
- * Source: specification 4A, part 7; contract.md §1.
+ * Source: docs/reference/gateway.md#queueing; docs/reference/gateway.md#exports-and-pruning.
  * @module
  */
 import { idKind } from "../../arweave/id.ts";
@@ -23,7 +23,7 @@ const noteLengthMax = 4_096;
 /** A name is a label of a host. Characters. */
 const nameLengthMax = 63;
 
-/** Heights that share the files of an export, unless told. Source: reference/gateway.md §1.6. */
+/** Heights that share the files of an export, unless told. */
 const heightPartitionDefault = 1_000;
 
 /** Refusals on one page of the list, unless told. */

@@ -4,7 +4,7 @@
  *
  * Never on hosts of content, and without CORS (server.ts); every answer is `no-store` (finish.ts). What an
  * endpoint changes is written down before it answers.
- * Source: specification 4A "Administration"; contract.md §0a, §1, §3.
+ * Source: docs/reference/gateway.md#administration.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
@@ -177,7 +177,7 @@ async function fieldsOf(request: Request): Promise<Fields> {
   return await readFields(request, limits.adminBytesMax);
 }
 
-/** Whatever is wrong with the body of an export, its answer is empty. Source: specification part 7. */
+/** Whatever is wrong with the body of an export, its answer is empty. */
 function refuseExport(error: unknown): never {
   throw error instanceof Failure && error.code === "malformed_json"
     ? new Failure("export_refused", error.facts, error)
@@ -200,7 +200,7 @@ function said(message: string): Response {
   return jsonAnswer({ message });
 }
 
-/** Done, and nothing to say. Source: specification 4A: "empty body". */
+/** Done, and nothing to say. */
 function done(): Response {
   return new Response(null, { status: 200 });
 }

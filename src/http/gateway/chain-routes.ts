@@ -3,7 +3,7 @@
  *
  * Failures of ours become answers in server.ts; what a node would say of a wrong request is said here in its
  * words.
- * Source: specification 4A; contract.md §1, §3; reference/chain.md §1.
+ * Source: docs/reference/node-api.md#routes; docs/reference/gateway.md#bare-text.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * `GET` and `HEAD` of `/chunk/{offset}` and `/chunk/{offset}/data`.
- * Source: specification 4A "Chunks"; contract.md §1, §3; reference/gateway.md §1.3.
+ * Source: docs/reference/gateway.md#chunks; docs/reference/node-api.md#posting-chunks.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * From an address to content with its headers, in memory where it is small.
- * Source: contract.md §2; design.md §5.
+ * Source: docs/reference/gateway.md#content-responses.
  * @module
  */
 import type { Id } from "../../arweave/id.ts";

@@ -1,6 +1,6 @@
 /**
  * Content that was asked for, sent: found, with the headers of its address, whole or in parts.
- * Source: contract.md §2.
+ * Source: docs/reference/gateway.md#content-responses.
  * @module
  */
 import { readClueHeaders } from "../../chain/clue.ts";

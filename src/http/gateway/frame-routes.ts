@@ -1,7 +1,7 @@
 /**
  * The social frame: `GET` and `POST /local/social/frame/{id}`, the transaction's record or its content, as the
  * reader accepts.
- * Source: specification 4A "Social frame"; contract.md §3 "Frame".
+ * Source: docs/reference/gateway.md#social-frames.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,7 +1,7 @@
 /**
  * The gateway's surface: content, the chain, queries and what the gateway says of itself, as one Elysia
  * plugin.
- * Source: specification 4A; contract.md §0a.
+ * Source: docs/reference/gateway.md#which-route-answers.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * GraphiQL at `/graphql`, for browsers: from our own origin, working without any other.
- * Source: contract.md §2 "Isolation" (our own pages), §4; reference/graphql.md §4D.
+ * Source: docs/reference/graphql.md#pages; docs/reference/gateway.md#isolation.
  * @module
  */
 import { Elysia } from "elysia";

@@ -2,7 +2,7 @@
  * `/graphql` for a gateway whose queries another host answers (`GRAPHQL_HOST`): requests go there, answers come back.
  *
  * Only method, query string, body, Content-Type and Accept go out; only status, Content-Type and body come back.
- * Source: contract.md §4 (`GRAPHQL_HOST`); specification, `GRAPHQL_HOST`.
+ * Source: docs/reference/graphql.md#forwarding.
  * @module
  */
 import { Elysia } from "elysia";

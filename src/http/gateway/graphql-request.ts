@@ -2,7 +2,7 @@
  * A GraphQL request off the wire: method, media types, body and query string to the text that a thread reads.
  *
  * Stricter and clearer than yoga's own readers: bodies are bounded, and every fault says what was wrong.
- * Source: contract.md §4; GraphQL over HTTP (draft 2024) §4, §5.
+ * Source: docs/reference/graphql.md#limits; GraphQL over HTTP (draft 2024) §4, §5.
  * @module
  */
 import { GraphQLError } from "graphql";

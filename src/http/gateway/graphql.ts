@@ -3,7 +3,7 @@
  *
  * The main thread neither parses nor validates nor executes: it hands the request's text over and sends the bytes that
  * come back.
- * Source: design.md §7; contract.md §4; reference/graphql.md §0, §4B.
+ * Source: docs/reference/graphql.md#execution.
  * @module
  */
 import { yoga } from "@elysiajs/graphql-yoga";

@@ -4,7 +4,7 @@
  *
  * An entry is found by the address as it is asked for, so that a hit is one look-up. It holds what it depends
  * on, so that a refusal or a reorganisation takes it away at once.
- * Source: design.md §5 "Small and hot".
+ * Source: docs/reference/gateway.md#request-ids.
  * @module
  */
 import { LRUCache } from "lru-cache";

@@ -1,6 +1,6 @@
 /**
  * The kinds of values that the gateway's requests carry.
- * Source: specification part 2 "Identifier formats"; contract.md §1, §3.
+ * Source: docs/reference/formats.md#identifiers.
  * @module
  */
 import { type BlockHash, isBlockHash } from "../../arweave/id.ts";

@@ -1,6 +1,6 @@
 /**
  * What an answer says of the name that led to it.
- * Source: reference/gateway.md §1.1 (`X-ArNS-*`).
+ * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
 import type { ResolvedName } from "../../gateway/names/names.ts";

@@ -1,6 +1,6 @@
 /**
  * `GET /svc/resolver/{name}`: what a name stands for.
- * Source: reference/gateway.md §1.4.
+ * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

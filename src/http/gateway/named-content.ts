@@ -1,7 +1,7 @@
 /**
  * What a name stands for, on the name's own host or as the apex of ours; and what is said where a name stands
  * for nothing.
- * Source: reference/gateway.md §1.4; contract.md §0a, §2.
+ * Source: docs/reference/gateway.md#names-of-the-registry.
  * @module
  */
 import type { Id } from "../../arweave/id.ts";

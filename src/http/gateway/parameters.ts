@@ -1,6 +1,6 @@
 /**
  * The parameters of the gateway's routes, as they are judged and as the API reference shows them.
- * Source: specification 4A; contract.md §1, §3.
+ * Source: docs/reference/formats.md#identifiers.
  * @module
  */
 import { idKind, idShape } from "../../arweave/id.ts";

@@ -1,6 +1,6 @@
 /**
  * `GET` and `HEAD` of `/svc/proof/{id}`: everything by which a reader can check content alone.
- * Source: contract.md §2 "Proof"; docs/proof.md.
+ * Source: docs/reference/gateway.md#proofs; docs/proof.md.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

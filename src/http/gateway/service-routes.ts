@@ -1,6 +1,6 @@
 /**
  * What the gateway says of itself: information, peers, health.
- * Source: specification 4A "Gateway information and health"; contract.md §3.
+ * Source: docs/reference/gateway.md#information-and-health.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

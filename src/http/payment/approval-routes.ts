@@ -1,6 +1,6 @@
 /**
  * Approvals as they stand: between two addresses, and of one.
- * Source: specification 4B; contract.md §1, §5.
+ * Source: docs/reference/payment.md#approvals.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * What an account holds: for its wallet, which is given a token for the hour to come, and for whoever names it.
- * Source: specification 4B, 5; contract.md §1, §5; reference/payment.md §1.
+ * Source: docs/reference/payment.md#routes; docs/reference/payment.md#tokens-of-a-session.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

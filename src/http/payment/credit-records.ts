@@ -1,6 +1,6 @@
 /**
  * Balances and approvals as they stand on the wire.
- * Source: specification part 2 "Approval record", 4B; contract.md §5.
+ * Source: docs/reference/payment.md#approvals.
  * @module
  */
 import type { Approval } from "../../payment/credits/approvals.ts";

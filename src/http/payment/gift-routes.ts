@@ -3,7 +3,7 @@
  *
  * Whoever has the link may redeem it. GET redeems because published pages ask so; what opens links without being asked
  * (previews, prefetches, questions about headers) redeems nothing, and a person who opens one is asked for an address.
- * Source: reference/payment.md §1 (redeem), §8 G.
+ * Source: docs/reference/payment.md#gifts.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * The payments that a wallet was credited for, page by page, and those that are on their way: for the wallet itself.
- * Source: contract.md §5; the published SDK's `getPaymentHistory`.
+ * Source: docs/reference/payment.md#routes; the published SDK's `getPaymentHistory`.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * What the payment service says of itself: addresses that it is paid at, countries, health, figures.
- * Source: specification 4B; contract.md §0 (keys by token), §5; reference/payment.md §1.
+ * Source: docs/reference/payment.md#routes; docs/reference/gateway.md#names-and-aliases.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -3,7 +3,7 @@
  *
  * Currencies are not judged here: which there are is the operator's (`PAYMENT_RULES_FILE`). Neither are the headers of
  * signed requests, of which one says what another is (docs/decisions/080-api-reference.md).
- * Source: specification 4B; contract.md §5.
+ * Source: docs/reference/payment.md#routes.
  * @module
  */
 import { decodeBase64url } from "../../lib/base64url.ts";

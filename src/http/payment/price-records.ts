@@ -1,6 +1,6 @@
 /**
  * Prices as they stand on the wire.
- * Source: specification part 2 "Adjustment / fee record", 4B; contract.md §5.
+ * Source: docs/reference/payment.md#routes.
  * @module
  */
 import type {

@@ -1,6 +1,6 @@
 /**
  * Prices over HTTP: of bytes, of credits, of tokens; rates, and what payments may be.
- * Source: specification 4B; contract.md §1, §5; reference/payment.md §1.
+ * Source: docs/reference/payment.md#routes.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -2,7 +2,7 @@
  * A brake on guessing promo codes: a client that asks for codes that do not exist soon has to wait.
  *
  * Codes that exist cost nothing, and neither do prices without codes.
- * Source: reference/trust.md L5.
+ * Source: docs/reference/threats.md (L5).
  * @module
  */
 import { Failure } from "../../failures.ts";

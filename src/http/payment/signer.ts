@@ -1,6 +1,6 @@
 /**
  * A request as a signature may cover it: its method and its path as its caller sent them.
- * Source: contract.md §5 "Signature".
+ * Source: docs/reference/payment.md#signed-requests.
  * @module
  */
 import type { SignedRequest } from "../../payment/access/signed-request.ts";

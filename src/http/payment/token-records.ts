@@ -1,6 +1,6 @@
 /**
  * Payments in tokens as they stand on the wire: the pending, the credited and the failed record.
- * Source: specification part 2 "Payment-service transaction record"; contract.md §5; reference/payment.md §8 P, §9.
+ * Source: docs/reference/payment.md#routes.
  * @module
  */
 import { type AddressType, addressTypesOf } from "../../payment/addresses.ts";

@@ -1,6 +1,6 @@
 /**
  * A report of a payment in tokens, as it is judged and as the API reference shows it.
- * Source: specification 4B.
+ * Source: docs/reference/payment.md#reports.
  * @module
  */
 import { recordKind, textKind } from "../../lib/kind.ts";

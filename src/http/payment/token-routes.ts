@@ -2,7 +2,7 @@
  * `POST /account/balance/{token}`: payers report what they sent.
  *
  * The body is JSON whatever its type says: published clients send none.
- * Source: specification 4B, part 7; contract.md §1; reference/payment.md §1.
+ * Source: docs/reference/payment.md#reports.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * A top-up as it is asked for: path and query read, in the order in which faults are told.
- * Source: specification 4B; contract.md §1, §5 "Top-up URLs"; reference/payment.md §1; reference/trust.md X3.
+ * Source: docs/reference/payment.md#top-ups; docs/reference/threats.md (X3).
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -1,6 +1,6 @@
 /**
  * Top-ups over HTTP: a quote with its session for a request.
- * Source: specification part 2 "Top-up quote record", 4B; contract.md §1, §5; reference/payment.md §1.
+ * Source: docs/reference/payment.md#top-ups.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * The ledger out of reach, in each endpoint's own words.
- * Source: specification part 7; contract.md §1.
+ * Source: docs/reference/gateway.md#errors.
  * @module
  */
 import { Failure, type FailureCode } from "../../failures.ts";

@@ -2,7 +2,7 @@
  * What the card provider reports: checked over the bytes as they came, taken in before it is answered.
  *
  * 2xx is said only of what is on the disk; everything else makes the provider tell it again.
- * Source: contract.md §1, §5; reference/payment.md §8 H; reference/trust.md L3.
+ * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

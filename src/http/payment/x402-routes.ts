@@ -3,7 +3,7 @@
  *
  * Without one the answer says what to pay. With one it settles it, so this GET writes; whoever repeats it with the same
  * payment gets the same answer.
- * Source: specification 4B, part 7; contract.md §1, §5; reference/payment.md §6.
+ * Source: docs/reference/payment.md#x402.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * What the API reference says of administration.
- * Source: specification 4A "Administration", part 7.
+ * Source: docs/reference/gateway.md#administration.
  * @module
  */
 import { addressOf, idFromBytes } from "../../arweave/id.ts";

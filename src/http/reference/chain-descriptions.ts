@@ -1,6 +1,6 @@
 /**
  * What the API reference says of the chain's part: network, blocks, transactions, chunks, wallets, prices.
- * Source: specification 4A; reference/chain.md §1 (a node's own words).
+ * Source: docs/reference/node-api.md#routes.
  * @module
  */
 import { pathParameters } from "../gateway/parameters.ts";

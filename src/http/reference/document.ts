@@ -4,7 +4,7 @@
  *
  * The plugin works on a sheet of its own, with the same methods and paths, because its page would load
  * scripts from elsewhere.
- * Source: contract.md §1; reference/graphql.md §4E.
+ * Source: docs/decisions/080-api-reference.md.
  * @module
  */
 import { swagger } from "@elysiajs/swagger";

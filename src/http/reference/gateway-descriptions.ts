@@ -1,7 +1,7 @@
 /**
  * What the API reference says of the gateway's own part: content, what it says of itself, names, proof,
  * queries.
- * Source: specification 4A; contract.md §2–§4.
+ * Source: docs/reference/gateway.md.
  * @module
  */
 import { queryRequestKind } from "../../gateway/query/sent.ts";

@@ -1,6 +1,6 @@
 /**
  * The API reference of the gateway: its routes, and what holds for all of them.
- * Source: specification 4A; contract.md §1.
+ * Source: docs/reference/gateway.md.
  * @module
  */
 import { limits } from "../limits.ts";

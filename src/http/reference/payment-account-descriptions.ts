@@ -1,6 +1,6 @@
 /**
  * What the API reference says of accounts: balances, approvals, payments made, and the service's word on itself.
- * Source: specification 4B; contract.md §1, §5.
+ * Source: docs/reference/payment.md#routes.
  * @module
  */
 import { nonceLengthMax } from "../../payment/access/signed-request.ts";

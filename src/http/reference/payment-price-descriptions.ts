@@ -1,6 +1,6 @@
 /**
  * What the API reference says of prices: of bytes, of payments, rates, and what payments may be.
- * Source: specification part 2 "Adjustment / fee record", 4B; contract.md §1, §5.
+ * Source: docs/reference/payment.md#routes.
  * @module
  */
 import { priceParameters } from "../payment/parameters.ts";

@@ -1,6 +1,6 @@
 /**
  * The API reference of the payment service: its routes, and what holds for all of them.
- * Source: specification 4B; contract.md §1, §5.
+ * Source: docs/reference/payment.md.
  * @module
  */
 import type { Reference } from "./document.ts";

@@ -1,6 +1,6 @@
 /**
  * What the API reference says of payments in tokens.
- * Source: specification part 2, 4B, part 7; contract.md §1, §5.
+ * Source: docs/reference/payment.md#token-payments.
  * @module
  */
 import { accountParameters } from "../payment/parameters.ts";

@@ -1,6 +1,6 @@
 /**
  * What the API reference says of top-ups by card: quotes with their sessions, what the provider reports, gifts.
- * Source: specification part 2, 4B; contract.md §1, §5.
+ * Source: docs/reference/payment.md#top-ups.
  * @module
  */
 import { giftParameters, topUpParameters } from "../payment/parameters.ts";

@@ -1,6 +1,6 @@
 /**
  * What the API reference says of payments by x402.
- * Source: specification 4B, part 7; contract.md §1, §5.
+ * Source: docs/reference/payment.md#x402.
  * @module
  */
 import { x402Parameters } from "../payment/parameters.ts";

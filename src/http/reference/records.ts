@@ -1,5 +1,5 @@
 /**
- * The records of specification part 2, as components of the API reference.
+ * The records of the interface, as components of the API reference.
  *
  * A field that nodes of today leave out is not required, although the specification's table lists it; fields
  * beyond the table are kept as nodes send them.

@@ -1,6 +1,6 @@
 /**
  * `GET /openapi.json` and `/api-docs`: the API reference, as a document and as a page that asks nobody else.
- * Source: contract.md §0a, §2 "Isolation" (our own pages).
+ * Source: docs/reference/graphql.md#pages; docs/reference/gateway.md#isolation.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * What the API reference says of uploads: items, how far they are, what they cost, and the service's word on itself.
- * Source: specification 4C; contract.md §1, §6; reference/upload.md §1.
+ * Source: docs/reference/upload.md#routes.
  * @module
  */
 import { paidByMax } from "../../payment/credits/reservations.ts";

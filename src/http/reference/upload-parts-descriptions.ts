@@ -1,6 +1,6 @@
 /**
  * What the API reference says of items that are uploaded in parts.
- * Source: contract.md §6; reference/upload.md §1, §4.
+ * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { pathParameters, queryParameters } from "../upload/parameters.ts";

@@ -1,6 +1,6 @@
 /**
  * The API reference of the upload service: its routes, and what holds for all of them.
- * Source: specification 4C; contract.md §1, §6.
+ * Source: docs/reference/upload.md.
  * @module
  */
 import type { Reference } from "./document.ts";

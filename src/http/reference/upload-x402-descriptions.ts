@@ -1,6 +1,6 @@
 /**
  * What the API reference says of uploads that come with their payment (x402).
- * Source: contract.md §6; reference/upload.md §1; reference/payment.md §6.
+ * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
 import { paymentX402Records } from "./payment-x402-descriptions.ts";

@@ -33,7 +33,7 @@ export type Description = Readonly<{
   answers: Answers;
 }>;
 
-/** The patterns of specification part 2 "Identifier formats". */
+/** The patterns of identifiers. Source: docs/reference/formats.md#identifiers. */
 export const patterns = {
   id: "^[0-9a-zA-Z_-]{43}$",
   blockHash: "^[0-9a-zA-Z_-]{64}$",

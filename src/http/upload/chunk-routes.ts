@@ -1,6 +1,6 @@
 /**
  * Uploads in parts: made, written, listed, finalized, looked at.
- * Source: contract.md §6; reference/upload.md §1, §4.
+ * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * What is said of bytes that the service signs: their type, and tags by header.
- * Source: reference/upload.md §1 (`/x402/upload/unsigned`).
+ * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
 import { tagsFault } from "../../arweave/avro.ts";

@@ -1,6 +1,6 @@
 /**
  * What the upload service says of itself.
- * Source: specification part 2 "Upload-service information record", 4C; contract.md §0 (keys by token), §6 (limits).
+ * Source: docs/reference/upload.md#routes; docs/reference/gateway.md#names-and-aliases.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * `POST /tx` and `/tx/{token}`: a signed data item in, its receipt out.
- * Source: contract.md §6; reference/upload.md §1, §4.
+ * Source: docs/reference/upload.md#posting-an-item.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -3,7 +3,7 @@
  *
  * The network of a payment is not judged here: which it is, is the operator's (`X402_NETWORK`). Headers are judged
  * where they are read (docs/decisions/080-api-reference.md).
- * Source: specification 4C; contract.md §6.
+ * Source: docs/reference/upload.md#routes.
  * @module
  */
 import { idKind } from "../../arweave/id.ts";

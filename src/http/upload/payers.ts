@@ -1,6 +1,6 @@
 /**
  * Who pays for an upload, as its headers say: `x-paid-by`, in any letter case, and `x-payment-directive`.
- * Source: contract.md §6; reference/upload.md §1.
+ * Source: docs/reference/upload.md#posting-an-item.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -1,6 +1,6 @@
 /**
  * What an upload costs, as bare numbers of winc; whatever it is paid with, the price is the same.
- * Source: specification 4C, 7; contract.md §6.
+ * Source: docs/reference/upload.md#routes.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -1,6 +1,6 @@
 /**
  * Receipts on the wire.
- * Source: reference/upload.md §1 "Receipt"; contract.md §6.
+ * Source: docs/reference/formats.md#receipts.
  * @module
  */
 import { type ReceiptTerms, receiptVersion } from "../../arweave/receipt.ts";

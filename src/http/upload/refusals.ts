@@ -1,6 +1,6 @@
 /**
  * Refusals of uploads that say more than a message: what is needed, and what there is.
- * Source: contract.md §1, §6.
+ * Source: docs/reference/upload.md#posting-an-item.
  * @module
  */
 import { Failure, failures } from "../../failures.ts";

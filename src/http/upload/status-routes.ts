@@ -1,6 +1,6 @@
 /**
  * How far an item is on its way, and where it stands in its bundle.
- * Source: contract.md §6; reference/upload.md §1 (`/tx/{id}/status`, `/tx/{id}/offsets`).
+ * Source: docs/reference/upload.md#status.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

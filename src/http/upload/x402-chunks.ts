@@ -1,6 +1,6 @@
 /**
  * Making uploads in parts that are paid for when they are made.
- * Source: contract.md §6; reference/upload.md §0 (3).
+ * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
 import { signatureLayout } from "../../arweave/signature.ts";

@@ -1,6 +1,6 @@
 /**
  * Payments by x402 that come with uploads: what is asked for, and how an upload that was paid for is answered.
- * Source: contract.md §6; reference/upload.md §1; reference/payment.md §6.4.
+ * Source: docs/reference/upload.md#paying-with-the-request; docs/reference/payment.md#x402.
  * @module
  */
 import { Failure, failures } from "../../failures.ts";

@@ -1,7 +1,7 @@
 /**
  * `POST /x402/upload/signed` and `/x402/upload/unsigned`, and the same as `/x402/data-item/…`: an item, or bytes that
  * the service makes one of, with the payment for it.
- * Source: contract.md §6; reference/upload.md §0 (2, 9), §1, §4.
+ * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";

@@ -4,7 +4,7 @@
  *
  * Those of accounts are kept for ever, so each account may use only so many a day. Of strangers there is no end: the
  * newest of all of them are kept, so that a signature that was caught before its key had an account is not good later.
- * Source: contract.md §5 "Signature".
+ * Source: docs/reference/payment.md#signed-requests.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -3,7 +3,7 @@
  *
  * A signature over the nonce alone says nothing of the request, so whoever sees it can repeat it: what discloses,
  * issues or moves something must also claim the nonce and what was signed (nonces.ts).
- * Source: contract.md §5 "Signature"; reference/payment.md §2; EIP-191 (version 0x45).
+ * Source: docs/reference/payment.md#signed-requests; EIP-191 (version 0x45).
  * @module
  */
 import { keccak_256 as keccak256 } from "@noble/hashes/sha3.js";

@@ -1,6 +1,6 @@
 /**
  * Letting a wallet see what is its own: by a signature that was never used before, or by a token that a signature got.
- * Source: contract.md §5 "Signature", "JWT".
+ * Source: docs/reference/payment.md#signed-requests; docs/reference/payment.md#tokens-of-a-session.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -1,6 +1,6 @@
 /**
  * Countries from which cards are taken: those where the card provider's rules and sanctions leave it open.
- * Source: contract.md §5; reference/payment.md §1 (`/countries`).
+ * Source: docs/reference/payment.md#limits-of-payments.
  * @module
  */
 

@@ -1,7 +1,7 @@
 /**
  * What happened at the card provider, taken in: each event once for ever, with all that follows from it in one
  * transaction, durable before the answer.
- * Source: reference/payment.md §8 H; reference/trust.md L3.
+ * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
 import type { Clock } from "../../lib/clock.ts";

@@ -4,7 +4,7 @@
  * Every kind of fact is joined with what is known already by a rule that gives the same whichever comes first: the
  * first word on a payment, the newest word on the sum of its refunds and on each dispute. What follows for the
  * credits is decided elsewhere (settlement.ts), from all of them.
- * Source: reference/trust.md L3.
+ * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
 import { assert } from "../../lib/assert.ts";

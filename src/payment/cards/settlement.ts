@@ -4,7 +4,7 @@
  * The plan is a function of the facts alone, so that any order of messages ends in the same balances: a payment is
  * either what its quote asked for, and credited, or given back; of what was credited, refunds and disputes that hold
  * money back hold back the same share, from whoever was credited.
- * Source: reference/payment.md §5, §8 G H I; reference/trust.md L3.
+ * Source: docs/reference/payment.md#card-payments; docs/reference/threats.md (L3).
  * @module
  */
 import { type Account, gift, promo, provider, user } from "../../store/ledger/accounts.ts";

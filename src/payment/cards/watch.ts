@@ -3,7 +3,7 @@
  *
  * Open quotes are asked for by themselves, and the provider's list of events is read in steps of time, so that a
  * lost message about anything is found within minutes. All of it is repeatable: what was known changes nothing.
- * Source: reference/payment.md §5, §8 I.
+ * Source: docs/reference/payment.md#card-payments.
  * @module
  */
 import { Failure, type FailureCode } from "../../failures.ts";

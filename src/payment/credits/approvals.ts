@@ -5,7 +5,7 @@
  * twice nor by anyone else. It ends once: used (when the last of it is posted), revoked or expired; what is left in
  * escrow then goes back. One clock decides: an approval may be spent while now < its expiry, whether or not anybody
  * has looked at it since. Ends are written by writes only; a read counts what has expired as given back.
- * Source: reference/payment.md §4, §8 C to F.
+ * Source: docs/reference/payment.md#approvals.
  * @module
  */
 import { Failure } from "../../failures.ts";

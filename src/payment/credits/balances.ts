@@ -1,6 +1,6 @@
 /**
  * Balances: what an address holds and may spend, at a moment. Reading writes nothing.
- * Source: reference/payment.md §4 (semantics), §8 C.
+ * Source: docs/reference/payment.md#approvals.
  * @module
  */
 import { user } from "../../store/ledger/accounts.ts";

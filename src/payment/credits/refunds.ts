@@ -2,7 +2,7 @@
  * Paying back what an upload was charged when it failed after all: each payer gets what came of them, once.
  *
  * What came of an approval goes to the one who gave it: the approval was spent, and may have ended since.
- * Source: reference/upload.md §2 (what others leave out), reference/payment.md §4 (I4), §8 E.
+ * Source: docs/reference/payment.md#reservations-and-refunds.
  * @module
  */
 import { revenue, user } from "../../store/ledger/accounts.ts";

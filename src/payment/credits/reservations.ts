@@ -7,7 +7,7 @@
  * touch it. Whether a reservation is still pending is decided by its one change of state in the ledger, not by the
  * clock: one that has passed its expiry holds its credits until `expireReservations` gives them back, or until it is
  * posted, whichever is first.
- * Source: reference/payment.md §3, §4 (I4), §8 E; reference/trust.md L2.
+ * Source: docs/reference/payment.md#reservations-and-refunds; docs/reference/threats.md (L2).
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -3,7 +3,7 @@
  *
  * One that the chain does not take up is replaced by the next that is sent; whoever wanted it finds that it did not
  * happen, and sends it again.
- * Source: EIP-1559; reference/payment.md §7.14.
+ * Source: EIP-1559; docs/reference/payment.md#x402.
  * @module
  */
 import { ethereumAddress } from "../../arweave/signers/ethereum.ts";

@@ -1,7 +1,7 @@
 /**
  * What one payment in a currency may be, after today's rates: the dollar's limits, turned into the currency and
  * made round, unless the rules' own are about the same.
- * Source: reference/payment.md §3 "Dynamic".
+ * Source: docs/reference/payment.md#limits-of-payments.
  * @module
  */
 import type { CurrencyLimits } from "./prices.ts";

@@ -1,6 +1,6 @@
 /**
  * The rules of prices that hold unless an operator replaces them.
- * Source: reference/payment.md §3.
+ * Source: docs/price-rules.md.
  * @module
  */
 import { assert } from "../../lib/assert.ts";

@@ -3,7 +3,7 @@
  *
  * Every price is read from the text of its number, checked by itself, and kept with its time: one that is missing or
  * absurd leaves the last good one in its place, and that one too is too old some day.
- * Source: reference/payment.md §3 "Oracle".
+ * Source: docs/reference/payment.md#price-feed.
  * @module
  */
 

@@ -1,6 +1,6 @@
 /**
  * Prices of payments in fiat money: what they buy, what they may be, what a token costs.
- * Source: contract.md §1; reference/payment.md §1, §3 "Fiat → winc", "Promo rules".
+ * Source: docs/reference/payment.md#prices-of-payments-in-fiat-money; docs/reference/payment.md#promo-codes.
  * @module
  */
 import { Failure } from "../../failures.ts";

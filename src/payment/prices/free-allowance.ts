@@ -1,6 +1,6 @@
 /**
  * What may be uploaded without paying: items up to a size, as many as one likes.
- * Source: contract.md §6 (`FREE_UPLOAD_BYTES`); the published SDK's `getFreeStatus`.
+ * Source: docs/reference/upload.md#posting-an-item; the published SDK's `getFreeStatus`.
  * @module
  */
 

@@ -1,7 +1,7 @@
 /**
  * What the chain asks for storage, as our own nodes say it: the price of one large size, of which every item's price
  * is a part.
- * Source: reference/payment.md §3 "Bytes → winc".
+ * Source: docs/reference/payment.md#prices-of-storage.
  * @module
  */
 import type { Nodes } from "../../chain/nodes.ts";

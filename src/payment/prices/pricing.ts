@@ -1,6 +1,6 @@
 /**
  * Prices: the rules, what the network and the feed say now, and promo codes, put together.
- * Source: specification 4B; contract.md §5; reference/payment.md §3.
+ * Source: docs/reference/payment.md#prices-of-storage.
  * @module
  */
 

@@ -4,7 +4,7 @@
  * `currencies` and `tokens` are laid over what holds otherwise, key by key (null takes a currency away, or a listed
  * ERC-20 token); the lists
  * `fees`, `discounts`, `uploads` and `promoCodes` stand in the place of those that hold otherwise.
- * Source: reference/payment.md §3, §4 (the catalogues whose columns these keys are).
+ * Source: docs/price-rules.md.
  * @module
  */
 import { Failure } from "../../failures.ts";

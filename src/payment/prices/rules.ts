@@ -1,6 +1,6 @@
 /**
  * The rules of prices as data: currencies, tokens, fees, adjustments, promo codes, confirmations.
- * Source: reference/payment.md §3.
+ * Source: docs/price-rules.md.
  * @module
  */
 import { assert } from "../../lib/assert.ts";

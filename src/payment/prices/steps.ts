@@ -1,7 +1,7 @@
 /**
  * Prices worked out from rules and rates: pure, exact, each rounding at its step.
  *
- * Source: reference/payment.md §3 "Bytes → winc", "Fiat → winc", "Crypto → winc".
+ * Source: docs/reference/payment.md#prices-of-storage; docs/reference/payment.md#prices-of-payments-in-fiat-money.
  * @module
  */
 import { type Winc, winc, winstonPerAr } from "../../arweave/winston.ts";

@@ -1,6 +1,6 @@
 /**
  * Prices of payments in tokens.
- * Source: reference/payment.md §3 "Crypto → winc".
+ * Source: docs/reference/payment.md#prices-of-payments-in-tokens.
  * @module
  */
 import { winc } from "../../arweave/winston.ts";

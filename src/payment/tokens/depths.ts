@@ -4,7 +4,7 @@
  * The first is a rule that an operator can replace. The second is how far back each chain has ever gone, or says that
  * it can go: nodes of the native chain keep 50 blocks in consensus; Ethereum is final after two epochs of 32; Polygon
  * has gone back 157 blocks; Base is as final as the Ethereum blocks that hold its batches, some 15 minutes.
- * Source: reference/payment.md §3 "Confirmations"; reference/chain.md §1b.
+ * Source: docs/reference/payment.md#confirmations.
  * @module
  */
 import { atLeast } from "../../lib/bounds.ts";

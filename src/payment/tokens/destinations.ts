@@ -2,7 +2,7 @@
  * How senders name the account that is to be credited in place of their own.
  *
  * The chain's own: a tag. EVM: text as calldata, after the arguments of an ERC-20 transfer. Solana: a memo.
- * Source: reference/payment.md §3 "Flow"; contract.md §5.
+ * Source: docs/reference/payment.md#destinations.
  * @module
  */
 import { readAddress, type TypedAddress } from "../addresses.ts";

@@ -4,7 +4,7 @@
  *
  * Each change is part of its caller's transaction. What a payment was credited with is claimed as an outside event,
  * so that whatever else goes wrong no payment is credited twice for one sight of it on the chain.
- * Source: design.md §9; reference/payment.md §4 (I3).
+ * Source: docs/reference/payment.md#token-payments; docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
 import { Failure } from "../../failures.ts";

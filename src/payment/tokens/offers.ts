@@ -2,7 +2,7 @@
  * What a transfer that was just seen is credited with, or why it is not.
  *
  * The order of the checks and their texts are the peer's: quantity, sender, target, price.
- * Source: reference/payment.md §1 (POST account/balance), §3 "Crypto → winc".
+ * Source: docs/reference/payment.md#reports; docs/reference/payment.md#prices-of-payments-in-tokens.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -4,7 +4,7 @@
  *
  * Chains are asked first, then one transaction of the ledger decides by what is kept there: however many ask at once,
  * in whatever processes, a payment is credited once.
- * Source: contract.md §1, §5; reference/payment.md §1, §3 "Flow", §8 A, L, N, P.
+ * Source: docs/reference/payment.md#token-payments.
  * @module
  */
 import type { Trouble } from "../../chain/http.ts";

@@ -5,7 +5,7 @@
  *   pending  → failed     the chain did not carry it out, or does not know it for a day
  *   credited → reversed   another block stands where it stood, and it stands nowhere else
  *   reversed → credited   the chain has it again
- * Source: contract.md §5; reference/payment.md §3 "Flow".
+ * Source: docs/reference/payment.md#token-payments.
  * @module
  */
 import { notFoundReason, type TokenPayment } from "./kept-payments.ts";

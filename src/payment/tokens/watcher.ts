@@ -4,7 +4,7 @@
  *
  * A step ends with its mark in the ledger, after what it found is kept: whenever the program ends, the next one begins
  * at the last mark and finds a payment twice rather than never.
- * Source: issue 4; reference/payment.md §8 Q.
+ * Source: docs/decisions/074-token-payments.md.
  * @module
  */
 import { Failure } from "../../failures.ts";

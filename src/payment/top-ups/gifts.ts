@@ -3,7 +3,7 @@
  *
  * The ledger knows a gift by the hash of its secret: who reads the ledger cannot redeem it. No mail is sent; the
  * secret is told once, to whoever asked for the top-up.
- * Source: reference/payment.md §1 (redeem), §8 G.
+ * Source: docs/reference/payment.md#gifts.
  * @module
  */
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";

@@ -3,7 +3,7 @@
  *
  * Each kind of payment keeps its own table; a page is the newest of all of them, cut where the page before ended.
  * Reading writes nothing.
- * Source: contract.md §5 (`/account/payments`, keyset pages); the published SDK's `getPaymentHistory`.
+ * Source: docs/reference/payment.md#routes; the published SDK's `getPaymentHistory`.
  * @module
  */
 import type { Row, Tx, Value } from "../../store/ledger/database.ts";

@@ -3,7 +3,7 @@
  *
  * A code is looked up when a price is asked for and counted when the payment is credited, in the same transaction:
  * a quote that is never paid uses nothing up.
- * Source: reference/payment.md §1 "Promo errors", §3 "Promo rules"; trust.md L5.
+ * Source: docs/reference/payment.md#promo-codes; docs/reference/threats.md (L5).
  * @module
  */
 import { Failure } from "../../failures.ts";

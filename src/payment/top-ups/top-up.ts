@@ -3,7 +3,7 @@
  *
  * The quote is on the disk before the provider hears of it: whatever the payer pays finds its promise. A session
  * whose answer was lost is never paid, for nobody was told where; its quote expires.
- * Source: reference/payment.md §5, §8 I.
+ * Source: docs/reference/payment.md#top-ups.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -1,6 +1,6 @@
 /**
  * Whether a payment is what was asked for, as far as its own words tell, and whose signature it has.
- * Source: reference/payment.md §6.2 "value rule"; EIP-3009.
+ * Source: docs/reference/payment.md#x402; EIP-3009.
  * @module
  */
 import { isSignedByOwner, type TypedDomain } from "../evm/typed-data.ts";

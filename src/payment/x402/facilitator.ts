@@ -3,7 +3,7 @@
  *
  * It has no word for "not yet", so all that it does not clearly refuse may have been sent; and a refusal that names a
  * transaction is one that it has lost from sight.
- * Source: reference/payment.md §6.2 "Facilitator", §7.13; x402 specification §7.2 (`POST /settle`).
+ * Source: docs/reference/payment.md#x402; x402 specification §7.2 (`POST /settle`).
  * @module
  */
 import { randomBytes } from "node:crypto";

@@ -5,7 +5,7 @@
  * seen → settling → settled | rejected. A rejected one is watched until its authorization can no longer be used, for
  * whoever has seen it may carry it out: then it is settled after all. A settled one that its chain takes back for good
  * is reversed.
- * Source: contract.md §5 "x402"; design.md §9; reference/payment.md §4 (I3).
+ * Source: docs/reference/payment.md#x402; docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
 import { assert } from "../../lib/assert.ts";

@@ -1,8 +1,8 @@
 /**
  * The chains and dollars that x402 payments are made in, with what their signatures are bound to.
  *
- * Source: reference/payment.md §6.2; CAIP-2 (names of chains); Circle's list of USDC contracts; each contract's own
- * `name()` and `version()`, which are what its signatures say.
+ * Source: CAIP-2 (names of chains); Circle's list of USDC contracts; each contract's own `name()` and `version()`,
+ * which are what its signatures say.
  * @module
  */
 import { readAddress, type Token, type UserAddress } from "../addresses.ts";

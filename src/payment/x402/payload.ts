@@ -2,7 +2,7 @@
  * Payments as x402 clients send them: version 1 in `X-PAYMENT`, version 2 in `PAYMENT-SIGNATURE`, each base64 of JSON.
  *
  * Only what the text says is read here; whether it is what was asked for, and whose signature it is, is for check.ts.
- * Source: reference/payment.md §6.2; x402 specification, scheme "exact" on EVM chains.
+ * Source: docs/reference/payment.md#x402; x402 specification, scheme "exact" on EVM chains.
  * @module
  */
 import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../../lib/json.ts";

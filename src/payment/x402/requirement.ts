@@ -1,6 +1,6 @@
 /**
  * What a payment must be, as both versions of the protocol write it.
- * Source: specification 4B; reference/payment.md §6.2.
+ * Source: docs/reference/payment.md#x402.
  * @module
  */
 import type { X402Terms } from "./x402.ts";

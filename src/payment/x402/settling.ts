@@ -3,7 +3,7 @@
  *
  * The row is the line before which nothing moves and after which nothing is forgotten: a request that gives up, or
  * whose process ends, leaves it to the watch.
- * Source: contract.md §5 "x402"; reference/payment.md §6.4 "Safe order".
+ * Source: docs/reference/payment.md#x402.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -4,7 +4,7 @@
  *
  * A request that is cut off, a process that is killed, a facilitator that does not answer: each leaves a row that is
  * due. Pauses grow with its age.
- * Source: contract.md §5 "resolved from the chain"; reference/trust.md L4.
+ * Source: docs/reference/payment.md#x402; docs/reference/threats.md (L4).
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -4,7 +4,7 @@
  * A payment is an authorization to move dollars, signed by the payer (EIP-3009). Settling moves them once and credits
  * the payer's account once, whoever asks how often; a service that sells something for the payment reserves its price
  * from that account afterwards, so that a refusal leaves the payer the credits.
- * Source: contract.md §5 "x402"; reference/payment.md §6.
+ * Source: docs/reference/payment.md#x402.
  * @module
  */
 import type { UserAddress } from "../addresses.ts";

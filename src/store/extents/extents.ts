@@ -4,7 +4,7 @@
  * It never learns where bytes come from; it stores only what its caller has checked, and gives back only what still
  * has the checksum that it had then. Every reading compares; a path is given away only while every step of the span
  * was compared since the file last changed, which its inode and change time tell.
- * Source: design.md §5, docs/decisions/020-content-checksums.md.
+ * Source: docs/decisions/020-content-checksums.md.
  * @module
  */
 import { mkdirSync } from "node:fs";

@@ -4,7 +4,7 @@
  * Each step reads one state and writes the next. A bundle that was being unbundled when the process ended is queued
  * again when the index is opened, and goes on at its next entry. When a request bypasses the filters of a bundle that
  * is being unbundled with them, the outcome of that work is dropped and the bundle is read again from its first entry.
- * Source: design.md §6 "Unbundle"; specification, bundle status record.
+ * Source: docs/reference/index-layout.md#bundles.
  * @module
  */
 import type { Database } from "bun:sqlite";

@@ -3,7 +3,7 @@
  *
  * Rows at other places stand in `duplicates`, are found by no filter, and take over in the same transaction in which
  * the canonical row goes.
- * Source: design.md §6 "One place an id".
+ * Source: docs/reference/index-layout.md#one-place-an-id.
  * @module
  */
 import type { Database } from "bun:sqlite";

@@ -5,7 +5,7 @@
  * that SQLite keeps in six bytes with no sign; a collision only adds a candidate, because the row is checked when it
  * is read. The secret keeps outsiders from making values whose keys meet that of a popular tag.
  * (SHA-256 of 50 bytes costs 80 ns here, as much as unkeyed hashes of this runtime: measured.)
- * Source: reference/index.md §3, §7.4.
+ * Source: docs/reference/index-layout.md#filter-keys.
  * @module
  */
 import { randomBytes } from "node:crypto";

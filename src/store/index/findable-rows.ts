@@ -5,7 +5,7 @@
  * stand there too while the row may still be forked away; stable ones are "sealed" into parts, where a row costs a
  * fifth of the time and half of the bytes (measured, bench/index.ts). What a part says of a row that is gone, or is
  * another by now, is found out when the row is read.
- * Source: design.md §6, reference/index.md §1, §5.3.
+ * Source: docs/reference/index-layout.md#recent-rows.
  * @module
  */
 import type { Database } from "bun:sqlite";

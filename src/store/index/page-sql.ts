@@ -3,7 +3,7 @@
  * JavaScript costs twenty times one inside: measured), and the rows at given places.
  *
  * The text depends on the shape of a step only, so that statements are prepared once a shape.
- * Source: reference/index.md §2 "ways to intersect", §7.2.
+ * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
 import type { SQLQueryBindings } from "bun:sqlite";

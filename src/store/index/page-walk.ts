@@ -4,7 +4,7 @@
  * Ids are found in the posting B-tree, rows of no filter in the tables themselves; other filters in the B-tree for
  * rows that may still be forked away and in parts for all others, merged by place. Whoever takes the rows checks
  * each against the filters: keys are hashes, and a part may speak of a row that is gone.
- * Source: design.md §6, reference/index.md §4 "Query".
+ * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
 import type { Database } from "bun:sqlite";

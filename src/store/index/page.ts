@@ -3,7 +3,7 @@
  *
  * The cursor is the place, so that a page begins after the last row of the one before it, whatever came and went
  * in between: a row that stands still is neither lost nor repeated.
- * Source: design.md §6, §7.
+ * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
 import type { Database } from "bun:sqlite";

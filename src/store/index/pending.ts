@@ -4,7 +4,7 @@
  * They stand above every block, in the order in which they came. When their id is found in a block, the row there
  * becomes the canonical one and the pending row waits among the duplicates, until it expires or a reorganisation
  * makes it canonical again.
- * Source: design.md §6, contract.md §3 (queue-data-item).
+ * Source: docs/reference/index-layout.md#places; docs/reference/gateway.md#queueing.
  * @module
  */
 import type { Database } from "bun:sqlite";

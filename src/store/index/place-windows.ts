@@ -4,7 +4,7 @@
  *
  * A window holds a bounded number of the source's candidates, so that a query can be ended between windows; they
  * grow, so that a sparse result costs a handful of them.
- * Source: reference/index.md §2.
+ * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
 import type { Database } from "bun:sqlite";

@@ -4,7 +4,7 @@
  * Packed into one 63-bit rowid: height (22 bits), transaction index (10), offset in steps of 64 bytes (31).
  * Two items never begin within 64 bytes of each other (the shortest header is 116 bytes), so the step loses nothing;
  * the transaction itself takes 0 in the low part, and an item begins at 96 or later, hence at step 1 or later.
- * Source: design.md §2.3, reference/index.md §3.
+ * Source: docs/reference/index-layout.md#places.
  * @module
  */
 import { assert } from "../../lib/assert.ts";

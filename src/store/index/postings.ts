@@ -2,7 +2,7 @@
  * Writing the posting index: for each key of a row (filter-key.ts) the row's place, sorted by key, then place.
  *
  * Entries are sorted before they are written, because neighbours then share a page (1.5 times faster: measured).
- * Source: design.md §6, reference/index.md §1–§4.
+ * Source: docs/reference/index-layout.md.
  * @module
  */
 import type { Database } from "bun:sqlite";

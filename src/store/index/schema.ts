@@ -3,7 +3,7 @@
  * reorganisation is a range.
  *
  * What a column holds is said once, here. Scripts are only ever added at the end.
- * Source: reference/index.md §3, design.md §6.
+ * Source: docs/reference/index-layout.md.
  * @module
  */
 

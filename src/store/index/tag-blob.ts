@@ -6,7 +6,7 @@
  *   code     varint: 0 = the name follows (varint length, UTF-8); odd = known name (code − 1) / 2;
  *            even = known pair code / 2 − 1, and nothing follows
  *   value    varint (length << 3 | form), then that many bytes in that form
- * Source: reference/index.md §3 "tags".
+ * Source: docs/reference/index-layout.md#tags.
  * @module
  */
 import type { Tag } from "../../arweave/tags.ts";

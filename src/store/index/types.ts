@@ -59,7 +59,7 @@ export type WeaveSpan = Readonly<{
   dataRoot: string;
 }>;
 
-/** Numbers of the debug record; see reference/gateway.md §7 for the wire's names. Absent times and heights are null. */
+/** Numbers of the debug record (docs/reference/gateway.md#debug). Absent times and heights are null. */
 export type IndexCounts = Readonly<{
   owners: number;
   transactions: number;

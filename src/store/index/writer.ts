@@ -3,7 +3,7 @@
  *
  * Exactly one thread of one process may hold it (workers/index.ts); readers open their own (reader.ts).
  * A call that throws leaves the database as it was.
- * Source: design.md §2.3, §2.4, §6.
+ * Source: docs/reference/index-layout.md#inserting.
  * @module
  */
 

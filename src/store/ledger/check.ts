@@ -3,7 +3,7 @@
  * mistake, with the rules that wrote them.
  *
  * Each owner of tables states its truths in a list of its own; one line here adds it.
- * Source: reference/payment.md §4 (I1 to I5).
+ * Source: docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
 import { cardPaymentChecks } from "./checks/card-payments.ts";

@@ -3,7 +3,7 @@
  *
  * The rules speak one SQL, the part that SQLite and PostgreSQL share: `?` for values, `ON CONFLICT`, `RETURNING`,
  * `CAST(SUM(x) AS BIGINT)`; no dates, floats, blobs, sequences or functions that only one of them has.
- * Source: design.md §9.
+ * Source: docs/decisions/070-ledger.md.
  * @module
  */
 

@@ -1,7 +1,7 @@
 /**
  * Outside events that move credits at most once: a chain's transaction, a webhook, an x402 authorization.
  *
- * Source: reference/payment.md §4 (I3), reference/trust.md L1.
+ * Source: docs/reference/payment.md#invariants-of-the-ledger; docs/reference/threats.md (L1).
  * @module
  */
 import type { Tx } from "./database.ts";

@@ -1,7 +1,7 @@
 /**
  * Movements of credits: balanced double entries, written in the transaction of the state that they belong to.
  *
- * Source: design.md §9, reference/payment.md §4 (I1, I2).
+ * Source: docs/reference/payment.md#invariants-of-the-ledger.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -3,7 +3,7 @@
  * its chunks. With it any chunk is made, and proven, without looking at another one.
  *
  * The file can be made again from the items; one that is damaged is taken for none.
- * Source: design.md §9 ("payload is never copied").
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
 import { assert } from "../../lib/assert.ts";

@@ -4,7 +4,7 @@
  * A file is written by one thread and never changed again. What was answered as synchronised is on the disk, the
  * names of the file and of its folders included. After a write that failed nothing more is written to that file: what
  * it holds beyond the last synchronised byte is nobody's, and is cut off.
- * Source: design.md §9.
+ * Source: docs/reference/upload.md#files.
  * @module
  */
 import {

@@ -1,6 +1,6 @@
 /**
  * The walk over a data item that lies in a file: from its first byte to its last, once, in steps.
- * Source: reference/upload.md §3.
+ * Source: docs/reference/formats.md#data-items.
  * @module
  */
 import { type ItemHeader, readItemHeader, verifyItem } from "../../arweave/data-item.ts";

@@ -4,7 +4,7 @@
  * Bytes count as kept only when a synchronisation that began after they were written has succeeded, and nothing that
  * was written to the file between its first byte and that moment has failed: the system tells of a page that it could
  * not write once, and to whoever asks first.
- * Source: design.md §9.
+ * Source: docs/reference/upload.md#files.
  * @module
  */
 import { type FileHandle, mkdir, open, readdir, stat, unlink } from "node:fs/promises";

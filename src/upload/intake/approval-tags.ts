@@ -1,6 +1,6 @@
 /**
  * What a data item says of approvals in its tags: credits that its signer lets somebody else spend, or takes back.
- * Source: contract.md §6; reference/upload.md §1, reference/payment.md §10.
+ * Source: docs/reference/upload.md#approvals-by-tags.
  * @module
  */
 import type { Id } from "../../arweave/id.ts";

@@ -2,7 +2,7 @@
  * Charging for a data item: the one transaction in which it is paid for, what its tags say of approvals is carried out,
  * and its row is written. An act of signing is charged once: an item that was taken before costs nothing, whoever sends
  * it, however often, and in whichever encoding of its signature.
- * Source: contract.md §6; reference/upload.md §1.
+ * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
 import type { Id } from "../../arweave/id.ts";

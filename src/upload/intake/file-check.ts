@@ -1,7 +1,7 @@
 /**
  * Checking a data item that lies in a file: one walk over it in a thread, in steps, between which the thread serves
  * others.
- * Source: design.md §9.
+ * Source: docs/reference/upload.md#files.
  * @module
  */
 import { Failure } from "../../failures.ts";

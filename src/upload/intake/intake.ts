@@ -5,7 +5,7 @@
  * transaction that charges for the item, carries out what its tags say of approvals, and writes its row. An item that
  * comes again, in whichever encoding of its signature, is answered with the row of the first time, and nothing is
  * charged: also when both come at once, and from two processes.
- * Source: contract.md §6; reference/upload.md §1, §3.
+ * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
 import { signingOfHeader } from "../../arweave/signing.ts";

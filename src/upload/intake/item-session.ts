@@ -5,7 +5,7 @@
  *
  * The pieces are memory that all of them share, and that is used again when both threads are done with it: nothing is
  * copied on the way, and an item takes a few pieces of memory however large it is.
- * Source: design.md §9.
+ * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -3,7 +3,7 @@
  *
  * Small items that come at once share a batch: one job, one write, one synchronisation. A large item goes piece by
  * piece (`item-session.ts`).
- * Source: design.md §9.
+ * Source: docs/reference/upload.md#from-a-post-to-a-receipt.
  * @module
  */
 import { Failure } from "../../failures.ts";

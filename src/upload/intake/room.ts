@@ -1,6 +1,6 @@
 /**
  * Room for uploads: how much of the disk their bytes may take, those under way included.
- * Source: contract.md §6 ("no room 503 before the first byte"); reference/trust.md C6.
+ * Source: docs/reference/upload.md#posting-an-item; docs/reference/threats.md (C6).
  * @module
  */
 import { statfsSync } from "node:fs";

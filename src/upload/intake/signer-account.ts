@@ -1,7 +1,6 @@
 /**
  * The account of who signed a data item: the address that its signer's own chain knows it by.
- * Source: reference/upload.md §3 ("native address"; KYVE's users sign as Ethereum's do and say whose they are in the
- * path).
+ * Source: docs/reference/formats.md#data-items; docs/reference/upload.md#posting-an-item.
  * @module
  */
 import { addressOf } from "../../arweave/id.ts";

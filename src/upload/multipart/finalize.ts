@@ -3,7 +3,7 @@
  *
  * The row says that it is being done, so that a restart goes on with it. However often and by however many it is asked
  * for, one works, and all are told the same. The item is charged for, and the upload is ended, in one transaction.
- * Source: contract.md §6; reference/upload.md §1, §7.
+ * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { Failure, type FailureCode } from "../../failures.ts";

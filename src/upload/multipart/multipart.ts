@@ -5,7 +5,7 @@
  * A part is acknowledged when its bytes are on the disk and its row says so; whoever lists the parts later sees exactly
  * those. Parts may overlap and repeat; what the item is, its signature decides. Nothing is assembled: the parts are
  * written into the file that becomes the item's.
- * Source: contract.md §6; design.md §9; reference/upload.md §1, §7.
+ * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { Failure } from "../../failures.ts";
@@ -95,7 +95,7 @@ export type Multipart = Readonly<{
   forget: (id: string) => void;
 }>;
 
-/** Limits on the wire; those of the service that clients are written for. Bytes. Source: reference/upload.md §1. */
+/** Limits on the wire; those of the service that clients are written for. Bytes. */
 export const chunkSizeMin = 5 * 2 ** 20;
 export const chunkSizeMax = 500 * 2 ** 20;
 export const chunkSizeDefault = 25_000_000;

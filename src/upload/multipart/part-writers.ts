@@ -3,7 +3,7 @@
  *
  * A file is open while somebody works with it. What its parts take of the disk is counted by what the system says of
  * it, so that bytes which came twice count once, and those of a part that broke off count too.
- * Source: design.md §9; contract.md §6.
+ * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import { Failure } from "../../failures.ts";

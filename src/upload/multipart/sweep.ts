@@ -1,7 +1,7 @@
 /**
  * What is done about uploads in parts without being asked: those whose time is over end, with their files and what they
  * hold; what was being finalized goes on; files that belong to nobody are removed.
- * Source: contract.md §6; reference/upload.md §7 ("24 h expiry with real cleanup").
+ * Source: docs/reference/upload.md#uploads-in-parts.
  * @module
  */
 import type { Clock } from "../../lib/clock.ts";

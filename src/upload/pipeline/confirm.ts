@@ -4,7 +4,7 @@
  *
  * What nodes forgot is posted and seeded again: the same transaction while it can still be mined, and only then another
  * one, so that nothing is on the chain twice.
- * Source: design.md §9; reference/upload.md §2 "Verify".
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
 import type { Id } from "../../arweave/id.ts";

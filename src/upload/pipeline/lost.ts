@@ -1,7 +1,7 @@
 /**
  * Whether a transaction is lost for good: only then may another one be signed for the same items, or they would be on
  * the chain twice.
- * Source: reference/chain.md §1c (anchors).
+ * Source: docs/reference/formats.md#anchors.
  * @module
  */
 import { stableDepth } from "../../store/index/rows.ts";

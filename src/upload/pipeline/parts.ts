@@ -110,7 +110,7 @@ export type StepParts = PipelineParts &
     inTurn: (work: () => Promise<void>) => Promise<void>;
   }>;
 
-/** A transaction is mined within so many blocks after its anchor, or never. Source: reference/chain.md §1c. */
+/** A transaction is mined within so many blocks after its anchor, or never. */
 export const anchorBlocks = 50;
 
 /** Why something failed, for people. */

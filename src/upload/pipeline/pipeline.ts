@@ -18,7 +18,7 @@
  *
  * Several bundles are worked on at once. Steps that read or send all of a bundle have lanes of their own, so that those
  * that only look never wait behind them.
- * Source: design.md §9; reference/upload.md §2.
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
 import { createRest } from "../../lib/rest.ts";

@@ -5,7 +5,7 @@
  * a slice at a time, so that nobody waits for the ledger while thousands are moved; it is closed when it is full, or
  * when its oldest item has waited long enough. Places are worked out in the database, in the transaction that takes the
  * items: two planners at once, or a crash between two slices, change nothing of that.
- * Source: reference/upload.md §2, §3 (bundle header); design.md §9.
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/formats.md#bundles.
  * @module
  */
 import { assert } from "../../lib/assert.ts";
@@ -24,7 +24,7 @@ export type PlanRules = Readonly<{
   waitMs: number;
 }>;
 
-/** The rules of design.md §9. */
+/** How items are put together. */
 export const bundleItemsMax = 10_000;
 export const bundleBytesMax = 2 * 2 ** 30;
 

@@ -3,7 +3,7 @@
  *
  * From the moment at which it is first sent, it may be mined whatever the nodes answer; only a transaction that all of
  * them refuse at once, or that is lost for good, is given up for another one.
- * Source: reference/upload.md §2 "Post"; reference/chain.md §1 (POST /tx).
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-transactions.
  * @module
  */
 import { Failure } from "../../failures.ts";

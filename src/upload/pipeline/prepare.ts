@@ -3,7 +3,7 @@
  *
  * Every item is read and compared with its digest. Those whose bytes are not what they were fail alone, and are paid
  * back; the others are planned anew.
- * Source: reference/upload.md §2 "Prepare".
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
 import { isId } from "../../arweave/id.ts";

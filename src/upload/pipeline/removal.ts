@@ -5,7 +5,7 @@
  * A file stays for a while after it is left, for those who found it just before. That a segment was removed is written
  * down first: what a thread appended to it a moment earlier is then not promised to anyone (`insertUpload`). What a
  * crash left behind is found at the next start.
- * Source: design.md §9.
+ * Source: docs/reference/upload.md#files.
  * @module
  */
 import { readdir, rm, stat } from "node:fs/promises";

@@ -1,7 +1,7 @@
 /**
  * Seeding: handing the chunks of a bundle to the nodes, a few at a time, and noting how far it came. All of it may be
  * done again: a node that has a chunk says so.
- * Source: reference/upload.md §2 "Seed"; reference/chain.md §1 (POST /chunk).
+ * Source: docs/reference/upload.md#from-an-item-to-the-chain; docs/reference/node-api.md#posting-chunks.
  * @module
  */
 import { chunkSpans } from "../../arweave/data-root.ts";

@@ -3,7 +3,7 @@
  *
  * A payment can be read off the chain by anybody once it has settled. So it is bound to what it was sent for, and who
  * sends it again is told what came of it, and can do nothing else with it.
- * Source: contract.md §6; reference/payment.md §6.
+ * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
 import { Failure } from "../../failures.ts";

@@ -1,7 +1,7 @@
 /**
  * Bytes that the service signs for their sender: brought to the disk as an upload in parts, signed there, and made an
  * item.
- * Source: contract.md §6; reference/upload.md §0 (2), §1.
+ * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
 import type { Tag } from "../../arweave/tags.ts";

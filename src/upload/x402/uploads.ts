@@ -1,7 +1,7 @@
 /**
  * Uploads that are paid for by x402 as they come: settled before anything is stored, held until the item is there, and
  * credited where it is refused.
- * Source: contract.md §6; reference/upload.md §0 (2, 3), §1; reference/payment.md §6.
+ * Source: docs/reference/upload.md#paying-with-the-request.
  * @module
  */
 import type { Tag } from "../../arweave/tags.ts";

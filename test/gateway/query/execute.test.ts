@@ -75,7 +75,7 @@ const asked = (request: QueryRequest) => {
 const everyField = `pageInfo { hasNextPage endCursor } count edges { cursor node { id anchor signature signatureType recipient owner { address key }
   fee { winston ar } quantity { winston ar } data { size type } tags { name value } block { id timestamp height previous } parent { id } bundledIn { id } ingestedAt } }`;
 
-/** The text that ar-gql 3.1.2 sends for one transaction. Source: reference/trust.md B3. */
+/** The text that ar-gql 3.1.2 sends for one transaction. */
 const arGqlText = `
 query($id: ID!) {
   transaction(id: $id) {

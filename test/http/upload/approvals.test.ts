@@ -1,6 +1,6 @@
 /**
  * Items whose tags give approvals or take them back: what receipts say of that, and what is refused.
- * Source: contract.md §6; reference/upload.md §1; reference/payment.md §10.
+ * Source: docs/reference/upload.md#approvals-by-tags.
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";

@@ -1,7 +1,7 @@
 /**
  * Who pays for an item and how much: prices, free items, lists, approvals in their order, and refusals that say what is
  * missing.
- * Source: contract.md §1, §6; reference/upload.md §1, §6; reference/payment.md §4.
+ * Source: docs/reference/upload.md#posting-an-item; docs/reference/payment.md#approvals.
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";

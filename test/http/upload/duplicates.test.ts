@@ -1,7 +1,7 @@
 /**
  * An item that comes again: the receipt of the first time, to the byte, and one charge, however often, from whomever and
  * by however many programs it is taken.
- * Source: contract.md §6; reference/upload.md §1 (its "Order on POST"), reference/trust.md U1.
+ * Source: docs/reference/upload.md#posting-an-item; docs/reference/threats.md (U1).
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";

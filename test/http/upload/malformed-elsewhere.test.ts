@@ -1,7 +1,7 @@
 /**
  * What is no data item is refused with its reason by every other way in too: in parts, by both ways of finalizing, and
  * with a payment. Nothing is charged and nothing is kept; a payment that has settled is its payer's credits.
- * Source: reference/upload.md §3; reference/trust.md U1, B3, B4.
+ * Source: docs/reference/formats.md#data-items; docs/reference/threats.md (U1, B3, B4).
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * Data items that break one rule each, and are signed as if they did not: what refuses them is the rule.
- * Source: reference/upload.md §0 (4, 5), §3.
+ * Source: docs/reference/formats.md#data-items.
  * @module
  */
 

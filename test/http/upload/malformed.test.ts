@@ -1,6 +1,6 @@
 /**
  * What is no data item is refused with its reason, however it is sent: nothing is charged, and nothing is kept.
- * Source: reference/upload.md §3; reference/trust.md U1, B3, B4.
+ * Source: docs/reference/formats.md#data-items; docs/reference/threats.md (U1, B3, B4).
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

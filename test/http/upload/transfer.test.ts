@@ -1,6 +1,6 @@
 /**
  * How an item comes: with a wrong size or none, slowly, cut off at any point, too large, under any word.
- * Source: reference/upload.md §1, §6; reference/trust.md U1.
+ * Source: docs/reference/upload.md#posting-an-item; docs/reference/threats.md (U1).
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";

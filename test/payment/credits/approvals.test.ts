@@ -1,7 +1,7 @@
 /**
  * Approvals: given, received, spent in order of expiry, revoked, expired; nothing is ever given back twice or made.
  *
- * The letters are those of reference/payment.md §8: what goes wrong in the peer service, and does not here.
+ * The letters number faults that such a service can have.
  * @module
  */
 import { afterEach, beforeEach, expect, test } from "bun:test";

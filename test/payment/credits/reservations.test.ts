@@ -1,7 +1,7 @@
 /**
  * Reservations: held, then posted, voided or expired, exactly once each; who pays, in which order, and what comes back.
  *
- * The letters are those of reference/payment.md §8: what goes wrong in the peer service, and does not here.
+ * The letters number faults that such a service can have.
  * @module
  */
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";

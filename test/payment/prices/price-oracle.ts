@@ -1,5 +1,5 @@
 /**
- * The prices of reference/payment.md §3, worked out once more: by long division on reduced fractions, from the
+ * The prices of docs/reference/payment.md, worked out once more: by long division on reduced fractions, from the
  * digits of the rules and rates, with nothing of the program.
  * @module
  */

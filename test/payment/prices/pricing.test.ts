@@ -1,5 +1,5 @@
 /**
- * Prices against the vectors of reference/payment.md §3.
+ * Prices against worked examples of docs/reference/payment.md.
  * @module
  */
 import { describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * A facilitator behind a socket, honest or not: it carries payments out on a node, or says that it does.
- * Source: reference/trust.md L4.
+ * Source: docs/reference/threats.md (L4).
  * @module
  */
 import { createServer, type ServerResponse } from "node:http";

@@ -1,7 +1,7 @@
 /**
  * No room: uploads are told to come again before their first byte where that can be known, nothing of them stays, what
  * was taken is answered all the while, and room that is made is used without a restart.
- * Source: contract.md §6 ("no room 503 before the first byte"); reference/trust.md A4 (ENOSPC).
+ * Source: docs/reference/upload.md#posting-an-item; docs/reference/threats.md (C6).
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";

@@ -1,6 +1,6 @@
 /**
  * Threads that end amid their work: whoever sent what they had in hand is told to come again, and nobody else notices.
- * Source: reference/trust.md B5.
+ * Source: docs/reference/threats.md (B5).
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";

@@ -3,7 +3,7 @@
  *
  * What contracts send is in no transaction of its own and is not seen. Payments that nobody reported are found in
  * whole blocks, which are large; an account of a plain key shows by its balance and its nonce whether they hold any.
- * Source: reference/payment.md §3 "Sources", §8 L.
+ * Source: docs/reference/payment.md#sources-of-payments.
  * @module
  */
 import { type Trouble, trouble } from "../../../chain/http.ts";

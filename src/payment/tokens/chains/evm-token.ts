@@ -3,7 +3,7 @@
  *
  * A transaction of many callers moves for many senders; each has a payment of its own. Before it is mined only a plain
  * call of `transfer` shows what it will move.
- * Source: EIP-20; reference/payment.md §3 "Sources", §8 L and Q.
+ * Source: EIP-20; docs/reference/payment.md#sources-of-payments.
  * @module
  */
 import type { Trouble } from "../../../chain/http.ts";

@@ -3,7 +3,7 @@
  *
  * The index is what this process checked, block by block; a node's word counts only for what the index cannot know
  * yet, and never against it. Payments that nobody reported are found in the index, by their recipient.
- * Source: reference/payment.md §3 "Sources"; reference/chain.md §1.
+ * Source: docs/reference/payment.md#sources-of-payments; docs/reference/node-api.md#routes.
  * @module
  */
 import { type Id, isId } from "../../../arweave/id.ts";

@@ -3,7 +3,7 @@
  *
  * Amounts are taken from instructions, which name the sender, and held to the balances before and after, which are the
  * chain's own word: what a program moves in other ways is nobody's payment.
- * Source: https://solana.com/docs/rpc/http/gettransaction; reference/payment.md §3 "Sources".
+ * Source: https://solana.com/docs/rpc/http/gettransaction; docs/reference/payment.md#sources-of-payments.
  * @module
  */
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../../../lib/json.ts";

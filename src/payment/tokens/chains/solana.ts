@@ -3,7 +3,7 @@
  *
  * A final transaction is never taken back, so nothing is watched after it is credited. Payments that nobody reported
  * are found by the signatures of the accounts that receive them, from the newest back to the last one that was seen.
- * Source: https://solana.com/docs/rpc; reference/payment.md §3 "Sources".
+ * Source: https://solana.com/docs/rpc; docs/reference/payment.md#sources-of-payments.
  * @module
  */
 import type { Trouble } from "../../../chain/http.ts";

@@ -3,7 +3,7 @@
  *
  * Rows of a part are numbered by place ("ordinals"). Places and ordinals are sorted, so both are written as what
  * each adds to the one before, in as few bytes as that takes.
- * Source: reference/index.md §3.
+ * Source: docs/reference/index-layout.md#parts.
  * @module
  */
 import { assert } from "../../../lib/assert.ts";

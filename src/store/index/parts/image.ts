@@ -3,7 +3,7 @@
  *
  * Keys of few rows share buckets of plain entries; keys of many rows have lists of their own, by chunks of ordinals,
  * with a directory whose counts tell which list is shortest. A part is never changed once stored.
- * Source: reference/index.md §3, §4.
+ * Source: docs/reference/index-layout.md#parts.
  * @module
  */
 import { assert } from "../../../lib/assert.ts";

@@ -3,7 +3,7 @@
  *
  * Within a part the rows of a key are ordinals, so that lists meet in memory by chunks of 65,536: the shortest list
  * of a chunk is walked, the others are asked bit by bit.
- * Source: reference/index.md §4 "Query".
+ * Source: docs/reference/index-layout.md#pages-of-results.
  * @module
  */
 import type { Database } from "bun:sqlite";

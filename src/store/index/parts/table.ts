@@ -2,7 +2,7 @@
  * Storing parts of the posting index, for the writer: adding one, and merging many small ones into few large ones.
  *
  * Eight parts of a level become one of the next, so that a row is written again once a level: four times at most.
- * Source: reference/index.md §4 "Insert".
+ * Source: docs/reference/index-layout.md#parts.
  * @module
  */
 import type { Database } from "bun:sqlite";
