@@ -3,7 +3,7 @@
  *
  * Names follow the peer where it has one, so that an operator's environment carries over. No setting changes what
  * must be deterministic (ids, proofs, prices of the chain).
- * Source: contract.md §0; reference/gateway.md §4.
+ * Source: docs/reference/gateway.md#names-and-aliases.
  * @module
  */
 

@@ -1,7 +1,7 @@
 /**
  * What others say about where a data item lies. Nothing of it is believed before the bytes at that place were
  * checked.
- * Source: reference/gateway.md §1.1 (headers), §2.4 (values of CDB64 files).
+ * Source: docs/reference/gateway.md#items-on-demand; docs/reference/formats.md#cdb64.
  * @module
  */
 import { type Id, idFromBytes, idSize, readId } from "../arweave/id.ts";

@@ -6,7 +6,7 @@
  * entered; without, every item that is a bundle is, those of one level before those below. What is read is
  * proven to be the root's data; what it says is held to the item's id, which is the hash of the signature in
  * its header.
- * Source: design.md §5 "Locate"; ANS-104 §1.
+ * Source: docs/reference/gateway.md#items-on-demand; ANS-104 §1.
  * @module
  */
 import {
@@ -53,7 +53,7 @@ export type Walked =
   | Readonly<{ kind: "not there"; reason: string }> // whoever sent us there was wrong
   | Readonly<{ kind: "too far"; reason: string }>; // a limit ended the walk
 
-/** Bundles in bundles. Source: issue "On-demand items". */
+/** Bundles in bundles. */
 export const walkLevelsMax = 4;
 
 /** Reads of one walk. */

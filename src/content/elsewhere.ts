@@ -83,7 +83,7 @@ export const lookupOutcomes = ["found", "not_found", "error"] as const;
 /** Takes note of what became of a look-up at one source. */
 export type LookupFigures = (source: LookupSource, status: (typeof lookupOutcomes)[number]) => void;
 
-/** How long an id stays unknown. Source: contract.md §1. */
+/** How long an id stays unknown. */
 const unknownMs = 10_000;
 
 /** Unknown ids remembered: 10 MiB at most. */
@@ -99,7 +99,7 @@ const foundMs = 60_000;
 const itemFoundMs = 600_000;
 const foundMax = 10_000;
 
-/** Source: issue "On-demand items". Milliseconds. */
+/** Milliseconds. */
 const findMsMaxDefault = 10_000;
 
 /** A stage that takes longer than this is joined by the next. Milliseconds. */

@@ -8,7 +8,7 @@
  * right, so that a range of it needs no more than its chunks; where a clue is a stranger's, its payload is
  * checked too, since
  * anyone can put another's signature before other bytes.
- * Source: design.md §5 "Locate"; contract.md §2 "Verified: true".
+ * Source: docs/reference/gateway.md#items-on-demand; docs/reference/gateway.md#verification.
  * @module
  */
 import { LRUCache } from "lru-cache";

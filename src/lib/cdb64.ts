@@ -6,7 +6,7 @@
  * none. A key's hash chooses the table, the slot where the search begins, and the slots that are worth a
  * look. Nothing in the file is believed: every number is held to the file's size before it is used, and a
  * search that a hostile file would make long is ended.
- * Source: reference/gateway.md §2.4 (ar-io-node docs/cdb64-format.md).
+ * Source: docs/reference/formats.md#cdb64.
  * @module
  */
 import { equalBytes } from "./bytes.ts";

@@ -1,6 +1,6 @@
 /**
  * Writers of what the program only reads: CDB64 files, and the MessagePack values in them.
- * Source: reference/gateway.md §2.4.
+ * Source: docs/reference/formats.md#cdb64.
  * @module
  */
 import type { Id } from "../../src/arweave/id.ts";
