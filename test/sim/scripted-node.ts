@@ -166,10 +166,22 @@ function json(value: unknown): Said {
   return say(JSON.stringify(value));
 }
 
+/** Characters of a signature's text, from its end, in which one byte is spoiled; the last one may carry stray bits. */
+const signatureTail = 80;
+
+/**
+ * Which byte is spoiled. The transactions here are signed by ECDSA keys, which are recovered from the signature: a
+ * change of any other field cannot be proven (docs/reference/threats.md#what-nothing-here-can-prove).
+ */
+function spoiledByte(body: Uint8Array, at: number): number {
+  const isTransaction = new TextDecoder().decode(body.subarray(0, 24)).startsWith('{"format":');
+  return isTransaction ? body.length - '_"}'.length - 1 - (at % signatureTail) : at % body.length;
+}
+
 function spoiled(said: Said, fault: Fault): Said {
   const { status, body } = said;
   if (fault?.kind === "truncate") return { status, body: body.subarray(0, body.length / 2) };
   if (fault?.kind !== "spoil") return said;
-  const at = fault.at % body.length;
+  const at = spoiledByte(body, fault.at);
   return { status, body: body.with(at, (body[at] ?? 0) ^ 1) };
 }
