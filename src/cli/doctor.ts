@@ -68,7 +68,7 @@ export async function runDoctor(config: Config, options: DoctorOptions): Promise
   const folder = existingDataFolder(config.DATA_DIR);
   const report: Report = {
     folder: folder.root,
-    secp256k1: secp256k1Implementation,
+    secp256k1: secp256k1Implementation(),
     threads: {},
     databases: {},
     index: "none yet",

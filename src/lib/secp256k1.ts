@@ -56,13 +56,29 @@ type Addon = Readonly<{
   publicKeyCreate(output: Uint8Array, privateKey: Uint8Array): number;
 }>;
 
-const native = loadNative();
+let loaded: Secp256k1 | undefined;
+
+/**
+ * Loads the addon with the first call, not with the module: a thread that is ended while it loads an addon takes the
+ * whole process with it (Bun 1.4.5), and threads are ended when they have no work.
+ */
+function implementation(): Secp256k1 {
+  loaded ??= loadNative() ?? pureSecp256k1;
+  return loaded;
+}
 
 /** Which implementation answers; stated at start-up, because a silent fallback costs a factor of six. */
-export const secp256k1Implementation: "native" | "pure" = native === undefined ? "pure" : "native";
+export function secp256k1Implementation(): "native" | "pure" {
+  return implementation() === pureSecp256k1 ? "pure" : "native";
+}
 
 /** The implementation in use. */
-export const secp256k1: Secp256k1 = native ?? pureSecp256k1;
+export const secp256k1: Secp256k1 = {
+  verify: (signature, hash, publicKey) => implementation().verify(signature, hash, publicKey),
+  recover: (signature, recovery, hash) => implementation().recover(signature, recovery, hash),
+  sign: (hash, privateKey) => implementation().sign(hash, privateKey),
+  publicKeyOf: (privateKey) => implementation().publicKeyOf(privateKey),
+};
 
 /**
  * Tells whether S is at most half the order. Where only low S is accepted, a signature has one spelling.

@@ -48,7 +48,7 @@ export type Base = Readonly<{
  */
 export function openBase({ config, folder, nodeUrls, log, closers }: BaseParts): Base {
   const filters = readFilters(config);
-  log.info("signatures over secp256k1", { implementation: secp256k1Implementation });
+  log.info("signatures over secp256k1", { implementation: secp256k1Implementation() });
   const metrics = createMetrics();
   addProcessFigures(metrics);
   const threads = openThreads(config, closers);
