@@ -4,6 +4,8 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
+import type { Composing } from "../lib/composing.ts";
+import type { EndTurn } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 
@@ -76,4 +78,18 @@ export async function bringToDisk(
   if (content.root === undefined || content.cached(span)) return;
   const pieces = content.read(span, signal)[Symbol.asyncIterator]();
   while (!(await pieces.next()).done);
+}
+
+/**
+ * Begins to compose spans into one body: in its turn where they are on this disk. What another machine sends is waited
+ * for without a turn, or a few slow sources would keep all other bodies from theirs.
+ */
+export async function beginComposing(
+  content: Pick<OpenContent, "cached">,
+  spans: readonly ByteSpan[],
+  bytes: number,
+  { begin, signal }: Pick<Composing, "begin" | "signal">,
+): Promise<EndTurn> {
+  const isHere = spans.every((span) => content.cached(span));
+  return isHere ? await begin(bytes, signal) : () => undefined;
 }

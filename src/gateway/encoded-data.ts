@@ -2,7 +2,7 @@
  * Content as base64url inside of a text, written piece by piece so that no turn of the event loop is long.
  * @module
  */
-import { bringToDisk, type OpenContent } from "../content/open-content.ts";
+import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
 import { assert } from "../lib/assert.ts";
 import { type Composing, sliceBytesMax } from "../lib/composing.ts";
 
@@ -23,10 +23,11 @@ export async function encodedBody(
   const { size } = content;
   const encodedSize = Math.ceil((size * 4) / groupSize);
   const bodySize = Buffer.byteLength(before) + encodedSize + Buffer.byteLength(after);
-  const { hold, begin, signal } = composing;
+  const { hold, signal } = composing;
+  const whole = { start: 0, end: size };
   await hold(bodySize);
-  await bringToDisk(content, { start: 0, end: size }, signal);
-  const end = await begin(bodySize, signal);
+  await bringToDisk(content, whole, signal);
+  const end = await beginComposing(content, [whole], bodySize, composing);
   try {
     return await encode(before, content, after, bodySize, composing);
   } finally {

@@ -7,10 +7,11 @@
  * Source: docs/reference/gateway.md#content-responses; measured figures: docs/evidence.md.
  * @module
  */
-import { bringToDisk, type OpenContent } from "../content/open-content.ts";
+import { beginComposing, bringToDisk, type OpenContent } from "../content/open-content.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Composing } from "../lib/composing.ts";
+import type { EndTurn } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { HeldMemory } from "./body-size.ts";
 import type { MultipartFrame } from "./multipart.ts";
@@ -80,7 +81,10 @@ export async function spanBody(
       };
   }
   if (size > bufferBytesMax) return await streamOf(content.read(span, signal));
-  if (size >= fileBytesMin) return await composed(content.read(span, signal), size, reading);
+  if (size >= fileBytesMin) {
+    const begin = () => beginComposing(content, [span], size, reading);
+    return await composed(content.read(span, signal), size, { ...reading, begin });
+  }
   await hold(size);
   return { body: viewOf(await content.bytes(span, signal)), held: { kind: "bytes", bytes: size } };
 }
@@ -96,17 +100,18 @@ export async function spansBody(
   const pieces = framedPieces(content, spans, frame, signal);
   if (frame.size > bufferBytesMax) return await streamOf(pieces);
   if (frame.size >= fileBytesMin) for (const span of spans) await bringToDisk(content, span, signal);
-  return await composed(pieces, frame.size, reading);
+  const begin = () => beginComposing(content, spans, frame.size, reading);
+  return await composed(pieces, frame.size, { ...reading, begin });
 }
 
 /** Joins pieces to one body. */
 async function composed(
   pieces: AsyncIterable<Uint8Array>,
   size: number,
-  { hold, begin, slice, blobOf, signal }: BodyReading,
+  { hold, begin, slice, blobOf }: Omit<BodyReading, "begin"> & Readonly<{ begin: () => Promise<EndTurn> }>,
 ): Promise<ContentBody> {
   await hold(size);
-  const end = await begin(size, signal);
+  const end = await begin();
   try {
     const body = Buffer.allocUnsafeSlow(size); // every byte is written, or nothing of it is sent
     let at = 0;
