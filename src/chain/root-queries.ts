@@ -14,7 +14,7 @@ import { type Http, type HttpTimeouts, openHttp, type Trouble, trouble } from ".
 import type { NodeAnswer } from "./node.ts";
 import { createSources, type SourceParts } from "./sources.ts";
 
-/** Bundles around an item. Source: the walk's own limit (content/bundle-walk.ts). */
+/** Bundles around an item. Source: the walk's own limit (src/content/bundle-walk.ts). */
 const levelsMax = 4;
 
 /** One record of an answer. */

@@ -25,7 +25,7 @@ export type SumReader = Readonly<{
   pieces: (payload: UploadedPayload, span: ByteSpan) => AsyncGenerator<Uint8Array>;
 }>;
 
-/** Larger items have a file of their own, which never changes once written. Source: upload/intake/item-store.ts. */
+/** Larger items have a file of their own, which never changes once written. Source: src/upload/intake/item-store.ts. */
 export const summedBytesMax = 2 ** 20;
 
 /** What a checksum covers; a range reads at most this much more at either end. */
