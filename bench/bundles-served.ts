@@ -8,11 +8,11 @@
  */
 import { writeSync } from "node:fs";
 import { join } from "node:path";
+import { openBundleChain } from "../src/app/bundle-chain.ts";
+import { readUploadWallet } from "../src/app/upload-wallet.ts";
 import type { BlockHash, Id } from "../src/arweave/id.ts";
 import { openNode } from "../src/chain/node.ts";
 import { createNodes } from "../src/chain/nodes.ts";
-import { openBundleChain } from "../src/cli/open/bundle-chain.ts";
-import { readUploadWallet } from "../src/cli/upload-wallet.ts";
 import { createLog } from "../src/lib/log.ts";
 import { openLedger } from "../src/store/ledger/open.ts";
 import { createTransferIds } from "../src/store/ledger/transfer-ids.ts";

@@ -2,7 +2,7 @@
  * The server that bench/graphql.ts measures: `/graphql` over an index file, in a process of its own.
  * @module
  */
-import { graphql } from "../src/http/gateway/graphql.ts";
+import { graphql } from "../src/http/graphql/graphql-routes.ts";
 import { openServer } from "../src/http/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { silentLog } from "../src/lib/log.ts";
@@ -10,7 +10,7 @@ import { openPool } from "../src/threads/pool.ts";
 
 const [indexPath = "", contentFolder = ""] = process.argv.slice(2);
 const idleMs = Number.POSITIVE_INFINITY;
-const pool = openPool({ entry: "query", threads: 1, queueMax: 64, timeoutMs: 60_000, idleMs });
+const pool = openPool({ entry: "graphql", threads: 1, queueMax: 64, timeoutMs: 60_000, idleMs });
 const server = openServer({
   hostname: "127.0.0.1",
   port: 0,

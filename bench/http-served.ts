@@ -11,7 +11,7 @@ import { chunkSize } from "../src/arweave/merkle.ts";
 import { createHealth } from "../src/gateway/health.ts";
 import { createBodyMemory } from "../src/http/body-memory.ts";
 import { createGateway } from "../src/http/gateway/gateway.ts";
-import { graphql } from "../src/http/gateway/graphql.ts";
+import { graphql } from "../src/http/graphql/graphql-routes.ts";
 import { createRateLimiter } from "../src/http/rate-limiter.ts";
 import { createRequestFigures } from "../src/http/request-figures.ts";
 import { openServer } from "../src/http/server.ts";
@@ -161,7 +161,7 @@ function openLimiter() {
 /** As the program opens it, with as many threads as it has unless told. */
 function openGraphql(path: string) {
   const idleMs = Number.POSITIVE_INFINITY;
-  const pool = openPool({ entry: "query", threads: 2, queueMax: 64, timeoutMs: 60_000, idleMs });
+  const pool = openPool({ entry: "graphql", threads: 2, queueMax: 64, timeoutMs: 60_000, idleMs });
   return graphql({
     pool,
     indexPath: path,

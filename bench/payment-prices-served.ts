@@ -4,6 +4,7 @@
  * @module
  */
 import { Elysia } from "elysia";
+import { createSandboxPriceFeed } from "../src/dev/sandbox/price-feed.ts";
 import { jsonAnswer } from "../src/http/answers.ts";
 import { createPriceRoutes } from "../src/http/payment/price-routes.ts";
 import { createPromoGuard } from "../src/http/payment/promo-guard.ts";
@@ -16,7 +17,6 @@ import { defaultRules } from "../src/payment/prices/default-rules.ts";
 import { openPriceFeed } from "../src/payment/prices/feed.ts";
 import { openNetworkPrice } from "../src/payment/prices/network-price.ts";
 import { createPrices, feedPairsOf } from "../src/payment/prices/pricing.ts";
-import { createSandboxPriceFeed } from "../src/sandbox/price-feed.ts";
 
 /** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
 const log = createLog({

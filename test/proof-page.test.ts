@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { writeBundle } from "../src/arweave/bundle.ts";
 import { readProof } from "../src/arweave/proof.ts";
-import { ecdsa, ecdsaJwk } from "./devnet/support.ts";
+import { ecdsa, ecdsaJwk } from "./dev/devnet/support.ts";
 import {
   askProof,
   bundleTags,

@@ -6,7 +6,7 @@
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { settingsTable } from "../src/config.ts";
+import { settingsTable } from "../src/config/config.ts";
 
 const file = resolve(import.meta.dir, "../README.md");
 const begin = "<!-- settings: written by test/readme.test.ts -->";

@@ -8,51 +8,31 @@ import { dirname, join, relative, resolve } from "node:path";
 
 const root = resolve(import.meta.dir, "..");
 
-/** What a layer may import, besides itself. Source: docs/architecture.md, "Layers". */
+/** What a layer may import, besides itself and what lies below those. Source: docs/architecture.md#layers. */
 const layers: Readonly<Record<string, readonly string[]>> = {
-  "src/lib": [],
-  "src/root": ["src/lib"],
-  "src/arweave": ["src/root", "src/lib"],
-  "src/chain": ["src/arweave", "src/root", "src/lib"],
-  "src/store": ["src/arweave", "src/root", "src/lib"],
-  "src/threads": ["src/root", "src/lib"],
-  "src/content": ["src/chain", "src/store", "src/threads", "src/arweave", "src/root", "src/lib"],
-  "src/gateway": [
-    "src/content",
-    "src/chain",
-    "src/store",
-    "src/threads",
-    "src/arweave",
-    "src/root",
-    "src/lib",
-  ],
-  "src/indexing": [
-    "src/content",
-    "src/chain",
-    "src/store",
-    "src/threads",
-    "src/arweave",
-    "src/root",
-    "src/lib",
-  ],
-  "src/payment": ["src/chain", "src/store", "src/threads", "src/arweave", "src/root", "src/lib"],
-  "src/upload": [
-    "src/payment",
-    "src/content",
-    "src/chain",
-    "src/store",
-    "src/threads",
-    "src/arweave",
-    "src/root",
-    "src/lib",
-  ],
-  "src/sandbox": ["src/root", "src/lib"],
-  "src/devnet": ["src/arweave", "src/root", "src/lib"],
-  workers: ["src/gateway", "src/store", "src/threads", "src/arweave", "src/root", "src/lib"],
+  "src/failures": [],
+  "src/lib": ["src/failures"],
+  "src/config": ["src/lib"],
+  "src/root": ["src/config"],
+  "src/arweave": ["src/root"],
+  "src/chain": ["src/arweave"],
+  "src/store": ["src/arweave"],
+  "src/threads": ["src/root"],
+  "src/graphql": ["src/store"],
+  "src/content": ["src/chain", "src/store", "src/threads"],
+  "src/gateway": ["src/content"],
+  "src/indexing": ["src/content"],
+  "src/payment": ["src/chain", "src/store", "src/threads"],
+  "src/upload": ["src/payment", "src/content"],
+  "src/http": ["src/gateway", "src/graphql", "src/indexing", "src/upload"],
+  "src/dev": ["src/http"],
+  "src/app": ["src/http", "src/dev"],
+  "src/cli": ["src/app"],
+  workers: ["src/gateway", "src/graphql", "src/store", "src/threads"],
 };
 
 const lineLengthMax = 120;
-const fileLinesMax = 400;
+const fileLinesMax = 600;
 
 /** Text that has a better form here, or below one folder; what Biome sees by itself is not repeated. */
 const banned: readonly (readonly [RegExp, string, below?: string])[] = [
@@ -69,7 +49,7 @@ const banned: readonly (readonly [RegExp, string, below?: string])[] = [
   ],
   [/\bBun\.env\b|\bprocess\.env\b/, "the settings that main.ts has read"],
   [/Math\.random\(/, "randomness that is passed in"],
-  [/\bNumber\(|\bparseFloat\b|\bMath\./, "bigint: no money passes through floating point", "src/payment/"],
+  [/\bNumber\(|\bparseFloat\b/, "bigint: no money passes through floating point", "src/payment/"],
 ];
 
 /** Below which path one ban does not hold, and why. */
@@ -250,16 +230,19 @@ function circleThrough(start: string, imports: ReadonlyMap<string, readonly stri
 function layerOf(path: string): string {
   const parts = path.split("/");
   if (parts[0] !== "src") return parts[0] ?? "";
-  return parts.length === 2 || parts[1] === "settings" ? "src/root" : `src/${parts[1]}`;
+  if (path === "src/failures.ts") return "src/failures";
+  return parts.length === 2 ? "src/root" : `src/${parts[1]}`;
 }
 
 function mayImport(from: string, target: string): boolean {
   if (target === "package.json") return from === "src/version.ts";
   const layer = layerOf(from);
-  // The command line and the HTTP surfaces stand on top; benches use what they measure.
-  if (from === "src/main.ts" || ["src/cli", "bench", "console"].includes(layer)) return true;
-  if (layer === "src/http")
-    return !["src/cli", "bench"].includes(layerOf(target)) && target !== "src/main.ts";
-  const allowed = layers[layer];
-  return allowed !== undefined && (layerOf(target) === layer || allowed.includes(layerOf(target)));
+  // The entry stands on top; benches use what they measure.
+  if (from === "src/main.ts" || ["bench", "console"].includes(layer)) return true;
+  return target !== "src/main.ts" && reachable(layer).has(layerOf(target));
+}
+
+/** A layer with all that lies below it. */
+function reachable(layer: string): ReadonlySet<string> {
+  return new Set([layer, ...(layers[layer] ?? []).flatMap((below) => [...reachable(below)])]);
 }

@@ -8,9 +8,9 @@ import { admitChunk } from "../arweave/chunk.ts";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
+import { failureOf, trouble } from "../lib/http-client.ts";
 import { retry } from "../lib/retry.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { failureOf, trouble } from "./http.ts";
 import type { ChunkAnswer, NodeAnswer } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
 

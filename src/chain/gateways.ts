@@ -4,11 +4,19 @@
  * Source: docs/reference/gateway.md#content-responses.
  * @module
  */
+
+import type { GatewayAddress } from "../config/gateway-list.ts";
 import { Failure } from "../failures.ts";
+import {
+  failureOf,
+  type HttpStream,
+  type HttpTimeouts,
+  openHttp,
+  type Trouble,
+  trouble,
+} from "../lib/http-client.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import type { GatewayAddress } from "../settings/gateway-list.ts";
 import { type Clue, readClueHeaders } from "./clue.ts";
-import { failureOf, type HttpStream, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
 import type { NodeAnswer } from "./node.ts";
 import type { Standing } from "./ranking.ts";
 import { createSources, type SourceParts } from "./sources.ts";

@@ -7,8 +7,8 @@
  * @module
  */
 import { type Id, readId } from "../arweave/id.ts";
+import { type HttpAnswer, type HttpTimeouts, openHttp, type Trouble, trouble } from "../lib/http-client.ts";
 import { askInTurn } from "./ask.ts";
-import { type HttpAnswer, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
 
 /** What a name stands for, as a registry or an operator says it. */
 export type NameRecord = Readonly<{

@@ -7,7 +7,6 @@
  * @module
  */
 import { decodeBase64url } from "../lib/base64url.ts";
-import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import {
   type HttpAnswer,
   type HttpRequest,
@@ -16,7 +15,8 @@ import {
   type Reach,
   type Trouble,
   trouble,
-} from "./http.ts";
+} from "../lib/http-client.ts";
+import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 
 /** Time-outs for a node across the Internet; blocks are small, chunks have 350 KB. */
 export const nodeTimeoutsDefault: HttpTimeouts = { firstByteMs: 10_000, stallMs: 10_000, totalMs: 60_000 };

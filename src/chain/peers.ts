@@ -9,12 +9,12 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Clock } from "../lib/clock.ts";
+import type { HttpTimeouts, Reach } from "../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { createTurns } from "../lib/queue.ts";
 import { sleep } from "../lib/stop.ts";
 import { hopHeaders } from "./gateways.ts";
-import type { HttpTimeouts, Reach } from "./http.ts";
 import { type Node, openNode } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
 import { askForPeers, drawn, keyOf, type NamedPeer, type PeerKind } from "./peer-names.ts";

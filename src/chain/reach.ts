@@ -7,8 +7,8 @@
  */
 import { lookup } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
+import { type Reach, type Trouble, trouble } from "../lib/http-client.ts";
 import { untilStopped } from "../lib/stop.ts";
-import { type Reach, type Trouble, trouble } from "./http.ts";
 
 /** All addresses of a name. Rejects when it has none. */
 export type Resolve = (name: string) => Promise<readonly string[]>;

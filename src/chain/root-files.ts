@@ -12,11 +12,6 @@ import { type Id, idBytes } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { type Cdb64Answer, type Cdb64File, cdb64HeaderSize, lookUpCdb64 } from "../lib/cdb64.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
-import type { ByteSpan } from "../lib/range.ts";
-import { createSingleFlight } from "../lib/single-flight.ts";
-import { type Clue, readClueRecord } from "./clue.ts";
-import type { ClueSources } from "./clue-sources.ts";
 import {
   failureOf,
   type Http,
@@ -25,7 +20,12 @@ import {
   type Reach,
   trouble,
   troubleFrom,
-} from "./http.ts";
+} from "../lib/http-client.ts";
+import type { Log } from "../lib/log.ts";
+import type { ByteSpan } from "../lib/range.ts";
+import { createSingleFlight } from "../lib/single-flight.ts";
+import { type Clue, readClueRecord } from "./clue.ts";
+import type { ClueSources } from "./clue-sources.ts";
 import type { NodeAnswer } from "./node.ts";
 import { createReach } from "./reach.ts";
 import {

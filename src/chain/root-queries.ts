@@ -6,11 +6,11 @@
  */
 import { LRUCache } from "lru-cache";
 import { type Id, readId } from "../arweave/id.ts";
+import type { GatewayAddress } from "../config/gateway-list.ts";
+import { type Http, type HttpTimeouts, openHttp, type Trouble, trouble } from "../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
-import type { GatewayAddress } from "../settings/gateway-list.ts";
 import type { Clue } from "./clue.ts";
 import type { ClueSources } from "./clue-sources.ts";
-import { type Http, type HttpTimeouts, openHttp, type Trouble, trouble } from "./http.ts";
 import type { NodeAnswer } from "./node.ts";
 import { createSources, type SourceParts } from "./sources.ts";
 

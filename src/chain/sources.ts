@@ -5,9 +5,9 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
+import { trouble } from "../lib/http-client.ts";
 import type { Log } from "../lib/log.ts";
 import { askInTurn, summarize } from "./ask.ts";
-import { trouble } from "./http.ts";
 import type { NodeAnswer } from "./node.ts";
 import { createRanking, type Standing } from "./ranking.ts";
 

@@ -5,14 +5,14 @@
  * @module
  */
 import { existsSync, renameSync, rmSync } from "node:fs";
-import type { Config } from "../settings.ts";
+import { exitCodes, misuse } from "../app/complaints.ts";
+import { databaseNames, existingDataFolder } from "../app/data-folder.ts";
+import { writeDatabaseRecord } from "../app/database-record.ts";
+import { type ExaminedDatabase, examineDatabases } from "../app/databases.ts";
+import { lockFolder } from "../app/folder-lock.ts";
+import { shortName } from "../app/known-databases.ts";
+import type { Config } from "../config/settings.ts";
 import { checkIntegrity, closeDatabase, isDamage, openForReading } from "../store/sqlite.ts";
-import { exitCodes, misuse } from "./complaints.ts";
-import { databaseNames, existingDataFolder } from "./data-folder.ts";
-import { writeDatabaseRecord } from "./database-record.ts";
-import { type ExaminedDatabase, examineDatabases } from "./databases.ts";
-import { lockFolder } from "./folder-lock.ts";
-import { shortName } from "./known-databases.ts";
 
 /** Page cache of the walk over the whole file, bytes. */
 const walkCacheBytes = 16 * 2 ** 20;

@@ -2,11 +2,12 @@
  * `cairn balance`: the credits of an account, what it may spend of others, and how much can be stored for them.
  * @module
  */
+
+import { exitCodes, misuse } from "../app/complaints.ts";
 import { readWinc } from "../arweave/winston.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { jsonText } from "../lib/printable.ts";
 import { readAddress, type TypedAddress } from "../payment/addresses.ts";
-import { exitCodes, misuse } from "./complaints.ts";
 import { bytesText, wincText } from "./quantities.ts";
 import { rowsText } from "./rows.ts";
 import {

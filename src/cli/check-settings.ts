@@ -5,24 +5,24 @@
  * @module
  */
 
+import { readAddressList } from "../app/address-list.ts";
+import { stripeAccountOf } from "../app/cards.ts";
+import { certificateFiles, checkedCertificate } from "../app/certificate.ts";
+import { checkHost } from "../app/claim-port.ts";
+import { badSettings, complaintsIn } from "../app/complaints.ts";
+import { readFilters } from "../app/filters.ts";
+import { graphqlOriginOf } from "../app/gateway.ts";
+import { checkNamesFile } from "../app/names.ts";
+import { checkPaidReading } from "../app/paid-reading.ts";
+import { readRulesFile } from "../app/prices.ts";
+import { checkListedTokens, readTokenSettings } from "../app/tokens.ts";
+import { addressTest } from "../app/trusted-proxies.ts";
+import { readUploadWallet } from "../app/upload-wallet.ts";
+import { checkX402Asset, readX402Source } from "../app/x402.ts";
 import { rootSourceFault } from "../chain/root-manifest.ts";
-import { hostAndPort } from "../settings/readers.ts";
-import type { Config } from "../settings.ts";
-import { readAddressList } from "./address-list.ts";
-import { certificateFiles, checkedCertificate } from "./certificate.ts";
-import { checkHost } from "./claim-port.ts";
-import { badSettings, complaintsIn } from "./complaints.ts";
-import { readFilters } from "./filters.ts";
+import { hostAndPort } from "../config/setting-readers.ts";
+import type { Config } from "../config/settings.ts";
 import { readMining } from "./mining.ts";
-import { stripeAccountOf } from "./open/cards.ts";
-import { graphqlOriginOf } from "./open/gateway.ts";
-import { checkNamesFile } from "./open/names.ts";
-import { checkPaidReading } from "./open/paid-reading.ts";
-import { readRulesFile } from "./open/prices.ts";
-import { checkListedTokens, readTokenSettings } from "./open/tokens.ts";
-import { checkX402Asset, readX402Source } from "./open/x402.ts";
-import { addressTest } from "./trusted-proxies.ts";
-import { readUploadWallet } from "./upload-wallet.ts";
 
 /** Each throws Misuse with its complaints. */
 const checks: readonly ((config: Config) => unknown)[] = [

@@ -5,7 +5,7 @@
  * @module
  */
 import { defineCommand } from "citty";
-import type { Config } from "../settings.ts";
+import type { Config } from "../config/settings.ts";
 import type { Environment } from "./environment.ts";
 import { stateFolderOf } from "./kept-receipts.ts";
 

@@ -3,10 +3,10 @@
  * @module
  */
 import { winstonPerAr } from "../arweave/winston.ts";
-import { type Config, settings } from "../settings.ts";
+import { type Config, settings } from "../config/settings.ts";
+import type { Sample } from "../dev/sample/plant.ts";
 import type { FundedWallet } from "./dev-wallets.ts";
 import { wincText } from "./quantities.ts";
-import type { Sample } from "./sample/plant.ts";
 import { startedAs, typedProgram } from "./typed-program.ts";
 
 /** What there is to say. */

@@ -2,8 +2,10 @@
  * The wallets of a development chain as their users see them: money on the chain, and credits to upload with.
  * @module
  */
-import type { Devnet } from "../devnet/devnet.ts";
-import type { TestWallet } from "../devnet/wallets.ts";
+
+import { systemRandom } from "../app/random.ts";
+import type { Devnet } from "../dev/devnet/devnet.ts";
+import type { TestWallet } from "../dev/devnet/wallets.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { UserAddress } from "../payment/addresses.ts";
 import { giveStartingCredits } from "../payment/credits/starting-credits.ts";
@@ -11,7 +13,6 @@ import { user } from "../store/ledger/accounts.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
 import { balanceOf } from "../store/ledger/transfers.ts";
-import { systemRandom } from "./random.ts";
 import { accountOfKey } from "./wallet-file.ts";
 
 /** A wallet with what it has. */

@@ -5,32 +5,32 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { claimPort } from "../app/claim-port.ts";
+import { explainDamage } from "../app/damage.ts";
+import { type DataFolder, dataFolderAt } from "../app/data-folder.ts";
+import { claimDatabases } from "../app/databases.ts";
+import { takeFolder } from "../app/folder-lock.ts";
+import { openLog } from "../app/log.ts";
+import { openProgram } from "../app/program.ts";
+import { openSandbox } from "../app/sandbox.ts";
+import { keptUploadWallet, readUploadWallet, type UploadWallet } from "../app/upload-wallet.ts";
 import { winstonPerAr } from "../arweave/winston.ts";
 import { openNode } from "../chain/node.ts";
-import { type Devnet, openDevnet } from "../devnet/devnet.ts";
-import type { Shown } from "../http/devnet/controls.ts";
-import { createDevnetRoutes } from "../http/devnet/routes.ts";
+import type { Config } from "../config/settings.ts";
+import { type Devnet, openDevnet } from "../dev/devnet/devnet.ts";
+import type { Shown } from "../dev/devnet-routes/controls.ts";
+import { createDevnetRoutes } from "../dev/devnet-routes/routes.ts";
 import { reachableHost, refuseTakenPort } from "../http/listener.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { MakeRsaJwk } from "../lib/rsa-jwk.ts";
-import type { Config } from "../settings.ts";
-import { claimPort } from "./claim-port.ts";
-import { explainDamage } from "./damage.ts";
-import { type DataFolder, dataFolderAt } from "./data-folder.ts";
-import { claimDatabases } from "./databases.ts";
+import { keptSample } from "./dev-sample.ts";
 import { commandsOf, devLine, devPage } from "./dev-text.ts";
 import { fundDevWallets } from "./dev-wallets.ts";
-import { takeFolder } from "./folder-lock.ts";
 import { readMining } from "./mining.ts";
-import { openLog } from "./open/log.ts";
-import { openProgram } from "./open/program.ts";
-import { openSandbox } from "./open/sandbox.ts";
-import { keptSample } from "./sample/kept.ts";
 import { createShownControls } from "./shown-controls.ts";
 import { type Running, runUntilTold } from "./until-told.ts";
-import { keptUploadWallet, readUploadWallet, type UploadWallet } from "./upload-wallet.ts";
 
 /** How it is run. */
 export type DevOptions = Readonly<{

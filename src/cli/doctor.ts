@@ -4,27 +4,27 @@
  * @module
  */
 import { existsSync } from "node:fs";
+import { exitCodes } from "../app/complaints.ts";
+import { type DatabaseName, type DataFolder, existingDataFolder } from "../app/data-folder.ts";
+import { examineDatabases } from "../app/databases.ts";
+import { lockFolder } from "../app/folder-lock.ts";
+import type { KnownDatabase } from "../app/known-databases.ts";
+import { systemRandom } from "../app/random.ts";
+import { openThreads, openUploadThreads } from "../app/threads.ts";
 import { openNode } from "../chain/node.ts";
 import { createNodes } from "../chain/nodes.ts";
+import type { Config } from "../config/settings.ts";
 import { createChainQuestions } from "../indexing/ask-chain.ts";
 import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import { silentLog } from "../lib/log.ts";
 import { jsonText, printable, printableLines } from "../lib/printable.ts";
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
-import type { Config } from "../settings.ts";
 import { openExtents } from "../store/extents/extents.ts";
 import { openIndexReader } from "../store/index/reader.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { checkIntegrity, closeDatabase, openForReading } from "../store/sqlite.ts";
 import type { Pool } from "../threads/pool.ts";
-import { exitCodes } from "./complaints.ts";
-import { type DatabaseName, type DataFolder, existingDataFolder } from "./data-folder.ts";
-import { examineDatabases } from "./databases.ts";
-import { lockFolder } from "./folder-lock.ts";
-import type { KnownDatabase } from "./known-databases.ts";
-import { openThreads, openUploadThreads } from "./open/threads.ts";
-import { systemRandom } from "./random.ts";
 import { type PageRow, rowsText } from "./rows.ts";
 
 /** How it is run. */

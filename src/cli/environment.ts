@@ -3,7 +3,7 @@
  * @module
  */
 import { readFileSync } from "node:fs";
-import { secretNames } from "../config.ts";
+import { secretNames } from "../config/config.ts";
 
 /** Names and texts, as the settings are read from. */
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -5,9 +5,9 @@
  */
 import { readFileSync, statSync } from "node:fs";
 import { parseEnv } from "node:util";
-import type { ExplainedName } from "../config.ts";
+import { misuse } from "../app/complaints.ts";
+import type { ExplainedName } from "../config/config.ts";
 import { printable } from "../lib/printable.ts";
-import { misuse } from "./complaints.ts";
 
 /** A file of settings has some KiB; a larger one is not one. */
 const envBytesMax = 1024 * 1024;

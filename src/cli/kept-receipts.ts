@@ -6,9 +6,9 @@
 import { accessSync, constants, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
+import { misuse } from "../app/complaints.ts";
 import type { Id } from "../arweave/id.ts";
 import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
-import { misuse } from "./complaints.ts";
 import type { Environment } from "./environment.ts";
 import { receiptFault } from "./receipt-fault.ts";
 

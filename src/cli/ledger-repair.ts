@@ -3,6 +3,9 @@
  * it would transfer, and writes nothing.
  * @module
  */
+
+import { exitCodes } from "../app/complaints.ts";
+import { systemRandom } from "../app/random.ts";
 import { jsonText, printable } from "../lib/printable.ts";
 import { openLedger } from "../store/ledger/open.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
@@ -13,8 +16,6 @@ import {
   undoDoubleCharge,
   writeSignings,
 } from "../upload/double-charges.ts";
-import { exitCodes } from "./complaints.ts";
-import { systemRandom } from "./random.ts";
 import { createSigningReader } from "./read-signing.ts";
 
 /** What is repaired, and how. */

@@ -4,17 +4,17 @@
  * @module
  */
 import { existsSync } from "node:fs";
+import { exitCodes, misuse } from "../app/complaints.ts";
+import { dataFolderAt, existingDataFolder } from "../app/data-folder.ts";
+import { examineDatabases } from "../app/databases.ts";
+import type { DatabaseFinding } from "../app/known-databases.ts";
+import type { Config } from "../config/settings.ts";
 import { jsonText, printable } from "../lib/printable.ts";
-import type { Config } from "../settings.ts";
 import { checkLedger, type Finding } from "../store/ledger/check.ts";
 import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { openLedger } from "../store/ledger/open.ts";
 import { checkIntegrity, closeDatabase, openForReading } from "../store/sqlite.ts";
 import { type DoubleCharge, findDoubleCharges } from "../upload/double-charges.ts";
-import { exitCodes, misuse } from "./complaints.ts";
-import { dataFolderAt, existingDataFolder } from "./data-folder.ts";
-import { examineDatabases } from "./databases.ts";
-import type { DatabaseFinding } from "./known-databases.ts";
 import { repairLedger, unreadText } from "./ledger-repair.ts";
 import { createSigningReader, type SigningReader } from "./read-signing.ts";
 

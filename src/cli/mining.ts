@@ -3,8 +3,9 @@
  * the chain.
  * @module
  */
-import type { MiningMode } from "../devnet/miner.ts";
-import { badSettings } from "./complaints.ts";
+
+import { badSettings } from "../app/complaints.ts";
+import type { MiningMode } from "../dev/devnet/miner.ts";
 
 /** Reads DEVNET_MINING. @throws Misuse with its complaint. */
 export function readMining(text: string): MiningMode {

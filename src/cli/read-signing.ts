@@ -9,9 +9,9 @@ import { type ItemHeader, readItemHeader, verifyItem } from "../arweave/data-ite
 import type { Id } from "../arweave/id.ts";
 import { createMessageHash, type PayloadHash } from "../arweave/item-hash.ts";
 import { isSignedByMessage, signingOfHeader, signingOfItem } from "../arweave/signing.ts";
-import { type Http, openHttp } from "../chain/http.ts";
 import { Failure } from "../failures.ts";
 import { concatBytes } from "../lib/bytes.ts";
+import { type Http, openHttp } from "../lib/http-client.ts";
 import type { ReadSigning } from "../upload/double-charges.ts";
 import type { Upload } from "../upload/uploads.ts";
 

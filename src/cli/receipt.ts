@@ -3,11 +3,11 @@
  * @module
  */
 import { existsSync, readFileSync } from "node:fs";
+import { exitCodes, misuse } from "../app/complaints.ts";
 import { type Address, addressOf, type Id, readAddress, readId } from "../arweave/id.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { jsonText, printable } from "../lib/printable.ts";
-import { exitCodes, misuse } from "./complaints.ts";
 import { readKeptReceipt } from "./kept-receipts.ts";
 import { countText } from "./quantities.ts";
 import { receiptFault } from "./receipt-fault.ts";

@@ -6,6 +6,7 @@
  */
 import { existsSync } from "node:fs";
 import { type ArgsDef, type CommandDef, defineCommand, renderUsage, runCommand } from "citty";
+import { badSettings, exitCodes, isMisuse, misuse } from "../app/complaints.ts";
 import {
   explainEnvironment,
   type Mode,
@@ -13,11 +14,11 @@ import {
   type ReadConfig,
   readConfig,
   settingsHelp,
-} from "../config.ts";
+} from "../config/config.ts";
+import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
 import { printableLines } from "../lib/printable.ts";
 import { isSchemaRefusal } from "../lib/schema-scripts.ts";
-import type { Config } from "../settings.ts";
 import { version } from "../version.ts";
 import {
   balanceCommand,
@@ -27,7 +28,6 @@ import {
   topUpCommand,
   uploadCommand,
 } from "./client-commands.ts";
-import { badSettings, exitCodes, isMisuse, misuse } from "./complaints.ts";
 import type { Environment, ReadEnvironment } from "./environment.ts";
 import { type KnownWords, shieldNames, unknownWord } from "./words.ts";
 

@@ -2,16 +2,17 @@
  * `cairn serve`: the gateway against real nodes.
  * @module
  */
+
+import { explainDamage } from "../app/damage.ts";
+import { dataFolderAt } from "../app/data-folder.ts";
+import { claimDatabases } from "../app/databases.ts";
+import { takeFolder } from "../app/folder-lock.ts";
+import { openLog } from "../app/log.ts";
+import { openProgram } from "../app/program.ts";
+import { readUploadWallet } from "../app/upload-wallet.ts";
+import type { Config } from "../config/settings.ts";
 import { createClosers } from "../lib/closers.ts";
-import type { Config } from "../settings.ts";
-import { explainDamage } from "./damage.ts";
-import { dataFolderAt } from "./data-folder.ts";
-import { claimDatabases } from "./databases.ts";
-import { takeFolder } from "./folder-lock.ts";
-import { openLog } from "./open/log.ts";
-import { openProgram } from "./open/program.ts";
 import { runUntilTold } from "./until-told.ts";
-import { readUploadWallet } from "./upload-wallet.ts";
 
 /** Runs until told to stop. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {

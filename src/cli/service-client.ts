@@ -3,15 +3,16 @@
  * it does not.
  * @module
  */
-import { openHttp, type Trouble } from "../chain/http.ts";
+
+import { misuse } from "../app/complaints.ts";
+import { systemRandom } from "../app/random.ts";
 import { Failure } from "../failures.ts";
+import { openHttp, type Trouble } from "../lib/http-client.ts";
 import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { printable } from "../lib/printable.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { sleep } from "../lib/stop.ts";
-import { misuse } from "./complaints.ts";
 import { durationText } from "./quantities.ts";
-import { systemRandom } from "./random.ts";
 
 /** An answer, whatever its status. */
 export type ServiceAnswer = Readonly<{

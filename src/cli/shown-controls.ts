@@ -5,11 +5,12 @@
  * A wait ends when the gateway stops, or makes no progress for a while: then the control responds all the same.
  * @module
  */
-import type { Devnet } from "../devnet/devnet.ts";
-import type { Shown } from "../http/devnet/controls.ts";
+
+import type { OpenGateway } from "../app/gateway.ts";
+import type { Config } from "../config/settings.ts";
+import type { Devnet } from "../dev/devnet/devnet.ts";
+import type { Shown } from "../dev/devnet-routes/controls.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import type { Config } from "../settings.ts";
-import type { OpenGateway } from "./open/gateway.ts";
 
 /** The gateway, as far as a control waits for it. */
 type ShowingGateway = Pick<OpenGateway, "reader" | "indexing" | "forgetAll">;

@@ -2,12 +2,13 @@
  * `cairn topup`: credits by card. Prints the page to pay on, and waits until the credits are there.
  * @module
  */
+
+import { exitCodes, misuse } from "../app/complaints.ts";
 import { Failure } from "../failures.ts";
 import { isJsonObject, type JsonObject, type JsonValue } from "../lib/json.ts";
 import { jsonText, printable, printableLines } from "../lib/printable.ts";
 import { sleep } from "../lib/stop.ts";
 import { type AccountOptions, accountMeant, amountIn, askBalance } from "./balance.ts";
-import { exitCodes, misuse } from "./complaints.ts";
 import { durationText, wincText } from "./quantities.ts";
 import {
   objectIn,

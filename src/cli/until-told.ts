@@ -2,9 +2,10 @@
  * Running until the system says stop: the first signal ends in order, the second at once. A start ends as well.
  * @module
  */
+
+import { exitCodes } from "../app/complaints.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
-import { exitCodes } from "./complaints.ts";
 
 const signals = ["SIGTERM", "SIGINT"] as const;
 

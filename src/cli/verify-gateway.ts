@@ -11,10 +11,10 @@ import { type ProofVerdict, verifyProof } from "../arweave/proof-verify.ts";
 import { provenHeader } from "../arweave/proof-walk.ts";
 import { transactionDataSizeMax } from "../arweave/transaction.ts";
 import { malformed } from "../arweave/wire.ts";
-import { failureOf, type Http } from "../chain/http.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { concatBytes, equalBytes } from "../lib/bytes.ts";
+import { failureOf, type Http } from "../lib/http-client.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { factsOf, type Verification } from "./verify-text.ts";
 

@@ -6,16 +6,16 @@
  * @module
  */
 
+import { exitCodes, misuse } from "../app/complaints.ts";
 import { blockTextSizeMax } from "../arweave/block.ts";
 import { type Address, readAddress, readBlockHash, readId } from "../arweave/id.ts";
 import { type Proof, proofTextSizeMax, readProof } from "../arweave/proof.ts";
 import type { Anchor, ProofQuestion } from "../arweave/proof-question.ts";
 import { verifyProof } from "../arweave/proof-verify.ts";
-import { openHttp } from "../chain/http.ts";
 import { Failure } from "../failures.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
+import { openHttp } from "../lib/http-client.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { exitCodes, misuse } from "./complaints.ts";
 import { verifyAtGateway } from "./verify-gateway.ts";
 import { factsOf, printVerification, type Verification } from "./verify-text.ts";
 

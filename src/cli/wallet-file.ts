@@ -6,6 +6,8 @@
  */
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
+import { misuse } from "../app/complaints.ts";
+import { dataFolderAt } from "../app/data-folder.ts";
 import { createArweaveSigner } from "../arweave/signers/arweave.ts";
 import { createEthereumSigner } from "../arweave/signers/ethereum.ts";
 import type { Signer } from "../arweave/signers/scheme.ts";
@@ -16,8 +18,6 @@ import { decodeBase64url } from "../lib/base64url.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { readAddress, type UserAddress } from "../payment/addresses.ts";
-import { misuse } from "./complaints.ts";
-import { dataFolderAt } from "./data-folder.ts";
 
 /** The words by which services know what a wallet pays with. */
 export type WalletToken = "arweave" | "ethereum" | "solana";

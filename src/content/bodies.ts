@@ -6,11 +6,11 @@
 import { createDataRoot, type TailRule } from "../arweave/data-root.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Gateways } from "../chain/gateways.ts";
-import { failureOf, trouble } from "../chain/http.ts";
 import type { NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
+import { failureOf, trouble } from "../lib/http-client.ts";
 import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 

@@ -14,9 +14,9 @@
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import type { Clue } from "../chain/clue.ts";
-import { trouble, troubleFrom } from "../chain/http.ts";
 import type { NodeAnswer } from "../chain/node.ts";
 import { Failure } from "../failures.ts";
+import { trouble, troubleFrom } from "../lib/http-client.ts";
 import { createTurns } from "../lib/queue.ts";
 import type { CheckedItemPayload, CheckItemJob } from "../store/jobs/thread-jobs.ts";
 import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";

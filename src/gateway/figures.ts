@@ -5,11 +5,12 @@
  * Source: docs/metrics.md.
  * @module
  */
-import { troubleReasons } from "../chain/http.ts";
+
 import type { Nodes } from "../chain/nodes.ts";
 import { type LookupFigures, lookupOutcomes, lookupSources } from "../content/elsewhere.ts";
 import type { FillFigures } from "../content/fill.ts";
 import { Failure } from "../failures.ts";
+import { troubleReasons } from "../lib/http-client.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import type { ExtentFigures } from "../store/extents/extents.ts";
 import type { IndexReader } from "../store/index/types.ts";

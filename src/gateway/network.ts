@@ -2,11 +2,12 @@
  * What the chain's nodes say of themselves: how far they are, and which of them is furthest.
  * @module
  */
-import type { Trouble } from "../chain/http.ts";
+
 import type { Node } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Trouble } from "../lib/http-client.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { withDeadline } from "../lib/stop.ts";

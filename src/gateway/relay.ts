@@ -7,11 +7,11 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import { type Trouble, trouble } from "../chain/http.ts";
 import type { Node, NodeAnswer, RawAnswer, Relayed } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { createByteBudget } from "../lib/byte-budget.ts";
+import { type Trouble, trouble } from "../lib/http-client.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 

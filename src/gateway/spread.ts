@@ -6,9 +6,10 @@
  * while others are not.
  * @module
  */
-import { type Trouble, trouble } from "../chain/http.ts";
+
 import type { Node, Relayed } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
+import { type Trouble, trouble } from "../lib/http-client.ts";
 import { isTimeout, linkedController, unheard, untilStopped, withDeadline } from "../lib/stop.ts";
 import { nodesWaitMsMax, type RelayAnswer, relayAnswer } from "./relay.ts";
 

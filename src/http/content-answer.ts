@@ -8,6 +8,7 @@ import type { Composing } from "../lib/composing.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
 import { jsonAnswer } from "./answers.ts";
 import { withHeldMemory } from "./body-size.ts";
+import { frameSpans } from "./byteranges.ts";
 import { allowsTag, namesTag, rangeThatCounts } from "./conditional.ts";
 import {
   type BodyReading,
@@ -19,7 +20,6 @@ import {
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
 import { composingOf, type RequestContext } from "./context.ts";
 import { unknownType } from "./header-values.ts";
-import { frameSpans } from "./multipart.ts";
 
 /** What a request wants of content. */
 export type ContentWish = Readonly<{

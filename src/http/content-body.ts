@@ -14,7 +14,7 @@ import type { Composing } from "../lib/composing.ts";
 import type { EndTurn } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { HeldMemory } from "./body-size.ts";
-import type { MultipartFrame } from "./multipart.ts";
+import type { MultipartFrame } from "./byteranges.ts";
 
 /** As much of content as an answer reads. */
 export type ReadableContent = Pick<

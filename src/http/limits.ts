@@ -3,7 +3,7 @@
  * Source: docs/reference/gateway.md#limits; docs/reference/node-api.md#conventions.
  * @module
  */
-import { bodyBytesMax as graphqlBytesMax } from "../gateway/query/limits.ts";
+import { bodyBytesMax as graphqlBytesMax } from "../graphql/query-limits.ts";
 
 /** Bytes; a larger body is answered 413. */
 export const limits = {

@@ -5,10 +5,10 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import { trouble } from "../chain/http.ts";
 import type { Node, NodeAnswer } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
+import { trouble } from "../lib/http-client.ts";
 import type { Turns } from "../lib/queue.ts";
 import { type RetryPlan, retry } from "../lib/retry.ts";
 import type { CheckedTransaction, CheckTransactionsJob } from "../store/jobs/thread-jobs.ts";

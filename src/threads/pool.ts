@@ -30,10 +30,10 @@ export type PoolOptions = Readonly<{
 export const workerEntries = [
   "bodies",
   "bundles",
+  "graphql",
   "index",
   "intake",
   "manifests",
-  "query",
   "receipts",
   "sign",
   "unbundle",

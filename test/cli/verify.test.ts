@@ -8,11 +8,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { readBlock } from "../../src/arweave/block.ts";
 import type { Anchor } from "../../src/arweave/proof-question.ts";
-import { openHttp } from "../../src/chain/http.ts";
 import { verifyAtGateway } from "../../src/cli/verify-gateway.ts";
 import { shieldNames } from "../../src/cli/words.ts";
+import { openHttp } from "../../src/lib/http-client.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
-import { ecdsa, rsa } from "../devnet/support.ts";
+import { ecdsa, rsa } from "../dev/devnet/support.ts";
 import { askProof, openProofChain } from "../http/proof-chain.ts";
 import { repositoryRoot } from "../support/program.ts";
 

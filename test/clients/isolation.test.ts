@@ -9,7 +9,7 @@ import type { Browser, BrowserContext, Page } from "playwright-core";
 import { openNode } from "../../src/chain/node.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { isJsonObject, type JsonValue } from "../../src/lib/json.ts";
-import { rsaJwk } from "../devnet/support.ts";
+import { rsaJwk } from "../dev/devnet/support.ts";
 import { describeWith } from "../support/helpers.ts";
 import { eventually, type RunningProgram, startDev } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";

@@ -3,10 +3,10 @@
  * and its requests beside those of our own client: what we take for Stripe's protocol is what Stripe's own code speaks.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { signLetter } from "../../src/dev/sandbox/stripe-letters.ts";
 import { openStripe } from "../../src/payment/providers/stripe.ts";
 import { eventTypes } from "../../src/payment/providers/stripe-objects.ts";
 import { isSignedByStripe } from "../../src/payment/providers/stripe-signature.ts";
-import { signLetter } from "../../src/sandbox/stripe-letters.ts";
 import { type CardWorld, openCardWorld, sandboxKey, webhookSecret } from "../payment/cards/card-world.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";

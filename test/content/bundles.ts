@@ -9,7 +9,7 @@ import type { Id } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
-import { testBytes } from "../devnet/support.ts";
+import { testBytes } from "../dev/devnet/support.ts";
 
 /** Tags of a bundle. */
 export const bundleTags: readonly Tag[] = [

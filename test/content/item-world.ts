@@ -6,7 +6,7 @@
 import type { Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
 import { type Answer, type FaultServer, type FaultyRequest, openFaultServer } from "../chain/fault-server.ts";
-import { chunkPosts, openTestDevnet, post, rsa, serve, statedOf } from "../devnet/support.ts";
+import { chunkPosts, openTestDevnet, post, rsa, serve, statedOf } from "../dev/devnet/support.ts";
 import { bundleOf, bundleTags, type MadeItem, type MadePlace, placesIn } from "./bundles.ts";
 
 /** A bundle on the chain. */

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { assert } from "../../src/lib/assert.ts";
 import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 

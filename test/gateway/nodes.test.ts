@@ -3,7 +3,6 @@
  * @module
  */
 import { afterAll, afterEach, describe, expect, test } from "bun:test";
-import type { HttpTimeouts } from "../../src/chain/http.ts";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
 import { Failure } from "../../src/failures.ts";
@@ -11,10 +10,11 @@ import { createBroadcast } from "../../src/gateway/broadcast.ts";
 import { createNetwork } from "../../src/gateway/network.ts";
 import { createRelay } from "../../src/gateway/relay.ts";
 import { createSpread } from "../../src/gateway/spread.ts";
+import type { HttpTimeouts } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Tip } from "../../src/store/index/types.ts";
 import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
-import { chunkPosts, testBytes } from "../devnet/support.ts";
+import { chunkPosts, testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/program.ts";
 
 const patient = { firstByteMs: 60_000, stallMs: 60_000, totalMs: 60_000 };

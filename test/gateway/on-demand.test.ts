@@ -7,18 +7,26 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { takeFolder } from "../../src/app/folder-lock.ts";
+import { type OpenGateway, openGateway } from "../../src/app/gateway.ts";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
-import { takeFolder } from "../../src/cli/folder-lock.ts";
-import { type OpenGateway, openGateway } from "../../src/cli/open/gateway.ts";
-import { readConfig } from "../../src/config.ts";
-import type { Devnet } from "../../src/devnet/devnet.ts";
+import { readConfig } from "../../src/config/config.ts";
+import type { Devnet } from "../../src/dev/devnet/devnet.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { madeId } from "../chain/data-node.ts";
 import { bundleOf, bundleTags, makeItem, makeNested, placesIn } from "../content/bundles.ts";
-import { chunkPosts, openTestDevnet, post, rsa, serve, statedOf, type TestNode } from "../devnet/support.ts";
+import {
+  chunkPosts,
+  openTestDevnet,
+  post,
+  rsa,
+  serve,
+  statedOf,
+  type TestNode,
+} from "../dev/devnet/support.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
 import { eventually } from "../support/program.ts";
 

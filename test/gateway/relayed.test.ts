@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
-import type { Devnet } from "../../src/devnet/devnet.ts";
+import type { Devnet } from "../../src/dev/devnet/devnet.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { type FaultServer, openFaultServer } from "../chain/fault-server.ts";
 import {
@@ -19,7 +19,7 @@ import {
   serve,
   type TestNode,
   testBytes,
-} from "../devnet/support.ts";
+} from "../dev/devnet/support.ts";
 import { type GatewayServer, openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 

@@ -5,14 +5,14 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
+import { adminKeyOf } from "../../src/app/admin-key.ts";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
-import { adminKeyOf } from "../../src/cli/admin-key.ts";
-import { readConfig } from "../../src/config.ts";
+import { readConfig } from "../../src/config/config.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
 import { type WireAnswer, wire } from "../support/gateway-server.ts";
 import { openStack, type Stack } from "../support/stack.ts";

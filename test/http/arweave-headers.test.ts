@@ -21,7 +21,7 @@ import {
 } from "../../src/http/arweave-headers.ts";
 import { createContentFinder } from "../../src/http/gateway/content-finder.ts";
 import { createHits } from "../../src/http/gateway/hits.ts";
-import { chunkPosts, ecdsa, post, rsa, statedOf } from "../devnet/support.ts";
+import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";
 import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 import { signers } from "../support/signers.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { proxyTest } from "../../src/cli/trusted-proxies.ts";
+import { proxyTest } from "../../src/app/trusted-proxies.ts";
 import { addressBlock, clientAddressOf } from "../../src/http/client-address.ts";
 
 const isTrusted = proxyTest(["10.0.0.0/8", "192.168.1.1", "fd00::/8"]);

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
-import { post, rsa } from "../devnet/support.ts";
+import { post, rsa } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 

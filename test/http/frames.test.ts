@@ -8,7 +8,7 @@ import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { type Id, idFromBytes, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
-import { chunkPosts, ecdsa, post, rsa, statedOf } from "../devnet/support.ts";
+import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";
 import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";

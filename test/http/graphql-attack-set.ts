@@ -3,8 +3,8 @@
  * Source: docs/reference/threats.md (G1).
  * @module
  */
-import { writeTransactionCursor } from "../../src/gateway/query/cursor.ts";
-import { idOf } from "../gateway/query/memory-index.ts";
+import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
+import { idOf } from "../graphql/memory-index.ts";
 
 /** An attack: what it is, its body, and what must come: a status, and a message of this form, or data without errors. */
 export type Attack = readonly [name: string, body: string, status: number, expected: RegExp | "data"];

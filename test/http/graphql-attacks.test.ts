@@ -18,7 +18,7 @@ const chain = openMadeUpChain(indexPath, createChoose(11));
 for (let count = 0; count < 30; count++) chain.addBlock(40);
 while (chain.unbundle());
 const pool = openPool({
-  entry: "query",
+  entry: "graphql",
   threads: 1,
   queueMax: 64,
   timeoutMs: 30_000,

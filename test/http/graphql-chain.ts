@@ -15,7 +15,7 @@ import type {
   TransactionRow,
 } from "../../src/store/index/rows.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
-import { blockHashOf, idOf } from "../gateway/query/memory-index.ts";
+import { blockHashOf, idOf } from "../graphql/memory-index.ts";
 
 /** The chain. */
 export type MadeUpChain = Readonly<{

@@ -3,10 +3,10 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { openHttp } from "../../src/chain/http.ts";
 import { type BodyMemory, createBodyMemory } from "../../src/http/body-memory.ts";
-import { graphqlForward, graphqlOrigin } from "../../src/http/gateway/graphql-forward.ts";
+import { graphqlForward, graphqlOrigin } from "../../src/http/graphql/graphql-forward.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
+import { openHttp } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { eventually } from "../support/program.ts";

@@ -9,18 +9,18 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { writeTransactionCursor } from "../../src/gateway/query/cursor.ts";
-import type { TransactionsArguments } from "../../src/gateway/query/plan.ts";
+import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
+import type { TransactionsArguments } from "../../src/graphql/page-query.ts";
 import type { PageRow } from "../../src/store/index/rows.ts";
 import { openPool } from "../../src/threads/pool.ts";
-import { executeByGraphqlJs } from "../gateway/query/oracle.ts";
+import { executeByGraphqlJs } from "../graphql/oracle.ts";
 import { newSeed } from "../support/seed.ts";
 import { type Choose, createChoose, known, type MadeUpChain, openMadeUpChain } from "./graphql-chain.ts";
 import { openGraphqlServer } from "./graphql-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-graphql-"));
 const pool = openPool({
-  entry: "query",
+  entry: "graphql",
   threads: 1,
   queueMax: 64,
   timeoutMs: 60_000,

@@ -2,7 +2,7 @@
  * A listener with `/graphql` and nothing else, for tests.
  * @module
  */
-import { graphql } from "../../src/http/gateway/graphql.ts";
+import { graphql } from "../../src/http/graphql/graphql-routes.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { type Log, silentLog } from "../../src/lib/log.ts";

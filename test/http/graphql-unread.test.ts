@@ -3,10 +3,10 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { createQueryExecutor } from "../../src/gateway/query/execute.ts";
-import type { QueryJob } from "../../src/gateway/query/job.ts";
-import { answerSent } from "../../src/gateway/query/sent.ts";
-import { createMemoryIndex } from "../gateway/query/memory-index.ts";
+import { createQueryExecutor } from "../../src/graphql/execute.ts";
+import type { QueryJob } from "../../src/graphql/graphql-job.ts";
+import { answerSent } from "../../src/graphql/graphql-response.ts";
+import { createMemoryIndex } from "../graphql/memory-index.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 
 const execute = createQueryExecutor({ index: createMemoryIndex([], []), signatures: () => new Map() });

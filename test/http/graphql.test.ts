@@ -4,10 +4,10 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
-import { createQueryExecutor } from "../../src/gateway/query/execute.ts";
-import type { QueryJob } from "../../src/gateway/query/job.ts";
-import { answerSent } from "../../src/gateway/query/sent.ts";
-import { blockOf, createMemoryIndex, rowAt } from "../gateway/query/memory-index.ts";
+import { createQueryExecutor } from "../../src/graphql/execute.ts";
+import type { QueryJob } from "../../src/graphql/graphql-job.ts";
+import { answerSent } from "../../src/graphql/graphql-response.ts";
+import { blockOf, createMemoryIndex, rowAt } from "../graphql/memory-index.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 

@@ -9,7 +9,7 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { readItemHeader } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 

@@ -13,7 +13,7 @@ import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import type { IndexReader } from "../../src/store/index/types.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import type { Stack } from "../support/stack.ts";
 
 /** Something that can be asked for: a payload, and where it lies. */

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
-import { chunkPosts, rsa, sign, statedOf, testBytes } from "../devnet/support.ts";
+import { chunkPosts, rsa, sign, statedOf, testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 

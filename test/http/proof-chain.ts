@@ -12,8 +12,8 @@ import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { createEthereumSigner } from "../../src/arweave/signers/ethereum.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Wallet } from "../../src/arweave/wallet.ts";
-import type { Devnet } from "../../src/devnet/devnet.ts";
-import { chunkPosts, ecdsa, post, rsa, statedOf, testBytes } from "../devnet/support.ts";
+import type { Devnet } from "../../src/dev/devnet/devnet.ts";
+import { chunkPosts, ecdsa, post, rsa, statedOf, testBytes } from "../dev/devnet/support.ts";
 import { testKey } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 

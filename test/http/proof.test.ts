@@ -12,7 +12,7 @@ import { readTransaction } from "../../src/arweave/transaction.ts";
 import { Failure, failures } from "../../src/failures.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import { ecdsa, rsa } from "../devnet/support.ts";
+import { ecdsa, rsa } from "../dev/devnet/support.ts";
 import { wire } from "../support/gateway-server.ts";
 import { createChance, mutationSeed } from "../support/mutate.ts";
 import {

@@ -11,7 +11,7 @@ import { createRequestFigures } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer, type ServerOptions } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack } from "../support/stack.ts";
 
 let server: HttpServer;

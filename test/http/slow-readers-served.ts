@@ -5,8 +5,9 @@
  * certificate (localhost.crt and .key in TLS_FOLDER), it is https with HTTP/2.
  * @module
  */
+
+import { openBlobThread } from "../../src/app/threads.ts";
 import { blockHashFromBytes } from "../../src/arweave/id.ts";
-import { openBlobThread } from "../../src/cli/open/threads.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { emptyReader, openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent, patternBytes } from "../support/memory-content.ts";

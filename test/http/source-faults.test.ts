@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { type Answer, type Fault, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { makeWorld, type Piece, type World } from "./moderation-world.ts";
 

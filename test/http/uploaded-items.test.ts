@@ -17,7 +17,7 @@ import type { Tag } from "../../src/arweave/tags.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
-import { testBytes } from "../devnet/support.ts";
+import { testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/program.ts";
 import { openUploadStack, sendItem, statusOf, type UploadStack } from "../support/upload-stack.ts";
 import { payloadRoutes } from "./moderation-world.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
 const chunk = 256 * 1_024;

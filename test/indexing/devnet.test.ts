@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { checkItem } from "../../src/arweave/data-item.ts";
 import type { Id } from "../../src/arweave/id.ts";
-import type { Devnet } from "../../src/devnet/devnet.ts";
+import type { Devnet } from "../../src/dev/devnet/devnet.ts";
 import { utf8Bytes } from "../../src/lib/bytes.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { checkBlock } from "../../workers/verify.ts";
@@ -20,7 +20,7 @@ import {
   serve,
   statedOf,
   type TestNode,
-} from "../devnet/support.ts";
+} from "../dev/devnet/support.ts";
 import { bundleTags, makeItem, makeItems, makeNested, openFolder, signers } from "./samples.ts";
 import { openWhole, untilWhole, type Whole } from "./whole.ts";
 

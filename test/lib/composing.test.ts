@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, describe, expect, test } from "bun:test";
-import { openBlobThread } from "../../src/cli/open/threads.ts";
+import { openBlobThread } from "../../src/app/threads.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { createCompositions, sliceBytesMax } from "../../src/lib/composing.ts";
 

@@ -56,10 +56,10 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "S1",
     name: "redirects of sources",
-    file: "src/chain/http.ts",
+    file: "src/lib/http-client.ts",
     text: 'redirect: "manual",',
     instead: 'redirect: "follow",',
-    tests: ["test/chain/http.test.ts"],
+    tests: ["test/lib/http-client.test.ts"],
   },
   {
     threat: "S2",
@@ -226,18 +226,18 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N6",
     name: "bodies posted to the node of a development chain, all together",
-    file: "src/http/devnet/posts.ts",
+    file: "src/dev/devnet-routes/posts.ts",
     text: "if (!(await bodies.takeSoon(",
     instead: "if (false && !(await bodies.takeSoon(",
-    tests: ["test/devnet/held-bodies.test.ts"],
+    tests: ["test/dev/devnet/held-bodies.test.ts"],
   },
   {
     threat: "N7",
     name: "a database that is missing",
-    file: "src/cli/known-databases.ts",
+    file: "src/app/known-databases.ts",
     text: 'if (found.kind === "absent") return "missing";',
     instead: 'if (found.kind === "absent") return undefined;',
-    tests: ["test/cli/lost-databases.test.ts"],
+    tests: ["test/app/lost-databases.test.ts"],
   },
   {
     threat: "N6",

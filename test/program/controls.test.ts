@@ -8,7 +8,7 @@ import type { Tag } from "../../src/arweave/tags.ts";
 import { signTransaction } from "../../src/arweave/transaction-sign.ts";
 import { createShownControls } from "../../src/cli/shown-controls.ts";
 import { utf8Bytes } from "../../src/lib/bytes.ts";
-import { rsa } from "../devnet/support.ts";
+import { rsa } from "../dev/devnet/support.ts";
 import { bundleTags, makeItems } from "../indexing/samples.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 

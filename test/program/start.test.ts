@@ -7,7 +7,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type SettingName, settings } from "../../src/settings.ts";
+import { type SettingName, settings } from "../../src/config/settings.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { openSqliteLedger } from "../../src/store/ledger/sqlite.ts";
 import { runCairn } from "../cli/command.ts";

@@ -9,7 +9,7 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { idOf } from "../support/memory-content.ts";
 import { eventually } from "../support/program.ts";

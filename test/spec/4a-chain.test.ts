@@ -11,7 +11,7 @@ import { readPostedChunk } from "../../src/arweave/chunk.ts";
 import { validatePath } from "../../src/arweave/merkle.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
-import { chunkPosts, ecdsa, post, rsa, sign, statedOf, stranger, testBytes } from "../devnet/support.ts";
+import { chunkPosts, ecdsa, post, rsa, sign, statedOf, stranger, testBytes } from "../dev/devnet/support.ts";
 import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 

@@ -11,7 +11,7 @@ import { idFromBytes } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { stableDepth } from "../../src/store/index/rows.ts";
-import { chunkPosts, post, rsa, statedOf, testBytes } from "../devnet/support.ts";
+import { chunkPosts, post, rsa, statedOf, testBytes } from "../dev/devnet/support.ts";
 import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";

@@ -11,7 +11,7 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { type Id, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
-import { post, rsa } from "../devnet/support.ts";
+import { post, rsa } from "../dev/devnet/support.ts";
 import { type WireAnswer, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";

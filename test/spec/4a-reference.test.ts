@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Transaction } from "../../src/arweave/transaction.ts";
-import { post, rsa, testBytes } from "../devnet/support.ts";
+import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { closed, faultsOf } from "../support/schema.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { isRecord, wrongTexts, wrongValues } from "../support/wrong-values.ts";

@@ -14,7 +14,7 @@ import { Failure } from "../../src/failures.ts";
 import { createAdminGuard } from "../../src/http/admin-guard.ts";
 import { createAdminRoutes } from "../../src/http/gateway/admin-routes.ts";
 import { sleep } from "../../src/lib/stop.ts";
-import { post, rsa, stranger, testBytes } from "../devnet/support.ts";
+import { post, rsa, stranger, testBytes } from "../dev/devnet/support.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 import { eventually } from "../support/program.ts";

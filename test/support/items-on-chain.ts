@@ -3,7 +3,7 @@
  * @module
  */
 import { bundleCountSize, firstEntry, readBundleCount, readBundleEntries } from "../../src/arweave/bundle.ts";
-import type { Devnet } from "../../src/devnet/devnet.ts";
+import type { Devnet } from "../../src/dev/devnet/devnet.ts";
 
 const formatTag = Buffer.from("Bundle-Format").toString("base64url");
 

@@ -5,12 +5,12 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { takeFolder } from "../../src/cli/folder-lock.ts";
-import { type OpenGateway, openGateway } from "../../src/cli/open/gateway.ts";
-import { readConfig } from "../../src/config.ts";
-import type { Devnet, DevnetOptions } from "../../src/devnet/devnet.ts";
+import { takeFolder } from "../../src/app/folder-lock.ts";
+import { type OpenGateway, openGateway } from "../../src/app/gateway.ts";
+import { readConfig } from "../../src/config/config.ts";
+import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
-import { openTestDevnet, serve, type TestNode } from "../devnet/support.ts";
+import { openTestDevnet, serve, type TestNode } from "../dev/devnet/support.ts";
 import { createRecordingLog } from "./recording-log.ts";
 
 /** A gateway and the chain that it follows. */

@@ -5,14 +5,14 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { takeFolder } from "../../src/cli/folder-lock.ts";
-import type { OpenGateway } from "../../src/cli/open/gateway.ts";
-import { openProgram } from "../../src/cli/open/program.ts";
-import { readUploadWallet } from "../../src/cli/upload-wallet.ts";
-import { readConfig } from "../../src/config.ts";
-import type { Devnet, DevnetOptions } from "../../src/devnet/devnet.ts";
+import { takeFolder } from "../../src/app/folder-lock.ts";
+import type { OpenGateway } from "../../src/app/gateway.ts";
+import { openProgram } from "../../src/app/program.ts";
+import { readUploadWallet } from "../../src/app/upload-wallet.ts";
+import { readConfig } from "../../src/config/config.ts";
+import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
-import { openTestDevnet, rsaJwk, serve } from "../devnet/support.ts";
+import { openTestDevnet, rsaJwk, serve } from "../dev/devnet/support.ts";
 import { eventually } from "./program.ts";
 import { createRecordingLog } from "./recording-log.ts";
 

@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { openPool } from "../../src/threads/pool.ts";
 import { testWith } from "../support/helpers.ts";
 
-const pool = openPool({ entry: "query", threads: 2, queueMax: 8, timeoutMs: 30_000, idleMs: 30_000 });
+const pool = openPool({ entry: "graphql", threads: 2, queueMax: 8, timeoutMs: 30_000, idleMs: 30_000 });
 afterAll(() => pool.close());
 
 /** How nice each thread of this process is, by its number. */

@@ -19,7 +19,7 @@ import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { checkLedger } from "../../src/store/ledger/check.ts";
 import { createTransferIds } from "../../src/store/ledger/transfer-ids.ts";
 import { accountOf } from "../../src/upload/intake/signer-account.ts";
-import { openTestDevnet, rsaJwk, serve } from "../devnet/support.ts";
+import { openTestDevnet, rsaJwk, serve } from "../dev/devnet/support.ts";
 import { createRandom, type Random } from "../store/random.ts";
 import { bundledOnChain } from "../support/items-on-chain.ts";
 import { openPlace } from "../support/ledger-place.ts";

@@ -8,7 +8,7 @@
  */
 import { type Dirent, existsSync, readdirSync, realpathSync, type Stats, statSync } from "node:fs";
 import { basename, join, relative, resolve, sep } from "node:path";
-import { misuse } from "../complaints.ts";
+import { misuse } from "../../app/complaints.ts";
 import { examineFile, type OpenedFile, whyUnreadable } from "./opened-file.ts";
 import type { KeyTest } from "./private-keys.ts";
 

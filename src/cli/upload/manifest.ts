@@ -2,9 +2,10 @@
  * The manifest of an uploaded folder: which id each of its paths means, what `/` opens, and what every other path does.
  * @module
  */
+
+import { misuse } from "../../app/complaints.ts";
 import type { Id } from "../../arweave/id.ts";
 import { manifestSizeMax } from "../../arweave/manifest.ts";
-import { misuse } from "../complaints.ts";
 
 /** The pages of a folder that are more than files of it. */
 export type FolderPages = Readonly<{

@@ -6,6 +6,8 @@
  * @module
  */
 import { join, resolve } from "node:path";
+import { exitCodes, misuse } from "../../app/complaints.ts";
+import { dataFolderAt } from "../../app/data-folder.ts";
 import { tagsFault } from "../../arweave/avro.ts";
 import type { Id } from "../../arweave/id.ts";
 import { manifestContentType } from "../../arweave/manifest.ts";
@@ -13,8 +15,6 @@ import type { Tag } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createTurns } from "../../lib/queue.ts";
-import { exitCodes, misuse } from "../complaints.ts";
-import { dataFolderAt } from "../data-folder.ts";
 import { createKeptReceipts } from "../kept-receipts.ts";
 import { createProgress, errorScreen, type Progress } from "../progress.ts";
 import { bytesText, durationText } from "../quantities.ts";

@@ -5,9 +5,9 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import { failureOf, type Trouble, trouble } from "../../chain/http.ts";
 import type { NameAnswer, NameGateways } from "../../chain/name-gateways.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { failureOf, type Trouble, trouble } from "../../lib/http-client.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";

@@ -4,9 +4,9 @@
  * Source: docs/reference/gateway.md.
  * @module
  */
-import { queryRequestKind } from "../../gateway/query/sent.ts";
-import { queryRequestParameters } from "../gateway/graphql-request.ts";
+import { queryRequestKind } from "../../graphql/graphql-response.ts";
 import { pathParameters, queryParameters } from "../gateway/parameters.ts";
+import { queryRequestParameters } from "../graphql/graphql-request.ts";
 import { requiredParameter } from "../parameter.ts";
 import {
   type Answer,

@@ -4,7 +4,7 @@
  * Coins of a test network look like any others, and a transaction sent to another chain may be carried out there.
  * @module
  */
-import { type Trouble, trouble } from "../../chain/http.ts";
+import { type Trouble, trouble } from "../../lib/http-client.ts";
 import type { JsonValue } from "../../lib/json.ts";
 import type { Asked, JsonRpc, RpcAnswer } from "./json-rpc.ts";
 import { readQuantity } from "./values.ts";

@@ -5,8 +5,9 @@
  * counts is the contract's own word of the transfer, in the transaction that used the nonce.
  * @module
  */
-import { type Trouble, trouble } from "../../chain/http.ts";
+
 import { atLeast, atMost } from "../../lib/bounds.ts";
+import { type Trouble, trouble } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
 import type { Asking } from "./asking.ts";
 import { type Authorization, endTopics, readAuthorizationEnd, writeStateCall } from "./authorization.ts";

@@ -6,7 +6,7 @@
  * Source: https://www.jsonrpc.org/specification.
  * @module
  */
-import { type HttpTimeouts, openHttp, type Trouble, trouble } from "../../chain/http.ts";
+import { type HttpTimeouts, openHttp, type Trouble, trouble } from "../../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 
 /** What a server answered. */

@@ -7,8 +7,8 @@
  * @module
  */
 import { ethereumAddress } from "../../arweave/signers/ethereum.ts";
-import { type Trouble, trouble } from "../../chain/http.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { type Trouble, trouble } from "../../lib/http-client.ts";
 import { isJsonObject, type JsonValue } from "../../lib/json.ts";
 import { createTurns } from "../../lib/queue.ts";
 import { secp256k1 } from "../../lib/secp256k1.ts";

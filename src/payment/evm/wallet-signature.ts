@@ -7,7 +7,7 @@
  * Source: EIP-1271; EIP-6492; the contract ABI specification; Multicall3 (https://github.com/mds1/multicall3).
  * @module
  */
-import { trouble } from "../../chain/http.ts";
+import { trouble } from "../../lib/http-client.ts";
 import { readAddress, type UserAddress } from "../addresses.ts";
 import type { Asking } from "./asking.ts";
 import { type Authorization, writeBytesTransferCall, writeTransferCall } from "./authorization.ts";

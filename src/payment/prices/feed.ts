@@ -8,9 +8,9 @@
  */
 
 import { isUtf8 } from "node:buffer";
-import { openHttp } from "../../chain/http.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { openHttp } from "../../lib/http-client.ts";
 import { memberOf, numberText, readWrittenJson, type WrittenJson } from "../../lib/json-numbers.ts";
 import type { Log } from "../../lib/log.ts";
 import { compare, type Rational, rational, readDecimal, smaller } from "./rational.ts";

@@ -5,8 +5,15 @@
  * Source: Stripe's API reference, version 2023-10-16.
  * @module
  */
-import { type Http, type HttpAnswer, type HttpRequest, openHttp, type Trouble } from "../../chain/http.ts";
+
 import { Failure } from "../../failures.ts";
+import {
+  type Http,
+  type HttpAnswer,
+  type HttpRequest,
+  openHttp,
+  type Trouble,
+} from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { type FormValue, writeForm } from "./stripe-form.ts";

@@ -2,7 +2,7 @@
  * Following payments that are kept: those that wait for confirmations, and those that the chain may still take back.
  * @module
  */
-import type { Trouble } from "../../chain/http.ts";
+import type { Trouble } from "../../lib/http-client.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import { dueTransactions, paymentsOf, placePayment, type TokenPayment } from "./kept-payments.ts";
 import { nextLookAt, type Settle, type SettlingOptions } from "./settling.ts";

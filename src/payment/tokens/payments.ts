@@ -7,8 +7,9 @@
  * Source: docs/reference/payment.md#token-payments.
  * @module
  */
-import type { Trouble } from "../../chain/http.ts";
+
 import { Failure, type FailureCode } from "../../failures.ts";
+import type { Trouble } from "../../lib/http-client.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { chainOf, readTransactionId, type Token } from "../addresses.ts";

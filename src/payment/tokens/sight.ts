@@ -2,7 +2,7 @@
  * What a chain says of one transaction that may pay us, in one form for every chain.
  * @module
  */
-import type { Trouble } from "../../chain/http.ts";
+import type { Trouble } from "../../lib/http-client.ts";
 import type { AddressType, Token, UserAddress } from "../addresses.ts";
 
 /** What one sender pays us in one transaction. A transaction of several senders has one for each. */

@@ -7,8 +7,8 @@
  * @module
  */
 import { randomBytes } from "node:crypto";
-import { type HttpTimeouts, openHttp } from "../../chain/http.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { type HttpTimeouts, openHttp } from "../../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 import type { Authorization } from "../evm/authorization.ts";
 import { readHash } from "../evm/values.ts";

@@ -14,7 +14,7 @@ import type { Tag } from "../../../src/arweave/tags.ts";
 import type { Transaction } from "../../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../../src/arweave/transaction-sign.ts";
 import { readWallet, type Wallet } from "../../../src/arweave/wallet.ts";
-import { chunkPosts, statedOf, testBytes } from "../../devnet/support.ts";
+import { chunkPosts, statedOf, testBytes } from "../../dev/devnet/support.ts";
 import { eventually, type RunningProgram, startDev } from "../../support/program.ts";
 import { testKey } from "../../support/signers.ts";
 

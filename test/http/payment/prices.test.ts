@@ -3,6 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { sandboxPrices } from "../../../src/dev/sandbox/price-feed.ts";
 import { Failure } from "../../../src/failures.ts";
 import { createPriceRoutes } from "../../../src/http/payment/price-routes.ts";
 import { createPromoGuard, type PromoGuard } from "../../../src/http/payment/promo-guard.ts";
@@ -12,7 +13,6 @@ import { createPrices } from "../../../src/payment/prices/pricing.ts";
 import { type Rational, readDecimal } from "../../../src/payment/prices/rational.ts";
 import type { PriceRules } from "../../../src/payment/prices/rules.ts";
 import { createPromos, type Promos } from "../../../src/payment/top-ups/promo.ts";
-import { sandboxPrices } from "../../../src/sandbox/price-feed.ts";
 import { promoRule, uploadRule } from "../../payment/prices/price-world.ts";
 import { createTestClock, openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { writeBundle } from "../../../src/arweave/bundle.ts";
 import { readItemHeader } from "../../../src/arweave/data-item.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
-import { post, rsa } from "../../devnet/support.ts";
+import { post, rsa } from "../../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../../indexing/samples.ts";
 import { eventually } from "../../support/program.ts";
 import { openUploadStack, sendItem, statusOf, type UploadStack } from "../../support/upload-stack.ts";

@@ -3,13 +3,13 @@
  * given away; after each test the ledger's checker has nothing to say.
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { noFaults } from "../../../src/dev/sandbox/stripe-letters.ts";
 import { Failure } from "../../../src/failures.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import type { CardEvents } from "../../../src/payment/cards/events.ts";
 import { createCardWatch } from "../../../src/payment/cards/watch.ts";
 import type { CardProvider } from "../../../src/payment/providers/stripe-session.ts";
-import { noFaults } from "../../../src/sandbox/stripe-letters.ts";
 import { gift, promo, provider } from "../../../src/store/ledger/accounts.ts";
 import { testAddress } from "../../support/payment.ts";
 import { promoRule } from "../prices/price-world.ts";

@@ -4,6 +4,9 @@
  * @module
  */
 
+import { openStripeSandbox, type StripeSandbox } from "../../../src/dev/sandbox/stripe.ts";
+import type { LetterFaults } from "../../../src/dev/sandbox/stripe-letters.ts";
+import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { Failure } from "../../../src/failures.ts";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
 import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
@@ -12,7 +15,6 @@ import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
 import { createPublicUrl } from "../../../src/http/public-url.ts";
-import { createSandboxRoutes } from "../../../src/http/sandbox/sandbox-routes.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { UserAddress } from "../../../src/payment/addresses.ts";
 import { type CardEvents, createCardEvents } from "../../../src/payment/cards/events.ts";
@@ -28,8 +30,6 @@ import { createGifts, type Gifts } from "../../../src/payment/top-ups/gifts.ts";
 import { createPromos } from "../../../src/payment/top-ups/promo.ts";
 import { findQuote, hasPaid } from "../../../src/payment/top-ups/quotes.ts";
 import { createTopUps, type TopUps } from "../../../src/payment/top-ups/top-up.ts";
-import { openStripeSandbox, type StripeSandbox } from "../../../src/sandbox/stripe.ts";
-import type { LetterFaults } from "../../../src/sandbox/stripe-letters.ts";
 import { user } from "../../../src/store/ledger/accounts.ts";
 import { checkLedger, type Finding } from "../../../src/store/ledger/check.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";

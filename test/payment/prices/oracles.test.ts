@@ -4,10 +4,11 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { trouble } from "../../../src/chain/http.ts";
 import type { Node, NodeAnswer } from "../../../src/chain/node.ts";
 import { createNodes } from "../../../src/chain/nodes.ts";
+import { createSandboxPriceFeed, sandboxPrices } from "../../../src/dev/sandbox/price-feed.ts";
 import { Failure } from "../../../src/failures.ts";
+import { trouble } from "../../../src/lib/http-client.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { untilStopped } from "../../../src/lib/stop.ts";
 import { defaultRules } from "../../../src/payment/prices/default-rules.ts";
@@ -15,7 +16,6 @@ import { keyOf, openPriceFeed, readFeed } from "../../../src/payment/prices/feed
 import { openNetworkPrice } from "../../../src/payment/prices/network-price.ts";
 import { feedPairsOf } from "../../../src/payment/prices/pricing.ts";
 import { compare, rational, writeDecimal } from "../../../src/payment/prices/rational.ts";
-import { createSandboxPriceFeed, sandboxPrices } from "../../../src/sandbox/price-feed.ts";
 import { createTestClock, type TestClock, testStart } from "../../support/payment.ts";
 import { newSeed } from "../../support/seed.ts";
 

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { winstonPerAr } from "../../../src/arweave/winston.ts";
 import { openNode } from "../../../src/chain/node.ts";
 import { createNodes, type Nodes } from "../../../src/chain/nodes.ts";
-import { type Devnet, openDevnet } from "../../../src/devnet/devnet.ts";
+import { type Devnet, openDevnet } from "../../../src/dev/devnet/devnet.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
@@ -23,7 +23,7 @@ import {
   sign,
   stranger,
   type TestNode,
-} from "../../devnet/support.ts";
+} from "../../dev/devnet/support.ts";
 import { openStack, type Stack } from "../../support/stack.ts";
 import {
   ethereumAddressOf,

@@ -3,7 +3,7 @@
  * forks, servers that are behind, late, or out of reach.
  * @module
  */
-import { type Trouble, trouble } from "../../../src/chain/http.ts";
+import { type Trouble, trouble } from "../../../src/lib/http-client.ts";
 import type { Token, UserAddress } from "../../../src/payment/addresses.ts";
 import type {
   BlockRef,

@@ -3,10 +3,10 @@
  * @module
  */
 import { afterEach, describe, expect, test } from "bun:test";
+import { openBundleChain } from "../../../src/app/bundle-chain.ts";
 import type { Id } from "../../../src/arweave/id.ts";
 import { openNode } from "../../../src/chain/node.ts";
 import { createNodes } from "../../../src/chain/nodes.ts";
-import { openBundleChain } from "../../../src/cli/open/bundle-chain.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import type { Posted } from "../../../src/upload/pipeline/parts.ts";
 

@@ -21,7 +21,7 @@ import { openPool, type Pool } from "../../../src/threads/pool.ts";
 import type { BundleChain, PipelineRules, StepParts } from "../../../src/upload/pipeline/parts.ts";
 import { openPipeline, type Pipeline } from "../../../src/upload/pipeline/pipeline.ts";
 import { insertUpload, type Upload } from "../../../src/upload/uploads.ts";
-import { rsaJwk } from "../../devnet/support.ts";
+import { rsaJwk } from "../../dev/devnet/support.ts";
 import { createRandom, type Random } from "../../store/random.ts";
 import { createBlockList, type TestBlockList } from "../../support/block-lists.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";

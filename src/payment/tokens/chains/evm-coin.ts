@@ -6,8 +6,9 @@
  * Source: docs/reference/payment.md#sources-of-payments.
  * @module
  */
-import { type Trouble, trouble } from "../../../chain/http.ts";
+
 import { atLeast, atMost } from "../../../lib/bounds.ts";
+import { type Trouble, trouble } from "../../../lib/http-client.ts";
 import type { Token, UserAddress } from "../../addresses.ts";
 import type { EvmAccount, EvmChain, EvmTransaction } from "../../evm/chain.ts";
 import { destinationInBytes } from "../destinations.ts";

@@ -2,9 +2,10 @@
  * A look at one transaction of an EVM chain, whatever it pays in.
  * @module
  */
-import type { Trouble } from "../../../chain/http.ts";
-import { trouble } from "../../../chain/http.ts";
+
 import { atLeast } from "../../../lib/bounds.ts";
+import type { Trouble } from "../../../lib/http-client.ts";
+import { trouble } from "../../../lib/http-client.ts";
 import type { EvmChain, EvmReceipt, EvmTransaction } from "../../evm/chain.ts";
 import type { MinedSight, Sight } from "../sight.ts";
 

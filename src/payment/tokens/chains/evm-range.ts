@@ -5,8 +5,9 @@
  * replaced all the same, the mark goes back as far as blocks are ever replaced; finding a payment twice does nothing.
  * @module
  */
-import { type Trouble, trouble } from "../../../chain/http.ts";
+
 import { atLeast } from "../../../lib/bounds.ts";
+import { type Trouble, trouble } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { EvmChain } from "../../evm/chain.ts";
 import type { Found } from "../sight.ts";

@@ -2,7 +2,7 @@
  * Whether a block of an EVM chain is still there.
  * @module
  */
-import type { Trouble } from "../../../chain/http.ts";
+import type { Trouble } from "../../../lib/http-client.ts";
 import type { EvmChain } from "../../evm/chain.ts";
 import type { BlockRef, Standing } from "../sight.ts";
 import { confirmationsOf } from "./evm-look.ts";

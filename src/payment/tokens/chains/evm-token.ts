@@ -6,8 +6,9 @@
  * Source: EIP-20; docs/reference/payment.md#sources-of-payments.
  * @module
  */
-import type { Trouble } from "../../../chain/http.ts";
+
 import { atLeast, atMost } from "../../../lib/bounds.ts";
+import type { Trouble } from "../../../lib/http-client.ts";
 import type { Token, UserAddress } from "../../addresses.ts";
 import type { EvmChain, EvmReceipt, EvmTransaction } from "../../evm/chain.ts";
 import { readTransferCall, readTransferLogs, type TransferLog } from "../../evm/erc20.ts";

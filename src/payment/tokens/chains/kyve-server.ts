@@ -6,7 +6,7 @@
  * Source: the Cosmos SDK's REST API (cosmos.tx.v1beta1, cosmos.base.tendermint.v1beta1).
  * @module
  */
-import { type HttpTimeouts, openHttp, type Trouble, trouble } from "../../../chain/http.ts";
+import { type HttpTimeouts, openHttp, type Trouble, trouble } from "../../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../../../lib/json.ts";
 import type { Asked } from "../../evm/json-rpc.ts";
 import { heightOf, type KyveTransaction, readKyveTransaction } from "./kyve-transaction.ts";

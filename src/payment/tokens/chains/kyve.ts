@@ -7,8 +7,9 @@
  * Source: docs/decisions/074-token-payments.md.
  * @module
  */
-import type { Trouble } from "../../../chain/http.ts";
+
 import { atLeast, atMost } from "../../../lib/bounds.ts";
+import type { Trouble } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { UserAddress } from "../../addresses.ts";
 import type { Found, Sight, TokenChain } from "../sight.ts";

@@ -6,7 +6,7 @@
  * Source: https://solana.com/docs/rpc.
  * @module
  */
-import { type Trouble, trouble } from "../../../chain/http.ts";
+import { type Trouble, trouble } from "../../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../../lib/json.ts";
 import type { Asked, JsonRpc } from "../../evm/json-rpc.ts";
 import { readSolanaTransaction, type SolanaTransaction } from "./solana-transaction.ts";

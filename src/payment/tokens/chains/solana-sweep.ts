@@ -2,7 +2,7 @@
  * Going through the signatures of accounts, from the newest back to the last one that was seen, a page at a time.
  * @module
  */
-import type { Trouble } from "../../../chain/http.ts";
+import type { Trouble } from "../../../lib/http-client.ts";
 import { isJsonObject, type JsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { Found } from "../sight.ts";
 import type { Entry, SolanaServer } from "./solana-server.ts";

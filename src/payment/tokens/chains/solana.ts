@@ -6,7 +6,7 @@
  * Source: https://solana.com/docs/rpc; docs/reference/payment.md#sources-of-payments.
  * @module
  */
-import type { Trouble } from "../../../chain/http.ts";
+import type { Trouble } from "../../../lib/http-client.ts";
 import type { Token } from "../../addresses.ts";
 import type { Asked, JsonRpc } from "../../evm/json-rpc.ts";
 import type { Sight, TokenChain } from "../sight.ts";

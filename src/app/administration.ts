@@ -1,0 +1,233 @@
+/**
+ * Administration put together: its file, what it asks of indexing, content and the index, and its routes.
+ * @module
+ */
+import { resolve } from "node:path";
+import type { AnyElysia } from "elysia";
+import type { Id } from "../arweave/id.ts";
+import type { Config } from "../config/settings.ts";
+import { Failure } from "../failures.ts";
+import { type AnnouncementsAnswer, announcementsMax } from "../gateway/administration/announcements.ts";
+import { createDebug } from "../gateway/administration/debug.ts";
+import { openExports } from "../gateway/administration/exports.ts";
+import { createPrune } from "../gateway/administration/prune.ts";
+import { createRefusalsDesk } from "../gateway/administration/refusals.ts";
+import { createAdminGuard } from "../http/admin-guard.ts";
+import { type AdminQueue, createAdminRoutes } from "../http/gateway/admin-routes.ts";
+import { openStagedSearch } from "../indexing/staged.ts";
+import { createWishes } from "../indexing/wishes.ts";
+import { systemClock } from "../lib/clock.ts";
+import type { Closers } from "../lib/closers.ts";
+import type { Log } from "../lib/log.ts";
+import { isTimeout, sleep, withDeadline } from "../lib/stop.ts";
+import { type Administration, openAdministration } from "../store/administration.ts";
+import type { BundleStatus, PendingRow } from "../store/index/rows.ts";
+import { createIndexWriterCalls, type IndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/types.ts";
+import type { RefusedPlace } from "../store/moderation.ts";
+import type { DataFolder } from "./data-folder.ts";
+import type { SetFilters } from "./filters.ts";
+import { systemRandom } from "./random.ts";
+import type { Sources } from "./sources.ts";
+import type { Threads } from "./threads.ts";
+
+/** What administration is opened with. */
+export type AdministrationParts = Readonly<{
+  config: Config;
+  key: string;
+  folder: DataFolder;
+  filters: SetFilters;
+  threads: Threads;
+  reader: IndexReader;
+  sources: Sources;
+  listeners: AdministrationListeners;
+  log: Log;
+  closers: Closers;
+}>;
+
+/** Who is told what administration did; called in order, and must not throw. */
+export type AdministrationListeners = Readonly<{
+  /** What is refused has changed. */
+  onRefusals: () => void;
+  /** Ids are in the index from now on. */
+  onItems: (ids: readonly Id[]) => void;
+  /** A transaction that was requested has been found, verified and indexed. */
+  onQueuedTransaction: (id: Id) => void;
+  /** There is something new in the queue of bundles. */
+  onBundle: () => void;
+  /** What is wrong with indexing, in sentences. */
+  concerns: () => readonly string[];
+}>;
+
+/** Announced rows that wait at once. */
+const announcedMax = 100_000;
+
+/** Longest search for where an id lies that is to be refused. Milliseconds. */
+const locateMsMax = 5_000;
+
+/** Rows that one transaction of the index takes. */
+const rowsPerWrite = 1_000;
+
+/** Administration, open. */
+export type OpenAdministration = Readonly<{
+  routes: AnyElysia;
+  /** Has a bundle indexed, whatever the filters say; also one that is not mined yet. */
+  wantBundle: (id: Id) => Promise<void>;
+}>;
+
+/** Opens administration; it is closed by `closers`. */
+export function openAdministrationRoutes(parts: AdministrationParts): OpenAdministration {
+  const { config, folder, reader, threads, sources, listeners, log, closers } = parts;
+  const { moderation } = sources;
+  const index = createIndexWriterCalls(folder.index, (job: WriteJob) => threads.index.run("write", job));
+  const administration = openAdministration(folder.administration, systemClock);
+  closers.add("administration", administration.close);
+  const exports = openExports({
+    records: administration.exports,
+    root: resolve(config.EXPORT_ROOT ?? folder.exports),
+    write: () => Promise.reject(new Error("this version has no Parquet writer")),
+    log,
+  });
+  closers.add("exports", exports.close);
+  const queue = queueOf(parts, administration, index);
+  const routes = createAdminRoutes({
+    guard: createAdminGuard({ key: parts.key, clock: systemClock, sleep }),
+    debug: createDebug({
+      reader,
+      concerns: listeners.concerns,
+      stagedCount: administration.staged.count,
+      clock: systemClock,
+    }),
+    queue,
+    bundleStatus: (id) => reader.bundleStatus(id) ?? stagedStatus(id, administration),
+    refusals: createRefusalsDesk({
+      moderation,
+      locate: (id, signal) => locateRefused(id, sources, signal),
+      onChange: listeners.onRefusals,
+    }),
+    exports,
+    prune: createPrune({ reader, index }),
+  });
+  const wantBundle = async (id: Id) => {
+    await queue.bundle(id, true);
+  };
+  return { routes, wantBundle };
+}
+
+function queueOf(
+  parts: AdministrationParts,
+  { staged }: Administration,
+  index: IndexWriterCalls,
+): AdminQueue {
+  const { filters, threads, reader, sources, listeners, log, closers } = parts;
+  const search = openStagedSearch({
+    staged,
+    nodes: sources.nodes,
+    verify: threads.verify,
+    index,
+    reader,
+    content: sources.content,
+    onFound: (id, { hasBundle, isNew }) => {
+      listeners.onItems([id]);
+      if (isNew) listeners.onQueuedTransaction(id);
+      if (hasBundle) listeners.onBundle();
+    },
+    clock: systemClock,
+    random: systemRandom,
+    log,
+  });
+  closers.add("search for staged transactions", search.close);
+  const wishes = createWishes({
+    reader,
+    index,
+    staged,
+    unbundleFilter: filters.unbundle.filter,
+    indexFilter: filters.index.filter,
+    onBundle: listeners.onBundle,
+    onStaged: search.wake,
+  });
+  return {
+    transaction: wishes.queueTransaction,
+    bundle: wishes.queueBundle,
+    bundleRange: async (range) => {
+      if (!(await index.addBundleRange(range))) throw new Failure("too_many_requests", range);
+      listeners.onBundle();
+    },
+    dataItems: async (body, signal) => {
+      const rows = await readAnnounced(body, threads, signal);
+      if (reader.counts().pendingItems + rows.length > announcedMax)
+        throw new Failure("too_many_requests", { announced: rows.length, announcedMax });
+      for (let at = 0; at < rows.length; at += rowsPerWrite)
+        await index.addPending(rows.slice(at, at + rowsPerWrite));
+      listeners.onItems(rows.map(({ id }) => id));
+    },
+  };
+}
+
+async function readAnnounced(
+  body: Uint8Array<ArrayBuffer>,
+  { verify }: Threads,
+  signal: AbortSignal,
+): Promise<readonly PendingRow[]> {
+  const answer = await verify.run<AnnouncementsAnswer>("checkAnnouncements", { body }, { signal });
+  switch (answer.kind) {
+    case "rows":
+      return answer.rows;
+    case "no JSON":
+      throw new Failure("malformed_json");
+    case "too many":
+      throw new Failure("too_large", { announcementsMax });
+    case "malformed":
+      throw new Failure("missing_item_headers", { reason: answer.reason });
+  }
+}
+
+/** Where an id lies, from whoever knows; undefined when nobody says so in time. */
+async function locateRefused(
+  id: Id,
+  { content }: Sources,
+  signal: AbortSignal,
+): Promise<RefusedPlace | undefined> {
+  try {
+    const { root, dataOffset, size } = await withDeadline(signal, locateMsMax, (own) =>
+      content.open(id, own),
+    );
+    if (root === undefined) return undefined;
+    return { rootId: root.id, dataRoot: root.dataRoot, start: dataOffset, end: dataOffset + size };
+  } catch (error) {
+    signal.throwIfAborted();
+    // It is refused all the same, by its id; refused before, it keeps the place that it had.
+    if (error instanceof Failure || isTimeout(error)) return undefined;
+    throw error;
+  }
+}
+
+/** A bundle that was asked for and is not found yet has been queued, and nothing else. */
+function stagedStatus(id: Id, { staged }: Administration): BundleStatus | undefined {
+  const row = staged.find(id);
+  if (row === undefined || !row.isBundle) return undefined;
+  return {
+    id,
+    rootTransactionId: null,
+    formatId: null,
+    unbundleFilterId: null,
+    indexFilterId: null,
+    previousUnbundleFilterId: null,
+    previousIndexFilterId: null,
+    dataItemCount: null,
+    matchedDataItemCount: null,
+    duplicatedDataItemCount: null,
+    importAttemptCount: 0,
+    retryAttemptCount: 0,
+    firstQueuedAt: row.firstStagedAt,
+    lastQueuedAt: row.lastStagedAt,
+    firstSkippedAt: null,
+    lastSkippedAt: null,
+    firstUnbundledAt: null,
+    lastUnbundledAt: null,
+    firstFullyIndexedAt: null,
+    lastFullyIndexedAt: null,
+    firstRetriedAt: null,
+    lastRetriedAt: null,
+  };
+}

@@ -1,0 +1,122 @@
+/**
+ * The chain as bundles see it: our own nodes, and our own index, which reads back what was seeded.
+ * @module
+ */
+import type { Id } from "../arweave/id.ts";
+import type { NodeAnswer } from "../chain/node.ts";
+import type { Nodes } from "../chain/nodes.ts";
+import { Failure } from "../failures.ts";
+import { createSpread, isTaken, type PostResult } from "../gateway/spread.ts";
+import { isJsonObject, readJson } from "../lib/json.ts";
+import type { IndexWriterCalls } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/types.ts";
+import type { Anchor, BundleChain, Posted } from "../upload/pipeline/parts.ts";
+
+/** What it is made of. */
+export type BundleChainParts = Readonly<{
+  nodes: Nodes;
+  reader: Pick<IndexReader, "block" | "bundleStatus" | "dueMissing" | "tip" | "transactionStatus">;
+  index: Pick<IndexWriterCalls, "removePending">;
+  /** Of the wallet that pays. */
+  address: string;
+  wantBundle: (id: Id) => Promise<void>;
+}>;
+
+/** An anchor of this depth is on every node's chain, forks of everyday aside. */
+const anchorDepth = 6;
+
+/** An index so many blocks behind the nodes gives anchors of which too little is left. */
+const behindMax = 10;
+
+/** Transactions without a header that are looked at; with more, nothing is said to be unknown. */
+const missingMax = 1_000;
+
+/** Rows of one write: the index has others to serve in between. */
+const rowsPerRemoval = 500;
+
+/** Puts it together; it owns nothing. */
+export function openBundleChain(parts: BundleChainParts): BundleChain {
+  const { nodes, reader, index, address, wantBundle } = parts;
+  const spread = createSpread(nodes);
+  const nodesHeight = async (signal: AbortSignal) =>
+    given(await nodes.ask((node, own) => node.height(own), signal), "its height");
+  return {
+    anchor: async (signal) => anchorIn(reader, await nodesHeight(signal)),
+    price: async (size, signal) =>
+      given(await nodes.ask((node, own) => node.price(size, undefined, own), signal), "a price"),
+    balance: async (signal) =>
+      given(await nodes.ask((node, own) => node.balance(address, own), signal), "a balance"),
+    nodesHeight,
+    post: async (path, body, signal) => postedOf(await spread.post(path, body, signal)),
+    height: () => reader.tip()?.height,
+    status: reader.transactionStatus,
+    isUnknown: async (id, signal) => {
+      // A block may name a transaction whose header nobody has given yet.
+      const missing = reader.dueMissing(Number.MAX_SAFE_INTEGER, missingMax);
+      if (missing.length === missingMax || missing.some((row) => row.id === id)) return false;
+      const { kind } = await nodes.ask((node, own) => node.txStatus(id, own), signal);
+      return kind === "absent";
+    },
+    isReadBack: (id, itemCount) => {
+      const status = reader.bundleStatus(id);
+      // A filter may have left items out; it is asked to be read without (`wantIndexed`).
+      return (status?.lastFullyIndexedAt ?? null) !== null && status?.matchedDataItemCount === itemCount;
+    },
+    wantIndexed: wantBundle,
+    forgetPending: async (ids) => {
+      for (let at = 0; at < ids.length; at += rowsPerRemoval)
+        await index.removePending(ids.slice(at, at + rowsPerRemoval));
+    },
+  };
+}
+
+/** A block of our own, so that its height is known for sure. @throws Failure `not_synced`. */
+function anchorIn(reader: Pick<IndexReader, "tip" | "block">, nodesHeight: number): Anchor {
+  const tip = reader.tip();
+  if (tip === undefined || nodesHeight - tip.height > behindMax)
+    throw new Failure("not_synced", {
+      reason: `the index is at height ${tip?.height ?? "none"}, the nodes are at ${nodesHeight}`,
+    });
+  for (let height = Math.max(0, tip.height - anchorDepth); height < tip.height; height += 1) {
+    const block = reader.block(height);
+    if (block !== undefined) return { hash: block.hash, height };
+  }
+  return { hash: tip.hash, height: tip.height };
+}
+
+function given<Value>(answer: NodeAnswer<Value>, what: string): Value {
+  if (answer.kind === "ok") return answer.value;
+  throw new Failure("source_failed", { reason: `no node gives ${what}: ${answer.kind}` });
+}
+
+/** What all nodes together made of it. */
+export function postedOf(results: readonly PostResult[]): Posted {
+  const answers = results.flatMap((result) => (result.kind === "answer" ? [result.answer] : []));
+  if (answers.some(isTaken)) return { kind: "taken" };
+  const refusals = answers.filter(({ status }) => isRefusal(status));
+  const [refusal] = refusals;
+  if (refusal === undefined) return { kind: "trouble", reason: `none of ${results.length} nodes took it` };
+  const text = new TextDecoder().decode(refusal.body.subarray(0, textBytesMax));
+  return {
+    kind: "refused",
+    reason: `${refusal.status} ${text}`,
+    word: wordOf(text),
+    isByAll: refusals.length === results.length,
+  };
+}
+
+/** Statuses by which a node says that it has looked at what was posted, and does not want it. */
+function isRefusal(status: number): boolean {
+  return status >= 400 && status < 500 && !laterStatuses.has(status);
+}
+
+const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
+
+const textBytesMax = 500;
+
+/** The `error` of a node's JSON; "" for a plain text. */
+function wordOf(text: string): string {
+  const fields = text.startsWith("{") ? readJson(text) : undefined;
+  const word = isJsonObject(fields) ? fields["error"] : undefined;
+  return typeof word === "string" ? word : "";
+}

@@ -1,0 +1,399 @@
+/**
+ * The gateway put together: threads, index, content, indexing and the listener, opened in this order and closed in
+ * reverse.
+ * @module
+ */
+
+import type { AnyElysia } from "elysia";
+import type { Id } from "../arweave/id.ts";
+import type { Wallet } from "../arweave/wallet.ts";
+import type { Config } from "../config/settings.ts";
+import { checksIn } from "../content/checks.ts";
+import { createConcerns } from "../gateway/concerns.ts";
+import { addGatewayFigures, createForkFigures } from "../gateway/figures.ts";
+import { createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
+import { isolationReasons } from "../gateway/isolation.ts";
+import { createChunkKeeper, createDataKeeper } from "../gateway/kept-chunks.ts";
+import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
+import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
+import { graphql } from "../http/graphql/graphql-routes.ts";
+import { createRequestFigures } from "../http/request-figures.ts";
+import { createServiceApp } from "../http/service.ts";
+import { type Indexing, openIndexing } from "../indexing/indexing.ts";
+import type { Webhooks } from "../indexing/webhooks.ts";
+import { systemClock } from "../lib/clock.ts";
+import { openHttp } from "../lib/http-client.ts";
+import { createIndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
+import type { IndexReader } from "../store/index/types.ts";
+import { version } from "../version.ts";
+import { type AdminKey, adminKeyOf } from "./admin-key.ts";
+import { openAdministrationRoutes } from "./administration.ts";
+import { type Base, type BaseParts, openBase } from "./base.ts";
+import { certificateFiles, firstCertificate, renewOnHangup } from "./certificate.ts";
+import { badSettings } from "./complaints.ts";
+import {
+  bodyMemoryOf,
+  limiterOf,
+  listenForAdmin,
+  listenForGateway,
+  listenForService,
+  rateLimitsOf,
+  type ServicePlace,
+} from "./listeners.ts";
+import { openLargeManifests } from "./manifests.ts";
+import { type OpenNames, openNames } from "./names.ts";
+import { paidReadsOf, type SoldReading } from "./paid-reading.ts";
+import { systemRandom } from "./random.ts";
+import type { Sources } from "./sources.ts";
+import { loadsOf, openBlobThread, type Threads } from "./threads.ts";
+import { openSetWebhooks } from "./webhooks.ts";
+
+/** What a gateway is opened with. */
+export type GatewayParts = BaseParts &
+  Readonly<{
+    /** Hosts whose subdomains are names and sandboxes. */
+    rootHosts: readonly string[];
+    /** Why the start is not over yet, though the gateway is open; none when it is. */
+    starting?: HealthCheck;
+    /** The wallet of uploads, where there is one. */
+    wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
+    /** Says which databases were found damaged since the start. */
+    damage?: HealthCheck;
+    /** What readers can pay for beyond the limits, and where they reach the gateway. */
+    paid?: SoldReading | undefined;
+  }>;
+
+/** A gateway that runs. */
+export type OpenGateway = Readonly<{
+  url: string;
+  /** Where administration is, when it has a listener of its own. */
+  adminUrl: string | undefined;
+  /** Where the other services are, by name. */
+  serviceUrls: ReadonlyMap<ServicePlace["name"], string>;
+  /** Has a bundle indexed, whatever the filters say; also one that is not mined yet. */
+  wantBundle: (id: Id) => Promise<void>;
+  /** The key of administration, unless the operator knows it already; to be shown once. */
+  shownKey: AdminKey["shown"];
+  reader: IndexReader;
+  indexing: Indexing;
+  health: Health;
+  sources: Sources;
+  /** Forgets what is kept of responses: the chain has changed. */
+  forgetAll: () => void;
+}>;
+
+/** Longest that another host may take for a query. Milliseconds. */
+const forwardMsMax = 60_000;
+
+/**
+ * Opens the gateway; everything is closed by `closers`.
+ *
+ * @param base - What it stands on.
+ * @param services - The other services: each gets a listener of its own, and a place on the gateway's.
+ * @throws Misuse when a filter is no filter; Error when the port cannot be had.
+ */
+export function openGateway(
+  parts: GatewayParts,
+  base: Base = openBase(parts),
+  services: readonly ServicePlace[] = [],
+): OpenGateway {
+  const { config, log, closers } = parts;
+  const { filters, metrics, threads, reader, sources } = base;
+  const named = openNames({ config, refusals: sources.moderation, metrics, log, closers });
+
+  // The listener and indexing tell each other: items that arrive leave memory, posts that arrive wake the follower.
+  const told: { gateway?: Gateway; indexing?: Indexing; webhooks?: Webhooks } = {};
+  const shortages = createConcerns({ ...sources, pools: threads });
+  const concerns = () => [...shortages(), ...(told.indexing?.status().reasons ?? [])];
+  const queryStart = createQueryStart(config, threads);
+  const checks = [concerns, parts.damage ?? (() => [])];
+  const health = healthOf(parts, reader, [named.notes], checks, [queryStart.check]);
+  const key = adminKeyOf(config);
+  const administration = openAdministrationRoutes({
+    ...{ ...parts, ...base, key: key.key },
+    listeners: {
+      onRefusals: () => told.gateway?.forgetAll(),
+      onItems: (ids) => forget(ids, told.gateway, sources),
+      onQueuedTransaction: (id) => told.webhooks?.onQueuedTransaction(id),
+      onBundle: () => told.indexing?.wakeBundles(),
+      concerns,
+    },
+  });
+  const isApart = config.ADMIN_LISTEN !== undefined;
+  const gateway = surfaceOf(
+    { ...parts, ...base, health, named, services },
+    isApart ? undefined : administration.routes,
+    () => told.indexing?.wake(),
+  );
+  told.gateway = gateway;
+  const figures = createRequestFigures(metrics, log, config.LOG_MEMORY_HITS);
+  const files = certificateFiles(config);
+  const certificate = files && firstCertificate(files, systemClock, log);
+  const limiter = limiterOf(config, metrics);
+  const limits = { limiter, memory: bodyMemoryOf(config, metrics, openBlobThread(closers)) };
+  const listening = { config, certificate, figures, ...limits, log, closers };
+  const server = listenForGateway(listening, gateway, services, paidReadsOf(parts.paid, limiter, log));
+  const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
+  const adminServer = isApart ? listenForAdmin(listening, administration.routes, apart) : undefined;
+  const serviceServers = services.map((each) => [each.name, listenForService(listening, each)] as const);
+  const servers = [server, ...serviceServers.map(([, each]) => each)];
+  if (adminServer !== undefined) servers.push(adminServer);
+  if (files !== undefined) renewOnHangup(files, servers, { clock: systemClock, log, closers });
+  const webhooks = openSetWebhooks({ ...parts, filters, reader, metrics });
+  if (webhooks !== undefined) told.webhooks = webhooks;
+  const indexing = startIndexing({ ...parts, ...base }, gateway, webhooks);
+  told.indexing = indexing;
+  closers.add("indexing", indexing.close);
+  closeInOrder(parts, servers, health);
+  addGatewayFigures(metrics, {
+    reader,
+    isFollowing: () => indexing.status().follow.running,
+    nodes: sources.nodes,
+    cache: sources.extents.figures,
+    fetches: sources.content.figures,
+    jobs: () => loadsOf(threads, "open"),
+    threads: () => loadsOf(threads, "threads"),
+  });
+  // After all that a start waits for: the threads want the processors too.
+  void queryStart.begin();
+  const serviceUrls = new Map(serviceServers.map(([name, { url }]) => [name, url] as const));
+  const { wantBundle } = administration;
+  return {
+    url: server.url,
+    adminUrl: adminServer?.url,
+    serviceUrls,
+    wantBundle,
+    shownKey: key.shown,
+    reader,
+    indexing,
+    health,
+    sources,
+    forgetAll: () => {
+      gateway.forgetAll();
+      sources.content.forgetAll();
+    },
+  };
+}
+
+type Closing = Pick<ReturnType<typeof listenForGateway>, "close" | "drain">;
+
+/** Listeners end first of all, and readiness before them. */
+function closeInOrder({ config, closers }: GatewayParts, servers: readonly Closing[], health: Health): void {
+  // All at once: answers under way have one time to end in, however many listeners there are.
+  closers.add("listeners", async () => {
+    await Promise.all(servers.map((each) => each.close(config.STOP_GRACE_MS)));
+  });
+  // Before anything else ends, so that who sends requests here can see it and send them elsewhere.
+  closers.add("readiness", async () => {
+    health.stop();
+    for (const each of servers) each.drain();
+    await Bun.sleep(config.STOP_DELAY_MS);
+  });
+}
+
+/** Threads that have started when the first query comes: until then the gateway is not ready. */
+function createQueryStart({ GRAPHQL_HOST: host }: Config, { query }: Threads) {
+  let isStarting = host === undefined;
+  return {
+    check: () => (isStarting ? ["The threads that answer queries are starting."] : []),
+    begin: async (): Promise<void> => {
+      if (host === undefined) await query.warm();
+      isStarting = false;
+    },
+  };
+}
+
+function healthOf(
+  parts: GatewayParts,
+  reader: IndexReader,
+  notes: readonly HealthCheck[],
+  checks: readonly HealthCheck[],
+  readiness: readonly HealthCheck[],
+): Health {
+  const { config, rootHosts } = parts;
+  const isolation = {
+    mode: config.CONTENT_ISOLATION,
+    hasRootHost: rootHosts.length > 0,
+    redirectAll: config.SANDBOX_ALL,
+  };
+  return createHealth({
+    clock: systemClock,
+    checks,
+    notes: [() => isolationReasons(isolation), ...notes],
+    readiness: [
+      () => (reader.tip() === undefined ? ["No block has been followed yet."] : []),
+      parts.starting ?? (() => []),
+      ...readiness,
+    ],
+  });
+}
+
+type SurfaceParts = GatewayParts &
+  Base &
+  Readonly<{
+    health: Health;
+    named: OpenNames;
+    services: readonly ServicePlace[];
+  }>;
+
+function surfaceOf(
+  parts: SurfaceParts,
+  administration: AnyElysia | undefined,
+  onPosted: () => void,
+): Gateway {
+  const { config, filters, threads, reader, sources, metrics, health, named } = parts;
+  const check = checksIn(threads.verify).transaction;
+  const keepData = createDataKeeper({ check, content: sources.content, log: parts.log });
+  return createGateway({
+    reader,
+    content: sources.content,
+    refusals: sources.moderation,
+    nodes: sources.nodes,
+    chunkNodes: sources.chunkNodes,
+    names: named.names,
+    peers: sources.peers,
+    checkRelayed: (job, signal) => threads.verify.run("checkRelayed", job, { signal }),
+    largeManifests: openLargeManifests(parts),
+    listeners: {
+      onTransaction: async (transaction, body, signal) => {
+        await keepData(transaction, body, signal);
+        onPosted(); // the data is there before the transaction is pending in the index
+      },
+      onChunk: createChunkKeeper(sources.extents, parts.log),
+    },
+    graphql: queriesOf(parts),
+    administration,
+    services: mountsOf(parts),
+    info: {
+      wallet: config.AR_IO_WALLET ?? parts.wallet?.wallet.address,
+      processId: config.IO_PROCESS_ID,
+      unbundleFilter: filters.unbundle.json,
+      indexFilter: filters.index.json,
+      release: version,
+      services: servicesOf(parts),
+      features: featuresOf(config),
+      limits: config.ENABLE_RATE_LIMITER ? rateLimitsOf(config) : undefined,
+    },
+    health,
+    metrics,
+    servesMetrics: !config.METRICS_ON_ADMIN_LISTEN,
+    clock: systemClock,
+    settings: {
+      rootHosts: parts.rootHosts,
+      publicUrl: config.GATEWAY_PUBLIC_URL,
+      isolation: config.CONTENT_ISOLATION,
+      redirectAll: config.SANDBOX_ALL,
+      sandboxScheme: config.SANDBOX_PROTOCOL,
+      apex: named.apex,
+      notFoundPage: named.notFoundPage,
+      sendsArweaveHeaders: config.ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED,
+      coldBufferBytes: config.COLD_BUFFER,
+      hitsBytesMax: config.HOT_BYTES_MAX,
+    },
+  });
+}
+
+/** What the information record says is switched on, beside services and limits. */
+function featuresOf(config: Config): readonly string[] {
+  const switches = {
+    "arweave-headers": config.ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED,
+    "graphql-forwarding": config.GRAPHQL_HOST !== undefined,
+    "redirects-to-sandboxes": config.SANDBOX_ALL,
+    webhooks: config.WEBHOOK_TARGET_SERVERS.length > 0,
+  };
+  return Object.entries(switches).flatMap(([name, isOn]) => (isOn ? [name] : []));
+}
+
+/** Queries are answered here, or by the host that an operator names. */
+function queriesOf({ config, folder, threads, log, closers }: SurfaceParts): AnyElysia {
+  if (config.GRAPHQL_HOST === undefined) {
+    return graphql({
+      pool: threads.query,
+      indexPath: folder.index,
+      contentFolder: folder.content,
+      timeoutMs: config.QUERY_TIMEOUT_MS,
+      clock: systemClock,
+      log,
+    });
+  }
+  const origin = graphqlOriginOf(config.GRAPHQL_HOST, config.GRAPHQL_PORT);
+  const http = openHttp({
+    firstByteMs: config.QUERY_TIMEOUT_MS,
+    stallMs: config.QUERY_TIMEOUT_MS,
+    totalMs: forwardMsMax,
+  });
+  closers.add("client of GRAPHQL_HOST", http.close);
+  return graphqlForward({ origin, http, name: crypto.randomUUID(), log });
+}
+
+/** Where queries are sent. @throws Misuse when it is no host. */
+export function graphqlOriginOf(host: string, port: number): string {
+  const origin = graphqlOrigin(host, port);
+  if (origin === undefined) throw badSettings([`GRAPHQL_HOST must be a host or an origin, got "${host}"`]);
+  return origin;
+}
+
+/** Where the other services are, as far as it can be said of all callers: a public address, or a place on this port. */
+function servicesOf({ config, services }: SurfaceParts): Readonly<Record<string, string>> {
+  const publicUrls = { payment: config.PAYMENT_PUBLIC_URL, upload: config.UPLOAD_PUBLIC_URL };
+  return Object.fromEntries(
+    services.flatMap(({ name }) => {
+      const url = publicUrls[name] ?? (config.MOUNT_SERVICES ? `/${name}` : undefined);
+      return url === undefined ? [] : [[name, url] as const];
+    }),
+  );
+}
+
+function mountsOf({ config, services }: SurfaceParts): AnyElysia[] {
+  return config.MOUNT_SERVICES ? services.map((each) => createServiceApp(each.service, `/${each.name}`)) : [];
+}
+
+type IndexingParts = GatewayParts & Base;
+
+function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhooks | undefined): Indexing {
+  const { config, folder, filters, metrics, threads, reader, sources, log } = parts;
+  const forks = createForkFigures(metrics, reader.tip()?.height ?? -1);
+  return openIndexing({
+    nodes: sources.nodes,
+    verify: threads.verify,
+    unbundle: threads.unbundle,
+    index: createIndexWriterCalls(folder.index, (job: WriteJob) => threads.index.run("write", job)),
+    reader,
+    content: sources.content,
+    start: config.START_HEIGHT,
+    stop: config.STOP_HEIGHT,
+    unbundleFilter: filters.unbundle.filter,
+    indexFilter: filters.index.filter,
+    reevaluateOnChange: config.FILTER_CHANGE_REPROCESS,
+    isMempoolWatched: config.ENABLE_MEMPOOL_WATCHER,
+    hooks: {
+      onBlock: (block) => {
+        forks.onBlock(block.height);
+        forget(block.ids, gateway, sources);
+        webhooks?.onBlock(block);
+      },
+      onItems: (ids) => {
+        forget(ids, gateway, sources);
+        webhooks?.onItems(ids);
+      },
+      onRollback: (fromHeight) => {
+        forks.onRollback(fromHeight);
+        webhooks?.onRollback(fromHeight);
+        gateway.forgetAll();
+        sources.content.forgetAll();
+      },
+    },
+    times: { followMs: config.FOLLOW_INTERVAL_MS },
+    clock: systemClock,
+    random: systemRandom,
+    log,
+  });
+}
+
+/** What is said of ids changes: nothing that was remembered of them holds. */
+function forget(ids: readonly Id[], gateway: Gateway | undefined, { content }: Sources): void {
+  for (const id of ids) {
+    gateway?.forget(id);
+    content.forget(id);
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * The program's threads: one that writes the index, some that verify and unbundle, some that answer queries.
+ * @module
+ */
+import { resolveObjectURL } from "node:buffer";
+import { availableParallelism } from "node:os";
+import type { Config } from "../config/settings.ts";
+import { assert } from "../lib/assert.ts";
+import type { Closers } from "../lib/closers.ts";
+import type { BlobThread } from "../lib/composing.ts";
+import { openPool, type Pool } from "../threads/pool.ts";
+
+/** One pool for each thread entry. */
+export type Threads = Readonly<{ index: Pool; verify: Pool; unbundle: Pool; query: Pool }>;
+
+/** Threads of uploads. */
+export type UploadThreads = Readonly<{
+  /** Of one thread each: what comes in pieces stays with one of them. */
+  intake: readonly Pool[];
+  receipts: Pool;
+  /** Threads of that pool. */
+  receiptThreads: number;
+  bundles: Pool;
+  /** Of one thread each: a walk stays with one of them. */
+  walks: readonly Pool[];
+  /** Of one thread: an item that is signed stays with it. */
+  signing: Pool;
+}>;
+
+/** A thread without work gives its memory back after this long. */
+const idleMs = 60_000;
+
+/** A rollback is long; a batch of items has a deadline of its own (indexing/unbundle.ts). */
+const writeTimeoutMs = 10 * 60_000;
+const verifyTimeoutMs = 2 * 60_000;
+const unbundleTimeoutMs = 60 * 60_000;
+
+/** A statement that cannot be ended holds its thread for at most this much longer than a query may take. */
+const queryGraceMs = 2_000;
+
+/** Each takes about as much memory as the manifest that it reads, which is bounded. */
+const manifestThreads = 2;
+/** A mebibyte of a manifest takes 15 ms; the last job also sorts and writes what came of all. */
+const manifestTimeoutMs = 60_000;
+
+/** A body of 16 MB takes 10 ms. */
+const bodyTimeoutMs = 60_000;
+
+const intakeTimeoutMs = 2 * 60_000;
+/** Longer than the slowest sender takes for the next piece of an item that the thread has begun. */
+const intakeIdleMs = 10 * 60_000;
+/** A step of 32 MiB, from a disk that has much else to do. */
+const walkTimeoutMs = 2 * 60_000;
+const receiptTimeoutMs = 60_000;
+/** The largest bundle is one item of UPLOAD_BYTES_MAX, hashed twice. */
+const bundleTimeoutMs = 10 * 60_000;
+
+/** Jobs that wait: bounds memory, far above what the callers' own bounds let through. */
+const jobsWaitingMax = 1_024;
+
+/** Threads that verify, and as many that unbundle. */
+function workerCount(config: Config): number {
+  return config.WORKER_THREADS === 0 ? availableParallelism() : config.WORKER_THREADS;
+}
+
+/** Opens the pools; their threads start with their first job. */
+export function openThreads(config: Config, closers: Closers): Threads {
+  const workers = workerCount(config);
+  const common = { queueMax: jobsWaitingMax, idleMs };
+  const threads = {
+    // It holds the file: it stays.
+    index: openPool({
+      ...common,
+      entry: "index",
+      threads: 1,
+      timeoutMs: writeTimeoutMs,
+      idleMs: Number.POSITIVE_INFINITY,
+    }),
+    verify: openPool({ ...common, entry: "verify", threads: workers, timeoutMs: verifyTimeoutMs }),
+    unbundle: openPool({ ...common, entry: "unbundle", threads: workers, timeoutMs: unbundleTimeoutMs }),
+    query: openPool({
+      ...common,
+      entry: "graphql",
+      threads: Math.max(1, config.QUERY_THREADS),
+      timeoutMs: config.QUERY_TIMEOUT_MS + queryGraceMs,
+    }),
+  };
+  for (const [name, pool] of Object.entries(threads)) closers.add(`threads of ${name}`, pool.close);
+  return threads;
+}
+
+/** Jobs, or threads, by the name of their pool. */
+export function loadsOf(threads: Threads, what: "open" | "threads"): Readonly<Record<string, number>> {
+  return Object.fromEntries(Object.entries(threads).map(([name, pool]) => [name, pool.load()[what]]));
+}
+
+/** Opens the pools, of one thread each, that build indexes of manifests: as many are built at once. */
+export function openManifestThreads(closers: Closers): readonly Pool[] {
+  const options = { entry: "manifests", threads: 1, timeoutMs: manifestTimeoutMs, idleMs } as const;
+  const pools = Array.from({ length: manifestThreads }, () =>
+    openPool({ ...options, queueMax: jobsWaitingMax }),
+  );
+  for (const pool of pools) closers.add("threads of manifests", pool.close);
+  return pools;
+}
+
+/** Opens the thread that makes large bodies of responses into Blobs. */
+export function openBlobThread(closers: Closers): BlobThread {
+  const options = { entry: "bodies", threads: 1, timeoutMs: bodyTimeoutMs, idleMs } as const;
+  const pool = openPool({ ...options, queueMax: jobsWaitingMax });
+  closers.add("thread of bodies", pool.close);
+  return async (bytes) => {
+    const url = await pool.run<string>("makeBlob", { bytes }, { transfer: [bytes.buffer] });
+    const blob = resolveObjectURL(url);
+    URL.revokeObjectURL(url);
+    assert(blob !== undefined, "an object URL is known in every thread until it is revoked");
+    return blob;
+  };
+}
+
+/** Opens the pools of uploads; their threads start with their first job. */
+export function openUploadThreads(config: Config, closers: Closers): UploadThreads {
+  const workers = workerCount(config);
+  const common = { queueMax: jobsWaitingMax, idleMs };
+  const intake = Array.from({ length: workers }, () =>
+    openPool({ ...common, entry: "intake", threads: 1, timeoutMs: intakeTimeoutMs, idleMs: intakeIdleMs }),
+  );
+  for (const pool of intake) closers.add("threads of intake", pool.close);
+  const receipts = openPool({ ...common, entry: "receipts", threads: workers, timeoutMs: receiptTimeoutMs });
+  closers.add("threads of receipts", receipts.close);
+  const bundles = openPool({ ...common, entry: "bundles", threads: 1, timeoutMs: bundleTimeoutMs });
+  closers.add("threads of bundles", bundles.close);
+  const walks = Array.from({ length: workers }, () =>
+    openPool({ ...common, entry: "walk", threads: 1, timeoutMs: walkTimeoutMs }),
+  );
+  for (const pool of walks) closers.add("threads of walks", pool.close);
+  const signing = openPool({ ...common, entry: "sign", threads: 1, timeoutMs: walkTimeoutMs });
+  closers.add("threads of signing", signing.close);
+  return { intake, receipts, receiptThreads: workers, bundles, walks, signing };
+}

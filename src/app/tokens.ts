@@ -1,0 +1,238 @@
+/**
+ * Payments in tokens put together: the chains that settings name, what is kept of payments, and the watcher.
+ * @module
+ */
+import type { Wallet } from "../arweave/wallet.ts";
+import type { Config } from "../config/settings.ts";
+import type { HealthCheck } from "../gateway/health.ts";
+import { systemClock } from "../lib/clock.ts";
+import { chainOf, readAddress, type Token, type UserAddress } from "../payment/addresses.ts";
+import type { Prices } from "../payment/prices/prices.ts";
+import type { PriceRules } from "../payment/prices/rules.ts";
+import {
+  type ChainSources,
+  type EvmSource,
+  type KyveSource,
+  listedTokens,
+  openTokenChains,
+  readExcluded,
+  type SolanaSource,
+} from "../payment/tokens/open-chains.ts";
+import { createTokenPayments, type TokenPayments } from "../payment/tokens/payments.ts";
+import { openTokenWatcher, type WatchStatus } from "../payment/tokens/watcher.ts";
+import type { LedgerDatabase } from "../store/ledger/database.ts";
+import type { MakeId } from "../store/ledger/transfer-ids.ts";
+import type { Base, BaseParts } from "./base.ts";
+import { badSettings } from "./complaints.ts";
+import { systemRandom } from "./random.ts";
+
+/** What they are opened with. */
+export type TokensParts = Pick<BaseParts, "config" | "log" | "closers"> &
+  Readonly<{
+    base: Pick<Base, "metrics" | "reader" | "sources">;
+    ledger: LedgerDatabase;
+    makeId: MakeId;
+    prices: Pick<Prices, "token">;
+    rules: Pick<PriceRules, "tokens">;
+    /** Native payments go to it where no other address is set. */
+    wallet?: Readonly<{ wallet: Pick<Wallet, "address"> }> | undefined;
+  }>;
+
+/** Payments in tokens, open. */
+export type OpenTokens = Readonly<{
+  payments: TokenPayments;
+  /** Where payments in each token go. */
+  addresses: ReadonlyMap<Token, string>;
+  /** Says which chains are in trouble. */
+  check: HealthCheck;
+}>;
+
+/** A chain that could not be looked through for so long is worth a word to the operator. Milliseconds. */
+const troubleNotedMs = 5 * 60_000;
+
+/**
+ * Opens them; what has to be closed is closed by `closers`.
+ *
+ * @throws Misuse when an address is none, or has no way to its chain.
+ */
+export function openTokens(parts: TokensParts): OpenTokens {
+  const { config, base, ledger, makeId, prices, log, closers } = parts;
+  const { sources, excluded } = readSources(parts);
+  const { chains, close } = openTokenChains(sources);
+  closers.add("chains of token payments", close);
+  const payments = createTokenPayments({
+    ...{ ledger, prices, chains, excluded, makeId, log },
+    clock: systemClock,
+    random: systemRandom,
+    lookAgainMs: config.TOKEN_WATCH_MS,
+  });
+  const watcher = openTokenWatcher({
+    ...{ payments, ledger, log, intervalMs: config.TOKEN_WATCH_MS },
+    clock: systemClock,
+    random: systemRandom,
+  });
+  closers.add("token watcher", watcher.close);
+  base.metrics.gaugesOf({
+    name: "payment_token_watch_age_seconds",
+    help: "Seconds since a token's chain was last looked through; absent before the first time.",
+    label: "token",
+    values: watcher.status().map(({ token }) => token),
+    read: () => Object.fromEntries(watcher.status().flatMap(({ token, doneAt }) => ageOf(token, doneAt))),
+  });
+  return {
+    payments,
+    addresses: new Map(chains.map(({ token, address }) => [token, address])),
+    check: () => watcher.status().flatMap(noteOf),
+  };
+}
+
+function ageOf(token: Token, doneAt: number | undefined): readonly (readonly [Token, number])[] {
+  return doneAt === undefined ? [] : [[token, (systemClock() - doneAt) / 1_000]];
+}
+
+/** Trouble that passes by itself is no news. */
+function noteOf({ token, doneAt, trouble }: WatchStatus): readonly string[] {
+  const isPassing = doneAt !== undefined && systemClock() - doneAt < troubleNotedMs;
+  return trouble === undefined || isPassing ? [] : [`Payments in ${token} cannot be watched: ${trouble}.`];
+}
+
+type ReadSources = Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }>;
+
+function readSources({ config, rules, base, wallet }: TokensParts): ReadSources {
+  const { native: set, excluded, ...chains } = readTokenSettings(config);
+  const own = wallet === undefined ? undefined : readAddress(wallet.wallet.address, "native")?.address;
+  const native = set ?? own;
+  const sources: ChainSources = {
+    rules,
+    native: native && {
+      address: native,
+      reader: base.reader,
+      nodes: base.sources.nodes,
+      clock: systemClock,
+      blocksOnTop: config.NATIVE_CONFIRMATIONS,
+    },
+    ...chains,
+  };
+  return { sources, excluded };
+}
+
+type TokenSettings = Pick<ChainSources, "evm" | "solana" | "kyve"> &
+  Readonly<{ native: UserAddress | undefined; excluded: ReadonlySet<string> }>;
+
+/** Reads what token payments are set to. @throws Misuse when an address is none, or has no way to its chain. */
+export function readTokenSettings(config: Config): TokenSettings {
+  const complaints: string[] = [];
+  const native = addressOf(config, "PAYMENT_ADDRESS_NATIVE", "native", complaints);
+  const excluded = readExcluded(config.PAYMENT_EXCLUDED_ADDRESSES);
+  if (excluded === undefined) complaints.push("PAYMENT_EXCLUDED_ADDRESSES must be addresses");
+  const evm = evmChains.flatMap((names) => evmSource(config, names, complaints) ?? []);
+  const solana = solanaSource(config, complaints);
+  const kyve = kyveSource(config, complaints);
+  complaints.push(...sharedChains(config));
+  if (complaints.length > 0 || excluded === undefined) throw badSettings(complaints);
+  return { native, excluded, evm, solana, kyve };
+}
+
+/**
+ * Checks that no token of the price rules has the contract of another one's setting: one transfer must not be found
+ * as payments in two tokens.
+ *
+ * @throws Misuse when one has.
+ */
+export function checkListedTokens(config: Config, rules: Pick<PriceRules, "tokens">): void {
+  const complaints = evmChains.flatMap(({ coin, dollars, prefix }) => {
+    const usdc = readAddress(config[`${prefix}_USDC_ADDRESS`], "ethereum")?.address;
+    return listedTokens(rules, chainOf(coin))
+      .filter(({ contract }) => contract === usdc)
+      .map(
+        ({ token }) =>
+          `${prefix}_USDC_ADDRESS must not be the contract of ${token} in the price rules: ` +
+          `one transfer would be ${dollars} and ${token}`,
+      );
+  });
+  if (complaints.length > 0) throw badSettings(complaints);
+}
+
+/** One transfer must not be found as payments in two tokens. */
+function sharedChains(config: Config): readonly string[] {
+  const taken = evmChains.flatMap(({ prefix }) => {
+    const text = config[`PAYMENT_ADDRESS_${prefix}`];
+    const address = text === undefined ? undefined : readAddress(text, "ethereum")?.address;
+    return address === undefined ? [] : [{ prefix, chainId: BigInt(config[`${prefix}_CHAIN_ID`]), address }];
+  });
+  return taken.flatMap((one, index) =>
+    taken
+      .slice(0, index)
+      .filter(({ chainId, address }) => chainId === one.chainId && address === one.address)
+      .map(({ prefix }) => {
+        const names = `${one.prefix}_CHAIN_ID and PAYMENT_ADDRESS_${one.prefix}`;
+        return `${names} must not both be those of ${prefix}: its payments would be credited twice`;
+      }),
+  );
+}
+
+/** Names of one EVM chain's settings. */
+type EvmNames = Readonly<{ coin: Token; dollars: Token; prefix: "ETHEREUM" | "MATIC" | "BASE" }>;
+
+const evmChains: readonly EvmNames[] = [
+  { coin: "ethereum", dollars: "usdc", prefix: "ETHEREUM" },
+  { coin: "matic", dollars: "polygon-usdc", prefix: "MATIC" },
+  { coin: "base-eth", dollars: "base-usdc", prefix: "BASE" },
+];
+
+function evmSource(
+  config: Config,
+  { coin, dollars, prefix }: EvmNames,
+  complaints: string[],
+): EvmSource | undefined {
+  const address = addressOf(config, `PAYMENT_ADDRESS_${prefix}`, "ethereum", complaints);
+  const contract = addressOf(config, `${prefix}_USDC_ADDRESS`, "ethereum", complaints);
+  const rpcUrl = rpcUrlOf(config, prefix, address, complaints);
+  if (address === undefined || contract === undefined || rpcUrl === undefined) return undefined;
+  return { coin, dollars, address, contract, rpcUrl, chainId: BigInt(config[`${prefix}_CHAIN_ID`]) };
+}
+
+function solanaSource(config: Config, complaints: string[]): SolanaSource | undefined {
+  const address = addressOf(config, "PAYMENT_ADDRESS_SOLANA", "solana", complaints);
+  const rpcUrl = rpcUrlOf(config, "SOLANA", address, complaints);
+  if (address === undefined || rpcUrl === undefined) return undefined;
+  return { address, rpcUrl, genesisHash: config.SOLANA_GENESIS_HASH, mint: config.SOLANA_USDC_MINT };
+}
+
+function kyveSource(config: Config, complaints: string[]): KyveSource | undefined {
+  const address = addressOf(config, "PAYMENT_ADDRESS_KYVE", "kyve", complaints);
+  const restUrl = config.KYVE_REST_URL;
+  if (address !== undefined && restUrl === undefined)
+    complaints.push("PAYMENT_ADDRESS_KYVE needs KYVE_REST_URL");
+  if (address === undefined || restUrl === undefined) return undefined;
+  return { address, restUrl, chainId: config.KYVE_CHAIN_ID, denom: config.KYVE_DENOM };
+}
+
+type AddressSetting =
+  | `PAYMENT_ADDRESS_${"NATIVE" | "ETHEREUM" | "MATIC" | "BASE" | "SOLANA" | "KYVE"}`
+  | `${"ETHEREUM" | "MATIC" | "BASE"}_USDC_ADDRESS`;
+
+function addressOf(
+  config: Config,
+  name: AddressSetting,
+  type: "native" | "ethereum" | "solana" | "kyve",
+  complaints: string[],
+): UserAddress | undefined {
+  const text = config[name];
+  const address = text === undefined ? undefined : readAddress(text, type)?.address;
+  if (text !== undefined && address === undefined)
+    complaints.push(`${name} must be an address of ${type}, got ${JSON.stringify(text)}`);
+  return address;
+}
+
+function rpcUrlOf(
+  config: Config,
+  prefix: "ETHEREUM" | "MATIC" | "BASE" | "SOLANA",
+  address: UserAddress | undefined,
+  complaints: string[],
+): string | undefined {
+  const url = config[`${prefix}_RPC_URL`];
+  if (address !== undefined && url === undefined)
+    complaints.push(`PAYMENT_ADDRESS_${prefix} needs ${prefix}_RPC_URL`);
+  return url;
+}

@@ -1,0 +1,100 @@
+/**
+ * Controls of the development chain: mining, minting, starting over. Nobody but this machine may use them.
+ *
+ * A page on the web can make a browser send requests to this machine. Such a request names a foreign origin, comes
+ * from a foreign site, or, where a name was bent to this machine, carries a foreign host; each is refused.
+ * Source: docs/reference/gateway.md#development-controls; Fetch metadata (Sec-Fetch-Site).
+ * @module
+ */
+import { type Context, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import type { Devnet } from "../devnet/devnet.ts";
+import { infoText } from "./blocks.ts";
+import { nodeJson, nodeText } from "./node-answers.ts";
+
+/** What a control did. */
+export type Control = "mine" | "mint" | "reset";
+
+/** Resolves when others show what a control did, or after a bounded wait. */
+export type Shown = (control: Control) => Promise<void>;
+
+/** Routes of the controls, for GET as developers' scripts have it, and for POST. */
+export function controlRoutes(devnet: Devnet, shown: Shown) {
+  const mine = (count: string) =>
+    orWhatIsWanted(async () => {
+      const text = await mined(devnet, count);
+      await shown("mine");
+      return nodeJson(text);
+    });
+  const mint = (params: { address: string; amount: string }) =>
+    orWhatIsWanted(async () => {
+      const text = minted(devnet, params);
+      await shown("mint");
+      return nodeText(text);
+    });
+  const reset = async () => {
+    devnet.reset();
+    await shown("reset");
+    return nodeText("reset done");
+  };
+  const own = { beforeHandle: refuseForeign, parse: "none" } as const;
+  return new Elysia()
+    .get("/mine", () => mine("1"), own)
+    .post("/mine", () => mine("1"), own)
+    .get("/mine/:count", ({ params }) => mine(params.count), own)
+    .post("/mine/:count", ({ params }) => mine(params.count), own)
+    .get("/mint/:address/:amount", ({ params }) => mint(params), own)
+    .post("/mint/:address/:amount", ({ params }) => mint(params), own)
+    .get("/reset", reset, own)
+    .post("/reset", reset, own);
+}
+
+/** Answers, or says what a control takes. */
+async function orWhatIsWanted(answer: () => Response | Promise<Response>): Promise<Response> {
+  try {
+    return await answer();
+  } catch (error) {
+    if (!(error instanceof Failure) || error.code !== "malformed_input") throw error;
+    return nodeText(`${error.facts["reason"]}`, 400);
+  }
+}
+
+async function mined(devnet: Devnet, count: string): Promise<string> {
+  await devnet.mine(/^\d{1,9}$/.test(count) ? Number(count) : 0);
+  return infoText(devnet);
+}
+
+function minted(devnet: Devnet, { address, amount }: { address: string; amount: string }): string {
+  return `${devnet.mint(address, /^\d{1,30}$/.test(amount) ? BigInt(amount) : 0n)}`;
+}
+
+/** Refuses a request that was not made on this machine, or was made for a page from elsewhere. */
+function refuseForeign({ request }: Pick<Context, "request">): Response | undefined {
+  const host = hostOf(`http://${request.headers.get("host") ?? ""}`);
+  if (!isLoopback(host)) return refuse(`host "${host}" is not this machine`);
+  const origin = request.headers.get("origin");
+  if (origin !== null && !isLocalOrigin(origin)) return refuse(`origin "${origin}" is not on this machine`);
+  if (request.headers.get("sec-fetch-site") === "cross-site" && origin === null) {
+    return refuse("the request was made by a page of another site");
+  }
+  return undefined;
+}
+
+function refuse(reason: string): Response {
+  const text = `Controls of the devnet answer to this machine only: ${reason.replace(/[^\x20-\x7e]/g, "?")}.`;
+  return nodeText(text, 403, { "Cache-Control": "no-store" });
+}
+
+function isLocalOrigin(origin: string): boolean {
+  const host = hostOf(origin);
+  return isLoopback(host) || host.endsWith(".localhost");
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "[::1]" || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** The host of a URL without its port, in lower case; "" when it is no URL. */
+function hostOf(url: string): string {
+  return URL.parse(url)?.hostname ?? "";
+}

@@ -1,0 +1,143 @@
+/**
+ * What clients post to a node: transactions and chunks.
+ * Source: ArweaveTeam/arweave, ar_http_iface_middleware (handle_post_tx, handle_post_chunk).
+ * @module
+ */
+import { Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { readBody } from "../../http/body.ts";
+import { type ByteBudget, createByteBudget } from "../../lib/byte-budget.ts";
+import type { Devnet } from "../devnet/devnet.ts";
+import type { TransactionOutcome } from "../devnet/intake.ts";
+import { refuseOtherNetwork } from "./network.ts";
+import { nodeEmpty, nodeText, type Reason, refusal } from "./node-answers.ts";
+
+/** A transaction with the data that it carries. */
+const transactionBodyMax = 15 * 2 ** 20;
+
+/** A chunk, its path, and their names. */
+const chunkBodyMax = 750_000;
+
+/** Bodies that are read at once take so much together; each is in memory up to three times until it is answered. */
+const bodiesBytesMax = 64 * 2 ** 20;
+
+/** Longer than a body on one machine takes, shorter than clients wait. Milliseconds. */
+const bodyWaitMsMax = 3_000;
+
+/** The runtime reads so much of a body before anybody takes it (docs/decisions/091-body-memory.md). Bytes. */
+const aheadBytesMax = 2 * 2 ** 20;
+
+const anchorTexts = {
+  last_tx_in_mempool: "Invalid anchor (last_tx from mempool).",
+  tx_bad_anchor: "Invalid anchor (last_tx).",
+  tx_already_in_weave: "Transaction is already on the weave.",
+  tx_already_in_mempool: "Transaction is already in the mempool.",
+} as const;
+
+const anchorDetails = {
+  last_tx_in_mempool: "the anchor is a transaction that waits; anchor to a block until it is mined",
+  tx_bad_anchor: "the anchor is neither the wallet's last transaction nor one of the last 50 blocks",
+  tx_already_in_weave: "one of the last 50 blocks carries it",
+  tx_already_in_mempool: "it waits already",
+} as const;
+
+/** Routes that take something. */
+export function postRoutes(devnet: Devnet) {
+  const bodies = createByteBudget({
+    bytesMax: bodiesBytesMax,
+    clientBytesMax: bodiesBytesMax,
+    waitMsMax: bodyWaitMsMax,
+  });
+  return new Elysia()
+    .onBeforeHandle(refuseOtherNetwork)
+    .post("/tx", ({ request }) => postTransaction(devnet, request, bodies), { parse: "none" })
+    .post("/chunk", ({ request }) => postChunk(devnet, request, bodies), { parse: "none" })
+    .post("/peers", () => nodeEmpty(200), { parse: "none" })
+    .post("/wallet", internalOnly, { parse: "none" })
+    .post("/unsigned_tx", internalOnly, { parse: "none" });
+}
+
+async function postTransaction(devnet: Devnet, request: Request, bodies: ByteBudget): Promise<Response> {
+  const announced = request.headers.get("arweave-tx-id");
+  if (announced !== null && !/^[A-Za-z0-9_-]{1,43}$/.test(announced)) return nodeText("Invalid hash.", 400);
+  if (announced !== null && devnet.isProcessed(announced))
+    return nodeText("Transaction already processed.", 208);
+  return await answerBody(request, bodies, transactionBodyMax, async (text) =>
+    transactionAnswer(await devnet.postTransaction(text), request),
+  );
+}
+
+function transactionAnswer(outcome: TransactionOutcome, request: Request): Response {
+  switch (outcome.kind) {
+    case "accepted":
+      return nodeText("OK");
+    case "already_processed":
+      return nodeText("Transaction already processed.", 208);
+    case "invalid_hash":
+      return refusal(request, "Invalid hash.", [{ code: outcome.kind, detail: "an id has 32 bytes" }]);
+    case "invalid_json":
+      return refusal(request, "Invalid JSON.", [{ code: outcome.kind, detail: outcome.reason }]);
+    case "invalid_signature_type":
+      return refusal(request, "Invalid signature type.", [{ code: outcome.kind, detail: outcome.reason }]);
+    case "faulty":
+      return refusal(request, "Transaction verification failed.", outcome.faults);
+    case "bad_anchor":
+      return refusal(request, anchorTexts[outcome.fault], [
+        { code: outcome.fault, detail: anchorDetails[outcome.fault] },
+      ]);
+    case "unknown_split":
+      return refusal(request, "The attached data is split in an unknown way.", [unknownSplit]);
+    case "full":
+      return refusal(request, "Mempool is full.", [{ code: outcome.kind, detail: "mine some blocks" }], 503);
+  }
+}
+
+const unknownSplit: Reason = {
+  code: "invalid_data_root_size",
+  detail:
+    "data_root or data_size is not that of the data split at every 256 KiB; " +
+    "data of more than one chunk can be posted by POST /chunk",
+};
+
+async function postChunk(devnet: Devnet, request: Request, bodies: ByteBudget): Promise<Response> {
+  return await answerBody(request, bodies, chunkBodyMax, (text) => {
+    const outcome = devnet.postChunk(text);
+    if (outcome.kind === "kept") return nodeEmpty(200);
+    const { fault, reason } = outcome;
+    return refusal(request, JSON.stringify({ error: fault }), [{ code: fault, detail: reason }]);
+  });
+}
+
+/** Reads a body and responds to it, within the memory that bodies may take together; 503 when that stays in use. */
+async function answerBody(
+  request: Request,
+  bodies: ByteBudget,
+  bytesMax: number,
+  answer: (text: string) => Response | Promise<Response>,
+): Promise<Response> {
+  const announced = Number(request.headers.get("content-length") ?? bytesMax);
+  if (announced > bytesMax) return nodeText("Payload too large", 413);
+  // One budget for all: what a chain for developers is asked comes from one machine.
+  if (!(await bodies.takeSoon("", announced, Math.min(announced, aheadBytesMax), request.signal)))
+    return nodeText("Too many bodies at once", 503, { "Retry-After": "1", Connection: "close" });
+  try {
+    const text = await bodyText(request, bytesMax);
+    return text === undefined ? nodeText("Payload too large", 413) : await answer(text);
+  } finally {
+    bodies.release("", announced);
+  }
+}
+
+/** @returns `undefined` when the body is larger than the node takes. */
+async function bodyText(request: Request, bytesMax: number): Promise<string | undefined> {
+  try {
+    return Buffer.from((await readBody(request, bytesMax)).buffer).toString("latin1");
+  } catch (error) {
+    if (error instanceof Failure && error.code === "too_large") return undefined;
+    throw error;
+  }
+}
+
+function internalOnly(): Response {
+  return nodeText("Internal API disabled or invalid internal API secret in request.", 421);
+}

@@ -1,0 +1,78 @@
+/**
+ * A node of the chain over HTTP, as clients and gateways know it, and the devnet's controls beside it.
+ * Source: ArweaveTeam/arweave, ar_http_iface_middleware; reference: chain.md §1.
+ * @module
+ */
+import { Elysia } from "elysia";
+import { callerLeft, reportsDisconnect } from "../../http/client-left.ts";
+import { readSegments, readTarget } from "../../http/target.ts";
+import { type Log, silentLog } from "../../lib/log.ts";
+import type { Devnet } from "../devnet/devnet.ts";
+import { blockRoutes } from "./blocks.ts";
+import { chunkRoutes } from "./chunks.ts";
+import { controlRoutes, type Shown } from "./controls.ts";
+import { nodeText } from "./node-answers.ts";
+import { postRoutes } from "./posts.ts";
+import { transactionRoutes } from "./transactions.ts";
+import { walletRoutes } from "./wallets.ts";
+
+/**
+ * Makes the node's surface, usable alone or in a listener of ours.
+ *
+ * @param log - Where a defect is written; its caller learns nothing of it.
+ * @param shown - Resolves when what a control did can be seen elsewhere; the control responds then.
+ *
+ * Paths may have empty segments, as on a node; an unknown path or method is 400 `Request type not found.`.
+ */
+export function createDevnetRoutes(
+  devnet: Devnet,
+  log: Log = silentLog,
+  shown: Shown = async () => undefined,
+) {
+  const known = new Elysia({ name: "devnet" })
+    .onRequest(({ request }) => (isMalformed(request.url) ? nodeText("Malformed path", 400) : undefined))
+    .onError({ as: "scoped" }, ({ error, request }) => {
+      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
+      log.error("the devnet could not answer", { error, method: request.method, url: request.url });
+      return nodeText("Internal Server Error", 500);
+    })
+    .use(blockRoutes(devnet))
+    .use(walletRoutes(devnet))
+    .use(chunkRoutes(devnet))
+    .use(postRoutes(devnet))
+    .use(controlRoutes(devnet, shown))
+    .use(transactionRoutes(devnet));
+  return known
+    .options("/*", () => preflight())
+    .all(
+      "/*",
+      async ({ request }) => {
+        const url = new URL(request.url);
+        const tidy = `/${url.pathname.split("/").filter(Boolean).join("/")}`;
+        if (tidy === url.pathname) return nodeText("Request type not found.", 400);
+        return await known.handle(new Request(`${url.origin}${tidy}${url.search}`, request));
+      },
+      { parse: "none" },
+    );
+}
+
+/** Whether an escape in a path is none, or is not UTF-8: the router would give routes no text then. */
+function isMalformed(url: string): boolean {
+  if (!url.includes("%")) return false;
+  try {
+    readSegments(readTarget(url).path);
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+/** Pages may do what programs may; a node allows POST only where it remembered to. */
+function preflight(): Response {
+  return nodeText("OK", 200, {
+    "Access-Control-Allow-Methods": "GET, POST",
+    "Access-Control-Allow-Headers":
+      "Content-Type, X-Network, arweave-tx-id, arweave-data-root, arweave-data-size",
+    "Access-Control-Max-Age": "86400",
+  });
+}

@@ -1,0 +1,266 @@
+/**
+ * Taking transactions and chunks from clients: judged, and kept before they are acknowledged.
+ * @module
+ */
+import { SQLiteError } from "bun:sqlite";
+import { checkChunk } from "../../arweave/chunk.ts";
+import { readId } from "../../arweave/id.ts";
+import { chunkSize, pathSizeMax } from "../../arweave/merkle.ts";
+import type { Transaction } from "../../arweave/transaction.ts";
+import {
+  createSignatureCheck,
+  isNamedByItsSignature,
+  type SignatureCheck,
+} from "../../arweave/transaction-verify.ts";
+import { Failure } from "../../failures.ts";
+import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
+import { readUnsigned } from "../../lib/bytes.ts";
+import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
+import type { DataKey, StoredChunk } from "./chunk-store.ts";
+import { nextTurn, type SplitData, splitData } from "./data-tree.ts";
+import { readPosted } from "./posted-transaction.ts";
+import { type AnchorFault, anchorFault, type Fault, type Finding, transactionFaults } from "./rules.ts";
+import { type ChainState, change, rulesView } from "./state.ts";
+
+/** What became of a posted transaction. */
+export type TransactionOutcome =
+  | Readonly<{ kind: "accepted"; id: string }>
+  | Readonly<{ kind: "already_processed" }>
+  | Readonly<{ kind: "invalid_json"; reason: string }>
+  | Readonly<{ kind: "invalid_hash" }>
+  | Readonly<{ kind: "invalid_signature_type"; reason: string }>
+  | Readonly<{ kind: "faulty"; faults: readonly Fault[] }>
+  | Readonly<{ kind: "bad_anchor"; fault: AnchorFault }>
+  | Readonly<{ kind: "unknown_split" }>
+  | Readonly<{ kind: "full" }>;
+
+/** The node's names for what can be wrong with a posted chunk. */
+export type ChunkFault =
+  | "invalid_json"
+  | "data_size_too_big"
+  | "chunk_too_big"
+  | "data_path_too_big"
+  | "offset_field_required"
+  | "offset_too_big"
+  | "chunk_proof_ratio_not_attractive"
+  | "data_root_not_found"
+  | "invalid_proof"
+  | "disk_full";
+
+/** What became of a posted chunk. */
+export type ChunkOutcome =
+  | Readonly<{ kind: "kept" }>
+  | Readonly<{ kind: "refused"; fault: ChunkFault; reason: string }>;
+
+/** A transaction that was just taken is not looked at again for so long, as on a node. */
+const processedMs = 600_000;
+
+/** Such transactions that are remembered. */
+const processedCountMax = 100_000;
+
+/** A number below 2^256 fits into a path's notes. */
+const noteMax = 2n ** 256n - 1n;
+
+/** Judges what clients post. */
+export type Intake = Readonly<{
+  /** Whether a transaction was taken lately or waits. */
+  isProcessed: (id: string) => boolean;
+  /** @param text - The body of the post. Never throws for what a client may send. */
+  takeTransaction: (text: string) => Promise<TransactionOutcome>;
+  /** @param text - The body of the post. Never throws for what a client may send. */
+  takeChunk: (text: string) => ChunkOutcome;
+  /** Forgets what was taken. */
+  clear: () => void;
+}>;
+
+/** Opens the intake of a chain. */
+export function createIntake(state: ChainState): Intake {
+  const processed = new Map<string, number>(); // id to milliseconds, oldest first
+  const isProcessed = (id: string) => {
+    if (state.mempool.get(id) !== undefined) return true;
+    const at = processed.get(id);
+    return at !== undefined && at + processedMs > state.clock();
+  };
+  return {
+    isProcessed,
+    takeTransaction: async (text) => {
+      const posted = readPosted(text);
+      if (posted.kind === "faulty") return rejected(state, posted.id, posted.faults);
+      if (posted.kind !== "read") return posted;
+      const { transaction, data } = posted;
+      if (isProcessed(transaction.id)) return { kind: "already_processed" };
+      // From here on a second post of the same is answered by the first, which may still be waiting for its data.
+      processed.set(transaction.id, state.clock());
+      let isAccepted = false;
+      try {
+        const outcome = await admit(state, transaction, data);
+        isAccepted = outcome.kind === "accepted";
+        return outcome;
+      } finally {
+        if (!isAccepted) processed.delete(transaction.id);
+        forgetOldest(processed);
+      }
+    },
+    takeChunk: (text) => takeChunk(state, text),
+    clear: () => processed.clear(),
+  };
+}
+
+function forgetOldest(processed: Map<string, number>): void {
+  for (const [id] of processed) {
+    if (processed.size <= processedCountMax) return;
+    processed.delete(id);
+  }
+}
+
+async function admit(state: ChainState, transaction: Transaction, data: string): Promise<TransactionOutcome> {
+  const check = createSignatureCheck(transaction);
+  const isSigned = transaction.format === 1 && data !== "";
+  const signed = isSigned ? await splitData(data, check.update) : undefined;
+  if (isSigned && signed === undefined) return notBase64url;
+  const faults = transactionFaults(transaction, findingOf(transaction, check, signed), state.accounts);
+  if (faults.length > 0) return rejected(state, transaction.id, faults);
+  const anchor = anchorFault(transaction, rulesView(state));
+  if (anchor !== undefined) return { kind: "bad_anchor", fault: anchor };
+  if (state.mempool.isFull()) return { kind: "full" };
+
+  const split = signed ?? (data === "" ? statedData(transaction) : await splitData(data));
+  if (transaction.format === 2 && data !== "" && !states(transaction, split))
+    return { kind: "unknown_split" };
+  return await keep(state, transaction, split);
+}
+
+const notBase64url = { kind: "invalid_json", reason: "data is not canonical base64url" } as const;
+
+function findingOf(transaction: Transaction, check: SignatureCheck, signed: SplitData | undefined): Finding {
+  const last = signed?.chunks.at(-1)?.chunk.at(-1) ?? 0;
+  return {
+    idIsHash: isNamedByItsSignature(transaction),
+    signatureIsValid: check.finish().valid,
+    endsWithDigit: last >= 0x30 && last <= 0x39,
+  };
+}
+
+/** The data of a transaction that comes without it: its chunks are to follow. */
+function statedData({ dataRoot: root, dataSize: size }: Transaction): SplitData | undefined {
+  return size > 0 ? { key: { root, size }, chunks: [] } : undefined;
+}
+
+function states({ dataRoot, dataSize }: Transaction, split: SplitData | undefined): boolean {
+  return split?.key.root === dataRoot && split.key.size === dataSize;
+}
+
+/** Keeps a judged transaction: its chunks one by one, so that others run in between, and then itself. */
+async function keep(
+  state: ChainState,
+  transaction: Transaction,
+  split: SplitData | undefined,
+): Promise<TransactionOutcome> {
+  // Until it waits itself: another with the same data may be turned away meanwhile, and would take the chunks along.
+  const isHere = split === undefined ? undefined : state.mempool.expect(split.key);
+  try {
+    for (const [index, chunk] of (split?.chunks ?? []).entries()) {
+      if (index > 0) await nextTurn();
+      if (split !== undefined) state.chunks.put(split.key, chunk);
+    }
+    change(state, () => state.mempool.add(transaction, split?.key));
+    return { kind: "accepted", id: transaction.id };
+  } catch (error) {
+    if (error instanceof Failure && error.code === "busy") return { kind: "full" };
+    throw error;
+  } finally {
+    isHere?.();
+  }
+}
+
+function rejected(state: ChainState, id: string, faults: readonly Fault[]): TransactionOutcome {
+  const known = readId(id);
+  if (known !== undefined && state.history.heightOf(known) === undefined) {
+    state.mempool.reject(
+      known,
+      faults.map(({ code }) => code),
+    );
+  }
+  return { kind: "faulty", faults };
+}
+
+function takeChunk(state: ChainState, text: string): ChunkOutcome {
+  const fields = readJson(text);
+  const claim = isJsonObject(fields) ? readClaim(fields) : undefined;
+  if (claim === undefined)
+    return refused("invalid_json", "the fields of a chunk are texts of base64url and decimals");
+  const limit = claimFault(claim);
+  if (limit !== undefined) return limit;
+  const key = { root: encodeBase64url(claim.dataRoot), size: Number(claim.dataSize) };
+  if (claim.dataRoot.length !== 32 || !(state.mempool.hasData(key) || state.history.hasData(key))) {
+    return refused(
+      "data_root_not_found",
+      `no transaction with data_root ${key.root} and data_size ${key.size}`,
+    );
+  }
+  const offset = Number(claim.offset ?? 0n);
+  const { dataRoot, dataPath, chunk } = claim;
+  // The rules that hold at every offset of this weave: a chunk that only older rules allow could never be served.
+  const verdict = checkChunk({ dataRoot, dataSize: key.size, dataPath, offset, chunk, ruleset: "relaxed" });
+  if (verdict.kind === "refused") return refused("invalid_proof", verdict.reason);
+  return keepChunk(state, key, { start: verdict.start, end: verdict.end, dataPath, chunk });
+}
+
+function keepChunk(state: ChainState, key: DataKey, chunk: StoredChunk): ChunkOutcome {
+  try {
+    state.chunks.put(key, chunk);
+    return { kind: "kept" };
+  } catch (error) {
+    if (error instanceof SQLiteError && error.code === "SQLITE_FULL")
+      return refused("disk_full", error.message);
+    throw error;
+  }
+}
+
+type ChunkClaim = Readonly<{
+  dataRoot: Uint8Array;
+  dataSize: bigint;
+  dataPath: Uint8Array;
+  chunk: Uint8Array;
+  offset: bigint | undefined;
+}>;
+
+function readClaim(fields: JsonObject): ChunkClaim | undefined {
+  const bytes = (key: string) => decodeBase64url(typeof fields[key] === "string" ? fields[key] : "=");
+  const integer = (key: string, fallback: string) => {
+    const value = fields[key] ?? fallback;
+    return typeof value === "string" && /^[+-]?\d{1,100}$/.test(value) ? BigInt(value) : undefined;
+  };
+  const dataRoot = bytes("data_root");
+  const dataPath = bytes("data_path");
+  const chunk = bytes("chunk");
+  const dataSize = integer("data_size", "0");
+  const offset = fields["offset"] === undefined ? undefined : integer("offset", "");
+  if (dataRoot === undefined || dataPath === undefined || chunk === undefined || dataSize === undefined)
+    return undefined;
+  if (fields["offset"] !== undefined && offset === undefined) return undefined;
+  return { dataRoot, dataSize, dataPath, chunk, offset };
+}
+
+/** The node's limits, in its order. */
+function claimFault({ dataSize, dataPath, chunk, offset }: ChunkClaim): ChunkOutcome | undefined {
+  if (dataSize > noteMax) return refused("data_size_too_big", "data_size is above 2^256 - 1");
+  if (chunk.length > chunkSize)
+    return refused("chunk_too_big", `${chunk.length} bytes, at most ${chunkSize}`);
+  if (dataPath.length > pathSizeMax) {
+    return refused("data_path_too_big", `${dataPath.length} bytes, at most ${pathSizeMax}`);
+  }
+  if (offset === undefined) return refused("offset_field_required", "offset is missing");
+  if (offset > noteMax) return refused("offset_too_big", "offset is above 2^256 - 1");
+  const leafEnd = readUnsigned(dataPath.subarray(-32));
+  const isAttractive = dataPath.length > 0 && (leafEnd === dataSize || dataPath.length <= chunk.length);
+  if (isAttractive) return undefined;
+  return refused(
+    "chunk_proof_ratio_not_attractive",
+    "the proof is longer than the chunk, which is not the last",
+  );
+}
+
+function refused(fault: ChunkFault, reason: string): ChunkOutcome {
+  return { kind: "refused", fault, reason };
+}

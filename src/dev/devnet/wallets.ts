@@ -1,0 +1,91 @@
+/**
+ * Funded wallets for tests, as JSON Web Keys that any client of the chain loads.
+ *
+ * The ECDSA wallet and the miner follow from the seed. An RSA key cannot be derived from a seed with the tools that
+ * exist, so one is made at the first start and kept beside the chain.
+ * @module
+ */
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Address } from "../../arweave/id.ts";
+import { ecdsaWallet, readWallet, type Wallet } from "../../arweave/wallet.ts";
+import { Failure } from "../../failures.ts";
+import { encodeBase64url } from "../../lib/base64url.ts";
+import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
+import type { MakeRsaJwk } from "../../lib/rsa-jwk.ts";
+import { secp256k1 } from "../../lib/secp256k1.ts";
+
+/** A funded wallet. Its key is private, but it is worth nothing off this chain. */
+export type TestWallet = Readonly<{
+  name: string; // "rsa" or "ecdsa", or as the caller named it
+  type: "rsa" | "ecdsa";
+  address: Address;
+  jwk: JsonObject;
+  file: string | undefined; // where the key is kept
+}>;
+
+/** A wallet that the caller brings. */
+export type GivenWallet = Readonly<{ name: string; jwk: JsonObject }>;
+
+/** The key that signs the blocks of every chain with this seed. */
+export function minerWallet(seed: string): Wallet {
+  return ecdsaWallet(derivePrivateKey(seed, "miner"));
+}
+
+/** Describes a wallet that the caller brings. @throws Failure `malformed_input` when its key cannot be used. */
+export function givenWallet({ name, jwk }: GivenWallet): TestWallet {
+  const { type, address } = readWallet(jwk);
+  return { name, type, address, jwk, file: undefined };
+}
+
+/**
+ * Loads or makes the chain's own wallets: one RSA, one ECDSA.
+ *
+ * @param dir - The chain's folder, which exists; `undefined` makes keys that are forgotten with the process.
+ * @param makeRsaKey - Asked only when there is no RSA wallet yet.
+ * @throws Failure `malformed_input` when a kept file is no key.
+ */
+export async function ownWallets(
+  dir: string | undefined,
+  seed: string,
+  makeRsaKey: MakeRsaJwk,
+): Promise<TestWallet[]> {
+  return [
+    await keptWallet(dir, "rsa", makeRsaKey),
+    await keptWallet(dir, "ecdsa", async () => ecdsaJwk(derivePrivateKey(seed, "wallet"))),
+  ];
+}
+
+async function keptWallet(
+  dir: string | undefined,
+  name: string,
+  make: () => Promise<JsonObject>,
+): Promise<TestWallet> {
+  if (dir === undefined) return givenWallet({ name, jwk: await make() });
+  const file = join(dir, `wallet-${name}.json`);
+  if (!existsSync(file)) {
+    writeFileSync(`${file}.part`, JSON.stringify(await make()), { mode: 0o600, flush: true });
+    renameSync(`${file}.part`, file);
+  }
+  const jwk = readJson(readFileSync(file, "utf8"));
+  if (!isJsonObject(jwk))
+    throw new Failure("malformed_input", { reason: "a wallet file is a JSON Web Key", file });
+  return { ...givenWallet({ name, jwk }), file };
+}
+
+/** SHA-256 misses the valid range of private keys with a probability of 2^-128. */
+function derivePrivateKey(seed: string, purpose: string): Uint8Array {
+  return createHash("sha256").update(`cairn devnet ${purpose}\n${seed}`).digest();
+}
+
+async function ecdsaJwk(privateKey: Uint8Array): Promise<JsonObject> {
+  const point = secp256k1.publicKeyOf(privateKey);
+  return {
+    kty: "EC",
+    crv: "secp256k1",
+    x: encodeBase64url(point.subarray(1, 33)),
+    y: encodeBase64url(point.subarray(33, 65)),
+    d: encodeBase64url(privateKey),
+  };
+}

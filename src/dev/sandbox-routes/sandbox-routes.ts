@@ -1,0 +1,35 @@
+/**
+ * Everything that the sandbox answers: Stripe's protocol, its checkout pages, the price feed.
+ * @module
+ */
+import { Elysia } from "elysia";
+import { Failure, failures } from "../../failures.ts";
+import { codeAnswer, failureAnswer } from "../../http/answers.ts";
+import { callerLeft, reportsDisconnect } from "../../http/client-left.ts";
+import type { Log } from "../../lib/log.ts";
+import { createCheckoutRoutes } from "./checkout-routes.ts";
+import { createStripeRoutes, type StripeRoutesOptions } from "./stripe-routes.ts";
+
+/** What the routes are made of. */
+export type SandboxRoutesOptions = StripeRoutesOptions &
+  Readonly<{
+    /** Answers what is asked of the price feed, or nothing for requests that are not its own. */
+    priceFeed: (request: Request) => Response | undefined;
+    log: Log;
+  }>;
+
+/** Creates the answer to any request. */
+export function createSandboxRoutes(options: SandboxRoutesOptions): (request: Request) => Promise<Response> {
+  const { sandbox, priceFeed, log } = options;
+  const app = new Elysia({ strictPath: true })
+    .onError({ as: "global" }, ({ error, code, request }) => {
+      if (code === "NOT_FOUND") return codeAnswer("not_found");
+      if (error instanceof Failure && failures[error.code].status < 500) return failureAnswer(error);
+      if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
+      log.error("defect in the sandbox", { error });
+      return codeAnswer("internal");
+    })
+    .use(createStripeRoutes(options))
+    .use(createCheckoutRoutes(sandbox));
+  return async (request) => priceFeed(request) ?? (await app.fetch(request));
+}

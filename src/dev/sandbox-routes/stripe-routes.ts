@@ -1,0 +1,208 @@
+/**
+ * Stripe's protocol over HTTP: forms in, JSON out, refusals in Stripe's words, an answer kept for its key.
+ * Source: Stripe's API reference, "Authentication", "Errors", "Idempotent requests", "Expanding responses".
+ * @module
+ */
+import { timingSafeEqual } from "node:crypto";
+import { type AnyElysia, Elysia } from "elysia";
+import { Failure } from "../../failures.ts";
+import { jsonTextAnswer } from "../../http/answers.ts";
+import { readBody } from "../../http/body.ts";
+import { sha256 } from "../../lib/hash.ts";
+import { type JsonObject, writeJson } from "../../lib/json.ts";
+import { type FormTree, readForm, textAt, textsAt } from "../sandbox/form.ts";
+import type { SandboxAnswer, StripeSandbox } from "../sandbox/stripe.ts";
+import type { ObjectKind } from "../sandbox/stripe-database.ts";
+import { badParameter, refusalOf, refused } from "../sandbox/stripe-refusal.ts";
+
+/** What the routes are made of. */
+export type StripeRoutesOptions = Readonly<{
+  sandbox: StripeSandbox;
+  /** Callers must send it. */
+  secretKey: string;
+  /** Origin under which payers find the checkout pages. */
+  pageUrl: () => string;
+}>;
+
+/** Stripe's own bodies are far smaller. Bytes. */
+const bodyBytesMax = 256 * 1_024;
+
+const keyLengthMax = 255;
+
+/** One call: what is asked of the sandbox with a form. */
+type Perform = (id: string, form: FormTree) => JsonObject;
+
+/** Creates the routes. */
+export function createStripeRoutes({ sandbox, secretKey, pageUrl }: StripeRoutesOptions): AnyElysia {
+  const routes = new Elysia();
+
+  const post = (path: string, perform: Perform) =>
+    routes.post(
+      path,
+      ({ request, params }) =>
+        answer(request, secretKey, async () => {
+          const text = new TextDecoder().decode(await readBody(request, bodyBytesMax));
+          const key = readKey(request);
+          const asked = `${new URL(request.url).pathname}\n${text}`;
+          return sandbox.oncePerKey(key, asked, () =>
+            said(() => expanded(sandbox, perform(idIn(params), formOf(text)), formOf(text))),
+          );
+        }),
+      { parse: "none" },
+    );
+  const get = (path: string, perform: Perform) =>
+    routes.get(path, ({ request, params }) =>
+      answer(request, secretKey, async () => {
+        const form = formOf(new URL(request.url).search.slice(1));
+        return said(() => expanded(sandbox, perform(idIn(params), form), form));
+      }),
+    );
+  const getOne = (path: string, kind: ObjectKind) => get(path, (id) => sandbox.fetch(kind, id));
+
+  post("/v1/payment_intents", (_id, form) => sandbox.createIntent(form));
+  post("/v1/payment_intents/:id/confirm", (id, form) => sandbox.confirmIntent(id, form));
+  post("/v1/payment_intents/:id/cancel", (id) => sandbox.cancelIntent(id));
+  getOne("/v1/payment_intents/:id", "payment_intent");
+  post("/v1/checkout/sessions", (_id, form) => sandbox.createCheckout(form, pageUrl()));
+  post("/v1/checkout/sessions/:id/expire", (id) => sandbox.expireCheckout(id));
+  get("/v1/checkout/sessions/:id", (id) => sandbox.fetchCheckout(id));
+  getOne("/v1/charges/:id", "charge");
+  post("/v1/refunds", (_id, form) => sandbox.createRefund(form));
+  getOne("/v1/refunds/:id", "refund");
+  getOne("/v1/disputes/:id", "dispute");
+  post("/v1/disputes/:id", (id, form) => sandbox.answerDispute(id, form));
+  post("/v1/disputes/:id/close", (id) => sandbox.closeDispute(id));
+  get("/v1/events", (_id, form) => eventList(sandbox, form));
+  getOne("/v1/events/:id", "event");
+  // What Stripe does by itself, and only test cards make it do.
+  post("/v1/test_helpers/charges/:id/dispute", (id, form) => sandbox.openDispute(id, ...disputeOf(form)));
+  post("/v1/test_helpers/refunds/:id/fail", (id) => sandbox.failRefund(id));
+  return routes;
+}
+
+async function answer(
+  request: Request,
+  secretKey: string,
+  work: () => Promise<SandboxAnswer>,
+): Promise<Response> {
+  const { status, body } = await answered(async () => {
+    admit(request, secretKey);
+    return await work();
+  });
+  return jsonTextAnswer(body, status, {
+    "Cache-Control": "no-store",
+    "Request-Id": request.headers.get("x-request-id") ?? "req_sandbox",
+  });
+}
+
+/** The key as a bearer, or as the name of basic credentials. */
+function admit(request: Request, secretKey: string): void {
+  const [scheme = "", sent = ""] = (request.headers.get("authorization") ?? "").split(" ", 2);
+  const key =
+    scheme.toLowerCase() === "basic" ? (Buffer.from(sent, "base64").toString().split(":")[0] ?? "") : sent;
+  const digest = (text: string) => sha256(new TextEncoder().encode(text));
+  if (timingSafeEqual(digest(key), digest(secretKey))) return;
+  throw refused({ status: 401, type: "invalid_request_error", message: "Invalid API Key provided." });
+}
+
+function readKey(request: Request): string | null {
+  const key = request.headers.get("idempotency-key");
+  if (key !== null && key.length > keyLengthMax)
+    throw refused({
+      status: 400,
+      type: "idempotency_error",
+      message: "The key is longer than 255 characters.",
+    });
+  return key;
+}
+
+function formOf(text: string): FormTree {
+  const form = readForm(text);
+  if (form === undefined)
+    throw refused({ status: 400, type: "invalid_request_error", message: "The form cannot be read." });
+  return form;
+}
+
+/** The answer of one operation. */
+function said(work: () => JsonObject): SandboxAnswer {
+  try {
+    return { status: 200, body: writeJson(work()) };
+  } catch (error) {
+    return refusalAnswer(error);
+  }
+}
+
+/** The answer of a whole call. */
+async function answered(work: () => Promise<SandboxAnswer>): Promise<SandboxAnswer> {
+  try {
+    return await work();
+  } catch (error) {
+    return refusalAnswer(error);
+  }
+}
+
+/** The answer of a refusal; everything else goes on. */
+function refusalAnswer(error: unknown): SandboxAnswer {
+  const refusal = refusalOf(error);
+  if (refusal === undefined) {
+    if (error instanceof Failure && error.code === "too_large")
+      return refusalAnswer(refused({ status: 413, type: "invalid_request_error", message: "Too large." }));
+    throw error;
+  }
+  const { status, ...words } = refusal;
+  return { status, body: writeJson({ error: words }) };
+}
+
+/** What may be asked for in whole in the place of its id. */
+const expandable: Readonly<Record<string, ObjectKind>> = {
+  latest_charge: "charge",
+  payment_intent: "payment_intent",
+  charge: "charge",
+};
+
+function expanded(sandbox: StripeSandbox, object: JsonObject, form: FormTree): JsonObject {
+  const result: Record<string, JsonObject[string]> = { ...object };
+  for (const name of textsAt(form, "expand")) {
+    const kind = Object.hasOwn(expandable, name) ? expandable[name] : undefined;
+    if (kind === undefined) throw badParameter("expand", `This property cannot be expanded (${name}).`);
+    const id = object[name];
+    if (typeof id === "string") result[name] = sandbox.fetch(kind, id);
+  }
+  return result;
+}
+
+const eventsPerPage = { usual: 10, most: 100 } as const;
+
+function eventList(sandbox: StripeSandbox, form: FormTree): JsonObject {
+  const limit = readWhole(textAt(form, "limit"), "limit") ?? eventsPerPage.usual;
+  if (limit < 1 || limit > eventsPerPage.most)
+    throw badParameter("limit", "This value must be between 1 and 100.", "parameter_invalid_integer");
+  const types = textsAt(form, "types");
+  const type = textAt(form, "type");
+  const { events, hasMore } = sandbox.events({
+    from: readWhole(textAt(form, "created", "gte"), "created[gte]") ?? 0,
+    to: readWhole(textAt(form, "created", "lt"), "created[lt]"),
+    types: type === undefined ? types : [type],
+    limit,
+    after: textAt(form, "starting_after"),
+  });
+  return { object: "list", data: events, has_more: hasMore, url: "/v1/events" };
+}
+
+function disputeOf(form: FormTree): [reason: string, amount?: number] {
+  const amount = readWhole(textAt(form, "amount"), "amount");
+  const reason = textAt(form, "reason") ?? "fraudulent";
+  return amount === undefined ? [reason] : [reason, amount];
+}
+
+function readWhole(text: string | undefined, param: string): number | undefined {
+  if (text === undefined) return undefined;
+  if (!/^\d{1,12}$/.test(text))
+    throw badParameter(param, `Invalid integer: ${text}`, "parameter_invalid_integer");
+  return Number(text);
+}
+
+/** Routes without parameters have no record of them. */
+function idIn(params: Readonly<Record<string, string>> | undefined): string {
+  return params?.["id"] ?? "";
+}

@@ -1,0 +1,239 @@
+/**
+ * Checkout sessions: pages on which somebody pays, and how they end.
+ * Source: Stripe's API reference, "Checkout Sessions".
+ * @module
+ */
+import type { JsonObject } from "../../lib/json.ts";
+import { isJsonObject } from "../../lib/json.ts";
+import { branchAt, type FormTree, textAt, textsAt } from "./form.ts";
+import type { CardOutcome } from "./stripe-cards.ts";
+import {
+  fetchObject,
+  keep,
+  numberOf,
+  readAmount,
+  readCurrency,
+  readMetadata,
+  readUrl,
+  refuseUnknown,
+  type StripeDesk,
+  secondsNow,
+  textOf,
+} from "./stripe-desk.ts";
+import { newIntent, payIntent } from "./stripe-payments.ts";
+import { badParameter, wrongState } from "./stripe-refusal.ts";
+
+/** A session lives from 30 minutes to a day, a day when nothing is said. Seconds. */
+const lifeSeconds = { least: 30 * 60, most: 24 * 60 * 60 } as const;
+
+const createFields = [
+  "mode",
+  "ui_mode",
+  "success_url",
+  "cancel_url",
+  "return_url",
+  "redirect_on_completion",
+  "client_reference_id",
+  "expires_at",
+  "payment_method_types",
+  "line_items",
+  "metadata",
+  "payment_intent_data",
+  "automatic_tax",
+  "currency",
+  "expand",
+];
+
+/** Both generations of the API's names. */
+const uiModes: Readonly<Record<string, "hosted" | "embedded">> = {
+  hosted: "hosted",
+  hosted_page: "hosted",
+  embedded: "embedded",
+  embedded_page: "embedded",
+};
+
+/** What is kept of a session beside what is answered: what its payment will be for. */
+type Checkout = Readonly<{ session: JsonObject; description: string; paymentMetadata: JsonObject }>;
+
+/** `POST /v1/checkout/sessions`. @param pageUrl - Origin under which payers find the page. */
+export function createCheckout(desk: StripeDesk, form: FormTree, pageUrl: string): JsonObject {
+  refuseUnknown(form, createFields);
+  if (textAt(form, "mode") !== "payment")
+    throw badParameter("mode", "The sandbox knows the mode payment only.");
+  const item = readItem(form);
+  const id = desk.makeId("cs_test");
+  const created = secondsNow(desk);
+  const returns = readReturns(form);
+  const session: JsonObject = {
+    id,
+    object: "checkout.session",
+    amount_subtotal: item.amount,
+    amount_total: item.amount,
+    client_reference_id: textAt(form, "client_reference_id") ?? null,
+    client_secret: returns.isHosted ? null : `${id}_secret_${desk.makeId("s").slice(2)}`,
+    created,
+    currency: item.currency,
+    expires_at: readExpiry(textAt(form, "expires_at"), created),
+    livemode: false,
+    metadata: readMetadata(form, "metadata"),
+    mode: "payment",
+    payment_intent: null,
+    payment_method_types: textsAt(form, "payment_method_types"),
+    payment_status: "unpaid",
+    status: "open",
+    ...returns.fields,
+    url: returns.isHosted ? `${pageUrl}/c/pay/${id}` : null,
+  };
+  const paymentMetadata = readMetadata(form, "payment_intent_data", "metadata");
+  keepCheckout(desk, { session, description: item.description, paymentMetadata });
+  return session;
+}
+
+/** `GET /v1/checkout/sessions/{id}`. One whose time is up ends now. */
+export function fetchCheckout(desk: StripeDesk, id: string): JsonObject {
+  const checkout = checkoutOf(desk, id);
+  const { session } = checkout;
+  return session["status"] === "open" && isDue(desk, session) ? end(desk, checkout) : session;
+}
+
+/** What the page says is bought. */
+export function describeCheckout(desk: StripeDesk, id: string): string {
+  return checkoutOf(desk, id).description;
+}
+
+/** Pays a session with a card. @throws Failure with Stripe's words when it is not open any more. */
+export function payCheckout(desk: StripeDesk, id: string, number: string): CardOutcome {
+  const checkout = openCheckout(desk, id);
+  const { session } = checkout;
+  // Each attempt is one at the same payment, which is made with the first of them.
+  const known = textOf(session["payment_intent"]);
+  const intentId = known === "" ? beginPayment(desk, checkout) : known;
+  const outcome = payIntent(desk, intentId, number);
+  if (outcome.kind !== "paid") return outcome;
+  const complete = {
+    ...session,
+    payment_intent: intentId,
+    payment_status: "paid",
+    status: "complete",
+    url: null,
+  };
+  keepCheckout(desk, { ...checkout, session: complete });
+  desk.tell("checkout.session.completed", complete);
+  return outcome;
+}
+
+/** `POST /v1/checkout/sessions/{id}/expire`. */
+export function expireCheckout(desk: StripeDesk, id: string): JsonObject {
+  return end(desk, openCheckout(desk, id));
+}
+
+/** Ends the sessions whose time is up. @returns How many. */
+export function expireDueCheckouts(desk: StripeDesk): number {
+  const due = desk.db
+    .openCheckouts()
+    .map(readCheckout)
+    .filter(({ session }) => isDue(desk, session));
+  for (const checkout of due) end(desk, checkout);
+  return due.length;
+}
+
+function beginPayment(desk: StripeDesk, checkout: Checkout): string {
+  const { session, description, paymentMetadata } = checkout;
+  const intent = newIntent(desk, {
+    amount: numberOf(session["amount_total"]),
+    currency: textOf(session["currency"]),
+    description,
+    metadata: paymentMetadata,
+  });
+  keepCheckout(desk, { ...checkout, session: { ...session, payment_intent: textOf(intent["id"]) } });
+  return textOf(intent["id"]);
+}
+
+function end(desk: StripeDesk, checkout: Checkout): JsonObject {
+  const expired = { ...checkout.session, status: "expired", url: null };
+  keepCheckout(desk, { ...checkout, session: expired });
+  desk.tell("checkout.session.expired", expired);
+  return expired;
+}
+
+function openCheckout(desk: StripeDesk, id: string): Checkout {
+  const checkout = checkoutOf(desk, id);
+  const { status } = checkout.session;
+  if (status !== "open" || isDue(desk, checkout.session))
+    throw wrongState(
+      "checkout_session_not_open",
+      `Only Checkout Sessions with a status in ["open"] can be used; this one is ${textOf(status)}.`,
+    );
+  return checkout;
+}
+
+function isDue(desk: StripeDesk, session: JsonObject): boolean {
+  return numberOf(session["expires_at"]) <= secondsNow(desk);
+}
+
+function keepCheckout(desk: StripeDesk, { session, description, paymentMetadata }: Checkout): void {
+  const id = textOf(session["id"]);
+  keep(desk, "checkout", { id, created: session["created"] ?? 0, session, description, paymentMetadata });
+}
+
+function checkoutOf(desk: StripeDesk, id: string): Checkout {
+  return readCheckout(fetchObject(desk, "checkout", id));
+}
+
+function readCheckout(kept: JsonObject): Checkout {
+  const { session, paymentMetadata, description } = kept;
+  return {
+    session: isJsonObject(session) ? session : {},
+    description: textOf(description),
+    paymentMetadata: isJsonObject(paymentMetadata) ? paymentMetadata : {},
+  };
+}
+
+function readItem(form: FormTree) {
+  const items = Object.keys(branchAt(form, "line_items"));
+  const place = ["line_items", items[0] ?? "0", "price_data"] as const;
+  if (items.length !== 1) throw badParameter("line_items", "The sandbox takes one line item.");
+  const quantity = readAmount(textAt(form, "line_items", items[0] ?? "0", "quantity"), "quantity");
+  const name = textAt(form, ...place, "product_data", "name");
+  if (name === undefined) throw badParameter("line_items", "Missing required param: product_data[name].");
+  return {
+    amount: quantity * readAmount(textAt(form, ...place, "unit_amount"), "unit_amount"),
+    currency: readCurrency(textAt(form, ...place, "currency"), "currency"),
+    description: textAt(form, ...place, "product_data", "description") ?? name,
+  };
+}
+
+function readReturns(form: FormTree) {
+  const uiMode = textAt(form, "ui_mode") ?? "hosted";
+  const mode = Object.hasOwn(uiModes, uiMode) ? uiModes[uiMode] : undefined;
+  if (mode === undefined) throw badParameter("ui_mode", `Invalid ui_mode: ${uiMode}`);
+  const success = readUrl(form, "success_url");
+  const cancel = readUrl(form, "cancel_url");
+  const back = readUrl(form, "return_url");
+  const redirect = textAt(form, "redirect_on_completion") ?? "always";
+  if (mode === "hosted" && success === null)
+    throw badParameter("success_url", "Missing required param: success_url.", "parameter_missing");
+  if (mode === "embedded" && back === null && redirect !== "never")
+    throw badParameter("return_url", "Missing required param: return_url.", "parameter_missing");
+  return {
+    isHosted: mode === "hosted",
+    fields: {
+      ui_mode: uiMode,
+      success_url: success,
+      cancel_url: cancel,
+      return_url: back,
+      ...(mode === "embedded" ? { redirect_on_completion: redirect } : {}),
+    },
+  };
+}
+
+function readExpiry(text: string | undefined, created: number): number {
+  if (text === undefined) return created + lifeSeconds.most;
+  const at = /^\d{1,12}$/.test(text) ? Number(text) : 0;
+  if (at < created + lifeSeconds.least || at > created + lifeSeconds.most)
+    throw badParameter(
+      "expires_at",
+      "The `expires_at` timestamp must be between 30 minutes and 24 hours from Checkout Session creation.",
+    );
+  return at;
+}

@@ -1,0 +1,189 @@
+/**
+ * What the sandbox remembers: Stripe's objects as they are answered, events, letters that are due, and answers that
+ * are given again to the same key.
+ *
+ * Every call is one transaction that is on the disk before it is answered: a payment that somebody saw succeed is
+ * reported after any crash.
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { assert } from "../../lib/assert.ts";
+import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
+
+/** Kinds of objects that are kept. */
+export type ObjectKind = "payment_intent" | "checkout" | "charge" | "refund" | "dispute" | "event";
+
+/** A letter that is due: an event, to be told once more. */
+export type Letter = Readonly<{ id: number; eventId: string; attempts: number; dueAt: number }>;
+
+/** An answer that is given again to the same key. */
+export type KeptAnswer = Readonly<{ request: string; status: number; body: string }>;
+
+/** The sandbox's memory. */
+export type StripeDatabase = Readonly<{
+  /** Runs work as one transaction; what it throws undoes it. */
+  transaction: <Answer>(work: () => Answer) => Answer;
+  put: (kind: ObjectKind, object: JsonObject, createdAt: number) => void;
+  find: (kind: ObjectKind, id: string) => JsonObject | undefined;
+  /** Newest first. @param from, to - Unix ms, half-open. @param after - Only those older than this one. */
+  list: (kind: ObjectKind, page: ListPage) => JsonObject[];
+  /** Checkouts that are open, oldest first. */
+  openCheckouts: () => JsonObject[];
+  addLetter: (eventId: string, dueAt: number) => void;
+  dueLetters: (now: number, limit: number) => Letter[];
+  nextDueAt: () => number | undefined;
+  letterCount: () => number;
+  putLetterOff: (id: number, dueAt: number) => void;
+  removeLetter: (id: number) => void;
+  keepAnswer: (key: string, answer: KeptAnswer, at: number) => void;
+  keptAnswer: (key: string) => KeptAnswer | undefined;
+  forgetAnswersBefore: (at: number) => void;
+  close: () => void;
+}>;
+
+/** Which part of a list. */
+export type ListPage = Readonly<{ from: number; to: number; after: string | undefined; limit: number }>;
+
+const schema = `
+  CREATE TABLE IF NOT EXISTS objects (
+    sequence INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    json TEXT NOT NULL,
+    UNIQUE (kind, id)
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS open_checkouts ON objects (json_extract(json, '$.session.status'))
+    WHERE kind = 'checkout';
+  CREATE TABLE IF NOT EXISTS letters (
+    id INTEGER PRIMARY KEY,
+    event_id TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    due_at INTEGER NOT NULL
+  ) STRICT;
+  CREATE INDEX IF NOT EXISTS letters_due ON letters (due_at);
+  CREATE TABLE IF NOT EXISTS answers (
+    key TEXT PRIMARY KEY,
+    request TEXT NOT NULL,
+    status INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    at INTEGER NOT NULL
+  ) STRICT;
+`;
+
+/**
+ * Opens the memory.
+ * @param path - A file, made when absent; undefined remembers nothing beyond the process.
+ */
+export function openStripeDatabase(path: string | undefined): StripeDatabase {
+  const db = new Database(path ?? ":memory:", { create: true, readwrite: true, strict: true });
+  db.run("PRAGMA journal_mode = WAL");
+  db.run("PRAGMA synchronous = FULL");
+  db.run(schema);
+  return {
+    // Within another one it is a savepoint.
+    transaction: (work) => (db.inTransaction ? db.transaction(work)() : db.transaction(work).immediate()),
+    put: (kind, object, createdAt) => {
+      db.query(
+        "INSERT INTO objects (kind, id, created_at, json) VALUES (?, ?, ?, ?) " +
+          "ON CONFLICT (kind, id) DO UPDATE SET json = excluded.json",
+      ).run(kind, idOf(object), createdAt, JSON.stringify(object));
+    },
+    find: (kind, id) => {
+      const row = db
+        .query<{ json: string }, [string, string]>("SELECT json FROM objects WHERE kind = ? AND id = ?")
+        .get(kind, id);
+      return row === null ? undefined : readObject(row.json);
+    },
+    list: (kind, page) => listObjects(db, kind, page),
+    openCheckouts: () =>
+      db
+        .query<{ json: string }, []>(
+          "SELECT json FROM objects WHERE kind = 'checkout' AND json_extract(json, '$.session.status') = 'open' " +
+            "ORDER BY sequence",
+        )
+        .all()
+        .map(({ json }) => readObject(json)),
+    ...letterBox(db),
+    ...answerBook(db),
+    close: () => db.close(),
+  };
+}
+
+function letterBox(db: Database) {
+  return {
+    addLetter: (eventId: string, dueAt: number) => {
+      db.query("INSERT INTO letters (event_id, attempts, due_at) VALUES (?, 0, ?)").run(eventId, dueAt);
+    },
+    dueLetters: (now: number, limit: number): Letter[] =>
+      db
+        .query<{ id: number; event_id: string; attempts: number; due_at: number }, [number, number]>(
+          "SELECT id, event_id, attempts, due_at FROM letters WHERE due_at <= ? ORDER BY due_at, id LIMIT ?",
+        )
+        .all(now, limit)
+        .map((row) => ({ id: row.id, eventId: row.event_id, attempts: row.attempts, dueAt: row.due_at })),
+    nextDueAt: () =>
+      db.query<{ due_at: number | null }, []>("SELECT min(due_at) AS due_at FROM letters").get()?.due_at ??
+      undefined,
+    letterCount: () => db.query<{ n: number }, []>("SELECT count(*) AS n FROM letters").get()?.n ?? 0,
+    putLetterOff: (id: number, dueAt: number) => {
+      db.query("UPDATE letters SET attempts = attempts + 1, due_at = ? WHERE id = ?").run(dueAt, id);
+    },
+    removeLetter: (id: number) => {
+      db.query("DELETE FROM letters WHERE id = ?").run(id);
+    },
+  };
+}
+
+function answerBook(db: Database) {
+  return {
+    keepAnswer: (key: string, { request, status, body }: KeptAnswer, at: number) => {
+      db.query("INSERT INTO answers (key, request, status, body, at) VALUES (?, ?, ?, ?, ?)").run(
+        key,
+        request,
+        status,
+        body,
+        at,
+      );
+    },
+    keptAnswer: (key: string): KeptAnswer | undefined =>
+      db
+        .query<{ request: string; status: number; body: string }, [string]>(
+          "SELECT request, status, body FROM answers WHERE key = ?",
+        )
+        .get(key) ?? undefined,
+    forgetAnswersBefore: (at: number) => {
+      db.query("DELETE FROM answers WHERE at < ?").run(at);
+    },
+  };
+}
+
+function listObjects(db: Database, kind: ObjectKind, { from, to, after, limit }: ListPage): JsonObject[] {
+  const place =
+    after === undefined
+      ? Number.MAX_SAFE_INTEGER
+      : (db
+          .query<{ sequence: number }, [string, string]>(
+            "SELECT sequence FROM objects WHERE kind = ? AND id = ?",
+          )
+          .get(kind, after)?.sequence ?? 0);
+  return db
+    .query<{ json: string }, [string, number, number, number, number]>(
+      "SELECT json FROM objects WHERE kind = ? AND created_at >= ? AND created_at < ? AND sequence < ? " +
+        "ORDER BY sequence DESC LIMIT ?",
+    )
+    .all(kind, from, to, place, limit)
+    .map(({ json }) => readObject(json));
+}
+
+function idOf(object: JsonObject): string {
+  const id = object["id"];
+  assert(typeof id === "string", "an object of the sandbox has an id");
+  return id;
+}
+
+function readObject(json: string): JsonObject {
+  const object = readJson(json);
+  assert(isJsonObject(object), "the sandbox keeps objects");
+  return object;
+}

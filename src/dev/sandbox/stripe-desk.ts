@@ -1,0 +1,104 @@
+/**
+ * What every operation of the sandbox's Stripe works with: the memory, the time, new ids, and telling what happened.
+ * @module
+ */
+import type { JsonObject, JsonValue } from "../../lib/json.ts";
+import { branchAt, type FormTree, textAt } from "./form.ts";
+import type { ObjectKind, StripeDatabase } from "./stripe-database.ts";
+import { badParameter, noSuch } from "./stripe-refusal.ts";
+
+/** The desk. */
+export type StripeDesk = Readonly<{
+  db: StripeDatabase;
+  /** Unix ms. */
+  now: () => number;
+  /** A new id: `pi` gives `pi_…`. */
+  makeId: (prefix: string) => string;
+  /** Keeps an event about an object as it is now, and has it told. */
+  tell: (type: string, object: JsonObject) => void;
+}>;
+
+/** The time of an object, in Unix seconds. */
+export function secondsNow(desk: StripeDesk): number {
+  return Math.floor(desk.now() / 1_000);
+}
+
+/** Keeps an object as it is now. */
+export function keep(desk: StripeDesk, kind: ObjectKind, object: JsonObject): JsonObject {
+  desk.db.put(kind, object, numberOf(object["created"]) * 1_000);
+  return object;
+}
+
+/** Finds an object. @throws Failure with Stripe's `resource_missing`. */
+export function fetchObject(desk: StripeDesk, kind: ObjectKind, id: string): JsonObject {
+  const object = desk.db.find(kind, id);
+  if (object === undefined) throw noSuch(kind, id);
+  return object;
+}
+
+/** A number of an object that we made. */
+export function numberOf(value: JsonValue | undefined): number {
+  return typeof value === "number" ? value : 0;
+}
+
+/** A text of an object that we made; "" for null. */
+export function textOf(value: JsonValue | undefined): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** The largest amount that Stripe takes, in the smallest unit. */
+const amountMax = 99_999_999;
+
+/** Reads an amount. @throws Failure with Stripe's words. */
+export function readAmount(text: string | undefined, param: string): number {
+  if (text === undefined) throw badParameter(param, `Missing required param: ${param}.`, "parameter_missing");
+  if (!/^\d{1,12}$/.test(text))
+    throw badParameter(param, `Invalid integer: ${text}`, "parameter_invalid_integer");
+  const amount = Number(text);
+  if (amount < 1)
+    throw badParameter(param, "This value must be greater than or equal to 1.", "parameter_invalid_integer");
+  if (amount > amountMax)
+    throw badParameter(param, `Amount must be no more than ${amountMax}.`, "amount_too_large");
+  return amount;
+}
+
+/** Reads a currency. */
+export function readCurrency(text: string | undefined, param: string): string {
+  if (text === undefined) throw badParameter(param, `Missing required param: ${param}.`, "parameter_missing");
+  if (!/^[A-Za-z]{3}$/.test(text)) throw badParameter(param, `Invalid currency: ${text}.`);
+  return text.toLowerCase();
+}
+
+const metadataMax = { names: 50, nameLength: 40, valueLength: 500 } as const;
+
+/** Reads metadata at a place of a form, within Stripe's bounds. */
+export function readMetadata(form: FormTree, ...place: readonly string[]): JsonObject {
+  const entries = Object.entries(branchAt(form, ...place));
+  if (entries.length > metadataMax.names)
+    throw badParameter("metadata", "You can have up to 50 metadata keys.");
+  const metadata: Record<string, string> = {};
+  for (const [name, value] of entries) {
+    const isText = typeof value === "string";
+    if (!isText || name.length > metadataMax.nameLength || value.length > metadataMax.valueLength)
+      throw badParameter("metadata", "Metadata keys may have 40 characters, values 500.");
+    metadata[name] = value;
+  }
+  return metadata;
+}
+
+/** Refuses fields that the call does not know, as Stripe does. */
+export function refuseUnknown(form: FormTree, known: readonly string[]): void {
+  const unknown = Object.keys(form).find((name) => !known.includes(name));
+  if (unknown !== undefined)
+    throw badParameter(unknown, `Received unknown parameter: ${unknown}`, "parameter_unknown");
+}
+
+/** An absolute URL of the web. */
+export function readUrl(form: FormTree, name: string): string | null {
+  const text = textAt(form, name);
+  if (text === undefined) return null;
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !["http:", "https:"].includes(url.protocol))
+    throw badParameter(name, "Not a valid URL", "url_invalid");
+  return text;
+}

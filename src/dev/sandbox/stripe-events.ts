@@ -1,0 +1,74 @@
+/**
+ * Events: what happened, kept with the object as it was then, told by letters and listed.
+ * Source: Stripe's API reference, "Events", "Pagination".
+ * @module
+ */
+import type { JsonObject } from "../../lib/json.ts";
+import { keep, type StripeDesk, secondsNow, textOf } from "./stripe-desk.ts";
+import { noSuch, refused } from "./stripe-refusal.ts";
+
+/** Which events. Times are Unix seconds. */
+export type EventQuestion = Readonly<{
+  from: number; // inclusive
+  to: number | undefined; // exclusive
+  types: readonly string[]; // empty: all
+  limit: number;
+  /** Only those older than this one. */
+  after: string | undefined;
+}>;
+
+/** A page of a list, newest first. */
+export type EventPage = Readonly<{ events: readonly JsonObject[]; hasMore: boolean }>;
+
+/** Letters that may wait; nothing more happens until somebody takes them. */
+const lettersMax = 10_000;
+
+/** Events that are looked through for one page. */
+const lookedAtOnce = 500;
+
+/** Keeps an event and writes the letters about it. */
+export function tellEvent(
+  desk: StripeDesk,
+  writeLetters: (eventId: string) => void,
+  type: string,
+  object: JsonObject,
+  apiVersion: string,
+): void {
+  if (desk.db.letterCount() >= lettersMax)
+    throw refused({
+      status: 429,
+      type: "api_error",
+      message: "Too many webhooks wait to be taken.",
+      code: "rate_limit",
+    });
+  const event = keep(desk, "event", {
+    id: desk.makeId("evt"),
+    object: "event",
+    api_version: apiVersion,
+    created: secondsNow(desk),
+    data: { object },
+    livemode: false,
+    pending_webhooks: 1,
+    request: { id: null, idempotency_key: null },
+    type,
+  });
+  writeLetters(textOf(event["id"]));
+}
+
+/** `GET /v1/events`. */
+export function listEvents({ db }: StripeDesk, question: EventQuestion): EventPage {
+  const { types, limit } = question;
+  if (question.after !== undefined && db.find("event", question.after) === undefined)
+    throw noSuch("event", question.after);
+  const from = question.from * 1_000;
+  const to = question.to === undefined ? Number.MAX_SAFE_INTEGER : question.to * 1_000;
+  const found: JsonObject[] = [];
+  let after = question.after;
+  for (;;) {
+    const events = db.list("event", { from, to, after, limit: lookedAtOnce });
+    found.push(...events.filter((event) => types.length === 0 || types.includes(textOf(event["type"]))));
+    if (found.length > limit || events.length < lookedAtOnce) break;
+    after = textOf(events.at(-1)?.["id"]);
+  }
+  return { events: found.slice(0, limit), hasMore: found.length > limit };
+}

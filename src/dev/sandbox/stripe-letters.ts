@@ -1,0 +1,171 @@
+/**
+ * Webhooks of the sandbox: signed letters to one address, told again until they are taken; with faults by chance,
+ * as a network and a provider have them.
+ * Source: Stripe's documentation, "Webhooks": at least once, in no order.
+ * @module
+ */
+import { writeJson } from "../../lib/json.ts";
+import type { Log } from "../../lib/log.ts";
+import { sleep } from "../../lib/stop.ts";
+import type { Letter, StripeDatabase } from "./stripe-database.ts";
+
+/** Where letters go. */
+export type LetterTarget = Readonly<{ url: string; secret: string }>;
+
+/** What goes wrong on the way, by chance. Shares are of 1. */
+export type LetterFaults = Readonly<{
+  /** Each letter leaves up to so much later, so that they overtake each other. Milliseconds. */
+  delayMsMax: number;
+  doubledShare: number;
+  lostShare: number;
+}>;
+
+/** Nothing goes wrong. */
+export const noFaults: LetterFaults = { delayMsMax: 0, doubledShare: 0, lostShare: 0 };
+
+/** What telling needs. */
+export type LetterParts = Readonly<{
+  db: StripeDatabase;
+  /** Unix ms. */
+  now: () => number;
+  random: () => number;
+  faults: LetterFaults;
+  log: Log;
+}>;
+
+/** The post office. */
+export type StripeLetters = Readonly<{
+  /** Writes letters about an event, within the transaction of the event. */
+  write: (eventId: string) => void;
+  /** From now on letters go there, also those that waited. */
+  deliverTo: (target: LetterTarget) => void;
+  /** Sends what is due now, and tells how many were taken. */
+  deliver: (signal: AbortSignal) => Promise<number>;
+  close: () => Promise<void>;
+}>;
+
+/** Letters on their way at once. */
+const atOnce = 8;
+
+/** A target that is slower is told again. Milliseconds. */
+const answerMsMax = 10_000;
+
+/** First and longest wait before a letter is told again; a letter that was refused so often is given up. */
+const firstWaitMs = 250;
+const longestWaitMs = 30_000;
+const attemptsMax = 20;
+
+/** How long nothing is looked at when nothing is due. Milliseconds. */
+const restMs = 250;
+
+/** Opens the post office; it delivers by itself as soon as it has a target. */
+export function openStripeLetters(parts: LetterParts): StripeLetters {
+  const { db, now, random, faults, log } = parts;
+  const life = new AbortController();
+  let target: LetterTarget | undefined;
+
+  const sendDue = async (signal: AbortSignal): Promise<number> => {
+    const to = target;
+    if (to === undefined) return 0;
+    const due = db.dueLetters(now(), atOnce);
+    const taken = await Promise.all(due.map((letter) => send(parts, letter, to, signal)));
+    return taken.filter((isTaken) => isTaken).length;
+  };
+  // A letter that is on its way is not sent a second time beside.
+  let underWay: Promise<number> | undefined;
+  const deliver = (signal: AbortSignal): Promise<number> => {
+    underWay ??= sendDue(signal).finally(() => {
+      underWay = undefined;
+    });
+    return underWay;
+  };
+
+  const run = async (): Promise<void> => {
+    while (!life.signal.aborted) {
+      const taken = await deliver(life.signal).catch((error: unknown) => {
+        if (!life.signal.aborted) log.error("webhooks of the sandbox were interrupted", { error });
+        return 0;
+      });
+      if (taken === 0) await rest(life.signal);
+    }
+  };
+  let running: Promise<void> | undefined;
+
+  return {
+    write: (eventId) => {
+      if (random() < faults.lostShare) return;
+      const copies = random() < faults.doubledShare ? 2 : 1;
+      for (let copy = 0; copy < copies; copy += 1)
+        db.addLetter(eventId, now() + Math.floor(random() * faults.delayMsMax));
+    },
+    deliverTo: (to) => {
+      target = to;
+      running ??= run();
+    },
+    deliver,
+    close: async () => {
+      life.abort(new DOMException("the sandbox was closed", "AbortError"));
+      await running;
+    },
+  };
+}
+
+/** Signs a body as Stripe does. @param at - Unix seconds. */
+export function signLetter(body: string, secret: string, at: number): string {
+  const digest = new Bun.CryptoHasher("sha256", secret).update(`${at}.${body}`).digest("hex");
+  return `t=${at},v1=${digest}`;
+}
+
+async function send(
+  { db, now, log }: LetterParts,
+  letter: Letter,
+  target: LetterTarget,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const event = db.find("event", letter.eventId);
+  if (event === undefined) {
+    db.removeLetter(letter.id);
+    return false;
+  }
+  const body = writeJson(event);
+  const status = await post(target, body, Math.floor(now() / 1_000), signal);
+  if (status >= 200 && status < 300) {
+    db.removeLetter(letter.id);
+    return true;
+  }
+  if (letter.attempts + 1 >= attemptsMax) {
+    log.warn("a webhook of the sandbox was given up", { event: letter.eventId, status });
+    db.removeLetter(letter.id);
+    return false;
+  }
+  const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** letter.attempts);
+  db.putLetterOff(letter.id, now() + wait);
+  return false;
+}
+
+/** @returns The status of the answer; 0 when there was none. */
+async function post(target: LetterTarget, body: string, at: number, signal: AbortSignal): Promise<number> {
+  try {
+    const response = await fetch(target.url, {
+      method: "POST",
+      headers: {
+        "Content-Type": "application/json; charset=utf-8",
+        "Stripe-Signature": signLetter(body, target.secret, at),
+        "User-Agent": "Stripe/1.0 (sandbox)",
+      },
+      body,
+      redirect: "manual",
+      signal: AbortSignal.any([signal, AbortSignal.timeout(answerMsMax)]),
+    });
+    await response.body?.cancel();
+    return response.status;
+  } catch {
+    // Nobody listens there yet, or no more: the letter stays and is told again.
+    return 0;
+  }
+}
+
+function rest(signal: AbortSignal): Promise<void> {
+  // A close ends the rest early; who waits looks at the signal.
+  return sleep(restMs, signal).then(undefined, () => undefined);
+}

@@ -1,0 +1,216 @@
+/**
+ * Answers one GraphQL request over the index: text in, finished bytes or the reasons of a refusal out.
+ *
+ * graphql-js parses, validates, coerces variables and answers introspection; the rest is executed here, because its
+ * own execution is most of what a page costs (measured: 2 ms of 100 rows; bench/graphql.ts).
+ * Source: docs/reference/graphql.md#execution; GraphQL specification (October 2021) §6.
+ * @module
+ */
+import {
+  type DocumentNode,
+  executeSync,
+  GraphQLError,
+  type GraphQLFormattedError,
+  getArgumentValues,
+  getOperationAST,
+  getVariableValues,
+  Kind,
+  locatedError,
+  type OperationDefinitionNode,
+  OperationTypeNode,
+} from "graphql";
+import { Failure } from "../failures.ts";
+import { assert } from "../lib/assert.ts";
+import { schema } from "./graphql-schema.ts";
+import type { BlocksArguments, TransactionsArguments } from "./page-query.ts";
+import { createDocumentReader } from "./query-document.ts";
+import { requestRowsMax } from "./query-limits.ts";
+import { type AnswerText, createAnswerTexts, type WriteValue } from "./response-text.ts";
+import {
+  type QueryIndex,
+  type RootContext,
+  resolveBlock,
+  resolveBlocks,
+  resolveTransaction,
+  resolveTransactions,
+  tagBytesMax,
+} from "./root-fields.ts";
+import { fragmentsOf, type SelectedField, type SelectionScope, selectFields } from "./selection.ts";
+import type { SignatureSource } from "./signature-source.ts";
+
+/** A request as its client sent it. */
+export type QueryRequest = Readonly<{
+  query: string;
+  variables?: Record<string, unknown>;
+  operationName?: string;
+}>;
+
+/** What comes of a request. */
+export type QueryAnswer =
+  /** A whole body, `data` with `errors` where there were some; `defects` are for the log only. */
+  | Readonly<{ kind: "answered"; body: Uint8Array<ArrayBuffer>; defects: readonly unknown[] }>
+  /** Nothing was executed: the document, its operation or its variables are not right. */
+  | Readonly<{ kind: "refused"; errors: readonly GraphQLFormattedError[] }>;
+
+/** Answers requests, one at a time. `checkpoint` is called between steps and throws to end the request. */
+export type QueryExecutor = (request: QueryRequest, checkpoint: () => void) => QueryAnswer;
+
+/** Where answers come from. */
+export type QuerySources = Readonly<{ index: QueryIndex; signatures: SignatureSource }>;
+
+/** What a defect says to its caller. */
+const defectMessage = "Internal Server Error";
+
+/** Faults of variables that one answer lists. */
+const faultsMax = 20;
+
+/** Creates the executor of one index. */
+export function createQueryExecutor(sources: QuerySources): QueryExecutor {
+  const readDocument = createDocumentReader();
+  const beginAnswer = createAnswerTexts();
+  return (request, checkpoint) => {
+    const reading = readDocument(request.query);
+    if (reading.kind === "errors") return refused(reading.errors);
+    const operation = findOperation(reading.document, request.operationName);
+    if (operation instanceof GraphQLError) return refused([operation]);
+    const variables = getVariableValues(
+      schema,
+      operation.variableDefinitions ?? [],
+      { ...request.variables },
+      { maxErrors: faultsMax },
+    );
+    if (variables.errors !== undefined) return refused(variables.errors);
+    const scope = { fragments: fragmentsOf(reading.document), variables: variables.coerced };
+    const context = { ...sources, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
+    return execute({ request, operation, scope, context, beginAnswer });
+  };
+}
+
+type Execution = Readonly<{
+  request: QueryRequest;
+  operation: OperationDefinitionNode;
+  scope: SelectionScope;
+  context: RootContext;
+  beginAnswer: () => AnswerText;
+}>;
+
+function findOperation(
+  document: DocumentNode,
+  name: string | undefined,
+): OperationDefinitionNode | GraphQLError {
+  const operation = getOperationAST(document, name);
+  if (operation === null || operation === undefined) {
+    const message =
+      name === undefined
+        ? "Must provide operation name if query contains multiple operations."
+        : `Unknown operation named "${name}".`;
+    return new GraphQLError(message);
+  }
+  if (operation.operation === OperationTypeNode.QUERY) return operation;
+  return new GraphQLError(`Schema is not configured to execute ${operation.operation} operation.`, {
+    nodes: operation,
+  });
+}
+
+/** What the root fields gave; `writers` is undefined where `data` is null. */
+type Resolution = Readonly<{
+  writers: readonly Readonly<{ key: string; write: WriteValue }>[] | undefined;
+  errors: readonly GraphQLFormattedError[];
+  defects: readonly unknown[];
+}>;
+
+function execute(execution: Execution): QueryAnswer {
+  // One state of the index for the whole answer: a page and its count, and every root field, agree.
+  const { writers, errors, defects } = execution.context.index.snapshot(() => resolveAll(execution));
+  return { kind: "answered", body: writeBody(execution.beginAnswer(), writers, errors), defects };
+}
+
+function resolveAll(execution: Execution): Resolution {
+  const writers: { key: string; write: WriteValue }[] = [];
+  const errors: GraphQLFormattedError[] = [];
+  const defects: unknown[] = [];
+  for (const field of selectFields([execution.operation.selectionSet], execution.scope)) {
+    try {
+      writers.push({ key: field.key, write: resolve(field, execution) });
+    } catch (error) {
+      if (!isPublic(error)) defects.push(error);
+      errors.push(locate(error, field).toJSON());
+      // A null where the schema allows none makes the whole of `data` null: the rest need not be read.
+      if (!nullableRoots.has(field.name)) return { writers: undefined, errors, defects };
+      writers.push({ key: field.key, write: writeNull });
+    }
+  }
+  return { writers, errors, defects };
+}
+
+const writeNull: WriteValue = (answer) => answer.add("null");
+
+const nullableRoots: ReadonlySet<string> = new Set(["transaction", "block", "__type"]);
+
+function resolve(field: SelectedField, execution: Execution): WriteValue {
+  const { context, scope } = execution;
+  context.checkpoint();
+  if (field.name.startsWith("__")) return introspect(field, execution);
+  const definition = schema.getQueryType()?.getFields()[field.name];
+  assert(definition !== undefined, "validation has found every root field in the schema");
+  // graphql-js has coerced them to what the schema says; the types below say the same.
+  const given = getArgumentValues(definition, field.nodes[0], { ...scope.variables });
+  switch (field.name) {
+    case "transaction":
+      return resolveTransaction(given as { id: string }, field, context);
+    case "transactions":
+      return resolveTransactions(given as TransactionsArguments, field, context);
+    case "block":
+      return resolveBlock(given as { id: string }, field, context);
+    default:
+      assert(field.name === "blocks", "the schema has four root fields");
+      return resolveBlocks(given as BlocksArguments, field, context);
+  }
+}
+
+/** `__schema`, `__type` and `__typename`: graphql-js answers a document that has only this field. */
+function introspect(field: SelectedField, { operation, scope, request }: Execution): WriteValue {
+  const only = { ...operation, selectionSet: { kind: Kind.SELECTION_SET, selections: field.nodes } } as const;
+  const result = executeSync({
+    schema,
+    document: { kind: Kind.DOCUMENT, definitions: [only, ...scope.fragments.values()] },
+    variableValues: { ...request.variables },
+  });
+  const error = result.errors?.[0];
+  if (error !== undefined) throw error;
+  const json = JSON.stringify(result.data?.[field.key] ?? null);
+  return (answer) => answer.add(json);
+}
+
+function writeBody(
+  answer: AnswerText,
+  writers: Resolution["writers"],
+  errors: readonly GraphQLFormattedError[],
+): Uint8Array<ArrayBuffer> {
+  answer.add(errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`);
+  if (writers === undefined) answer.add("null");
+  else {
+    answer.add("{");
+    for (const [index, { key, write }] of writers.entries()) {
+      answer.add(`${index === 0 ? "" : ","}${JSON.stringify(key)}:`);
+      write(answer);
+    }
+    answer.add("}");
+  }
+  answer.add("}");
+  return answer.finish();
+}
+
+/** Whether an error's message is meant for the caller. */
+function isPublic(error: unknown): error is GraphQLError | Failure {
+  return error instanceof GraphQLError || error instanceof Failure;
+}
+
+function locate(error: unknown, field: SelectedField): GraphQLError {
+  const shown = isPublic(error) ? error : new GraphQLError(defectMessage);
+  return locatedError(shown, field.nodes, [field.key]);
+}
+
+function refused(errors: readonly GraphQLError[]): QueryAnswer {
+  return { kind: "refused", errors: errors.map((error) => error.toJSON()) };
+}

@@ -1,0 +1,158 @@
+/**
+ * Payments by card while Stripe is another process whose webhooks come late, twice, in any order or never, and which
+ * is killed in the middle: the balances end as Stripe's books say.
+ *
+ * PAYMENTS is how many payments a seed makes, SEED repeats one.
+ */
+import { afterEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import {
+  type CardWorld,
+  openCardWorld,
+  type TopUpAnswer,
+  webhookSecret,
+} from "../../payment/cards/card-world.ts";
+import { createRandom, type Random } from "../../store/random.ts";
+import { testAddress } from "../../support/payment.ts";
+import { seedsOr } from "../../support/seed.ts";
+import { type StripeProcess, startStripe } from "./stripe-process.ts";
+
+const { PAYMENTS = "20" } = process.env;
+const payments = Number(PAYMENTS);
+const secretKey = "sk_test_process";
+const people = ["Ann", "Ben", "Cem"].map(testAddress);
+const signal = new AbortController().signal;
+
+/** Looks after which everything must have been found; each is short. */
+const looksMax = 400;
+
+let cleanUp: (() => Promise<void>)[] = [];
+
+afterEach(async () => {
+  for (const step of cleanUp.reverse()) await step();
+  cleanUp = [];
+});
+
+/** What the test knows of one payment. */
+type Made = Readonly<{ top: TopUpAnswer; person: string; winc: bigint }>;
+
+test.each(seedsOr([1, 2, 3]))(
+  "with seed %i everything is credited and taken back as it should be",
+  async (seed) => {
+    const random = createRandom(seed);
+    const folder = mkdtempSync(join(tmpdir(), "cairn-stripe-"));
+    cleanUp.push(async () => rmSync(folder, { recursive: true, force: true }));
+    const options = {
+      ...{ path: join(folder, "sandbox.sqlite"), port: 0, seed, secretKey },
+      faults: { delayMsMax: 300, doubledShare: 0.3, lostShare: 0.3 },
+    };
+    let stripe = await startStripe(options);
+    cleanUp.push(() => stripe.kill());
+    const world = await openCardWorld({ seed, stripe: { url: stripe.url, secretKey }, isTold: false });
+    cleanUp.push(world.close);
+    const target = { url: `${world.server.url}/v1/stripe-webhook`, secret: webhookSecret };
+    world.payment.clock.set(Date.now());
+    await world.watch.look(signal);
+    stripe.deliverTo(target);
+
+    const made: Made[] = [];
+    for (let each = 0; each < payments; each += 1) {
+      world.payment.clock.set(Date.now());
+      made.push(await makeOne(world, stripe, random));
+      if (each !== Math.floor(payments / 2)) continue;
+      await stripe.kill();
+      // What it had answered it still knows, and letters that waited are told.
+      stripe = await startStripe({ ...options, port: stripe.port, seed: seed + 1_000 });
+      stripe.deliverTo(target);
+    }
+
+    const expected = await booksOf(stripe, made);
+    let found: Record<string, bigint> = {};
+    for (let look = 0; look < looksMax; look += 1) {
+      world.payment.clock.set(Date.now());
+      await world.watch.look(signal);
+      found = await balancesOf(world);
+      if (Bun.deepEquals(found, expected)) break;
+      await Bun.sleep(25);
+    }
+    expect(found).toEqual(expected);
+    expect(await world.findings()).toEqual([]);
+    // Late letters change nothing any more.
+    await Bun.sleep(400);
+    expect(await balancesOf(world)).toEqual(expected);
+  },
+  120_000,
+);
+
+async function makeOne(world: CardWorld, stripe: StripeProcess, random: Random): Promise<Made> {
+  const person = random.pick(people);
+  const isPage = random.chance(0.5);
+  const method = isPage ? "checkout-session" : "payment-intent";
+  const top = await world.topUp(`/v1/top-up/${method}/${person}/usd/${random.pick([500, 1000, 2500])}`);
+  const fate = random.below(6);
+  const winc = BigInt(top.topUpQuote["winstonCreditAmount"] ?? "");
+  if (fate === 0) return { top, person, winc };
+  const isDisputed = fate === 1;
+  if (isPage) {
+    const page = await world.payPage(
+      top.paymentSession.url,
+      isDisputed ? "4000000000000259" : "4242424242424242",
+    );
+    expect(page.status).toBe(303);
+  } else {
+    const payment_method = isDisputed ? "pm_card_createDispute" : "pm_card_visa";
+    await post(stripe, `/v1/payment_intents/${top.paymentSession.id}/confirm`, { payment_method });
+  }
+  if (fate === 2) {
+    const payment_intent = String((await paymentOf(stripe, top))?.["id"]);
+    await post(stripe, "/v1/refunds", { payment_intent, amount: "123" });
+  }
+  return { top, person, winc };
+}
+
+/** What the accounts should hold by Stripe's books. */
+async function booksOf(stripe: StripeProcess, made: readonly Made[]): Promise<Record<string, bigint>> {
+  const sums: Record<string, bigint> = {};
+  for (const { top, person, winc } of made) {
+    const intent = await paymentOf(stripe, top);
+    if (intent?.["status"] !== "succeeded") continue;
+    const { amount, amount_refunded: refunded, disputed } = intent["latest_charge"];
+    const lost = disputed === true ? amount : refunded;
+    sums[person] = (sums[person] ?? 0n) + winc - (winc * BigInt(lost)) / BigInt(amount);
+  }
+  return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum !== 0n));
+}
+
+async function balancesOf(world: CardWorld): Promise<Record<string, bigint>> {
+  const held = await Promise.all(
+    people.map(async (person) => [person, await world.balance(person)] as const),
+  );
+  return Object.fromEntries(held.filter(([, balance]) => balance !== 0n));
+}
+
+async function paymentOf(stripe: StripeProcess, { paymentSession: { id } }: TopUpAnswer) {
+  const intentId = id.startsWith("pi_")
+    ? id
+    : (await get(stripe, `/v1/checkout/sessions/${id}`)).payment_intent;
+  return intentId === null
+    ? undefined
+    : await get(stripe, `/v1/payment_intents/${intentId}?expand[]=latest_charge`);
+}
+
+const authorization = `Bearer ${secretKey}`;
+
+async function get(stripe: StripeProcess, path: string) {
+  return JSON.parse(await (await fetch(`${stripe.url}${path}`, { headers: { authorization } })).text());
+}
+
+async function post(stripe: StripeProcess, path: string, fields: Record<string, string>): Promise<void> {
+  const answer = await fetch(`${stripe.url}${path}`, {
+    method: "POST",
+    headers: { authorization },
+    body: new URLSearchParams(fields),
+  });
+  expect(answer.status).toBe(200);
+  await answer.body?.cancel();
+}

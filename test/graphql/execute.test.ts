@@ -1,0 +1,427 @@
+/**
+ * Execution: every field, and whatever documents can be made of them, answered as graphql-js answers.
+ * @module
+ */
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { GraphQLError, getIntrospectionQuery, parse, print, validate } from "graphql";
+import { Failure } from "../../src/failures.ts";
+import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
+import { createQueryExecutor, type QueryAnswer, type QueryRequest } from "../../src/graphql/execute.ts";
+import { schema } from "../../src/graphql/graphql-schema.ts";
+import { pendingHeight } from "../../src/store/index/place.ts";
+import { documents } from "./documents.ts";
+import { blockOf, createMemoryIndex, idOf, rowAt } from "./memory-index.ts";
+import { executeByGraphqlJs } from "./oracle.ts";
+
+const awkward =
+  'quotes " \\ / controls \u0000\u0007\n\t\u007f lines \u2028\u2029 umlauts äöü, kanji 漢字, 𝄞, <script>';
+const blocks = Array.from({ length: 12 }, (_, height) => blockOf(height));
+const rows = [
+  ...blocks.flatMap(({ height }) => [
+    rowAt({ height, txIndex: 0, offset: -1 }, { tags: [{ name: "Bundle-Format", value: "binary" }] }),
+    rowAt({ height, txIndex: 0, offset: 96 }, { tags: [{ name: "Content-Type", value: "text/html" }] }),
+    rowAt(
+      { height, txIndex: 0, offset: 9_000 },
+      {
+        tags: [
+          { name: "Content-Type", value: "image/png" },
+          { name: "Content-Type", value: "second" },
+        ],
+        anchor: awkward,
+        ownerKey: "",
+      },
+    ),
+    rowAt(
+      { height, txIndex: 1, offset: -1 },
+      {
+        signatureType: -2,
+        tags: [
+          { name: awkward, value: awkward },
+          { name: "", value: "" },
+        ],
+      },
+    ),
+  ]),
+  rowAt({ height: pendingHeight, txIndex: 0, offset: 64 }, { kind: "transaction", parentId: undefined }),
+];
+const signatures = new Map(
+  rows.filter(({ place }) => place.height % 2 === 0).map(({ id }) => [id, `signature-of-${id}`]),
+);
+const execute = createQueryExecutor({
+  index: createMemoryIndex(rows, blocks),
+  signatures: (asked) =>
+    new Map(asked.flatMap(({ id }) => (signatures.has(id) ? [[id, signatures.get(id) ?? ""]] : []))),
+});
+const nothingToCheck = () => undefined;
+
+const text = (answer: QueryAnswer) =>
+  answer.kind === "answered"
+    ? new TextDecoder("utf-8", { fatal: true }).decode(answer.body)
+    : JSON.stringify(answer.errors.map(({ message }) => message));
+const ask = (query: string, variables: Record<string, unknown> = {}) =>
+  text(execute({ query, variables }, nothingToCheck));
+const asked = (request: QueryRequest) => {
+  const result = executeByGraphqlJs(rows, blocks, signatures, request);
+  return "data" in result
+    ? JSON.stringify(result)
+    : JSON.stringify(result.errors?.map(({ message }) => message));
+};
+
+const everyField = `pageInfo { hasNextPage endCursor } count edges { cursor node { id anchor signature signatureType recipient owner { address key }
+  fee { winston ar } quantity { winston ar } data { size type } tags { name value } block { id timestamp height previous } parent { id } bundledIn { id } ingestedAt } }`;
+
+/** The text that ar-gql 3.1.2 sends for one transaction. */
+const arGqlText = `
+query($id: ID!) {
+  transaction(id: $id) {
+    id
+    anchor
+    signature
+    recipient
+    owner {
+      address
+      key
+    }
+    fee {
+      winston
+      ar
+    }
+    quantity {
+      winston
+      ar
+    }
+    data {
+      size
+      type
+    }
+    tags {
+      name
+      value
+    }
+    block {
+      id
+      timestamp
+      height
+      previous
+    }
+    parent {
+      id
+    }
+  }
+}
+`;
+
+describe("an answer", () => {
+  const requests: [string, QueryRequest][] = [
+    ["every field", { query: `{ transactions(first: 100) { ${everyField} } }` }],
+    ["every field, upwards", { query: `{ transactions(first: 100, sort: HEIGHT_ASC) { ${everyField} } }` }],
+    [
+      "a page in the middle",
+      {
+        query:
+          "query($after: String) { transactions(first: 7, after: $after) { pageInfo { hasNextPage } edges { cursor node { id } } } }",
+        variables: { after: writeTransactionCursor({ height: 5, txIndex: 0, offset: 96 }) },
+      },
+    ],
+    ["ar-gql's text", { query: arGqlText, variables: { id: rows[2]?.id } }],
+    ["ar-gql's text for a transaction", { query: arGqlText, variables: { id: rows[0]?.id } }],
+    ["ar-gql's text for an id that is not there", { query: arGqlText, variables: { id: idOf("nowhere") } }],
+    ["a text that is no id", { query: '{ transaction(id: "nowhere") { id } block(id: "nowhere") { id } }' }],
+    [
+      "all blocks",
+      {
+        query:
+          "{ blocks(first: 100) { count pageInfo { hasNextPage endCursor } edges { cursor node { id timestamp height previous } } } }",
+      },
+    ],
+    [
+      "some blocks",
+      {
+        query:
+          "{ blocks(first: 2, height: {min: 3, max: 8}) { count pageInfo { hasNextPage endCursor } edges { node { height } } } }",
+      },
+    ],
+    ["a block", { query: `{ block(id: "${blockOf(3).hash}") { height previous } }` }],
+    ["the first block", { query: `{ block(id: "${blockOf(0).hash}") { height previous } }` }],
+    [
+      "type names",
+      {
+        query:
+          "{ __typename transactions { __typename pageInfo { __typename } edges { __typename node { __typename owner { __typename } fee { __typename } data { __typename } tags { __typename } block { __typename } parent { __typename } bundledIn { __typename } } } } blocks { __typename edges { __typename } } }",
+      },
+    ],
+    [
+      "one field many times",
+      {
+        query:
+          "{ transactions { edges { node { id id fee { ar } id fee { winston ar } } } edges { cursor node { anchor } } } }",
+      },
+    ],
+    [
+      "keys that look like numbers",
+      { query: "{ transactions(first: 1) { edges { node { _1: id _0: id } } } }" },
+    ],
+    [
+      "a key called __proto__",
+      { query: "{ transactions(first: 1) { edges { node { __proto__: id constructor: id } } } }" },
+    ],
+    [
+      "nothing, by skip",
+      {
+        query:
+          "query($no: Boolean!) { transactions @skip(if: $no) { count } blocks { edges @include(if: false) { cursor } } }",
+        variables: { no: true },
+      },
+    ],
+    ["introspection", { query: getIntrospectionQuery({ descriptions: true, inputValueDeprecation: true }) }],
+    [
+      "introspection beside rows",
+      {
+        query:
+          'query($type: String!) { transactions(first: 1) { edges { cursor } } type: __type(name: $type) { kind fields { name } } none: __type(name: "None") { name } __schema { queryType { name } } }',
+        variables: { type: "Tag" },
+      },
+    ],
+    [
+      "one operation of several",
+      {
+        query: "query A { blocks(first: 1) { edges { cursor } } } query B { __typename }",
+        operationName: "B",
+      },
+    ],
+    [
+      "a mistake in a field that may be null beside one that is right",
+      { query: '{ transaction(id: 5) { id } block(id: "x") { id } }' },
+    ],
+  ];
+  test.each(requests)("has %s as graphql-js has it", (_name, request) => {
+    expect(text(execute(request, nothingToCheck))).toBe(asked(request));
+  });
+
+  test("is what graphql-js answers, for any document", () => {
+    fc.assert(
+      fc.property(documents, ({ query, variables }) => {
+        const document = parse(query);
+        // The generator must give documents that are executed, or the property says nothing.
+        expect(validate(schema, document)).toEqual([]);
+        expect(ask(query, variables)).toBe(asked({ query: print(document), variables }));
+      }),
+      { numRuns: 300, endOnFailure: true },
+    );
+  });
+});
+
+describe("an error", () => {
+  const failing = (error: unknown) =>
+    createQueryExecutor({
+      index: {
+        ...createMemoryIndex(rows, blocks),
+        page: () => {
+          throw error;
+        },
+      },
+      signatures: () => new Map(),
+    });
+  const shown = (answer: QueryAnswer) => JSON.parse(text(answer));
+
+  const refusals: [string, QueryRequest, string[]][] = [
+    ["a text that is no document", { query: "{" }, ["Syntax Error: Expected Name, found <EOF>."]],
+    [
+      "2,001 tokens",
+      { query: `{ ${"a ".repeat(1_999)} }` },
+      ["Syntax Error: Document contains more that 2000 tokens. Parsing aborted."],
+    ],
+    ["a field that is not there", { query: "{ nope }" }, ['Cannot query field "nope" on type "Query".']],
+    [
+      "a fragment that uses itself",
+      { query: "{ ...f } fragment f on Query { ...f }" },
+      ['Cannot spread fragment "f" within itself.'],
+    ],
+    [
+      "an operation that is not there",
+      { query: "query A { __typename }", operationName: "B" },
+      ['Unknown operation named "B".'],
+    ],
+    [
+      "operations without a choice",
+      { query: "query A { __typename } query B { __typename }" },
+      ["Must provide operation name if query contains multiple operations."],
+    ],
+    [
+      "a mutation",
+      { query: "mutation { __typename }" },
+      ["Schema is not configured to execute mutation operation."],
+    ],
+    [
+      "a subscription",
+      { query: "subscription { __typename }" },
+      ["Schema is not configured to execute subscription operation."],
+    ],
+    [
+      "a variable of a wrong type",
+      { query: "query($n: Int) { transactions(first: $n) { count } }", variables: { n: "x" } },
+      ['Variable "$n" got invalid value "x"; Int cannot represent non-integer value: "x"'],
+    ],
+    [
+      "a variable that is missing",
+      { query: "query($id: ID!) { transaction(id: $id) { id } }" },
+      ['Variable "$id" of required type "ID!" was not provided.'],
+    ],
+    [
+      "an introspection without end",
+      { query: "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }" },
+      ["Maximum introspection depth exceeded"],
+    ],
+    [
+      "too many aliases",
+      {
+        query: `{ transactions { ${Array.from({ length: 31 }, (_, index) => `a${index}: count`).join(" ")} } }`,
+      },
+      ["The query's count of aliases is 31; at most 30 is allowed."],
+    ],
+  ];
+  test.each(refusals)("refuses %s before anything is executed", (_name, request, messages) => {
+    const answer = execute(request, nothingToCheck);
+    expect(answer.kind === "refused" && answer.errors.map(({ message }) => message)).toEqual(messages);
+  });
+
+  test("of an argument names its field, its line and its column", () => {
+    expect(
+      shown(execute({ query: "{\n  wrong: transactions(first: 0) { count }\n}" }, nothingToCheck)),
+    ).toEqual({
+      errors: [
+        {
+          message: '"first" is 0; it must be 1 or more.',
+          locations: [{ line: 2, column: 3 }],
+          path: ["wrong"],
+          extensions: { code: "BAD_USER_INPUT" },
+        },
+      ],
+      data: null,
+    });
+  });
+
+  test("of a bad cursor stands in errors, with its path", () => {
+    const { errors, data } = shown(
+      execute({ query: '{ blocks { count } transactions(after: "garbage") { count } }' }, nothingToCheck),
+    );
+    expect(data).toBeNull();
+    expect(errors).toMatchObject([{ message: "Invalid transaction cursor", path: ["transactions"] }]);
+  });
+
+  test("in a field that may be null leaves the others", () => {
+    const answer = failing(new Error("disk on fire"))(
+      { query: `{ transaction(id: "${idOf("x")}") { id } blocks(first: 1) { edges { cursor } } }` },
+      nothingToCheck,
+    );
+    expect(shown(answer)).toMatchObject({
+      errors: [{ path: ["transaction"] }],
+      data: { transaction: null, blocks: { edges: [{}] } },
+    });
+  });
+
+  test("that is a defect is masked, and goes to the log whole", () => {
+    const defect = new Error("disk on fire at /secret/path");
+    const answer = failing(defect)({ query: "{ transactions { edges { cursor } } }" }, nothingToCheck);
+    expect(shown(answer)).toEqual({
+      errors: [
+        { message: "Internal Server Error", locations: [{ line: 1, column: 3 }], path: ["transactions"] },
+      ],
+      data: null,
+    });
+    expect(answer).toMatchObject({ kind: "answered", defects: [defect] });
+  });
+
+  test("that is expected says what it is, and not its facts", () => {
+    const answer = failing(new Failure("not_synced", { secret: "facts" }))(
+      { query: "{ transactions { edges { cursor } } }" },
+      nothingToCheck,
+    );
+    expect(shown(answer).errors).toMatchObject([{ message: "Chain state not available yet" }]);
+    expect(text(answer)).not.toContain("secret");
+    expect(answer).toMatchObject({ defects: [] });
+  });
+
+  test("of time ends the request between steps", () => {
+    let steps = 0;
+    const checkpoint = () => {
+      steps += 1;
+      if (steps > 3) throw new GraphQLError("The query took too long.");
+    };
+    const query = `{ ${Array.from({ length: 20 }, (_, index) => `a${index}: transactions { edges { cursor } }`).join(" ")} }`;
+    expect(shown(execute({ query }, checkpoint))).toMatchObject({
+      errors: [{ message: "The query took too long." }],
+      data: null,
+    });
+    expect(steps).toBe(4);
+  });
+
+  test("tells that a request asks for more rows than 3,000", () => {
+    const query = `{ ${["a", "b", "c", "d"].map((key) => `${key}: transactions(first: 1000) { edges { cursor } }`).join(" ")} }`;
+    expect(shown(execute({ query }, nothingToCheck))).toMatchObject({
+      errors: [
+        { message: 'The query asks for more than 3000 rows; ask for fewer with "first".', path: ["d"] },
+      ],
+    });
+  });
+});
+
+describe("a large page", () => {
+  const wide = Array.from({ length: 1_300 }, (_, index) =>
+    rowAt({ height: 1, txIndex: 0, offset: 64 * (index + 2) }, { tags: [{ name: "n", value: "v" }] }),
+  );
+  const executor = (rowsOfIndex: typeof wide) =>
+    createQueryExecutor({ index: createMemoryIndex(rowsOfIndex, blocks), signatures: () => new Map() });
+  const page = (answer: QueryAnswer) => JSON.parse(text(answer)).data.transactions;
+
+  test("is read in steps and has every row once, in order", () => {
+    const { edges, pageInfo } = page(
+      executor(wide)(
+        {
+          query:
+            "{ transactions(first: 5000, sort: HEIGHT_ASC) { pageInfo { hasNextPage endCursor } edges { cursor node { id } } } }",
+        },
+        nothingToCheck,
+      ),
+    );
+    expect(edges.map(({ node }: { node: { id: string } }) => node.id)).toEqual(
+      wide.slice(0, 1_000).map(({ id }) => id),
+    );
+    expect(pageInfo).toEqual({ hasNextPage: true, endCursor: edges.at(-1).cursor });
+  });
+
+  test("is counted up to a thousand rows, and not beyond", () => {
+    const tagged = 'tags: [{name: "n", values: ["v"]}]';
+    const count = (rowsOfIndex: typeof wide, given: string) =>
+      page(executor(rowsOfIndex)({ query: `{ transactions(${given}) { count } }` }, nothingToCheck)).count;
+    expect(count(wide.slice(0, 1_000), tagged)).toBe("1000");
+    expect(count(wide.slice(0, 1_001), tagged)).toBeNull();
+    expect(count(wide, "first: 1")).toBe("1300");
+    expect(count(wide, `${tagged}, block: {min: 7}`)).toBe("0");
+  });
+
+  test("ends early when its tags are too long to be sent, and says that there is more", () => {
+    const long = wide
+      .slice(0, 40)
+      .map((row) => ({ ...row, tags: [{ name: "n", value: "v".repeat(1_000_000) }] }));
+    const run = executor(long);
+    const seen: string[] = [];
+    let after = "";
+    for (let pages = 0; pages < 20; pages++) {
+      const { edges, pageInfo } = page(
+        run(
+          {
+            query: `{ transactions(first: 40, sort: HEIGHT_ASC, after: "${after}") { pageInfo { hasNextPage } edges { cursor node { id tags { value } } } } }`,
+          },
+          nothingToCheck,
+        ),
+      );
+      expect(edges.length).toBeLessThan(12);
+      seen.push(...edges.map(({ node }: { node: { id: string } }) => node.id));
+      if (!pageInfo.hasNextPage) break;
+      after = edges.at(-1).cursor;
+    }
+    expect(seen).toEqual(long.map(({ id }) => id));
+  });
+});
