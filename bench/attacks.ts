@@ -39,16 +39,16 @@ export const attacksBench: Bench = {
       const pairs: { idle: number; attacked: number; ratio: number; queries: number }[] = [];
       for (let round = 0; round < rounds; round += 1) {
         const idle = ninetyNinth(await latencies(url, ids, asked));
-        const { answer, queries } = await underAttack(url, sent, () => latencies(url, ids, asked));
+        const { response, queries } = await underAttack(url, sent, () => latencies(url, ids, asked));
         sent += queries;
-        const attacked = ninetyNinth(answer);
+        const attacked = ninetyNinth(response);
         pairs.push({ idle, attacked, ratio: attacked / idle, queries });
       }
       const middle = (name: keyof (typeof pairs)[number]) => median(pairs.map((pair) => pair[name]));
       return [
         {
           name: `content while four send the GraphQL attack set, p99`,
-          figure: `${middle("attacked").toFixed(2)} ms (${middle("queries")} attacks a round)`,
+          metric: `${middle("attacked").toFixed(2)} ms (${middle("queries")} attacks a round)`,
           reference: `idle ${middle("idle").toFixed(2)} ms`,
           ratio: middle("ratio"),
           target: "≤ 2",
@@ -84,23 +84,23 @@ async function latencies(url: string, ids: readonly string[], count: number): Pr
 
 async function timeOf(url: string): Promise<number> {
   const start = performance.now();
-  const answer = await fetch(url);
-  if (answer.status !== 200) throw new Error(`content was answered ${answer.status}`);
-  await answer.bytes();
+  const response = await fetch(url);
+  if (response.status !== 200) throw new Error(`content was answered ${response.status}`);
+  await response.bytes();
   return performance.now() - start;
 }
 
 /** Does work while attackers are at theirs, in a process of their own; they go on in the set after `sent` of it. */
-async function underAttack<Answer>(url: string, sent: number, work: () => Promise<Answer>) {
+async function underAttack<Result>(url: string, sent: number, work: () => Promise<Result>) {
   const program = resolve(import.meta.dir, "attacks-sent.ts");
   const child = Bun.spawn([process.execPath, program, url, String(sent)], { stdout: "pipe" });
   const output = child.stdout.getReader();
   await output.read(); // they have begun
-  const answer = await work();
+  const response = await work();
   child.kill("SIGTERM");
   const { value } = await output.read();
   await child.exited; // with the last answer: what is still being answered would count as idle
-  return { answer, queries: Number(Buffer.from(value ?? []).toString()) };
+  return { response, queries: Number(Buffer.from(value ?? []).toString()) };
 }
 
 function ninetyNinth(times: readonly number[]): number {

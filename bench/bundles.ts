@@ -81,7 +81,7 @@ async function measureBundle(
   const cpuMs = median(measured.map((each) => each.cpuMs));
   return {
     name: `a bundle of ${name} prepared and seeded, CPU`,
-    figure: `${cpuMs.toFixed(0)} ms (${steps.join(", ")}), in ${of(({ seconds }) => seconds).toFixed(1)} s`,
+    metric: `${cpuMs.toFixed(0)} ms (${steps.join(", ")}), in ${of(({ seconds }) => seconds).toFixed(1)} s`,
     reference: `SHA-256 of its bytes once ${median(measured.map(({ hashMs }) => hashMs)).toFixed(0)} ms`,
     ratio: median(measured.map((each) => each.cpuMs / each.hashMs)),
   };

@@ -11,7 +11,7 @@ import { systemClock } from "../src/lib/clock.ts";
 import { writeJson } from "../src/lib/json.ts";
 import { openIndexReader } from "../src/store/index/reader.ts";
 import { type IndexWriter, openIndexWriter } from "../src/store/index/writer.ts";
-import { type Bench, type BenchSize, inTurn } from "./harness.ts";
+import { type Bench, type BenchSize, inOrder } from "./harness.ts";
 
 /** Blocks in the two indexes; each has a transaction with an item. */
 const sizes: Readonly<Record<BenchSize, { few: number; many: number; records: number; rounds: number }>> = {
@@ -39,12 +39,12 @@ export const debugBench: Bench = {
     const [small, large] = [openDebug(few), openDebug(many)];
     try {
       // Rates over times: the small index's over the large one's is the large one's time over the small one's.
-      const { rate, against, ratio } = await inTurn(small.work, large.work, rounds);
+      const { rate, against, ratio } = await inOrder(small.work, large.work, rounds);
       const micros = (perSecond: number) => `${(1e6 / perSecond).toFixed(0)} µs`;
       return [
         {
           name: `debug record of ${many.toLocaleString("en")} blocks with items`,
-          figure: micros(against),
+          metric: micros(against),
           reference: `of ${few} blocks ${micros(rate)}`,
           ratio,
           target: "≤ 1.2",

@@ -22,7 +22,7 @@ import {
   type Bench,
   type BenchRow,
   type BenchSize,
-  inTurn,
+  inOrder,
   type Outcome,
   perSecond,
   timed,
@@ -98,10 +98,10 @@ async function measureEngines(reader: IndexReader, execute: QueryExecutor, size:
   );
   const check = await timed(theirs);
   assert((await timed(mine)).digest === check.digest, "both engines answer the same bytes");
-  const { rate, against, ratio } = await inTurn(mine, theirs, rounds);
+  const { rate, against, ratio } = await inOrder(mine, theirs, rounds);
   return {
     name: "GraphQL page of 100, all fields, one thread",
-    figure: `${(1e3 / rate).toFixed(2)} ms (${perSecond(rate, "pages")})`,
+    metric: `${(1e3 / rate).toFixed(2)} ms (${perSecond(rate, "pages")})`,
     reference: `graphql-js, parsing and validating each time, ${perSecond(against, "pages")}`,
     ratio,
     target: "≤ 1.5 ms",
@@ -121,7 +121,7 @@ function measureFilters(execute: QueryExecutor, size: BenchSize) {
   const at = (part: number) => (times[Math.floor((times.length - 1) * part)] ?? 0).toFixed(2);
   return {
     name: `GraphQL page by two tags of ${items.toLocaleString("en")} items, p50 / p99`,
-    figure: `${at(0.5)} / ${at(0.99)} ms`,
+    metric: `${at(0.5)} / ${at(0.99)} ms`,
     target: "p99 ≤ 20 ms",
   };
 }
@@ -151,7 +151,7 @@ async function measureThreads(
     const main = perRequest(stat(`task/${child.pid}/`) - before.main);
     return {
       name: "GraphQL page of 100, all fields, over HTTP",
-      figure: `${all} ms CPU, ${main} ms of it on the main thread`,
+      metric: `${all} ms CPU, ${main} ms of it on the main thread`,
       target: "≤ 1.5 ms, ≤ 0.4 ms",
     };
   } finally {
@@ -170,9 +170,9 @@ function cpuSeconds(path: string): number {
 }
 
 function bodyOf(execute: QueryExecutor, query: string, variables: Record<string, unknown>): Uint8Array {
-  const answer = execute({ query, variables }, () => undefined);
-  assert(answer.kind === "answered", "the query is valid");
-  return answer.body;
+  const response = execute({ query, variables }, () => undefined);
+  assert(response.kind === "answered", "the query is valid");
+  return response.body;
 }
 
 /** Cursors spread over the whole index. */

@@ -10,7 +10,7 @@
 export type BenchRow = Readonly<{
   name: string;
   /** The measured figure with its unit. */
-  figure: string;
+  metric: string;
   /** What it was measured against in the same run, with its figure. */
   reference?: string;
   /** Figure over reference. */
@@ -43,7 +43,7 @@ export type Work = () => Outcome | Promise<Outcome>;
  * @returns Medians of units a second, and of the ratio round by round.
  * @throws Error when a work's rounds do not agree on their digest.
  */
-export async function inTurn(work: Work, reference: Work, rounds: number) {
+export async function inOrder(work: Work, reference: Work, rounds: number) {
   await work();
   await reference();
   const pairs: { rate: number; against: number }[] = [];
@@ -83,7 +83,7 @@ export function perSecond(rate: number, unit: string): string {
 export function table(rows: readonly BenchRow[]): string {
   const cells = rows.map((row) => [
     row.name,
-    row.figure,
+    row.metric,
     row.reference ?? "",
     row.ratio === undefined ? "" : row.ratio.toFixed(2),
     row.target ?? "",

@@ -58,7 +58,7 @@ async function runConnection(load: Load, take: () => string | undefined): Promis
       open: ask,
       data: (socket, bytes) => {
         try {
-          if (readAnswer(progress, bytes, load.bodyBytes)) ask(socket);
+          if (readResponse(progress, bytes, load.bodyBytes)) ask(socket);
         } catch (error) {
           done.reject(error);
           socket.end();
@@ -72,7 +72,7 @@ async function runConnection(load: Load, take: () => string | undefined): Promis
 }
 
 /** Takes in what arrived; true when the answer is complete. */
-function readAnswer(progress: Progress, bytes: Buffer, bodyBytes: number): boolean {
+function readResponse(progress: Progress, bytes: Buffer, bodyBytes: number): boolean {
   if (progress.left !== undefined) progress.left -= bytes.length;
   else {
     progress.head = progress.head.length === 0 ? bytes : Buffer.concat([progress.head, bytes]);

@@ -13,7 +13,7 @@ import { createBodyMemory } from "../src/http/body-memory.ts";
 import { createGateway } from "../src/http/gateway/gateway.ts";
 import { graphql } from "../src/http/graphql/graphql-routes.ts";
 import { createRateLimiter } from "../src/http/rate-limiter.ts";
-import { createRequestFigures } from "../src/http/request-figures.ts";
+import { createRequestMetrics } from "../src/http/request-figures.ts";
 import { openServer } from "../src/http/server.ts";
 import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";
@@ -108,7 +108,7 @@ const gateway = createGateway({
     notFoundPage: { id: undefined, name: undefined },
     sendsArweaveHeaders: false,
     coldBufferBytes: 8 * 2 ** 20,
-    hitsBytesMax: 2 ** 30,
+    responseCacheBytesMax: 2 ** 30,
   },
 });
 const server = openServer({
@@ -120,7 +120,7 @@ const server = openServer({
   limiter: world.isLimited ? openLimiter() : undefined,
   memory: createBodyMemory({ responseBytesMax: 2 ** 28, requestBytesMax: 2 ** 27, metrics }),
   log,
-  figures: createRequestFigures(metrics, log),
+  stats: createRequestMetrics(metrics, log),
 });
 const line: ServedLine = {
   port: server.port,

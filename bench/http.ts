@@ -46,7 +46,7 @@ type Served = Readonly<{ port: number; pid: number; pathOf: (id: string) => stri
 export const httpBench: Bench = {
   name: "http",
   measure: async (size) => {
-    if (Bun.which("nginx") === null) return [{ name: "cached bodies", figure: "no nginx on this machine" }];
+    if (Bun.which("nginx") === null) return [{ name: "cached bodies", metric: "no nginx on this machine" }];
     const folder = mkdtempSync(join(tmpdir(), "cairn-bench-"));
     const bodies = writeBodies(folder, size);
     const [cairn, nginx] = [await startCairn(folder, bodies), await startNginx(folder)];
@@ -104,7 +104,7 @@ async function measureCase(
   const cpuRatio = median(pairs.map((pair) => pair.ours.cpuMicros / pair.theirs.cpuMicros)).toFixed(2);
   return {
     name: `cached body ${name}, ${measure}`,
-    figure: measure === "throughput" ? `${show(ours)} (CPU ${cpuRatio} ×)` : show(ours),
+    metric: measure === "throughput" ? `${show(ours)} (CPU ${cpuRatio} ×)` : show(ours),
     reference: `nginx ${show(theirs)}`,
     ratio: median(pairs.map((pair) => pair.ours[pick] / pair.theirs[pick])),
     target,

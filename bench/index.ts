@@ -40,7 +40,7 @@ export const indexBench: Bench = {
       const rows = [
         {
           name: `index rows added, ${items.toLocaleString("en")} items, one thread`,
-          figure: [
+          metric: [
             perSecond(items / filled.seconds, "items"),
             `first tenth ${perSecond(filled.firstTenth, "items")}, last ${perSecond(filled.lastTenth, "items")}`,
             `longest batch ${(filled.longest * 1_000).toFixed(0)} ms`,
@@ -49,7 +49,7 @@ export const indexBench: Bench = {
         },
         {
           name: "bytes an item takes in the index",
-          figure: `${(bytes / items).toFixed(0)} B`,
+          metric: `${(bytes / items).toFixed(0)} B`,
           reference: "peer 3,900 B",
           ratio: bytes / items / 3_900,
           target: "≤ 300 B",
@@ -255,7 +255,7 @@ function measurePages(reader: IndexReader, items: number, queries: number): Benc
     const slowest = times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99)] ?? 0;
     return {
       name: `page of 100 ${name}`,
-      figure: `p50 ${median(times).toFixed(2)} ms, p99 ${slowest.toFixed(2)} ms, ${(found / queries).toFixed(0)} rows`,
+      metric: `p50 ${median(times).toFixed(2)} ms, p99 ${slowest.toFixed(2)} ms, ${(found / queries).toFixed(0)} rows`,
       target: "p99 ≤ 20 ms",
     };
   });

@@ -7,7 +7,7 @@ import { checkItem, itemIdBytes, readItemFrame } from "../src/arweave/data-item.
 import { createDataItem } from "../src/arweave/data-item-sign.ts";
 import { createArweaveSigner } from "../src/arweave/signers/arweave.ts";
 import { assert } from "../src/lib/assert.ts";
-import { type Bench, type BenchSize, inTurn, median, type Outcome, perSecond, timed } from "./harness.ts";
+import { type Bench, type BenchSize, inOrder, median, type Outcome, perSecond, timed } from "./harness.ts";
 
 const counts: Readonly<Record<BenchSize, { headers: number; items: number; rounds: number }>> = {
   small: { headers: 2_000, items: 20, rounds: 1 },
@@ -34,11 +34,11 @@ export const headerBench: Bench = {
       for (let index = 0; index < headers; index += 1) Bun.SHA256.hash(item.subarray(2, 514));
       return { amount: headers, digest: digest.copy().digest("hex") };
     };
-    const { rate, against, ratio } = await inTurn(walk, hashOnly, rounds);
+    const { rate, against, ratio } = await inOrder(walk, hashOnly, rounds);
     return [
       {
         name: "item headers read, one thread",
-        figure: perSecond(rate, "headers"),
+        metric: perSecond(rate, "headers"),
         reference: `SHA-256 of the signature alone ${perSecond(against, "hashes")}`,
         ratio,
         target: "≥ 1 M headers/s",
@@ -74,7 +74,7 @@ export const verifyBench: Bench = {
     return [
       {
         name: "RSA-4096 items verified, one thread",
-        figure: perSecond(median(pairs.map(({ rate }) => rate)), "items"),
+        metric: perSecond(median(pairs.map(({ rate }) => rate)), "items"),
         reference: `openssl speed rsa4096 ${perSecond(against, "verifies")}`,
         ratio: median(pairs.map((pair) => pair.rate / pair.against)),
         target: "≥ 0.8",

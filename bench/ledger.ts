@@ -19,7 +19,7 @@ import { openSqliteLedger } from "../src/store/ledger/sqlite.ts";
 import { createTransferIds } from "../src/store/ledger/transfer-ids.ts";
 import { balanceOf, transfer } from "../src/store/ledger/transfers.ts";
 import { postgresServer, startPostgres } from "../test/support/postgres-server.ts";
-import { type Bench, type BenchRow, type BenchSize, inTurn, perSecond, type Work } from "./harness.ts";
+import { type Bench, type BenchRow, type BenchSize, inOrder, perSecond, type Work } from "./harness.ts";
 
 const sizes: Readonly<Record<BenchSize, { credits: number; rounds: number }>> = {
   small: { credits: 200, rounds: 1 },
@@ -41,8 +41,8 @@ export const ledgerBench: Bench = {
       const { credits, rounds } = sizes[size];
       const bare = openBare(join(folder, "bare.sqlite"));
       const ledger = await openSqliteLedger({ path: join(folder, "ledger.sqlite") });
-      const atOnce = await inTurn(creditsOf(ledger, credits, streams), bare.work(credits), rounds);
-      const alone = await inTurn(creditsOf(ledger, credits / 10, 1), bare.work(credits / 10), rounds);
+      const atOnce = await inOrder(creditsOf(ledger, credits, streams), bare.work(credits), rounds);
+      const alone = await inOrder(creditsOf(ledger, credits / 10, 1), bare.work(credits / 10), rounds);
       const rows: BenchRow[] = [
         { name: `durable credits, ${streams} at once`, ...cellsOf(atOnce), target: "≥ 0.7" },
         { name: "durable credits, one after another", ...cellsOf(alone) },
@@ -58,21 +58,21 @@ export const ledgerBench: Bench = {
   },
 };
 
-type Turns = Awaited<ReturnType<typeof inTurn>>;
+type Semaphore = Awaited<ReturnType<typeof inOrder>>;
 
-function cellsOf({ rate, against, ratio }: Turns) {
+function cellsOf({ rate, against, ratio }: Semaphore) {
   const reference = `bare two-row loop, ${perSecond(against, "credits")}`;
-  return { figure: perSecond(rate, "credits"), reference, ratio };
+  return { metric: perSecond(rate, "credits"), reference, ratio };
 }
 
 async function measurePostgres(credits: number, bare: Work, rounds: number): Promise<BenchRow[]> {
   if (!postgresServer.there) return [];
   const server = await startPostgres(true);
   const ledger = await openPostgresLedger(await server.createDatabase());
-  const turns = await inTurn(creditsOf(ledger, credits, streams), bare, rounds);
+  const semaphore = await inOrder(creditsOf(ledger, credits, streams), bare, rounds);
   await ledger.close();
   await server.remove();
-  return [{ name: `durable credits on PostgreSQL, ${streams} at once`, ...cellsOf(turns) }];
+  return [{ name: `durable credits on PostgreSQL, ${streams} at once`, ...cellsOf(semaphore) }];
 }
 
 /** Work that credits so many events; its digest is what was credited in this round. */

@@ -5,10 +5,10 @@
  */
 import { Elysia } from "elysia";
 import { createSandboxPriceFeed } from "../src/dev/sandbox/price-feed.ts";
-import { jsonAnswer } from "../src/http/answers.ts";
+import { jsonResponse } from "../src/http/answers.ts";
 import { createPriceRoutes } from "../src/http/payment/price-routes.ts";
 import { createPromoGuard } from "../src/http/payment/promo-guard.ts";
-import { createRequestFigures } from "../src/http/request-figures.ts";
+import { createRequestMetrics } from "../src/http/request-figures.ts";
 import { openServer } from "../src/http/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog } from "../src/lib/log.ts";
@@ -23,11 +23,11 @@ const log = createLog({
   ...{ level: "warn", format: "json", clock: systemClock },
   write: (line) => process.stderr.write(line),
 });
-const answerFeed = createSandboxPriceFeed();
+const responseFeed = createSandboxPriceFeed();
 const feedServer = Bun.serve({
   hostname: "127.0.0.1",
   port: 0,
-  fetch: (request) => answerFeed(request) ?? new Response(null, { status: 404 }),
+  fetch: (request) => responseFeed(request) ?? new Response(null, { status: 404 }),
 });
 const source = { ageMaxMs: 3_600_000, clock: systemClock, random: () => 0.5, log };
 const feed = openPriceFeed({
@@ -49,9 +49,9 @@ const server = openServer({
   port: 0,
   app: new Elysia({ strictPath: true })
     .use(createPriceRoutes({ prices, promoGuard: createPromoGuard(systemClock, 1) }))
-    .get("/trivial", () => jsonAnswer("a fixed text")),
+    .get("/trivial", () => jsonResponse("a fixed text")),
   bodyBytesMax: 2 ** 20,
   log,
-  figures: createRequestFigures(metrics, log),
+  stats: createRequestMetrics(metrics, log),
 });
 process.stdout.write(`${server.port}\n`);

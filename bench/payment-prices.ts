@@ -61,7 +61,7 @@ async function measurePath(served: Served, path: string, size: BenchSize): Promi
   const show = (values: readonly number[]) => `${median(values).toFixed(1)} µs CPU`;
   return {
     name: `GET ${path}`,
-    figure: show(pairs.map((pair) => pair.price)),
+    metric: show(pairs.map((pair) => pair.price)),
     reference: `fixed text ${show(pairs.map((pair) => pair.trivial))}`,
     ratio: median(pairs.map((pair) => pair.price / pair.trivial)),
     target: "≤ 3",
@@ -74,9 +74,9 @@ async function openLoad(
   path: string,
   requests: number,
 ): Promise<() => Promise<number>> {
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`);
-  const bodyBytes = (await answer.arrayBuffer()).byteLength;
-  if (answer.status !== 200) throw new Error(`${path} is answered ${answer.status}`);
+  const response = await fetch(`http://127.0.0.1:${port}${path}`);
+  const bodyBytes = (await response.arrayBuffer()).byteLength;
+  if (response.status !== 200) throw new Error(`${path} is answered ${response.status}`);
   return async () => {
     const before = cpuSeconds(pid);
     await runLoad({ port, paths: [path], bodyBytes, connections, requests });

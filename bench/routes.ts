@@ -128,7 +128,7 @@ async function measureRoute(
     });
   return {
     name: `${name}, CPU a request`,
-    figure: `${median(pairs.map(({ ours }) => ours)).toFixed(1)} µs CPU`,
+    metric: `${median(pairs.map(({ ours }) => ours)).toFixed(1)} µs CPU`,
     reference: `${beside} ${median(pairs.map(({ theirs }) => theirs)).toFixed(1)} µs CPU`,
     ratio: median(pairs.map(({ ours, theirs }) => ours / theirs)),
     ...(target === undefined ? {} : { target }),

@@ -138,9 +138,9 @@ export function startLoad(line: DevLine, seed: number): RunningLoad {
     const tags = random.below(3) === 0 ? [{ name: "Kind", values: [`kind-${random.below(5)}`] }] : undefined;
     const body = JSON.stringify({ query: page, variables: { after, tags } });
     const headers = { "Content-Type": "application/json" };
-    const answer = await ask("graphql", `${line.gateway}/graphql`, { method: "POST", headers, body });
-    if (answer === undefined) return;
-    const { data, errors: faults } = JSON.parse(Buffer.from(answer.body).toString());
+    const reply = await ask("graphql", `${line.gateway}/graphql`, { method: "POST", headers, body });
+    if (reply === undefined) return;
+    const { data, errors: faults } = JSON.parse(Buffer.from(reply.body).toString());
     if (faults !== undefined) return wrong("graphql: errors", JSON.stringify(faults));
     const { edges, pageInfo } = data.transactions;
     for (const { node } of edges) if (node.bundledIn !== null) bundles.add(node.bundledIn.id);

@@ -83,24 +83,24 @@ function rowsOf(minutes: number, samples: readonly Sample[], counts: LoadCounts,
   const errors = [...counts.errors.values()].reduce((sum, { count }) => sum + count, 0);
   const name = `mixed load of ${minutes} min`;
   return [
-    { name, figure: `${total(counts)} requests, ${errors} errors`, target: "0 errors" },
+    { name, metric: `${total(counts)} requests, ${errors} errors`, target: "0 errors" },
     {
       name: `${name}: memory`,
-      figure:
+      metric:
         `${per10(({ residentMiB }) => residentMiB).toFixed(1)} MiB per 10 min, ` +
         `${first?.residentMiB.toFixed(0)} MiB after the warm-up, ${last?.residentMiB.toFixed(0)} at the end`,
       target: "≤ 1 MiB per 10 min",
     },
     {
       name: `${name}: open descriptors`,
-      figure:
+      metric:
         `${per10(({ descriptors }) => descriptors).toFixed(1)} per 10 min, ` +
         `${first?.descriptors} after the warm-up, ${last?.descriptors} at the end`,
       target: "0 per 10 min",
     },
     {
       name: `${name}: end`,
-      figure: `exit ${end.exit}, ledger check ${end.ledger}, ${end.complaints.length} lines of warnings and errors`,
+      metric: `exit ${end.exit}, ledger check ${end.ledger}, ${end.complaints.length} lines of warnings and errors`,
       target: "0, 0",
     },
   ];

@@ -34,18 +34,18 @@ async function measureStarts(
   count: number,
   target?: string,
 ): Promise<BenchRow[]> {
-  const starts: { answerMs: number; idleMiB: number }[] = [];
+  const starts: { responseMs: number; idleMiB: number }[] = [];
   for (let round = 0; round < count; round += 1) starts.push(await startOnce(command, round === 0));
-  const answerMs = median(starts.map((start) => start.answerMs));
+  const responseMs = median(starts.map((start) => start.responseMs));
   return [
     {
       name: `start to first answer, ${name}`,
-      figure: `${answerMs.toFixed(0)} ms`,
+      metric: `${responseMs.toFixed(0)} ms`,
       ...(target ? { target } : {}),
     },
     {
       name: `memory when idle, ${name}`,
-      figure: `${starts[0]?.idleMiB.toFixed(0)} MiB`,
+      metric: `${starts[0]?.idleMiB.toFixed(0)} MiB`,
       target: "≤ 120 MiB",
     },
   ];
@@ -62,11 +62,11 @@ async function startOnce(command: readonly string[], readsMemory: boolean) {
   });
   try {
     const { gateway } = JSON.parse(await firstLine(child.stdout));
-    const answer = await fetch(`${gateway}/svc/healthcheck`);
-    if (answer.status !== 200) throw new Error(`the healthcheck answered ${answer.status}`);
-    const answerMs = performance.now() - startedAt;
+    const response = await fetch(`${gateway}/svc/healthcheck`);
+    if (response.status !== 200) throw new Error(`the healthcheck answered ${response.status}`);
+    const responseMs = performance.now() - startedAt;
     if (readsMemory) await Bun.sleep(idleMs);
-    return { answerMs, idleMiB: residentMiB(child.pid) };
+    return { responseMs, idleMiB: residentMiB(child.pid) };
   } finally {
     child.kill("SIGKILL");
     await child.exited;

@@ -46,10 +46,10 @@ export const unbundleBench: Bench = {
       const milliseconds = (nanoseconds: number) => `${(nanoseconds / 1e6).toFixed(1)} ms`;
       const name = `${(bytes / 2 ** 20).toFixed(0)} MiB bundle`;
       return [
-        { name: `${name} verified and indexed`, figure: rate },
+        { name: `${name} verified and indexed`, metric: rate },
         {
           name: `event loop's delay meanwhile (timer of 1 ms included)`,
-          figure: `p99 ${milliseconds(delay.percentile(99))}, longest ${milliseconds(delay.max)}`,
+          metric: `p99 ${milliseconds(delay.percentile(99))}, longest ${milliseconds(delay.max)}`,
           target: "p99 < 50 ms",
         },
       ];
@@ -101,7 +101,7 @@ async function unbundle(
     onItems: (ids) => {
       indexed += ids.length;
     },
-    lanes: 2,
+    slots: 2,
     intervalMs: 20,
     retry: bundleRetryDefault,
     clock: systemClock,

@@ -114,7 +114,7 @@ async function measureSmall(
   return [
     {
       name: "1 KiB RSA item uploaded, paid for and synced, server CPU",
-      figure: `${itemMs.toFixed(2)} ms, ${rate.toFixed(0)} items/s`,
+      metric: `${itemMs.toFixed(2)} ms, ${rate.toFixed(0)} items/s`,
       reference: `one 4096-bit signature ${signature.toFixed(2)} ms`,
       ratio: median(measured.map((round) => round.itemMs / round.signatureMs)),
       target: "≤ 1.25",
@@ -137,9 +137,12 @@ async function send(url: string, items: readonly Uint8Array<ArrayBuffer>[]): Pro
   const left = [...items];
   const client = async () => {
     for (let item = left.pop(); item !== undefined; item = left.pop()) {
-      const answer = await fetch(`${url}/tx`, { method: "POST", body: item });
-      const receipt = await answer.json();
-      assert(answer.status === 200 && receipt.winc === String(item.length), "an item is taken and paid for");
+      const response = await fetch(`${url}/tx`, { method: "POST", body: item });
+      const receipt = await response.json();
+      assert(
+        response.status === 200 && receipt.winc === String(item.length),
+        "an item is taken and paid for",
+      );
     }
   };
   await Promise.all(Array.from({ length: clients }, client));
@@ -164,14 +167,14 @@ async function measureReads(reads: number, signer: Signer): Promise<BenchRow[]> 
       const item = makeItem(signer, index);
       const receipt = await (await fetch(`${upload}/tx`, { method: "POST", body: item })).json();
       const startedAt = performance.now();
-      const answer = await fetch(`${gateway}/raw/${receipt.id}`);
-      const { byteLength } = await answer.arrayBuffer();
-      assert(answer.status === 200 && byteLength === payloadBytes, "an item is there with its receipt");
+      const response = await fetch(`${gateway}/raw/${receipt.id}`);
+      const { byteLength } = await response.arrayBuffer();
+      assert(response.status === 200 && byteLength === payloadBytes, "an item is there with its receipt");
       times.push(performance.now() - startedAt);
     }
     // The first one opens the connection.
-    const figure = `${median(times.slice(1)).toFixed(1)} ms, ${Math.max(...times.slice(1)).toFixed(1)} ms at most`;
-    return [{ name: "from receipt to read by GET, none of which was repeated", figure }];
+    const metric = `${median(times.slice(1)).toFixed(1)} ms, ${Math.max(...times.slice(1)).toFixed(1)} ms at most`;
+    return [{ name: "from receipt to read by GET, none of which was repeated", metric }];
   } finally {
     await program.remove();
   }
@@ -199,14 +202,14 @@ async function measureLarge(
   return [
     {
       name: `one item of ${(size / mib).toFixed(0)} MiB uploaded`,
-      figure: `${(rate / 1e6).toFixed(0)} MB/s`,
+      metric: `${(rate / 1e6).toFixed(0)} MB/s`,
       reference: `SHA-384 ${(hashRate / 1e6).toFixed(0)} MB/s, disk ${(diskRate / 1e6).toFixed(0)} MB/s`,
       ratio: rate / limit,
       target: "≥ 0.7",
     },
     {
       name: `memory that an item of ${(size / mib).toFixed(0)} MiB takes`,
-      figure: `+${(growth / mib).toFixed(0)} MiB`,
+      metric: `+${(growth / mib).toFixed(0)} MiB`,
       target: "≤ +200 MB",
     },
   ];
@@ -236,7 +239,7 @@ function writeAll(path: string, size: number): void {
 async function sendLarge(url: string, header: Uint8Array, size: number): Promise<void> {
   const { hostname, port } = new URL(url);
   const socket = net.connect(Number(port), hostname);
-  const answered = new Promise<string>((resolve, reject) => {
+  const responded = new Promise<string>((resolve, reject) => {
     socket.once("data", (bytes) => resolve(bytes.toString("latin1")));
     socket.once("error", reject);
     socket.once("close", () => reject(new Error("the connection ended before an answer")));
@@ -247,7 +250,7 @@ async function sendLarge(url: string, header: Uint8Array, size: number): Promise
   await write(`POST /tx HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${header.length + size}\r\n\r\n`);
   await write(header);
   for (let left = size; left > 0; left -= piece.length) await write(piece.subarray(0, left));
-  assert((await answered).startsWith("HTTP/1.1 200 "), "a large item is taken");
+  assert((await responded).startsWith("HTTP/1.1 200 "), "a large item is taken");
   socket.destroy();
 }
 

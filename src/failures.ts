@@ -90,7 +90,7 @@ export const failures = {
   worker_failed: { status: 500, message: "Internal Server Error" },
   fiat_oracle_unavailable: { status: 503, message: "Fiat Oracle Unavailable", retryAfterSeconds: 5 },
   pricing_oracle_unavailable: { status: 503, message: "Pricing Oracle Unavailable", retryAfterSeconds: 5 },
-  transaction_trouble: {
+  transaction_fault: {
     status: 503,
     message: "Error while processing transaction!",
     retryAfterSeconds: 5,
@@ -99,7 +99,7 @@ export const failures = {
   approvals_unavailable: { status: 503, message: "Internal server error", retryAfterSeconds: 5 },
   database_unavailable: { status: 503, message: "Cloud Database Unavailable", retryAfterSeconds: 5 },
   uploads_off: { status: 503, message: "Uploads are switched off: no wallet is set" },
-  no_room: { status: 503, message: "No room for uploads", retryAfterSeconds: 60 },
+  no_space: { status: 503, message: "No room for uploads", retryAfterSeconds: 60 },
   disk_failed: { status: 503, message: "Storage of uploads failed", retryAfterSeconds: 60 },
   multipart_not_found: { status: 404, message: "", explained: true },
   upload_not_found: { status: 404, message: "TX doesn't exist" },

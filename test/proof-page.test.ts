@@ -56,11 +56,11 @@ test("the page's example is what a gateway answers", async () => {
   await postChunked(stack.devnet, ecdsa, writeBundle(items.map(({ item }) => item)), bundleTags);
   await stack.devnet.mine(1);
   await stack.settled();
-  const answer = `${JSON.stringify(JSON.parse(await askProof(stack.gateway.url, example.id)), undefined, 2)}\n`;
-  if (process.env["WRITE"] === "1") writeFileSync(exampleFile, answer);
+  const response = `${JSON.stringify(JSON.parse(await askProof(stack.gateway.url, example.id)), undefined, 2)}\n`;
+  if (process.env["WRITE"] === "1") writeFileSync(exampleFile, response);
   await stack.close();
-  expect(readFileSync(exampleFile, "utf8")).toBe(answer);
-  expect(check(example, answer).outcome).toBe("proven");
+  expect(readFileSync(exampleFile, "utf8")).toBe(response);
+  expect(check(example, response).outcome).toBe("proven");
 });
 
 describe("the page", () => {

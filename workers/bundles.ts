@@ -20,16 +20,16 @@ import { decodeBase64url, encodeBase64url, encodedSize } from "../src/lib/base64
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import type { PendingRow } from "../src/store/index/rows.ts";
 import type {
-  BundleChunksAnswer,
   BundleChunksJob,
+  BundleChunksResult,
   BundleItem,
-  FilesTrouble,
-  LayBundleAnswer,
+  FilesFault,
   LayBundleJob,
-  ReadItemsAnswer,
+  LayBundleResult,
   ReadItemsJob,
-  SignBundleAnswer,
+  ReadItemsResult,
   SignBundleJob,
+  SignBundleResult,
 } from "../src/store/jobs/bundle-jobs.ts";
 import {
   type BundleLayout,
@@ -57,7 +57,7 @@ const laidMax = 4;
 const laid = new Map<string, Laid>();
 
 /** Lays a bundle out: compares every item with its digest on the way, and keeps what seeding needs. */
-export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleAnswer {
+export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleResult {
   const header = writeBundleHeader(items.map(({ id, size }) => ({ id: id as Id, size })));
   const dataSize = items.reduce((sum, { size }) => sum + size, header.length);
   const reader = openItemReader(folder);
@@ -71,14 +71,14 @@ export function layBundle({ folder, bundleId, items }: LayBundleJob): LayBundleA
     keepLayout(folder, bundleId, layout);
     return { kind: "laid", dataRoot: encodeBase64url(tree.root), dataSize };
   } catch (error) {
-    return troubleOf(error);
+    return faultOf(error);
   } finally {
     reader.close();
   }
 }
 
 /** Signs the transaction of a bundle. */
-export function signBundle(job: SignBundleJob): SignBundleAnswer {
+export function signBundle(job: SignBundleJob): SignBundleResult {
   const { walletFile, anchor, reward, tags, dataSize } = job;
   const jwk = readJson(readFileSync(walletFile, "utf8"));
   if (!isJsonObject(jwk)) throw new Failure("malformed_input", { reason: "the wallet's file is no key" });
@@ -90,7 +90,7 @@ export function signBundle(job: SignBundleJob): SignBundleAnswer {
 }
 
 /** Makes the bodies of `POST /chunk` for a run of chunks. */
-export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
+export function bundleChunks(job: BundleChunksJob): BundleChunksResult {
   const { folder, bundleId, dataRoot, first, count, port } = job;
   const found = laidBundle(folder, bundleId);
   if (found === undefined || found.dataRoot !== dataRoot) return { kind: "unlaid" };
@@ -104,14 +104,14 @@ export function bundleChunks(job: BundleChunksJob): BundleChunksAnswer {
     sendParcel(port, bodies);
     return { kind: "chunks" };
   } catch (error) {
-    return troubleOf(error);
+    return faultOf(error);
   } finally {
     reader.close();
   }
 }
 
 /** Reads and verifies items once more, for an index that has not heard of them. */
-export function readItems({ folder, items }: ReadItemsJob): ReadItemsAnswer {
+export function readItems({ folder, items }: ReadItemsJob): ReadItemsResult {
   const reader = openItemReader(folder);
   try {
     return { rows: items.flatMap((item) => readItem(reader, item) ?? []) };
@@ -143,7 +143,7 @@ function readAgain(
   reader: ItemReader,
   items: readonly BundleItem[],
   poisoned: readonly Poisoned[],
-): LayBundleAnswer {
+): LayBundleResult {
   const ids = new Set(poisoned.map(({ id }) => id));
   reader.close();
   const isWell = items.some((item) => ids.has(item.id) && walkItem(reader, item, ignore) === undefined);
@@ -276,7 +276,7 @@ function keepLayout(folder: string, bundleId: string, layout: BundleLayout): voi
 function laidBundle(folder: string, bundleId: string): Laid | undefined {
   const known = laid.get(bundleId);
   if (known !== undefined) return known;
-  const layout = keptLayout(folder, bundleId);
+  const layout = storedLayout(folder, bundleId);
   if (layout === undefined) return undefined;
   const spans = chunkSpans(layout.dataSize, "halved");
   assert(layout.hashes.length === spans.length * hashSize, "a layout has as many hashes as chunks");
@@ -293,7 +293,7 @@ function laidBundle(folder: string, bundleId: string): Laid | undefined {
   return found;
 }
 
-function keptLayout(folder: string, bundleId: string): BundleLayout | undefined {
+function storedLayout(folder: string, bundleId: string): BundleLayout | undefined {
   try {
     return readLayout(new Uint8Array(readFileSync(join(folder, layoutFolder, bundleId))));
   } catch (error) {
@@ -302,7 +302,7 @@ function keptLayout(folder: string, bundleId: string): BundleLayout | undefined 
   }
 }
 
-function troubleOf(error: unknown): FilesTrouble {
+function faultOf(error: unknown): FilesFault {
   if (error instanceof Failure && error.code === "source_failed")
     return { kind: "trouble", reason: String(error.facts["reason"]) };
   if (error instanceof Error && "syscall" in error) return { kind: "trouble", reason: error.message };

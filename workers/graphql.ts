@@ -5,7 +5,7 @@
 import { GraphQLError } from "graphql";
 import { createQueryExecutor, type QueryExecutor } from "../src/graphql/execute.ts";
 import type { QueryJob } from "../src/graphql/graphql-job.ts";
-import { answerSent, type QueryReply } from "../src/graphql/graphql-response.ts";
+import { executeSent, type QueryReply } from "../src/graphql/graphql-response.ts";
 import { createSignatureSource } from "../src/graphql/signature-source.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { openIndexReader } from "../src/store/index/reader.ts";
@@ -17,8 +17,8 @@ giveWay();
 const executors = new Map<string, QueryExecutor>();
 
 /** Answers one request. */
-export function answerQuery(job: QueryJob): QueryReply {
-  return answerSent(job.request, executorOf(job), () => {
+export function executeQuery(job: QueryJob): QueryReply {
+  return executeSent(job.request, executorOf(job), () => {
     if (systemClock() > job.endsAtMs)
       throw new GraphQLError("The query took too long.", { extensions: { code: "QUERY_TIMEOUT" } });
   });

@@ -11,18 +11,18 @@ import { createContentHash, createMessageHash, type PayloadHash } from "../src/a
 import { signingOfItem } from "../src/arweave/signing.ts";
 import { assert } from "../src/lib/assert.ts";
 import { concatBytes } from "../src/lib/bytes.ts";
-import { unheard } from "../src/lib/stop.ts";
+import { ignoreRejection } from "../src/lib/stop.ts";
 import type { PendingRow } from "../src/store/index/rows.ts";
 import type {
   BeginItemJob,
   DigestItemJob,
   DropItemJob,
-  EndDigestAnswer,
   EndDigestJob,
-  FeedItemAnswer,
+  EndDigestResult,
   FeedItemJob,
+  FeedItemResult,
   FinishItemJob,
-  IntakeAnswer,
+  IntakeResult,
   NotTaken,
   TakeItemsJob,
 } from "../src/store/jobs/intake-jobs.ts";
@@ -56,12 +56,12 @@ const sessions = new Map<string, Session>();
 const digests = new Map<string, { readonly hash: PayloadHash; come: number }>();
 
 /** Verifies whole items and writes those that are valid. */
-export function takeItems({ folder, items }: TakeItemsJob): IntakeAnswer[] {
+export function takeItems({ folder, items }: TakeItemsJob): IntakeResult[] {
   const checked = items.map((bytes) => ({ bytes, item: checkItem(bytes, "strict") }));
   const valid = checked.filter(({ item }) => item.kind === "item").map(({ bytes }) => bytes);
   const written = valid.length === 0 ? { file: "", offsets: [] } : appended(folder, valid);
   let at = 0;
-  return checked.map(({ bytes, item }): IntakeAnswer => {
+  return checked.map(({ bytes, item }): IntakeResult => {
     if (item.kind === "invalid") return item;
     if ("kind" in written) return written;
     const offset = written.offsets[at] ?? 0;
@@ -73,7 +73,7 @@ export function takeItems({ folder, items }: TakeItemsJob): IntakeAnswer[] {
 }
 
 /** Begins an item that comes in pieces. */
-export async function beginItem({ folder, session: name, size }: BeginItemJob): Promise<FeedItemAnswer> {
+export async function beginItem({ folder, session: name, size }: BeginItemJob): Promise<FeedItemResult> {
   try {
     makeFoldersOnce(folder);
     const file = await openItemFile(folder, name);
@@ -86,10 +86,10 @@ export async function beginItem({ folder, session: name, size }: BeginItemJob): 
 }
 
 /** Takes the next bytes of an item. It is let go with the first of them that make it none. */
-export function feedItem({ session, pieces }: FeedItemJob): Promise<FeedItemAnswer> {
+export function feedItem({ session, pieces }: FeedItemJob): Promise<FeedItemResult> {
   return within(session, async (open) => {
     const written = open.file.append(pieces);
-    unheard(written); // awaited below, unless the walk throws
+    ignoreRejection(written); // awaited below, unless the walk throws
     // Hashed while the system writes.
     let reason: string | undefined;
     for (const piece of pieces) {
@@ -103,7 +103,7 @@ export function feedItem({ session, pieces }: FeedItemJob): Promise<FeedItemAnsw
 }
 
 /** Takes the next bytes of a payload whose SHA-256 is asked for. */
-export function digestItem({ session, pieces, start }: DigestItemJob): FeedItemAnswer {
+export function digestItem({ session, pieces, start }: DigestItemJob): FeedItemResult {
   const digest = digests.get(session) ?? { hash: createContentHash(), come: 0 };
   // A thread that was replaced has not seen what came before.
   if (digest.come !== start) return lost;
@@ -116,14 +116,14 @@ export function digestItem({ session, pieces, start }: DigestItemJob): FeedItemA
 }
 
 /** Ends a digest. */
-export function endDigest({ session }: EndDigestJob): EndDigestAnswer | NotTaken {
+export function endDigest({ session }: EndDigestJob): EndDigestResult | NotTaken {
   const digest = digests.get(session);
   digests.delete(session);
   return digest === undefined ? lost : { kind: "digest", digest: digest.hash.finish() };
 }
 
 /** Ends an item: answers whether it is one, and where it lies on the disk. */
-export function finishItem({ session, digest }: FinishItemJob): Promise<IntakeAnswer> {
+export function finishItem({ session, digest }: FinishItemJob): Promise<IntakeResult> {
   return within(session, async ({ header, message, file, size: announced }) => {
     const size = file.size();
     if (header === undefined || message === undefined) return invalid("the item is cut short");
@@ -164,21 +164,21 @@ function appended(folder: string, items: readonly Uint8Array[]): ReturnType<Segm
 }
 
 /** A step of an item that comes in pieces: whatever ends it badly lets the item go. */
-async function within<Answer extends Readonly<{ kind: string }>>(
+async function within<Result extends Readonly<{ kind: string }>>(
   name: string,
-  step: (session: Session) => Promise<Answer | NotTaken>,
-): Promise<Answer | NotTaken> {
+  step: (session: Session) => Promise<Result | NotTaken>,
+): Promise<Result | NotTaken> {
   const session = sessions.get(name);
   if (session === undefined) return lost;
-  let isKept = false;
+  let isStored = false;
   try {
-    const answer = await step(session);
-    isKept = answer.kind !== "invalid";
-    return answer;
+    const response = await step(session);
+    isStored = response.kind !== "invalid";
+    return response;
   } catch (error) {
     return unwritten(error);
   } finally {
-    if (!isKept) await dropItem({ folder: session.folder, session: name });
+    if (!isStored) await dropItem({ folder: session.folder, session: name });
   }
 }
 

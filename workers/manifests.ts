@@ -3,7 +3,7 @@
  * Source: docs/decisions/090-manifest-indexes.md.
  * @module
  */
-import type { BuildIndexAnswer, BuildIndexJob, LeaveIndexJob } from "../src/store/jobs/manifest-jobs.ts";
+import type { BuildIndexJob, BuildIndexResult, LeaveIndexJob } from "../src/store/jobs/manifest-jobs.ts";
 import { createIndexBuilder } from "../src/store/manifests/index-build.ts";
 import { giveWay } from "../src/threads/give-way.ts";
 
@@ -13,7 +13,7 @@ giveWay();
 const builder = createIndexBuilder();
 
 /** Goes on with a build. */
-export function buildIndex(job: BuildIndexJob): BuildIndexAnswer {
+export function buildIndex(job: BuildIndexJob): BuildIndexResult {
   return builder.buildIndex(job);
 }
 

@@ -15,7 +15,7 @@ import { Failure } from "../src/failures.ts";
 import { isJsonObject, readJson } from "../src/lib/json.ts";
 import { createFileSessions } from "../src/store/file-sessions.ts";
 import { type FileSteps, openFileSteps } from "../src/store/file-steps.ts";
-import type { LeaveSigningJob, SignItemAnswer, SignItemJob } from "../src/store/jobs/sign-jobs.ts";
+import type { LeaveSigningJob, SignItemJob, SignItemResult } from "../src/store/jobs/sign-jobs.ts";
 
 type Session = Readonly<{ file: FileSteps; signing: ItemSigning }>;
 
@@ -23,7 +23,7 @@ const sessions = createFileSessions<Session>(({ file }) => file.close());
 const signers = new Map<string, Signer>();
 
 /** Hashes some bytes more of an item's payload; when it has seen all of them, signs. */
-export function signItem(job: SignItemJob): SignItemAnswer {
+export function signItem(job: SignItemJob): SignItemResult {
   return sessions.step(job.session, job.isFirst ? () => begin(job) : undefined, stepOf);
 }
 
@@ -42,7 +42,7 @@ function begin({ folder, file, start, size, tags, keyFile }: SignItemJob): Sessi
   return { file: openFileSteps(join(folder, file), start, size), signing };
 }
 
-function stepOf({ file, signing }: Session): SignItemAnswer {
+function stepOf({ file, signing }: Session): SignItemResult {
   const reached = file.step(signing.update);
   if (reached === "more") return { kind: "more" };
   if (reached === "short") return { kind: "unread", reason: "the payload is cut short" };

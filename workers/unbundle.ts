@@ -34,7 +34,7 @@ import { createItemHash, hashItem, type ItemDigests } from "../src/arweave/item-
 import { assert } from "../src/lib/assert.ts";
 import { isPlace } from "../src/store/index/place.ts";
 import type { BundleRow, InvalidItem, ItemRow } from "../src/store/index/rows.ts";
-import type { UnbundleAnswer, UnbundleJob } from "../src/store/jobs/thread-jobs.ts";
+import type { UnbundleJob, UnbundleResult } from "../src/store/jobs/thread-jobs.ts";
 
 /**
  * Bytes that are held of a root at a time; holds the longest header that the lenient rules allow (1 MiB of
@@ -64,7 +64,7 @@ const invalidNamedMax = 100;
  * @throws Error when the file is not there or shorter than the bundle: the caller makes the bytes present
  *   again.
  */
-export function unbundle(job: UnbundleJob): UnbundleAnswer {
+export function unbundle(job: UnbundleJob): UnbundleResult {
   const file = openSync(job.path, "r");
   try {
     const end = job.start + job.size;
@@ -81,14 +81,14 @@ type Window = Readonly<{
 
 type Place = EntryPlace & Readonly<{ fault?: string }>;
 
-function readBatch(job: UnbundleJob, header: Window, items: Window): UnbundleAnswer {
+function readBatch(job: UnbundleJob, header: Window, items: Window): UnbundleResult {
   const head = header.bytes(job.start, Math.min(job.size, bundleCountSize));
   const counted = readBundleCount(head, job.size);
   if (counted.kind === "invalid") return { kind: "malformed", reason: counted.reason };
   const { count } = counted;
   const batch = createBatch(job);
   let place = findEntry(job, header, count);
-  while (place.fault === undefined && place.index < count && batch.hasRoom(place.index)) {
+  while (place.fault === undefined && place.index < count && batch.hasSpace(place.index)) {
     const step = readEntries(job, header, place, count, batch.entriesLeft(place.index));
     const taken = takeEntries(step.entries, batch, (entry) =>
       readItem(items, job.start + entry.offset, entry),
@@ -109,7 +109,7 @@ function takeEntries(
   read: (entry: BundleEntry) => VerifiedItem | Refusal,
 ): EntryPlace | undefined {
   for (const entry of entries) {
-    if (!batch.hasRoom(entry.index)) return { index: entry.index, offset: entry.offset };
+    if (!batch.hasSpace(entry.index)) return { index: entry.index, offset: entry.offset };
     batch.add(entry, read(entry));
   }
   return undefined;
@@ -248,7 +248,7 @@ function createBatch(job: UnbundleJob) {
     add,
     refuse,
     entriesLeft: (index: number) => job.from.index + job.entriesMax - index,
-    hasRoom: (index: number) =>
+    hasSpace: (index: number) =>
       index < job.from.index + job.entriesMax && walkedBytes < job.bytesMax && rowBytes < rowBytesMax,
     finish: () => ({ rows: serialize(rows), ids: rows.map(({ id }) => id), bundles, invalidCount, invalid }),
   };

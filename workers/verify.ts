@@ -20,8 +20,8 @@ import { verifyTransaction } from "../src/arweave/transaction-verify.ts";
 import type { BlockLayout, PlacedTransaction } from "../src/arweave/tx-root.ts";
 import { Failure } from "../src/failures.ts";
 import {
-  type AnnouncementsAnswer,
   type AnnouncementsJob,
+  type AnnouncementsResponse,
   readAnnouncements,
 } from "../src/gateway/administration/announcements.ts";
 import { type RelayedJob, relayedFault } from "../src/gateway/relayed-check.ts";
@@ -31,9 +31,9 @@ import { cutData } from "../src/store/index/headers.ts";
 import type { BlockRows, BundleRow, TransactionRow } from "../src/store/index/rows.ts";
 import type {
   CarriedData,
-  CheckBlockAnswer,
   CheckBlockJob,
   CheckBlockNamesJob,
+  CheckBlockResult,
   CheckedItemPayload,
   CheckedTransaction,
   CheckItemJob,
@@ -43,7 +43,7 @@ import type {
 } from "../src/store/jobs/thread-jobs.ts";
 
 /** Verifies one block with the transactions that are at hand. */
-export function checkBlock(job: CheckBlockJob): CheckBlockAnswer {
+export function checkBlock(job: CheckBlockJob): CheckBlockResult {
   const block = attempt(() => readBlock(job.block));
   if ("reason" in block) return { kind: "refused", reason: block.reason };
   const fault = job.isMainNet ? mainNetFault(block) : undefined;
@@ -284,7 +284,7 @@ export function checkItemMessage({ header, message }: CheckItemMessageJob): stri
 }
 
 /** Reads headers of data items that an operator announces. */
-export function checkAnnouncements(job: AnnouncementsJob): AnnouncementsAnswer {
+export function checkAnnouncements(job: AnnouncementsJob): AnnouncementsResponse {
   return readAnnouncements(job);
 }
 

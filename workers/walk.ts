@@ -7,15 +7,15 @@ import { join } from "node:path";
 import type { ItemHeader } from "../src/arweave/data-item.ts";
 import { createFileSessions } from "../src/store/file-sessions.ts";
 import type { PendingRow } from "../src/store/index/rows.ts";
-import type { LeaveWalkJob, WalkItemAnswer, WalkItemJob } from "../src/store/jobs/walk-jobs.ts";
+import type { LeaveWalkJob, WalkItemJob, WalkItemResult } from "../src/store/jobs/walk-jobs.ts";
 import { type ItemWalk, openItemWalk } from "../src/store/uploads/item-walk.ts";
 
 const walks = createFileSessions<ItemWalk>((walk) => walk.close());
 
 /** Walks over some bytes more of an item. */
-export function walkItem({ folder, session, file, size, isFirst }: WalkItemJob): WalkItemAnswer {
+export function walkItem({ folder, session, file, size, isFirst }: WalkItemJob): WalkItemResult {
   const begin = isFirst ? () => openItemWalk(join(folder, file), size) : undefined;
-  return walks.step(session, begin, (walk): WalkItemAnswer => {
+  return walks.step(session, begin, (walk): WalkItemResult => {
     const step = walk.step();
     if (step.kind !== "valid") return step;
     const row = rowOf(step.header, size, step.digest);

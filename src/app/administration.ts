@@ -7,7 +7,7 @@ import type { AnyElysia } from "elysia";
 import type { Id } from "../arweave/id.ts";
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
-import { type AnnouncementsAnswer, announcementsMax } from "../gateway/administration/announcements.ts";
+import { type AnnouncementsResponse, announcementsMax } from "../gateway/administration/announcements.ts";
 import { createDebug } from "../gateway/administration/debug.ts";
 import { openExports } from "../gateway/administration/exports.ts";
 import { createPrune } from "../gateway/administration/prune.ts";
@@ -169,16 +169,16 @@ async function readAnnounced(
   { verify }: Threads,
   signal: AbortSignal,
 ): Promise<readonly PendingRow[]> {
-  const answer = await verify.run<AnnouncementsAnswer>("checkAnnouncements", { body }, { signal });
-  switch (answer.kind) {
+  const response = await verify.run<AnnouncementsResponse>("checkAnnouncements", { body }, { signal });
+  switch (response.kind) {
     case "rows":
-      return answer.rows;
+      return response.rows;
     case "no JSON":
       throw new Failure("malformed_json");
     case "too many":
       throw new Failure("too_large", { announcementsMax });
     case "malformed":
-      throw new Failure("missing_item_headers", { reason: answer.reason });
+      throw new Failure("missing_item_headers", { reason: response.reason });
   }
 }
 

@@ -8,7 +8,7 @@ import type { FindUploaded } from "../content/uploaded.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
-import { addProcessFigures, createMetrics, type Metrics } from "../lib/metrics.ts";
+import { addProcessMetrics, createMetrics, type Metrics } from "../lib/metrics.ts";
 import { secp256k1Implementation } from "../lib/secp256k1.ts";
 import { openIndexReader } from "../store/index/reader.ts";
 import type { IndexReader } from "../store/index/types.ts";
@@ -50,7 +50,7 @@ export function openBase({ config, folder, nodeUrls, log, closers }: BaseParts):
   const filters = readFilters(config);
   log.info("signatures over secp256k1", { implementation: secp256k1Implementation() });
   const metrics = createMetrics();
-  addProcessFigures(metrics);
+  addProcessMetrics(metrics);
   const threads = openThreads(config, closers);
   const reader = openIndex(folder, threads.index, closers);
   const told: { find?: FindUploaded } = {};

@@ -3,7 +3,7 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { NodeAnswer } from "../chain/node.ts";
+import type { NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { createSpread, isTaken, type PostResult } from "../gateway/spread.ts";
@@ -84,16 +84,16 @@ function anchorIn(reader: Pick<IndexReader, "tip" | "block">, nodesHeight: numbe
   return { hash: tip.hash, height: tip.height };
 }
 
-function given<Value>(answer: NodeAnswer<Value>, what: string): Value {
-  if (answer.kind === "ok") return answer.value;
-  throw new Failure("source_failed", { reason: `no node gives ${what}: ${answer.kind}` });
+function given<Value>(response: NodeResponse<Value>, what: string): Value {
+  if (response.kind === "ok") return response.value;
+  throw new Failure("source_failed", { reason: `no node gives ${what}: ${response.kind}` });
 }
 
 /** What all nodes together made of it. */
 export function postedOf(results: readonly PostResult[]): Posted {
-  const answers = results.flatMap((result) => (result.kind === "answer" ? [result.answer] : []));
-  if (answers.some(isTaken)) return { kind: "taken" };
-  const refusals = answers.filter(({ status }) => isRefusal(status));
+  const responses = results.flatMap((result) => (result.kind === "answer" ? [result.response] : []));
+  if (responses.some(isTaken)) return { kind: "taken" };
+  const refusals = responses.filter(({ status }) => isRefusal(status));
   const [refusal] = refusals;
   if (refusal === undefined) return { kind: "trouble", reason: `none of ${results.length} nodes took it` };
   const text = new TextDecoder().decode(refusal.body.subarray(0, textBytesMax));

@@ -10,14 +10,14 @@ import type { Wallet } from "../arweave/wallet.ts";
 import type { Config } from "../config/settings.ts";
 import { checksIn } from "../content/checks.ts";
 import { createConcerns } from "../gateway/concerns.ts";
-import { addGatewayFigures, createForkFigures } from "../gateway/figures.ts";
+import { addGatewayMetrics, createForkMetrics } from "../gateway/figures.ts";
 import { createHealth, type Health, type HealthCheck } from "../gateway/health.ts";
 import { isolationReasons } from "../gateway/isolation.ts";
 import { createChunkKeeper, createDataKeeper } from "../gateway/kept-chunks.ts";
 import { createGateway, type Gateway } from "../http/gateway/gateway.ts";
 import { graphqlForward, graphqlOrigin } from "../http/graphql/graphql-forward.ts";
 import { graphql } from "../http/graphql/graphql-routes.ts";
-import { createRequestFigures } from "../http/request-figures.ts";
+import { createRequestMetrics } from "../http/request-figures.ts";
 import { createServiceApp } from "../http/service.ts";
 import { type Indexing, openIndexing } from "../indexing/indexing.ts";
 import type { Webhooks } from "../indexing/webhooks.ts";
@@ -126,12 +126,12 @@ export function openGateway(
     () => told.indexing?.wake(),
   );
   told.gateway = gateway;
-  const figures = createRequestFigures(metrics, log, config.LOG_MEMORY_HITS);
+  const stats = createRequestMetrics(metrics, log, config.LOG_MEMORY_HITS);
   const files = certificateFiles(config);
   const certificate = files && firstCertificate(files, systemClock, log);
   const limiter = limiterOf(config, metrics);
   const limits = { limiter, memory: bodyMemoryOf(config, metrics, openBlobThread(closers)) };
-  const listening = { config, certificate, figures, ...limits, log, closers };
+  const listening = { config, certificate, stats, ...limits, log, closers };
   const server = listenForGateway(listening, gateway, services, paidReadsOf(parts.paid, limiter, log));
   const apart = config.METRICS_ON_ADMIN_LISTEN ? metrics : undefined;
   const adminServer = isApart ? listenForAdmin(listening, administration.routes, apart) : undefined;
@@ -145,12 +145,12 @@ export function openGateway(
   told.indexing = indexing;
   closers.add("indexing", indexing.close);
   closeInOrder(parts, servers, health);
-  addGatewayFigures(metrics, {
+  addGatewayMetrics(metrics, {
     reader,
     isFollowing: () => indexing.status().follow.running,
     nodes: sources.nodes,
-    cache: sources.extents.figures,
-    fetches: sources.content.figures,
+    cache: sources.extents.stats,
+    fetches: sources.content.stats,
     jobs: () => loadsOf(threads, "open"),
     threads: () => loadsOf(threads, "threads"),
   });
@@ -288,7 +288,7 @@ function surfaceOf(
       notFoundPage: named.notFoundPage,
       sendsArweaveHeaders: config.ARWEAVE_TAG_RESPONSE_HEADERS_ENABLED,
       coldBufferBytes: config.COLD_BUFFER,
-      hitsBytesMax: config.HOT_BYTES_MAX,
+      responseCacheBytesMax: config.HOT_BYTES_MAX,
     },
   });
 }
@@ -352,7 +352,7 @@ type IndexingParts = GatewayParts & Base;
 
 function startIndexing(parts: IndexingParts, gateway: Gateway, webhooks: Webhooks | undefined): Indexing {
   const { config, folder, filters, metrics, threads, reader, sources, log } = parts;
-  const forks = createForkFigures(metrics, reader.tip()?.height ?? -1);
+  const forks = createForkMetrics(metrics, reader.tip()?.height ?? -1);
   return openIndexing({
     nodes: sources.nodes,
     verify: threads.verify,

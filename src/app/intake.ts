@@ -16,9 +16,9 @@ import { watchDisk } from "../upload/health.ts";
 import { createAnnouncer } from "../upload/intake/announcer.ts";
 import { createIntake, type Intake } from "../upload/intake/intake.ts";
 import { createItemStore } from "../upload/intake/item-store.ts";
-import { createUploadRoom, type UploadRoom } from "../upload/intake/room.ts";
+import { createUploadQuota, type UploadQuota } from "../upload/intake/room.ts";
 import { createReceiptSigner } from "../upload/receipt-signer.ts";
-import { findUpload, keptBytes } from "../upload/uploads.ts";
+import { findUpload, storedBytes } from "../upload/uploads.ts";
 import { readAddressList } from "./address-list.ts";
 import type { UploadThreads } from "./threads.ts";
 import type { UploadParts } from "./upload-setup.ts";
@@ -41,7 +41,7 @@ export type IntakeSetup = UploadParts &
 export type OpenIntake = Readonly<{
   /** Undefined: no wallet is set, and uploads are off. */
   intake: Intake | undefined;
-  room: UploadRoom;
+  quota: UploadQuota;
   writeReceipt: ReceiptWriter;
   /** Why the last item could not be written; `undefined` when it could. */
   diskFailure: () => string | undefined;
@@ -54,24 +54,24 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
   makeItemFolders(folder.uploads);
   const startedAt = systemClock();
   base.findUploadedBy((id) => findPayload(ledger, { path: folder.uploads, name: storeName }, startedAt, id));
-  const countKept = async () => (await ledger.read((tx) => keptBytes(tx, storeName))) + parts.partBytes();
-  const room = createUploadRoom({
+  const countStored = async () => (await ledger.read((tx) => storedBytes(tx, storeName))) + parts.partBytes();
+  const quota = createUploadQuota({
     folder: folder.uploads,
-    countKept,
-    keptBytes: await countKept(),
+    countStored,
+    storedBytes: await countStored(),
     bytesMax: config.UPLOAD_DISK_BYTES_MAX,
     freeBytesMin: config.UPLOAD_FREE_BYTES_MIN,
     clock: systemClock,
     log,
   });
   const writeReceipt = openReceipts(parts);
-  if (wallet === undefined) return { intake: undefined, room, writeReceipt, diskFailure: () => undefined };
+  if (wallet === undefined) return { intake: undefined, quota, writeReceipt, diskFailure: () => undefined };
 
   const index = createIndexWriterCalls(folder.index, (job: WriteJob) => base.threads.index.run("write", job));
   const announcer = createAnnouncer({ addPending: index.addPending, log });
   const { intake, failure } = watchDisk(
     createIntake({
-      ...{ ledger, room, prices, makeId, storeName, clock: systemClock },
+      ...{ ledger, quota, prices, makeId, storeName, clock: systemClock },
       store: createItemStore(folder.uploads, threads.intake),
       balance: credits.balance,
       blockList: base.sources.moderation,
@@ -88,7 +88,7 @@ export async function openIntake(parts: IntakeSetup): Promise<OpenIntake> {
       },
     }),
   );
-  return { intake, room, writeReceipt, diskFailure: failure };
+  return { intake, quota, writeReceipt, diskFailure: failure };
 }
 
 /** Receipts are signed in a thread, by the wallet that posts bundles unless another is set. */

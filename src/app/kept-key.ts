@@ -22,11 +22,11 @@ const keyBytes = 32;
  *
  * @throws Error when the file is no key, or cannot be written.
  */
-export function keptKey(folder: string, name: string): Uint8Array {
+export function storedKey(folder: string, name: string): Uint8Array {
   mkdirSync(folder, { recursive: true, mode: 0o700 });
   const path = join(folder, name);
-  const kept = read(path);
-  if (kept !== undefined) return kept;
+  const stored = read(path);
+  if (stored !== undefined) return stored;
   const draft = `${path}.${randomBytes(8).toString("hex")}`;
   writeDurably(draft, randomBytes(keyBytes).toString("hex"));
   try {

@@ -13,7 +13,7 @@ import type { Certificate } from "../http/listener.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../http/metrics-routes.ts";
 import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
-import type { RequestFigures } from "../http/request-figures.ts";
+import type { RequestMetrics } from "../http/request-figures.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -42,7 +42,7 @@ const bodyBytesMax = 16 * 2 ** 20;
 export type Listening = Readonly<{
   config: Config;
   certificate: Certificate | undefined;
-  figures: RequestFigures;
+  stats: RequestMetrics;
   /** One for all of them: who asks a service as well as the gateway has one limit. Undefined: there are no limits. */
   limiter: RateLimiter | undefined;
   /** Memory of bodies under way, at all listeners together. */
@@ -53,7 +53,7 @@ export type Listening = Readonly<{
 
 /** The gateway's; it takes what the services take that are mounted on it. */
 export function listenForGateway(
-  { config, certificate, figures, limiter, memory, log, closers }: Listening,
+  { config, certificate, stats, limiter, memory, log, closers }: Listening,
   gateway: Gateway,
   services: readonly ServicePlace[],
   paidReads?: PaidReads,
@@ -72,7 +72,7 @@ export function listenForGateway(
     paidReads,
     memory,
     log,
-    figures,
+    stats,
   };
   const server = claimPort(
     { name: "GATEWAY_PORT", value: options.port },
@@ -125,7 +125,7 @@ export function bodyMemoryOf(config: Config, metrics: Metrics, blobThread: BlobT
  * @param metrics - Served there, without the key; undefined when they are served at the other listeners.
  */
 export function listenForAdmin(
-  { config, certificate, figures, memory, log, closers }: Listening,
+  { config, certificate, stats, memory, log, closers }: Listening,
   administration: AnyElysia,
   metrics: Metrics | undefined,
 ): HttpServer {
@@ -135,7 +135,7 @@ export function listenForAdmin(
   const { host, port } = hostAndPort(config.ADMIN_LISTEN ?? "");
   const isTrustedProxy = proxyTest(config.TRUSTED_PROXIES);
   const options = {
-    ...{ hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, memory, log, figures },
+    ...{ hostname: host, port, certificate, app, bodyBytesMax, isTrustedProxy, memory, log, stats },
     service: "admin",
   } as const;
   const place = { name: "ADMIN_LISTEN", value: config.ADMIN_LISTEN ?? "" };
@@ -146,7 +146,7 @@ export function listenForAdmin(
 
 /** Another service on a listener of its own. */
 export function listenForService(
-  { config, certificate, figures, limiter, memory, log, closers }: Listening,
+  { config, certificate, stats, limiter, memory, log, closers }: Listening,
   { name, service, port, bodyBytesMax: largest }: ServicePlace,
 ): HttpServer {
   const options = {
@@ -160,7 +160,7 @@ export function listenForService(
     limiter,
     memory,
     log,
-    figures,
+    stats,
   };
   const server = claimPort(
     { name: `${name.toUpperCase()}_PORT`, value: port },

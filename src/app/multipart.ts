@@ -7,7 +7,7 @@ import type { MakeId } from "../store/ledger/transfer-ids.ts";
 import { openPartFiles } from "../store/uploads/part-files.ts";
 import { createFileCheck } from "../upload/intake/file-check.ts";
 import type { Intake } from "../upload/intake/intake.ts";
-import type { UploadRoom } from "../upload/intake/room.ts";
+import type { UploadQuota } from "../upload/intake/room.ts";
 import { createFinalizer } from "../upload/multipart/finalize.ts";
 import { createMultipart, type Multipart } from "../upload/multipart/multipart.ts";
 import { createPartWriters } from "../upload/multipart/part-writers.ts";
@@ -19,7 +19,7 @@ import type { UploadParts } from "./upload-setup.ts";
 export type MultipartSetup = UploadParts &
   Readonly<{
     intake: Intake;
-    room: UploadRoom;
+    quota: UploadQuota;
     threads: UploadThreads;
     makeId: MakeId;
     /** Of the folder of uploads (store/uploads/store-name.ts). */
@@ -54,10 +54,10 @@ function unpaidBytesOf({
  * Rejects when the ledger or the folder cannot be read.
  */
 export async function openMultipart(parts: MultipartSetup): Promise<OpenMultipart> {
-  const { config, folder, payment, intake, room, threads, makeId, storeName, log, closers } = parts;
+  const { config, folder, payment, intake, quota, threads, makeId, storeName, log, closers } = parts;
   const { ledger } = payment;
   const files = await openPartFiles(folder.uploads);
-  const writers = createPartWriters(files, room);
+  const writers = createPartWriters(files, quota);
   const finalizer = createFinalizer({
     ...{ ledger, writers, intake, makeId, clock: systemClock, log },
     check: createFileCheck(folder.uploads, threads.walks),

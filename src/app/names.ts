@@ -7,7 +7,7 @@ import { type Id, readId } from "../arweave/id.ts";
 import { openNameGateways } from "../chain/name-gateways.ts";
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
-import { createKeptNames, type KeptNames } from "../gateway/names/kept-names.ts";
+import { createStoredNames, type StoredNames } from "../gateway/names/kept-names.ts";
 import { createNames, type Names } from "../gateway/names/names.ts";
 import { createNamesFile, type NamesFile, readNamesFile } from "../gateway/names/names-file.ts";
 import type { Apex } from "../http/gateway/content-address.ts";
@@ -86,24 +86,24 @@ function openGateways({
   metrics,
   log,
   closers,
-}: Omit<NamesParts, "refusals">): KeptNames | undefined {
+}: Omit<NamesParts, "refusals">): StoredNames | undefined {
   if (config.TRUSTED_ARNS_GATEWAY_URL.length === 0) return undefined;
   const gateways = openNameGateways(
     config.TRUSTED_ARNS_GATEWAY_URL,
     config.ARNS_COMPOSITE_RESOLVER_TIMEOUT_MS,
   );
   closers.add("name gateways", gateways.close);
-  const kept = createKeptNames({
+  const stored = createStoredNames({
     gateways,
-    keptMs: config.ARNS_CACHE_TTL_SECONDS * 1_000,
-    keptMax: config.ARNS_CACHE_MAX_KEYS,
+    retentionMs: config.ARNS_CACHE_TTL_SECONDS * 1_000,
+    storedMax: config.ARNS_CACHE_MAX_KEYS,
     patienceMs: config.ARNS_CACHED_RESOLUTION_FALLBACK_TIMEOUT_MS,
     metrics,
     clock: systemClock,
     log,
   });
-  closers.add("names", kept.close);
-  return kept;
+  closers.add("names", stored.close);
+  return stored;
 }
 
 /** A setting's reader has checked it. */

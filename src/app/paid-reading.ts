@@ -15,7 +15,7 @@ import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
 import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
-import { keptKey } from "./kept-key.ts";
+import { storedKey } from "./kept-key.ts";
 import { systemRandom } from "./random.ts";
 
 /** What it is opened with. */
@@ -32,7 +32,7 @@ export async function openPaidReading(parts: PaidReadingParts): Promise<PaidRead
   const { config, folder, ledger, x402 } = parts;
   if (!config.RATE_LIMITER_PAYMENT || x402 === undefined) return undefined;
   return await open({
-    ...{ x402, ledger, key: keptKey(folder.keys, "readers"), clock: systemClock },
+    ...{ x402, ledger, key: storedKey(folder.keys, "readers"), clock: systemClock },
     amount: BigInt(config.RATE_LIMITER_PAYMENT_PRICE),
     bytes: config.RATE_LIMITER_PAYMENT_BYTES,
     makeId: createTransferIds(systemClock, systemRandom),

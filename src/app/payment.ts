@@ -33,7 +33,7 @@ import { createTransferIds } from "../store/ledger/transfer-ids.ts";
 import { version } from "../version.ts";
 import type { Base, BaseParts } from "./base.ts";
 import { openCards } from "./cards.ts";
-import { keptKey } from "./kept-key.ts";
+import { storedKey } from "./kept-key.ts";
 import { openPrices } from "./prices.ts";
 import { systemRandom } from "./random.ts";
 import type { OpenSandbox } from "./sandbox.ts";
@@ -101,7 +101,7 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
   const x402Payments = openX402({ ...parts, ledger, makeId, prices, rules: priced.rules });
   const checks = [
     parts.damage ?? (() => []),
-    ledger.troubles,
+    ledger.faults,
     priced.check,
     cards.check,
     tokenPayments.check,
@@ -143,5 +143,5 @@ export async function openPayment(parts: PaymentParts): Promise<OpenPayment> {
 /** Wallets keep their tokens over a restart. */
 function tokenSecret({ config, folder }: PaymentParts): Uint8Array {
   if (config.JWT_SECRET !== undefined) return new TextEncoder().encode(config.JWT_SECRET);
-  return keptKey(folder.keys, "wallet-tokens");
+  return storedKey(folder.keys, "wallet-tokens");
 }

@@ -9,7 +9,7 @@ import { refundReservation } from "../payment/credits/refunds.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import { createIndexWriterCalls, type WriteJob } from "../store/index/thread.ts";
 import type { MakeId } from "../store/ledger/transfer-ids.ts";
-import type { UploadFigures } from "../upload/figures.ts";
+import type { UploadMetrics } from "../upload/figures.ts";
 import { type TellParts, tellAll, tellBundle } from "../upload/intake/tell-index.ts";
 import { openPipeline, type Pipeline } from "../upload/pipeline/pipeline.ts";
 import { bundleBytesMax, bundleItemsMax } from "../upload/pipeline/plan.ts";
@@ -28,7 +28,7 @@ export type PipelineSetup = UploadParts &
     /** Of the folder of uploads (store/uploads/store-name.ts). */
     storeName: string;
     removal: Removal;
-    figures: UploadFigures;
+    stats: UploadMetrics;
     /** Has a bundle indexed, whatever the gateway's filters say. */
     wantBundle: (id: Id) => Promise<void>;
   }>;
@@ -77,7 +77,7 @@ export function startPipeline(parts: PipelineSetup): Pipeline {
     refund: refundReservation,
     blockList: base.sources.moderation,
     onLeft: parts.removal.note,
-    onEnded: parts.figures.onEnded,
+    onEnded: parts.stats.onEnded,
     onLeftBlock: tell,
     rules: {
       plan: { itemsMax: bundleItemsMax, bytesMax: bundleBytesMax, waitMs: config.UPLOAD_BUNDLE_WAIT_MS },

@@ -16,7 +16,7 @@ import type { Closers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import { claimPort } from "./claim-port.ts";
 import type { DataFolder } from "./data-folder.ts";
-import { keptKey } from "./kept-key.ts";
+import { storedKey } from "./kept-key.ts";
 import { systemRandom } from "./random.ts";
 
 /** What the sandbox is opened with. */
@@ -46,7 +46,7 @@ export function openSandbox({ config, folder, log, closers }: SandboxParts): Ope
   const sandbox = openStripeSandbox({ path: folder.sandbox, clock: systemClock, random: systemRandom, log });
   closers.add("sandbox", sandbox.close);
   // Kept, so that a payment service that is started anew is still known.
-  const key = keptKey(folder.keys, "sandbox").toHex();
+  const key = storedKey(folder.keys, "sandbox").toHex();
   const secretKey = `sk_test_${key.slice(0, 32)}`;
   const webhookSecret = `whsec_${key.slice(32)}`;
   let url = "";

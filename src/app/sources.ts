@@ -11,7 +11,7 @@ import type { Config } from "../config/settings.ts";
 import { checksIn } from "../content/checks.ts";
 import { type GatewayContentStore, openContent } from "../content/content.ts";
 import type { FindUploaded } from "../content/uploaded.ts";
-import { createLookupFigures } from "../gateway/figures.ts";
+import { createLookupMetrics } from "../gateway/figures.ts";
 import type { PeerList } from "../gateway/peers.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";
@@ -119,7 +119,7 @@ export function openSources({
     foundItems,
     checks: checksIn(verify),
     findUploaded,
-    onLookup: createLookupFigures(metrics),
+    onLookup: createLookupMetrics(metrics),
   });
   closers.add("content", content.close);
   return { nodes, chunkNodes, peers, extents, moderation, content };

@@ -48,7 +48,7 @@ export type OpenTokens = Readonly<{
 }>;
 
 /** A chain that could not be looked through for so long is worth a word to the operator. Milliseconds. */
-const troubleNotedMs = 5 * 60_000;
+const faultNotedMs = 5 * 60_000;
 
 /**
  * Opens them; what has to be closed is closed by `closers`.
@@ -91,9 +91,9 @@ function ageOf(token: Token, doneAt: number | undefined): readonly (readonly [To
 }
 
 /** Trouble that passes by itself is no news. */
-function noteOf({ token, doneAt, trouble }: WatchStatus): readonly string[] {
-  const isPassing = doneAt !== undefined && systemClock() - doneAt < troubleNotedMs;
-  return trouble === undefined || isPassing ? [] : [`Payments in ${token} cannot be watched: ${trouble}.`];
+function noteOf({ token, doneAt, fault }: WatchStatus): readonly string[] {
+  const isPassing = doneAt !== undefined && systemClock() - doneAt < faultNotedMs;
+  return fault === undefined || isPassing ? [] : [`Payments in ${token} cannot be watched: ${fault}.`];
 }
 
 type ReadSources = Readonly<{ sources: ChainSources; excluded: ReadonlySet<string> }>;

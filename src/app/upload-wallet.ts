@@ -31,19 +31,19 @@ export function readUploadWallet(name: string, file: string): UploadWallet {
 }
 
 /** The wallet that is kept in a folder, made of a new key when there is none. */
-export function keptUploadWallet(folder: string, makeKey: MakeRsaJwk): Promise<UploadWallet> {
-  return keptWallet(folder, "upload-wallet.json", makeKey);
+export function storedUploadWallet(folder: string, makeKey: MakeRsaJwk): Promise<UploadWallet> {
+  return storedWallet(folder, "upload-wallet.json", makeKey);
 }
 
 /**
  * The wallet that signs items for those who upload without a key, made when there is none. It is never the one that
  * pays: strangers choose what it signs, and nothing may belong to it.
  */
-export function keptSigningWallet(folder: string): Promise<UploadWallet> {
-  return keptWallet(folder, "signing-wallet.json", makeRsaJwk);
+export function storedSigningWallet(folder: string): Promise<UploadWallet> {
+  return storedWallet(folder, "signing-wallet.json", makeRsaJwk);
 }
 
-async function keptWallet(folder: string, name: string, makeKey: MakeRsaJwk): Promise<UploadWallet> {
+async function storedWallet(folder: string, name: string, makeKey: MakeRsaJwk): Promise<UploadWallet> {
   const file = join(folder, name);
   if (!existsSync(file)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });

@@ -10,15 +10,15 @@ import { createChunkRoutes } from "../http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../http/upload/information-routes.ts";
 import { createItemRoutes } from "../http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../http/upload/price-routes.ts";
-import { createReceiptRoutes, receiptTurns } from "../http/upload/receipt-routes.ts";
+import { createReceiptRoutes, receiptSemaphore } from "../http/upload/receipt-routes.ts";
 import { createStatusRoutes } from "../http/upload/status-routes.ts";
 import { createPaidChunks } from "../http/upload/x402-chunks.ts";
 import { createX402UploadRoutes } from "../http/upload/x402-upload-routes.ts";
 import { systemClock } from "../lib/clock.ts";
-import { createTurns } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/queue.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
-import { keptStoreName } from "../store/uploads/store-name.ts";
-import { createUploadFigures } from "../upload/figures.ts";
+import { storedStoreName } from "../store/uploads/store-name.ts";
+import { createUploadMetrics } from "../upload/figures.ts";
 import { createUploadHealth } from "../upload/health.ts";
 import { readTakenById } from "../upload/intake/charge.ts";
 import { findNested, type NestedItem } from "../upload/nested-offsets.ts";
@@ -51,30 +51,30 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const threads = openUploadThreads(config, closers);
   const makeId = createTransferIds(systemClock, systemRandom);
   const running: { pipeline?: Pipeline } = {};
-  const storeName = keptStoreName(parts.folder.uploads, () => crypto.randomUUID());
+  const storeName = storedStoreName(parts.folder.uploads, () => crypto.randomUUID());
   const removal = await openItemRemoval(parts);
-  const figures = createUploadFigures(base.metrics, { ledger, storeName, clock: systemClock });
+  const stats = createUploadMetrics(base.metrics, { ledger, storeName, clock: systemClock });
   const onItem = (size: number) => {
-    figures.onTaken(size);
+    stats.onTaken(size);
     running.pipeline?.onItem(size);
   };
   const common = { ...parts, threads, makeId, storeName };
   const opened: { parts?: OpenMultipart } = {};
   const partBytes = () => opened.parts?.diskBytes() ?? 0;
-  const { intake, room, writeReceipt, diskFailure } = await openIntake({ ...common, partBytes, onItem });
-  if (intake !== undefined) opened.parts = await openMultipart({ ...common, intake, room });
-  await room.recount();
+  const { intake, quota, writeReceipt, diskFailure } = await openIntake({ ...common, partBytes, onItem });
+  if (intake !== undefined) opened.parts = await openMultipart({ ...common, intake, quota });
+  await quota.recount();
   const paid =
     intake === undefined || opened.parts === undefined
       ? undefined
-      : await openX402Uploads({ ...common, intake, room, parts: opened.parts });
+      : await openX402Uploads({ ...common, intake, quota, parts: opened.parts });
   const { publicUrl } = parts;
   const createPaid = paid === undefined ? undefined : createPaidChunks(paid, publicUrl);
   const health = createHealth({
     clock: systemClock,
     checks: [
       createUploadHealth({
-        ...{ room, diskFailure, hasWallet: wallet !== undefined, ledgerTroubles: ledger.troubles },
+        ...{ quota, diskFailure, hasWallet: wallet !== undefined, ledgerFaults: ledger.faults },
         height: () => base.reader.tip()?.height,
         isPriceKnown: payment.isNetworkPriceKnown,
         freeBytesMax: config.FREE_UPLOAD_BYTES,
@@ -87,7 +87,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
   const receipts = {
     find: intake === undefined ? undefined : (id: string) => ledger.read((tx) => readTakenById(tx, id)),
     writeReceipt,
-    turns: createTurns(receiptTurns.atWorkMax, receiptTurns.waitingMax),
+    semaphore: createSemaphore(receiptSemaphore.atWorkMax, receiptSemaphore.waitingMax),
   };
   const standing = (id: string) => ledger.read((tx) => findStanding(tx, id));
   const nested = createNested(parts, standing);
@@ -115,7 +115,7 @@ export async function openUpload(parts: UploadParts): Promise<OpenUpload> {
     if (wallet !== undefined)
       running.pipeline = startPipeline({
         ...{ ...common, wallet },
-        ...{ removal, figures, wantBundle },
+        ...{ removal, stats, wantBundle },
       });
   };
   return { service, start };

@@ -28,7 +28,7 @@ export type WebhookParts = Readonly<{
 }>;
 
 /** A target that is slower than this is told again. Milliseconds. */
-const answerMsMax = 10_000;
+const responseMsMax = 10_000;
 
 /** Opens webhooks where a target is named; they are closed by `closers`. */
 export function openSetWebhooks(parts: WebhookParts): Webhooks | undefined {
@@ -37,7 +37,7 @@ export function openSetWebhooks(parts: WebhookParts): Webhooks | undefined {
   if (targets.length === 0) return undefined;
   const outbox = openOutbox(folder.webhooks, targets, systemClock);
   closers.add("outbox of webhooks", outbox.close);
-  const http = openHttp({ firstByteMs: answerMsMax, stallMs: answerMsMax, totalMs: answerMsMax });
+  const http = openHttp({ firstByteMs: responseMsMax, stallMs: responseMsMax, totalMs: responseMsMax });
   closers.add("client of webhooks", http.close);
   const webhooks = openWebhooks({
     targets,

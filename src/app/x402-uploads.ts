@@ -6,25 +6,25 @@ import { arweave } from "../arweave/signers/arweave.ts";
 import { systemClock } from "../lib/clock.ts";
 import { deadlineFrom } from "../upload/intake/charge.ts";
 import type { Intake } from "../upload/intake/intake.ts";
-import type { UploadRoom } from "../upload/intake/room.ts";
+import type { UploadQuota } from "../upload/intake/room.ts";
 import { createItemSigner } from "../upload/item-signing.ts";
 import { createX402Uploads, type X402Uploads } from "../upload/x402/uploads.ts";
 import { readAddressList } from "./address-list.ts";
 import type { OpenMultipart } from "./multipart.ts";
 import type { UploadThreads } from "./threads.ts";
 import type { UploadParts } from "./upload-setup.ts";
-import { keptSigningWallet } from "./upload-wallet.ts";
+import { storedSigningWallet } from "./upload-wallet.ts";
 
 /** What they are opened with. */
 export type X402UploadsSetup = UploadParts &
-  Readonly<{ intake: Intake; parts: OpenMultipart; room: UploadRoom; threads: UploadThreads }>;
+  Readonly<{ intake: Intake; parts: OpenMultipart; quota: UploadQuota; threads: UploadThreads }>;
 
 /** Opens them; undefined where x402 is off. */
 export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uploads | undefined> {
-  const { config, folder, base, payment, intake, parts, room, threads, log } = setup;
+  const { config, folder, base, payment, intake, parts, quota, threads, log } = setup;
   const { x402, credits } = payment;
   if (x402 === undefined) return undefined;
-  const { file: keyFile, wallet } = await keptSigningWallet(folder.uploads);
+  const { file: keyFile, wallet } = await storedSigningWallet(folder.uploads);
   const key = { scheme: arweave, owner: wallet.owner };
   const { multipart, drop, nameOf } = parts;
   return createX402Uploads({
@@ -38,7 +38,7 @@ export async function openX402Uploads(setup: X402UploadsSetup): Promise<X402Uplo
     },
     refuseAll: (size) => {
       deadlineFrom(base.reader.tip()?.height);
-      room.take(size).release();
+      quota.take(size).release();
     },
   });
 }

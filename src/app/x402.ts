@@ -90,11 +90,11 @@ export function openX402(parts: X402Parts): OpenX402 {
   });
   closers.add("x402 payments", x402.close);
   log.info("x402 payments are taken", { network: terms.network.name, payTo: terms.payTo, by: carrier.kind });
-  return { x402, check: () => troubleNotes(x402.trouble()) };
+  return { x402, check: () => faultNotes(x402.fault()) };
 }
 
-function troubleNotes(trouble: string | undefined): readonly string[] {
-  return trouble === undefined ? [] : [`Payments by x402 cannot be followed: ${trouble}.`];
+function faultNotes(problem: string | undefined): readonly string[] {
+  return problem === undefined ? [] : [`Payments by x402 cannot be followed: ${problem}.`];
 }
 
 function settlerOf(

@@ -191,13 +191,13 @@ function readFormat(value: JsonValue | undefined): 1 | 2 {
 }
 
 function readTags(fields: JsonObject): RawTag[] {
-  let room = tagsSizeMax;
+  let quota = tagsSizeMax;
   return listField(fields, "tags", tagsSizeMax).map((tag) => {
     if (!isJsonObject(tag) || Object.keys(tag).length !== 2)
       throw malformed("a tag is not a name and a value");
-    const name = readBytes(tag["name"], "a tag's name", room);
-    const value = readBytes(tag["value"], "a tag's value", room - name.length);
-    room -= name.length + value.length;
+    const name = readBytes(tag["name"], "a tag's name", quota);
+    const value = readBytes(tag["value"], "a tag's value", quota - name.length);
+    quota -= name.length + value.length;
     return { name, value };
   });
 }

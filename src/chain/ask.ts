@@ -3,16 +3,16 @@
  * @module
  */
 import { linkedController } from "../lib/stop.ts";
-import type { NodeAnswer } from "./node.ts";
+import type { NodeResponse } from "./node.ts";
 
 /** A question to several sources. */
-export type Question<Source, Answer> = Readonly<{
+export type Question<Source, Result> = Readonly<{
   /** In the order in which to ask them. */
   sources: readonly Source[];
   /** Must heed its signal, which is aborted when another source was sooner. */
-  ask: (source: Source, signal: AbortSignal) => Promise<Answer>;
+  ask: (source: Source, signal: AbortSignal) => Promise<Result>;
   /** Whether an answer ends the asking. */
-  isFinal: (answer: Answer) => boolean;
+  isFinal: (response: Result) => boolean;
   /** How long to wait for a source before the next one is asked as well. Milliseconds. */
   hedgeAfterMs: (source: Source) => number;
   /** Told of each source that took longer than that, and that another one was sooner than. */
@@ -20,17 +20,17 @@ export type Question<Source, Answer> = Readonly<{
 }>;
 
 /** The final answer, if there was one, and those that were not final, in the order in which they came. */
-export type Asked<Answer> = Readonly<{ final: Answer | undefined; others: readonly Answer[] }>;
+export type Asked<Result> = Readonly<{ final: Result | undefined; others: readonly Result[] }>;
 
 /**
  * Asks until an answer is final or every source has answered.
  *
  * @throws The signal's reason; what `ask` throws of itself.
  */
-export async function askInTurn<Source, Answer>(
-  question: Question<Source, Answer>,
+export async function askInOrder<Source, Result>(
+  question: Question<Source, Result>,
   signal: AbortSignal,
-): Promise<Asked<Answer>> {
+): Promise<Asked<Result>> {
   const own = linkedController(signal);
   try {
     return await run(question, own.controller.signal);
@@ -40,17 +40,17 @@ export async function askInTurn<Source, Answer>(
   }
 }
 
-function run<Source, Answer>(
-  question: Question<Source, Answer>,
+function run<Source, Result>(
+  question: Question<Source, Result>,
   signal: AbortSignal,
-): Promise<Asked<Answer>> {
+): Promise<Asked<Result>> {
   const { sources, ask, isFinal, hedgeAfterMs, onOutrun } = question;
-  const others: Answer[] = [];
+  const others: Result[] = [];
   const asking = new Map<Source, number>(); // since when
   let next = 0;
   let timer: Timer | undefined;
   return new Promise((resolve, reject) => {
-    const end = (final: Answer | undefined) => {
+    const end = (final: Result | undefined) => {
       clearTimeout(timer);
       const now = performance.now();
       for (const [source, since] of asking) if (now - since >= hedgeAfterMs(source)) onOutrun?.(source);
@@ -66,10 +66,10 @@ function run<Source, Answer>(
       if (source === undefined) return asking.size === 0 ? end(undefined) : undefined;
       next += 1;
       asking.set(source, performance.now());
-      ask(source, signal).then((answer) => {
+      ask(source, signal).then((response) => {
         asking.delete(source);
-        if (isFinal(answer)) return end(answer);
-        others.push(answer);
+        if (isFinal(response)) return end(response);
+        others.push(response);
         askNext();
       }, fail);
       if (next < sources.length) timer = setTimeout(askNext, hedgeAfterMs(source));
@@ -82,13 +82,13 @@ function run<Source, Answer>(
  * What several answers that have no value amount to. That something is absent is believed only when nobody was in
  * trouble; a time-out is told from other trouble only when there was nothing else.
  */
-export function summarize<Value>(answers: readonly NodeAnswer<Value>[]): NodeAnswer<Value> {
-  const troubles = answers.filter((answer) => answer.kind === "trouble");
+export function summarize<Value>(responses: readonly NodeResponse<Value>[]): NodeResponse<Value> {
+  const faults = responses.filter((response) => response.kind === "trouble");
   const found =
-    answers.find(({ kind }) => kind === "ok" || kind === "pending") ??
-    troubles.find(({ reason }) => reason !== "timeout") ??
-    troubles[0] ??
-    answers.find(({ kind }) => kind === "refused") ??
-    answers[0];
+    responses.find(({ kind }) => kind === "ok" || kind === "pending") ??
+    faults.find(({ reason }) => reason !== "timeout") ??
+    faults[0] ??
+    responses.find(({ kind }) => kind === "refused") ??
+    responses[0];
   return found ?? { kind: "trouble", reason: "connect", detail: "there is no source" };
 }

@@ -8,10 +8,10 @@ import { admitChunk } from "../arweave/chunk.ts";
 import type { Id } from "../arweave/id.ts";
 import { assert } from "../lib/assert.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
-import { failureOf, trouble } from "../lib/http-client.ts";
+import { failureOf, fault } from "../lib/http-client.ts";
 import { retry } from "../lib/retry.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import type { ChunkAnswer, NodeAnswer } from "./node.ts";
+import type { ChunkResponse, NodeResponse } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
 
 /** Data whose chunks are asked for. */
@@ -55,13 +55,13 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
   }
 
   async function askPlace(data: ChunkedData, signal: AbortSignal): Promise<bigint> {
-    const answer = await placeNodes.ask(
+    const response = await placeNodes.ask(
       (node, own) => node.txOffset(data.id, own),
       signal,
       (place) => (place.size === data.size ? undefined : `${data.id} has ${place.size} bytes`),
     );
-    if (answer.kind !== "ok") throw failureFor(answer, { id: data.id, asked: "offset" });
-    const start = answer.value.end - BigInt(data.size);
+    if (response.kind !== "ok") throw failureFor(response, { id: data.id, asked: "offset" });
+    const start = response.value.end - BigInt(data.size);
     places.set(data.id, start); // a hint: what lies there is proven, or refused
     return start;
   }
@@ -73,23 +73,23 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
       assert(dataRoot?.length === 32, "a data root has 32 bytes");
       const offset = (await weaveStart(data, signal)) + BigInt(at) + 1n; // the wire counts from 1
       let proven: ProvenChunk | undefined;
-      const prove = (answer: ChunkAnswer): string | undefined => {
-        const { chunk, dataPath } = answer;
+      const prove = (response: ChunkResponse): string | undefined => {
+        const { chunk, dataPath } = response;
         const verdict = admitChunk({ dataRoot, dataSize: data.size, offset: at, dataPath, chunk });
         if (verdict.kind === "refused") return `chunk at ${offset}: ${verdict.reason}`;
         proven = { start: verdict.start, end: verdict.end, bytes: chunk, dataPath };
         return undefined;
       };
-      const answer = await retry(
+      const response = await retry(
         retryPlan,
         signal,
         () => 1, // fetches are bounded: nobody needs to be kept from coming back together
         () => nodes.ask((node, own) => node.chunk(offset, own), signal, prove),
         isLasting,
       );
-      if (answer.kind !== "ok" || proven === undefined) {
+      if (response.kind !== "ok" || proven === undefined) {
         places.delete(data.id);
-        throw failureFor(answer, { id: data.id, offset });
+        throw failureFor(response, { id: data.id, offset });
       }
       return proven;
     },
@@ -97,24 +97,24 @@ export function createChunks(nodes: Nodes, placeNodes: Nodes): Chunks {
 }
 
 /** Whether asking again at once would be in vain: what broke on the way may go through, the rest is what it is. */
-function isLasting(answer: NodeAnswer<ChunkAnswer>): boolean {
-  return answer.kind !== "trouble" || !["connect", "cut", "status"].includes(answer.reason);
+function isLasting(response: NodeResponse<ChunkResponse>): boolean {
+  return response.kind !== "trouble" || !["connect", "cut", "status"].includes(response.reason);
 }
 
 /**
  * What nodes say of data. Nobody having what a block says exists is trouble, never absence: only the fact `isAbsent`
  * says so, for data that no block has yet.
  */
-function failureFor(answer: NodeAnswer<unknown>, facts: Readonly<Record<string, unknown>>) {
-  switch (answer.kind) {
+function failureFor(response: NodeResponse<unknown>, facts: Readonly<Record<string, unknown>>) {
+  switch (response.kind) {
     case "trouble":
-      return failureOf(answer, facts);
+      return failureOf(response, facts);
     case "refused":
-      return failureOf(trouble("status", answer.text, answer.status), facts);
+      return failureOf(fault("status", response.text, response.status), facts);
     case "pending":
     case "absent":
-      return failureOf(trouble("status", `nodes say: ${answer.kind}`), { ...facts, isAbsent: true });
+      return failureOf(fault("status", `nodes say: ${response.kind}`), { ...facts, isAbsent: true });
     case "ok":
-      return failureOf(trouble("status", "nodes say: ok"), facts);
+      return failureOf(fault("status", "nodes say: ok"), facts);
   }
 }

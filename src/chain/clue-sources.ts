@@ -3,17 +3,17 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { Clue } from "./clue.ts";
-import type { NodeAnswer } from "./node.ts";
+import type { Hint } from "./clue.ts";
+import type { NodeResponse } from "./node.ts";
 
 /** Several of one kind. */
-export type ClueSources = Readonly<{
+export type HintSources = Readonly<{
   count: number;
   /** Asks one after the other; absent only when none has the item. Parameters as in `Sources.ask`. */
   find: <Value>(
     id: Id,
-    check: (clue: Clue, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    check: (hint: Hint, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     signal: AbortSignal,
-  ) => Promise<NodeAnswer<Value>>;
+  ) => Promise<NodeResponse<Value>>;
   close: () => void;
 }>;

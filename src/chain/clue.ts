@@ -8,7 +8,7 @@ import { type Id, idFromBytes, idSize, readId } from "../arweave/id.ts";
 import { type PackedMap, type PackedValue, readMessagePack } from "../lib/message-pack.ts";
 
 /** A place that may be an item's. */
-export type Clue = Readonly<{
+export type Hint = Readonly<{
   /** The transaction in whose data the item is said to lie. */
   rootId: Id;
   /** Nested bundles around the item, the outermost first; empty when none or not said. */
@@ -34,7 +34,7 @@ const offsetPattern = /^\d{1,16}$/;
  *
  * @returns `undefined` when there is none, or none that can be read.
  */
-export function readClueHeaders(headers: Headers): Clue | undefined {
+export function readHintHeaders(headers: Headers): Hint | undefined {
   const rootId = readId(headers.get(names.rootId) ?? "");
   if (rootId === undefined) return undefined;
   const path = readPath(headers.get(names.path) ?? "");
@@ -49,7 +49,7 @@ export function readClueHeaders(headers: Headers): Clue | undefined {
  *
  * @returns `undefined` when it is none of these.
  */
-export function readClueRecord(bytes: Uint8Array): Clue | undefined {
+export function readHintRecord(bytes: Uint8Array): Hint | undefined {
   const record = readMessagePack(bytes);
   if (!(record instanceof Map)) return undefined;
   const [rootId, ...path] = idsOf(record) ?? [];

@@ -8,16 +8,16 @@
 import type { GatewayAddress } from "../config/gateway-list.ts";
 import { Failure } from "../failures.ts";
 import {
+  type Fault,
   failureOf,
+  fault,
   type HttpStream,
   type HttpTimeouts,
   openHttp,
-  type Trouble,
-  trouble,
 } from "../lib/http-client.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { type Clue, readClueHeaders } from "./clue.ts";
-import type { NodeAnswer } from "./node.ts";
+import { type Hint, readHintHeaders } from "./clue.ts";
+import type { NodeResponse } from "./node.ts";
 import type { Standing } from "./ranking.ts";
 import { createSources, type SourceParts } from "./sources.ts";
 
@@ -30,7 +30,7 @@ export type GatewayContent = Readonly<{
   contentType: string | undefined;
   contentEncoding: string | undefined;
   /** Where it says that the item lies; undefined for a transaction, and when it does not say. */
-  clue: Clue | undefined;
+  hint: Hint | undefined;
 }>;
 
 /** Several gateways. */
@@ -42,9 +42,9 @@ export type Gateways = Readonly<{
    */
   find: <Value>(
     id: string,
-    check: (said: GatewayContent, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    check: (said: GatewayContent, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     signal: AbortSignal,
-  ) => Promise<NodeAnswer<Value>>;
+  ) => Promise<NodeResponse<Value>>;
   /**
    * Reads a span of an id's content from the gateway that said what it is, so that no two of them are mixed.
    * @throws Failure `source_failed`, `source_timeout` when it gives something else than the whole span.
@@ -56,7 +56,7 @@ export type Gateways = Readonly<{
     size: number,
     check: (body: Uint8Array) => Promise<string | undefined>,
     signal: AbortSignal,
-  ) => Promise<NodeAnswer<Uint8Array>>;
+  ) => Promise<NodeResponse<Uint8Array>>;
   /** How each has done. */
   standing: () => readonly (Standing & Readonly<{ url: string }>)[];
   close: () => void;
@@ -98,12 +98,12 @@ export function openGateways(
     const range = isWhole ? {} : { range: `bytes=${span.start}-${span.end - 1}` };
     const url = `${client.url}/raw/${encodeURIComponent(id)}`;
     const asked = { method: "GET", url, headers: { ...hopHeaders, ...range }, keepsCoding } as const;
-    const answer = await client.http.stream(asked, signal);
-    if (answer.kind === "trouble") {
-      sources.noteTrouble(client);
-      throw failureOf(answer, { id, gateway: client.url });
+    const response = await client.http.stream(asked, signal);
+    if (response.kind === "trouble") {
+      sources.noteFault(client);
+      throw failureOf(response, { id, gateway: client.url });
     }
-    yield* exactly(answer, span, of.size, isWhole, { id, gateway: client.url });
+    yield* exactly(response, span, of.size, isWhole, { id, gateway: client.url });
   }
 
   return {
@@ -115,7 +115,7 @@ export function openGateways(
         (client, own) => whole(client, id, size, own),
         async (body) => {
           const untruth = await check(body);
-          return untruth === undefined ? { kind: "ok", value: body } : trouble("wrong", untruth);
+          return untruth === undefined ? { kind: "ok", value: body } : fault("wrong", untruth);
         },
         signal,
       ),
@@ -132,25 +132,25 @@ async function head(
   client: HttpClient,
   id: string,
   signal: AbortSignal,
-): Promise<NodeAnswer<GatewayContent>> {
+): Promise<NodeResponse<GatewayContent>> {
   const url = `${client.url}/raw/${encodeURIComponent(id)}`;
-  const answer = await client.http.whole(
+  const response = await client.http.whole(
     { method: "HEAD", url, headers: hopHeaders, keepsCoding },
     0,
     signal,
   );
-  if (answer.kind === "trouble") return answer;
-  if (answer.status !== 200) return otherStatus(answer.status);
-  const size = Number(answer.headers.get("content-length") ?? "none");
+  if (response.kind === "trouble") return response;
+  if (response.status !== 200) return otherStatus(response.status);
+  const size = Number(response.headers.get("content-length") ?? "none");
   if (!Number.isSafeInteger(size) || size < 0)
-    return trouble("malformed", "no Content-Length", answer.status);
+    return fault("malformed", "no Content-Length", response.status);
   const value = {
     gateway: client.url,
     trusted: client.trusted,
     size,
-    contentType: answer.headers.get("content-type") ?? undefined,
-    contentEncoding: answer.headers.get("content-encoding") ?? undefined,
-    clue: readClueHeaders(answer.headers),
+    contentType: response.headers.get("content-type") ?? undefined,
+    contentEncoding: response.headers.get("content-encoding") ?? undefined,
+    hint: readHintHeaders(response.headers),
   };
   return { kind: "ok", value };
 }
@@ -160,57 +160,55 @@ async function whole(
   id: string,
   size: number,
   signal: AbortSignal,
-): Promise<NodeAnswer<Uint8Array>> {
+): Promise<NodeResponse<Uint8Array>> {
   const url = `${client.url}/raw/${encodeURIComponent(id)}`;
   const asked = { method: "GET", url, headers: hopHeaders, keepsCoding } as const;
-  const answer = await client.http.whole(asked, size, signal);
-  if (answer.kind === "trouble") return answer;
-  if (answer.status !== 200) return otherStatus(answer.status);
-  if (answer.body.length !== size)
-    return trouble("wrong", `${answer.body.length} of ${size} bytes`, answer.status);
-  return { kind: "ok", value: answer.body };
+  const response = await client.http.whole(asked, size, signal);
+  if (response.kind === "trouble") return response;
+  if (response.status !== 200) return otherStatus(response.status);
+  if (response.body.length !== size)
+    return fault("wrong", `${response.body.length} of ${size} bytes`, response.status);
+  return { kind: "ok", value: response.body };
 }
 
 /** A gateway's refusals (451, 403) are its own matter: only 404 and 410 say that something is not there. */
-function otherStatus(status: number): NodeAnswer<never> {
+function otherStatus(status: number): NodeResponse<never> {
   if (status === 202) return { kind: "pending" };
-  return status === 404 || status === 410
-    ? { kind: "absent" }
-    : trouble("status", `status ${status}`, status);
+  return status === 404 || status === 410 ? { kind: "absent" } : fault("status", `status ${status}`, status);
 }
 
 /** Gives the span's bytes, all of them and no other. */
 async function* exactly(
-  answer: HttpStream,
+  response: HttpStream,
   span: ByteSpan,
   size: number,
   isWhole: boolean,
   facts: Readonly<Record<string, unknown>>,
 ): AsyncGenerator<Uint8Array> {
-  const problem = headProblem(answer, span, size, isWhole);
+  const problem = headProblem(response, span, size, isWhole);
   if (problem !== undefined) {
-    answer.cancel();
+    response.cancel();
     throw failureOf(problem, facts);
   }
   let left = span.end - span.start;
-  for await (const piece of answer.body) {
+  for await (const piece of response.body) {
     left -= piece.length;
-    if (left < 0) throw failureOf(trouble("wrong", "more bytes than the span has"), facts);
+    if (left < 0) throw failureOf(fault("wrong", "more bytes than the span has"), facts);
     yield piece;
   }
-  if (left > 0) throw failureOf(trouble("cut", `${left} bytes are missing`), facts);
+  if (left > 0) throw failureOf(fault("cut", `${left} bytes are missing`), facts);
 }
 
 function headProblem(
-  answer: HttpStream,
+  response: HttpStream,
   span: ByteSpan,
   size: number,
   isWhole: boolean,
-): Trouble | undefined {
-  const { status, headers } = answer;
-  if (isWhole) return status === 200 ? undefined : trouble("status", `status ${status}`, status);
-  if (status !== 206) return trouble("status", `status ${status} to a range`, status);
+): Fault | undefined {
+  const { status, headers } = response;
+  if (isWhole) return status === 200 ? undefined : fault("status", `status ${status}`, status);
+  if (status !== 206) return fault("status", `status ${status} to a range`, status);
   const wanted = `bytes ${span.start}-${span.end - 1}/${size}`;
   const got = headers.get("content-range") ?? "none";
-  return got === wanted ? undefined : trouble("wrong", `Content-Range ${got}`, status);
+  return got === wanted ? undefined : fault("wrong", `Content-Range ${got}`, status);
 }

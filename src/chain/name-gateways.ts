@@ -7,8 +7,8 @@
  * @module
  */
 import { type Id, readId } from "../arweave/id.ts";
-import { type HttpAnswer, type HttpTimeouts, openHttp, type Trouble, trouble } from "../lib/http-client.ts";
-import { askInTurn } from "./ask.ts";
+import { type Fault, fault, type HttpResponse, type HttpTimeouts, openHttp } from "../lib/http-client.ts";
+import { askInOrder } from "./ask.ts";
 
 /** What a name stands for, as a registry or an operator says it. */
 export type NameRecord = Readonly<{
@@ -24,12 +24,12 @@ export type NameRecord = Readonly<{
 }>;
 
 /** What is said of a name. */
-export type NameAnswer =
+export type NameResponse =
   | Readonly<{ kind: "resolved"; record: NameRecord }>
   | Readonly<{ kind: "absent" }>
   | Readonly<{ kind: "refused" }> // by that gateway's policy
   | Readonly<{ kind: "over limit" }> // one undername too many, and not told what it stands for
-  | Trouble;
+  | Fault;
 
 /** Gateways that resolve names. */
 export type NameGateways = Readonly<{
@@ -39,7 +39,7 @@ export type NameGateways = Readonly<{
    * @param name - Letters, digits, "-" and "_" in lower case, at most 63.
    * @param hops - How many gateways stand between the reader and us.
    */
-  ask: (name: string, hops: number, signal: AbortSignal) => Promise<NameAnswer>;
+  ask: (name: string, hops: number, signal: AbortSignal) => Promise<NameResponse>;
   close: () => void;
 }>;
 
@@ -73,13 +73,13 @@ export function openNameGateways(templates: readonly string[], timeoutMs: number
   async function askOne(client: Client, name: string, hops: number, signal: AbortSignal) {
     const url = client.template.replaceAll(namePlaceholder, name);
     const headers = { "x-ar-io-hops": String(hops + 1) };
-    const answer = await client.http.whole({ method: "HEAD", url, headers }, 0, signal);
-    return answer.kind === "trouble" ? answer : readNameAnswer(name, answer);
+    const response = await client.http.whole({ method: "HEAD", url, headers }, 0, signal);
+    return response.kind === "trouble" ? response : readNameResponse(name, response);
   }
 
   return {
     ask: async (name, hops, signal) => {
-      const { final, others } = await askInTurn(
+      const { final, others } = await askInOrder(
         {
           sources: clients,
           ask: (client, own) => askOne(client, name, hops, own),
@@ -100,7 +100,7 @@ export function openNameGateways(templates: readonly string[], timeoutMs: number
  * Reads what a gateway says of a name. A page for names that nobody has may carry headers of its own name, so other
  * answers than success count only where they say whose they are.
  */
-function readNameAnswer(name: string, { status, headers }: HttpAnswer): NameAnswer {
+function readNameResponse(name: string, { status, headers }: HttpResponse): NameResponse {
   if (status === 451) return { kind: "refused" };
   const id = headers.get("x-arns-resolved-id");
   const isOfName = headers.get("x-arns-name")?.toLowerCase() === name;
@@ -108,12 +108,12 @@ function readNameAnswer(name: string, { status, headers }: HttpAnswer): NameAnsw
   if (id !== null && (isSuccess || isOfName)) return recordOf(id, headers);
   if (status === 402) return { kind: "over limit" };
   if (status === 404 || status === 410) return { kind: "absent" };
-  return trouble(isSuccess ? "malformed" : "status", `status ${status} without an id`, status);
+  return fault(isSuccess ? "malformed" : "status", `status ${status} without an id`, status);
 }
 
-function recordOf(text: string, headers: Headers): NameAnswer {
+function recordOf(text: string, headers: Headers): NameResponse {
   const id = readId(text);
-  if (id === undefined) return trouble("wrong", "X-ArNS-Resolved-Id is no id");
+  if (id === undefined) return fault("wrong", "X-ArNS-Resolved-Id is no id");
   const processId = headers.get("x-arns-process-id") ?? "";
   const index = countOf(headers.get("x-arns-record-index"));
   const limit = countOf(headers.get("x-arns-undername-limit"));

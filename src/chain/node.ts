@@ -8,13 +8,13 @@
  */
 import { decodeBase64url } from "../lib/base64url.ts";
 import {
-  type HttpAnswer,
+  type Fault,
+  fault,
   type HttpRequest,
+  type HttpResponse,
   type HttpTimeouts,
   openHttp,
   type Reach,
-  type Trouble,
-  trouble,
 } from "../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 
@@ -22,12 +22,12 @@ import { isJsonArray, isJsonObject, type JsonObject, type JsonValue, readJson } 
 export const nodeTimeoutsDefault: HttpTimeouts = { firstByteMs: 10_000, stallMs: 10_000, totalMs: 60_000 };
 
 /** What a node answered. */
-export type NodeAnswer<Value> =
+export type NodeResponse<Value> =
   | Readonly<{ kind: "ok"; value: Value }>
   | Readonly<{ kind: "pending" }> // 202: in the mempool, not in a block
   | Readonly<{ kind: "absent" }> // 404: the node does not have it
   | Readonly<{ kind: "refused"; status: number; text: string }> // another 4xx; those that say "later" are trouble
-  | Trouble;
+  | Fault;
 
 /** Where a transaction's data lies in the weave: bytes `[end - size, end)`, absolute. */
 export type DataPlace = Readonly<{ end: bigint; size: number }>;
@@ -36,10 +36,10 @@ export type DataPlace = Readonly<{ end: bigint; size: number }>;
 export type TransactionStatus = Readonly<{ height: number; blockHash: string; confirmations: number }>;
 
 /** A chunk as a node sent it, decoded and not yet checked. */
-export type ChunkAnswer = Readonly<{ chunk: Uint8Array; dataPath: Uint8Array; txPath: Uint8Array }>;
+export type ChunkResponse = Readonly<{ chunk: Uint8Array; dataPath: Uint8Array; txPath: Uint8Array }>;
 
 /** A node's answer unchanged, for relaying. */
-export type RawAnswer = Readonly<{ status: number; headers: Headers; body: Uint8Array }>;
+export type RawResponse = Readonly<{ status: number; headers: Headers; body: Uint8Array }>;
 
 /** What to relay. */
 export type RawRequest = Readonly<{
@@ -52,42 +52,46 @@ export type RawRequest = Readonly<{
 }>;
 
 /** A node's answer to a relayed request: a whole answer of whatever status, or trouble. */
-export type Relayed = Readonly<{ kind: "ok"; value: RawAnswer }> | Trouble;
+export type Relayed = Readonly<{ kind: "ok"; value: RawResponse }> | Fault;
 
 /** Questions about the chain. */
 export type ChainCalls = Readonly<{
-  height: (signal: AbortSignal) => Promise<NodeAnswer<number>>;
+  height: (signal: AbortSignal) => Promise<NodeResponse<number>>;
   /** `/info` as JSON text. */
-  info: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  info: (signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** A block's JSON text, by height or by hash. */
-  blockText: (at: number | string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
-  currentBlockText: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  blockText: (at: number | string, signal: AbortSignal) => Promise<NodeResponse<string>>;
+  currentBlockText: (signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** The chunk that covers an absolute offset, 1-based as on the wire: byte `b` of the weave is asked as `b + 1`. */
-  chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeAnswer<ChunkAnswer>>;
+  chunk: (offset: bigint, signal: AbortSignal) => Promise<NodeResponse<ChunkResponse>>;
   /** An anchor for new transactions. */
-  anchor: (signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  anchor: (signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** The fee for data of a size, in winston. @param target - the recipient's address or undefined. */
-  price: (sizeBytes: number, target: string | undefined, signal: AbortSignal) => Promise<NodeAnswer<bigint>>;
+  price: (
+    sizeBytes: number,
+    target: string | undefined,
+    signal: AbortSignal,
+  ) => Promise<NodeResponse<bigint>>;
   /** A wallet's balance, in winston. */
-  balance: (address: string, signal: AbortSignal) => Promise<NodeAnswer<bigint>>;
+  balance: (address: string, signal: AbortSignal) => Promise<NodeResponse<bigint>>;
   /** The id of a wallet's last transaction; "" when there is none. */
-  lastTx: (address: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  lastTx: (address: string, signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** Peers as `host:port`, at most {@link peersMax}; not checked for private addresses. */
-  peers: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
+  peers: (signal: AbortSignal) => Promise<NodeResponse<readonly string[]>>;
 }>;
 
 /** Questions about transactions. */
 export type TransactionCalls = Readonly<{
   /** A mined transaction's JSON as bytes, up to 16 MiB; of format 1 with its data. Reading it is a thread's work. */
-  txJson: (id: string, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
+  txJson: (id: string, signal: AbortSignal) => Promise<NodeResponse<Uint8Array>>;
   /** Ids in the mempool, at most {@link pendingIdsMax}. */
-  pendingIds: (signal: AbortSignal) => Promise<NodeAnswer<readonly string[]>>;
-  txStatus: (id: string, signal: AbortSignal) => Promise<NodeAnswer<TransactionStatus>>;
-  txOffset: (id: string, signal: AbortSignal) => Promise<NodeAnswer<DataPlace>>;
+  pendingIds: (signal: AbortSignal) => Promise<NodeResponse<readonly string[]>>;
+  txStatus: (id: string, signal: AbortSignal) => Promise<NodeResponse<TransactionStatus>>;
+  txOffset: (id: string, signal: AbortSignal) => Promise<NodeResponse<DataPlace>>;
   /** One field of a transaction as text; tags are a JSON array. */
-  txField: (id: string, field: string, signal: AbortSignal) => Promise<NodeAnswer<string>>;
+  txField: (id: string, field: string, signal: AbortSignal) => Promise<NodeResponse<string>>;
   /** A transaction's whole data, decoded, at most 12 MiB. */
-  txData: (id: string, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
+  txData: (id: string, signal: AbortSignal) => Promise<NodeResponse<Uint8Array>>;
 }>;
 
 /** One node. Every call takes a signal; an aborted call rejects with the signal's reason, nothing else rejects. */
@@ -99,11 +103,11 @@ export type Node = ChainCalls &
     postTx: (
       json: Uint8Array<ArrayBuffer>,
       signal: AbortSignal,
-    ) => Promise<NodeAnswer<"accepted" | "known already">>;
+    ) => Promise<NodeResponse<"accepted" | "known already">>;
     postChunk: (
       json: Uint8Array<ArrayBuffer>,
       signal: AbortSignal,
-    ) => Promise<NodeAnswer<"kept" | "kept for a time">>;
+    ) => Promise<NodeResponse<"kept" | "kept for a time">>;
     relay: (request: RawRequest, signal: AbortSignal) => Promise<Relayed>;
     /** Ends every call under way. */
     close: () => void;
@@ -132,14 +136,14 @@ const decimalPattern = /^\d{1,30}$/;
 
 type Read<Value> = (body: Uint8Array, status: number) => Value | undefined;
 
-type GetBytes = (path: string, bytesMax: number, signal: AbortSignal) => Promise<NodeAnswer<Uint8Array>>;
+type GetBytes = (path: string, bytesMax: number, signal: AbortSignal) => Promise<NodeResponse<Uint8Array>>;
 
 type Get = <Value>(
   path: string,
   bytesMax: number,
   read: (text: string) => Value | undefined,
   signal: AbortSignal,
-) => Promise<NodeAnswer<Value>>;
+) => Promise<NodeResponse<Value>>;
 
 /** How a node is asked. */
 export type NodeOptions = Readonly<{
@@ -169,10 +173,10 @@ export function openNode(
     good: readonly number[],
     read: Read<Value>,
     signal: AbortSignal,
-  ): Promise<NodeAnswer<Value>> {
+  ): Promise<NodeResponse<Value>> {
     const headers = { ...options.headers, ...request.headers };
-    const answer = await http.whole({ ...request, headers, url: base + path }, bytesMax, signal);
-    return answer.kind === "trouble" ? answer : readAnswer(answer, good, read);
+    const response = await http.whole({ ...request, headers, url: base + path }, bytesMax, signal);
+    return response.kind === "trouble" ? response : readResponse(response, good, read);
   }
 
   const get: Get = (path, bytesMax, read, signal) =>
@@ -186,7 +190,7 @@ export function openNode(
     body: Uint8Array<ArrayBuffer>,
     meanings: ReadonlyMap<number, Value>,
     signal: AbortSignal,
-  ): Promise<NodeAnswer<Value>> => {
+  ): Promise<NodeResponse<Value>> => {
     const request = { method: "POST", headers: { "content-type": "application/json" }, body } as const;
     const read = (_body: Uint8Array, status: number) => meanings.get(status);
     return ask(request, path, bodyBytesMax.small, [...meanings.keys()], read, signal);
@@ -196,8 +200,8 @@ export function openNode(
     const { method, path, headers, body, hold } = request;
     const more = { ...(headers && { headers }), ...(body && { body }), ...(hold && { hold }) };
     const asked = { method, url: base + path, ...more };
-    const answer = await http.whole(asked, request.bodyBytesMax ?? bodyBytesMax.relay, signal);
-    return answer.kind === "trouble" ? answer : { kind: "ok", value: answer };
+    const response = await http.whole(asked, request.bodyBytesMax ?? bodyBytesMax.relay, signal);
+    return response.kind === "trouble" ? response : { kind: "ok", value: response };
   }
 
   return {
@@ -262,16 +266,16 @@ const postChunkMeanings: ReadonlyMap<number, "kept" | "kept for a time"> = new M
 /** Statuses of 4xx that say nothing about what was asked for: too slow, too early, too many. */
 const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
-function readAnswer<Value>(
-  answer: HttpAnswer,
+function readResponse<Value>(
+  response: HttpResponse,
   good: readonly number[],
   read: Read<Value>,
-): NodeAnswer<Value> {
-  const { status, body } = answer;
+): NodeResponse<Value> {
+  const { status, body } = response;
   if (good.includes(status)) {
     const value = read(body, status);
     return value === undefined
-      ? trouble("malformed", "the body cannot be read", status)
+      ? fault("malformed", "the body cannot be read", status)
       : { kind: "ok", value };
   }
   if (status === 202) return { kind: "pending" };
@@ -279,7 +283,7 @@ function readAnswer<Value>(
   if (status >= 400 && status < 500 && !laterStatuses.has(status)) {
     return { kind: "refused", status, text: textOf(body).slice(0, 1_000) };
   }
-  return trouble("status", `status ${status}`, status);
+  return fault("status", `status ${status}`, status);
 }
 
 const decoder = new TextDecoder(); // 57 µs for a chunk's answer, Buffer.toString 320 µs (measured)
@@ -351,12 +355,12 @@ function readPlace(text: string): DataPlace | undefined {
   return end === undefined || size === undefined || end < BigInt(size) ? undefined : { end, size };
 }
 
-function readChunk(text: string): ChunkAnswer | undefined {
-  const answer = readObject(text);
-  const packing = answer?.["packing"] ?? "unpacked";
-  const chunk = readBytes(answer?.["chunk"]);
-  const dataPath = readBytes(answer?.["data_path"]);
-  const txPath = readBytes(answer?.["tx_path"] ?? "");
+function readChunk(text: string): ChunkResponse | undefined {
+  const response = readObject(text);
+  const packing = response?.["packing"] ?? "unpacked";
+  const chunk = readBytes(response?.["chunk"]);
+  const dataPath = readBytes(response?.["data_path"]);
+  const txPath = readBytes(response?.["tx_path"] ?? "");
   if (packing !== "unpacked" || chunk === undefined || dataPath === undefined || txPath === undefined)
     return undefined;
   return { chunk, dataPath, txPath };

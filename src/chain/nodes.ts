@@ -3,10 +3,10 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
-import { trouble } from "../lib/http-client.ts";
+import { fault } from "../lib/http-client.ts";
 import type { Log } from "../lib/log.ts";
-import { askInTurn, summarize } from "./ask.ts";
-import type { Node, NodeAnswer } from "./node.ts";
+import { askInOrder, summarize } from "./ask.ts";
+import type { Node, NodeResponse } from "./node.ts";
 import { createRanking, type Standing } from "./ranking.ts";
 
 /** Why a value that a node gave is not true; undefined when it is. */
@@ -33,15 +33,15 @@ export type Nodes = Readonly<{
    * @returns The value; else `pending`, trouble if anyone was in trouble, a refusal, or `absent` when all say so.
    */
   ask: <Value>(
-    call: (node: Node, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     signal: AbortSignal,
     check?: Check<Value>,
-  ) => Promise<NodeAnswer<Value>>;
+  ) => Promise<NodeResponse<Value>>;
   /** Notes that a node said something that is provably not true. */
   distrust: (node: Node, reason: string) => void;
   /** Notes how a node did that was asked otherwise than through `ask`. */
-  noteAnswer: (node: Node, ms: number) => void;
-  noteTrouble: (node: Node) => void;
+  noteResponse: (node: Node, ms: number) => void;
+  noteFault: (node: Node) => void;
   /** Of all, also of those that help out. */
   standing: () => readonly (Standing & Readonly<{ url: string }>)[];
   /** Ends every call under way. */
@@ -78,22 +78,22 @@ export function createNodes(
   /** Asks one node and notes how it did. */
   async function askOne<Value>(
     node: Node,
-    call: (node: Node, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     check: Check<Value>,
     signal: AbortSignal,
-  ): Promise<NodeAnswer<Value>> {
+  ): Promise<NodeResponse<Value>> {
     const startedAt = performance.now();
-    const answer = await call(node, signal);
-    if (answer.kind === "trouble") {
-      if (answer.reason === "wrong") distrust(node, answer.detail);
-      else if (answer.reason !== "busy") ranking.noteTrouble(node);
-      return answer;
+    const response = await call(node, signal);
+    if (response.kind === "trouble") {
+      if (response.reason === "wrong") distrust(node, response.detail);
+      else if (response.reason !== "busy") ranking.noteFault(node);
+      return response;
     }
-    ranking.noteAnswer(node, performance.now() - startedAt);
-    const untruth = answer.kind === "ok" ? check(answer.value, node) : undefined;
-    if (untruth === undefined) return answer;
+    ranking.noteResponse(node, performance.now() - startedAt);
+    const untruth = response.kind === "ok" ? check(response.value, node) : undefined;
+    if (untruth === undefined) return response;
     distrust(node, untruth);
-    return trouble("wrong", `${node.url}: ${untruth}`);
+    return fault("wrong", `${node.url}: ${untruth}`);
   }
 
   return {
@@ -108,7 +108,7 @@ export function createNodes(
       if (helpers.delete(node)) ranking.remove(node);
     },
     async ask(call, signal, check = () => undefined) {
-      const { final, others } = await askInTurn(
+      const { final, others } = await askInOrder(
         {
           sources: inOrder(),
           ask: (node, own) => askOne(node, call, check, own),
@@ -121,8 +121,8 @@ export function createNodes(
       return final ?? summarize(others);
     },
     distrust,
-    noteAnswer: ranking.noteAnswer,
-    noteTrouble: ranking.noteTrouble,
+    noteResponse: ranking.noteResponse,
+    noteFault: ranking.noteFault,
     standing: () => [...all, ...helpers].map((node) => ({ url: node.url, ...ranking.standing(node) })),
     close: () => {
       for (const node of all) node.close();

@@ -35,9 +35,9 @@ export async function askForPeers(
   random: () => number,
   signal: AbortSignal,
 ): Promise<readonly NamedPeer[]> {
-  const answer = await node.relay({ method: "GET", path, bodyBytesMax: listBytesMax }, signal);
-  if (answer.kind !== "ok" || answer.value.status !== 200) return [];
-  const list = readJson(new TextDecoder().decode(answer.value.body));
+  const response = await node.relay({ method: "GET", path, bodyBytesMax: listBytesMax }, signal);
+  if (response.kind !== "ok" || response.value.status !== 200) return [];
+  const list = readJson(new TextDecoder().decode(response.value.body));
   return drawn(namesOf(list), countMax, random).flatMap(readNamed);
 }
 

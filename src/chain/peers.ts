@@ -12,7 +12,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { HttpTimeouts, Reach } from "../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
-import { createTurns } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/queue.ts";
 import { sleep } from "../lib/stop.ts";
 import { hopHeaders } from "./gateways.ts";
 import { type Node, openNode } from "./node.ts";
@@ -47,7 +47,7 @@ export type PeersOptions = Readonly<{
   nodes: readonly Node[];
   gateways: readonly Node[];
   /** Peers help out here. */
-  chunkNodes: Pick<Nodes, "join" | "leave" | "noteAnswer" | "noteTrouble">;
+  chunkNodes: Pick<Nodes, "join" | "leave" | "noteResponse" | "noteFault">;
   reach: Reach;
   /** Whether a URL can be told to be out of reach without asking anyone. */
   isRefused: (url: URL) => boolean;
@@ -61,7 +61,7 @@ export type PeersOptions = Readonly<{
 }>;
 
 /** Peers at a time. */
-export const peersKeptMax = 200;
+export const peersStoredMax = 200;
 
 /** Each is asked for its `/info` so often. Milliseconds. */
 export const infoEveryMs = 30_000;
@@ -104,7 +104,7 @@ export function openPeers(options: PeersOptions): Peers {
   const { clock, random, log } = options;
   const table = createTable(options);
   const life = new AbortController();
-  const turns = createTurns(askedAtOnceMax, peersKeptMax);
+  const semaphore = createSemaphore(askedAtOnceMax, peersStoredMax);
   let learnedAt = Number.NEGATIVE_INFINITY;
   let running: Promise<void> = Promise.resolve();
 
@@ -123,15 +123,15 @@ export function openPeers(options: PeersOptions): Peers {
   }
 
   async function askInfo(entry: Entry, signal: AbortSignal): Promise<void> {
-    const endTurn = await turns.take(signal); // there is room for all of them to wait
+    const release = await semaphore.take(signal); // there is room for all of them to wait
     try {
       entry.askedAt = clock();
       const startedAt = performance.now();
-      const answer = await entry.node.info(signal);
-      const info = answer.kind === "ok" ? readJson(answer.value) : undefined;
+      const response = await entry.node.info(signal);
+      const info = response.kind === "ok" ? readJson(response.value) : undefined;
       table.note(entry, info, performance.now() - startedAt);
     } finally {
-      endTurn?.();
+      release?.();
     }
   }
 
@@ -190,7 +190,7 @@ function createTable(options: PeersOptions) {
 
   function noteSilence(entry: Entry): void {
     entry.silences += 1;
-    chunkNodes.noteTrouble(entry.node);
+    chunkNodes.noteFault(entry.node);
     if (entry.silences < silencesMax) return;
     gone.set(entry.key, true);
     end(entry);
@@ -203,7 +203,7 @@ function createTable(options: PeersOptions) {
       const key = keyOf(url);
       const host = url.hostname;
       const isKnown = entries.has(key) || chosen.has(key) || gone.has(key);
-      if (isKnown || entries.size >= peersKeptMax || options.isRefused(url)) return;
+      if (isKnown || entries.size >= peersStoredMax || options.isRefused(url)) return;
       const atHost = [...entries.values()].filter((entry) => entry.host === host).length;
       if (atHost >= options.perHostMax) return;
       const node = openNode(url.origin, timeouts, { reach, headers: hopHeaders });
@@ -214,7 +214,7 @@ function createTable(options: PeersOptions) {
       const height = wholeNumber(info, "height");
       if (height === undefined) return noteSilence(entry);
       if (entry.said === undefined) chunkNodes.join(entry.node);
-      chunkNodes.noteAnswer(entry.node, ms);
+      chunkNodes.noteResponse(entry.node, ms);
       entry.said = { height, blocks: wholeNumber(info, "blocks") ?? height + 1, at: clock() };
       entry.silences = 0;
     },

@@ -9,7 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 export type Standing = Readonly<{
   successShare: number; // of late, 0 to 1
   latencyMs: number; // of late
-  troubles: number; // since the start
+  faults: number; // since the start
   wrongs: number; // since the start
   restsUntil: number; // Unix milliseconds; in the past when it does not rest
 }>;
@@ -19,9 +19,9 @@ export type Ranking<Source> = Readonly<{
   /** All sources: those that rest last, the others by chance, weighted by how good they are. */
   inOrder: () => Source[];
   /** Notes an answer, and how long it took. That a source does not have something is an answer too. */
-  noteAnswer: (source: Source, ms: number) => void;
+  noteResponse: (source: Source, ms: number) => void;
   /** Notes that a source did not come to an answer. */
-  noteTrouble: (source: Source) => void;
+  noteFault: (source: Source) => void;
   /** Notes that a source was so slow that another one was asked too, and was sooner. */
   noteOutrun: (source: Source) => void;
   /** Notes that a source answered what is provably not true. */
@@ -37,7 +37,7 @@ export type Ranking<Source> = Readonly<{
 type Record = {
   successShare: number;
   latencyMs: number;
-  troubles: number;
+  faults: number;
   wrongs: number;
   inRow: number; // troubles since the last answer
   restsUntil: number;
@@ -94,16 +94,16 @@ export function createRanking<Source>(
       }));
       return drawn.sort((a, b) => a.restMs - b.restMs || b.key - a.key).map(({ source }) => source);
     },
-    noteAnswer(source, ms) {
+    noteResponse(source, ms) {
       const record = recordOf(source);
       record.successShare += newestShare * (1 - record.successShare);
       record.latencyMs += newestShare * (ms - record.latencyMs);
       record.inRow = 0;
     },
-    noteTrouble(source) {
+    noteFault(source) {
       const record = recordOf(source);
       record.successShare -= newestShare * record.successShare;
-      record.troubles += 1;
+      record.faults += 1;
       rest(record, Math.min(restLongestMs, restFirstMs * 2 ** record.inRow));
       record.inRow = Math.min(record.inRow + 1, 16);
     },
@@ -130,7 +130,7 @@ export function createRanking<Source>(
 }
 
 function newRecord(): Record {
-  return { successShare: 1, latencyMs: firstLatencyMs, troubles: 0, wrongs: 0, inRow: 0, restsUntil: 0 };
+  return { successShare: 1, latencyMs: firstLatencyMs, faults: 0, wrongs: 0, inRow: 0, restsUntil: 0 };
 }
 
 /** What a standing weighs, 1 to 100: half at a latency of 200 ms, and less with every failure. */

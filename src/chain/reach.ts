@@ -7,7 +7,7 @@
  */
 import { lookup } from "node:dns/promises";
 import ipaddr from "ipaddr.js";
-import { type Reach, type Trouble, trouble } from "../lib/http-client.ts";
+import { type Fault, fault, type Reach } from "../lib/http-client.ts";
 import { untilStopped } from "../lib/stop.ts";
 
 /** All addresses of a name. Rejects when it has none. */
@@ -30,24 +30,24 @@ const resolveHere: Resolve = async (name) =>
 export function createReach({ ports, allowsPrivate, resolve = resolveHere }: ReachRules): Reach {
   const allowed = new Set(ports);
 
-  async function addressOf(hostname: string, signal: AbortSignal): Promise<string | Trouble> {
+  async function addressOf(hostname: string, signal: AbortSignal): Promise<string | Fault> {
     const addresses = await addressesOf(hostname, resolve, signal);
     if ("kind" in addresses) return addresses;
     const [first] = addresses;
-    if (first === undefined) return trouble("connect", `${hostname} has no address`);
+    if (first === undefined) return fault("connect", `${hostname} has no address`);
     // A name with one address of each kind is a trap, whichever would be taken.
     const refused = allowsPrivate ? undefined : addresses.find((address) => !isPublicAddress(address));
     return refused === undefined
       ? first
-      : trouble("connect", `${hostname} is at ${refused}, which is not public`);
+      : fault("connect", `${hostname} is at ${refused}, which is not public`);
   }
 
   return async (url, signal) => {
     const parsed = URL.parse(url);
     if (parsed === null || !/^https?:$/.test(parsed.protocol))
-      return trouble("connect", "no http or https URL");
+      return fault("connect", "no http or https URL");
     if (!allowed.has(portOf(parsed)))
-      return trouble("connect", `port ${portOf(parsed)} is not one that peers have`);
+      return fault("connect", `port ${portOf(parsed)} is not one that peers have`);
     const { host, hostname } = parsed;
     const address = await addressOf(hostname, signal);
     if (typeof address !== "string") return address;
@@ -69,14 +69,14 @@ async function addressesOf(
   hostname: string,
   resolve: Resolve,
   signal: AbortSignal,
-): Promise<readonly string[] | Trouble> {
+): Promise<readonly string[] | Fault> {
   const literal = literalOf(hostname);
   if (ipaddr.isValid(literal)) return [literal];
   try {
     return await untilStopped(resolve(hostname), signal);
   } catch (error) {
-    if (signal.aborted) return trouble("timeout", `${hostname} was not resolved in time`);
-    return trouble("connect", `${hostname} cannot be resolved: ${error}`);
+    if (signal.aborted) return fault("timeout", `${hostname} was not resolved in time`);
+    return fault("connect", `${hostname} cannot be resolved: ${error}`);
   }
 }
 

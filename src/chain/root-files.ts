@@ -10,23 +10,23 @@
 import { type FileHandle, open } from "node:fs/promises";
 import { type Id, idBytes } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
-import { type Cdb64Answer, type Cdb64File, cdb64HeaderSize, lookUpCdb64 } from "../lib/cdb64.ts";
+import { type Cdb64File, type Cdb64Response, cdb64HeaderSize, lookUpCdb64 } from "../lib/cdb64.ts";
 import type { Clock } from "../lib/clock.ts";
 import {
   failureOf,
+  faultFrom,
   type Http,
   type HttpTimeouts,
   openHttp,
+  fault as problem,
   type Reach,
-  trouble,
-  troubleFrom,
 } from "../lib/http-client.ts";
 import type { Log } from "../lib/log.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
-import { type Clue, readClueRecord } from "./clue.ts";
-import type { ClueSources } from "./clue-sources.ts";
-import type { NodeAnswer } from "./node.ts";
+import { type Hint, readHintRecord } from "./clue.ts";
+import type { HintSources } from "./clue-sources.ts";
+import type { NodeResponse } from "./node.ts";
 import { createReach } from "./reach.ts";
 import {
   type ContentPart,
@@ -44,10 +44,10 @@ import { createSources, type SourceParts } from "./sources.ts";
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 4_000, stallMs: 2_000, totalMs: 5_000 };
 
 /** A manifest that is not content of an id is read again after so long. Milliseconds. */
-const manifestKeptMs = 3_600_000;
+const manifestStoredMs = 3_600_000;
 
 /** A manifest that is invalid is read and logged again after so long. Milliseconds. */
-const invalidKeptMs = 60_000;
+const invalidStoredMs = 60_000;
 
 /** Manifests of others lead to public addresses only, as far as they lead to another server. */
 const reachOfOthers = createReach({ ports: [80, 443], allowsPrivate: false });
@@ -79,7 +79,7 @@ type RootFile = Readonly<{
 type RootIndex = Readonly<{
   url: string; // or path, or id; for logs
   /** @throws Failure. */
-  lookUp: (key: Uint8Array, signal: AbortSignal) => Promise<Cdb64Answer>;
+  lookUp: (key: Uint8Array, signal: AbortSignal) => Promise<Cdb64Response>;
   close: () => void;
 }>;
 
@@ -92,7 +92,7 @@ type Head = Readonly<{ header: Uint8Array; size: number; mark: string }>;
  * @param sources - Texts of the setting; servers of URLs must heed Range without a redirect.
  * @throws Error with a sentence for the operator when a local directory cannot be used.
  */
-export function openRootFiles(sources: readonly string[], parts: RootFilesParts): ClueSources {
+export function openRootFiles(sources: readonly string[], parts: RootFilesParts): HintSources {
   const files = sources.flatMap(readRootSources).map((source) => openIndex(source, parts));
   const asked = createSources(files, parts);
   return {
@@ -155,7 +155,7 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
   const { clock, log }: Readonly<{ clock: Clock; log: Log }> = parts;
   const url = nameOf(location);
   const flights = createSingleFlight<ReadManifest>();
-  let kept: ReadManifest | undefined;
+  let stored: ReadManifest | undefined;
 
   async function read(signal: AbortSignal): Promise<ReadManifest> {
     const bytes = await file.whole(signal);
@@ -163,8 +163,8 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
     try {
       const files = openPartitions(readRootManifest(bytes, location));
       closePartitions();
-      kept = {
-        until: location.kind === "content" ? Number.POSITIVE_INFINITY : now + manifestKeptMs,
+      stored = {
+        until: location.kind === "content" ? Number.POSITIVE_INFINITY : now + manifestStoredMs,
         files,
         fault: "",
       };
@@ -172,9 +172,9 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
       const fault = error instanceof Error ? error.message : String(error);
       log.warn("the manifest of an index of data items is invalid", { source: url, detail: fault });
       closePartitions();
-      kept = { until: now + invalidKeptMs, files: undefined, fault };
+      stored = { until: now + invalidStoredMs, files: undefined, fault };
     }
-    return kept;
+    return stored;
   }
 
   function openPartitions(manifest: RootManifest): NonNullable<ReadManifest["files"]> {
@@ -188,14 +188,14 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
   }
 
   function closePartitions(): void {
-    for (const { file: partition } of kept?.files?.values() ?? []) partition.close();
+    for (const { file: partition } of stored?.files?.values() ?? []) partition.close();
   }
 
   return {
     url,
     async lookUp(key, signal) {
       const current =
-        kept !== undefined && kept.until > clock() ? kept : await flights.run("manifest", signal, read);
+        stored !== undefined && stored.until > clock() ? stored : await flights.run("manifest", signal, read);
       if (current.files === undefined)
         throw new Failure("source_failed", { source: url, detail: current.fault });
       const partition = current.files.get(key[0] ?? -1);
@@ -208,8 +208,8 @@ function openPartitioned(location: RootLocation, file: RootFile, parts: RootFile
         });
       } catch (error) {
         // The partitions may have been replaced together with their manifest: it is read again soon.
-        if (kept === current && location.kind !== "content")
-          kept = { ...current, until: Math.min(current.until, clock() + invalidKeptMs) };
+        if (stored === current && location.kind !== "content")
+          stored = { ...current, until: Math.min(current.until, clock() + invalidStoredMs) };
         throw error;
       }
     },
@@ -224,33 +224,33 @@ function isSameServer(location: RootLocation, url: string): boolean {
   return location.kind === "url" && new URL(location.url).origin === new URL(url).origin;
 }
 
-async function find(index: RootIndex, id: Id, signal: AbortSignal): Promise<NodeAnswer<Clue>> {
+async function find(index: RootIndex, id: Id, signal: AbortSignal): Promise<NodeResponse<Hint>> {
   try {
-    const answer = await index.lookUp(idBytes(id), signal);
-    if (answer.kind === "absent") return answer;
-    if (answer.kind === "malformed") return trouble("malformed", answer.reason);
-    const clue = readClueRecord(answer.value);
-    return clue === undefined
-      ? trouble("malformed", `the value of ${id} cannot be read`)
-      : { kind: "ok", value: clue };
+    const response = await index.lookUp(idBytes(id), signal);
+    if (response.kind === "absent") return response;
+    if (response.kind === "malformed") return problem("malformed", response.reason);
+    const hint = readHintRecord(response.value);
+    return hint === undefined
+      ? problem("malformed", `the value of ${id} cannot be read`)
+      : { kind: "ok", value: hint };
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof Failure) return troubleFrom(error);
+    if (error instanceof Failure) return faultFrom(error);
     throw error;
   }
 }
 
 function openLocal(path: string): RootFile {
-  let kept: Head | undefined;
+  let stored: Head | undefined;
 
   async function headOf(file: FileHandle): Promise<Head> {
     const { size, mtimeMs, ino } = await file.stat();
     const mark = `${ino} ${size} ${mtimeMs}`;
-    if (kept?.mark !== mark) {
+    if (stored?.mark !== mark) {
       if (size < cdb64HeaderSize) throw fileFailure(path, "the file is shorter than its head");
-      kept = { size, mark, header: await readExactly(file, path, 0, cdb64HeaderSize) };
+      stored = { size, mark, header: await readExactly(file, path, 0, cdb64HeaderSize) };
     }
-    return kept;
+    return stored;
   }
 
   async function using<Value>(work: (file: FileHandle) => Promise<Value>): Promise<Value> {
@@ -305,7 +305,7 @@ function openContentFile(
 ): RootFile {
   const { id, start, size: partSize } = location.part;
   const name = nameOf(location);
-  let kept: Head | undefined;
+  let stored: Head | undefined;
 
   async function partOf(signal: AbortSignal) {
     const content = await openContent(id, signal);
@@ -327,8 +327,8 @@ function openContentFile(
   return {
     async lookUp(signal, work) {
       const { size, read } = await partOf(signal);
-      const header = kept?.header ?? (await read(0, Math.min(size, cdb64HeaderSize)));
-      kept = { header, size, mark: "" };
+      const header = stored?.header ?? (await read(0, Math.min(size, cdb64HeaderSize)));
+      stored = { header, size, mark: "" };
       return await work({ header, size, read });
     },
     async whole(signal) {
@@ -342,13 +342,13 @@ function openContentFile(
 
 function openRemote(url: string, timeouts: HttpTimeouts, reach: Reach | undefined): RootFile {
   const http = openHttp(timeouts, reach);
-  let kept: Head | undefined;
+  let stored: Head | undefined;
 
   async function headOf(signal: AbortSignal): Promise<Head> {
-    if (kept !== undefined) return kept;
+    if (stored !== undefined) return stored;
     const { bytes, size, mark } = await readRange(http, url, 0, cdb64HeaderSize, signal);
-    kept = { header: bytes, size, mark };
-    return kept;
+    stored = { header: bytes, size, mark };
+    return stored;
   }
 
   return {
@@ -357,16 +357,16 @@ function openRemote(url: string, timeouts: HttpTimeouts, reach: Reach | undefine
       const read = async (start: number, end: number) => {
         const part = await readRange(http, url, start, end, signal);
         if (part.size === size && part.mark === mark) return part.bytes;
-        kept = undefined;
+        stored = undefined;
         throw fileFailure(url, "the file was replaced meanwhile");
       };
       return await work({ header, size, read });
     },
     async whole(signal) {
-      const answer = await http.whole({ method: "GET", url }, rootManifestBytesMax, signal);
-      if (answer.kind === "trouble") throw failureOf(answer, { source: url });
-      if (answer.status !== 200) throw fileFailure(url, `status ${answer.status}`);
-      return answer.body;
+      const response = await http.whole({ method: "GET", url }, rootManifestBytesMax, signal);
+      if (response.kind === "trouble") throw failureOf(response, { source: url });
+      if (response.status !== 200) throw fileFailure(url, `status ${response.status}`);
+      return response.body;
     },
     close: http.close,
   };
@@ -376,11 +376,11 @@ const rangePattern = /^bytes (\d{1,16})-(\d{1,16})\/(\d{1,16})$/;
 
 async function readRange(http: Http, url: string, start: number, end: number, signal: AbortSignal) {
   const headers = { range: `bytes=${start}-${end - 1}` };
-  const answer = await http.whole({ method: "GET", url, headers }, end - start, signal);
-  if (answer.kind === "trouble") throw failureOf(answer, { source: url });
-  const [, first, last, size] = rangePattern.exec(answer.headers.get("content-range") ?? "") ?? [];
-  const isAsked = Number(first) === start && Number(last) === end - 1 && answer.body.length === end - start;
-  if (answer.status !== 206 || !isAsked || !Number.isSafeInteger(Number(size)))
-    throw fileFailure(url, `no answer to a range: status ${answer.status}, ${answer.body.length} bytes`);
-  return { bytes: answer.body, size: Number(size), mark: answer.headers.get("etag") ?? "" };
+  const response = await http.whole({ method: "GET", url, headers }, end - start, signal);
+  if (response.kind === "trouble") throw failureOf(response, { source: url });
+  const [, first, last, size] = rangePattern.exec(response.headers.get("content-range") ?? "") ?? [];
+  const isAsked = Number(first) === start && Number(last) === end - 1 && response.body.length === end - start;
+  if (response.status !== 206 || !isAsked || !Number.isSafeInteger(Number(size)))
+    throw fileFailure(url, `no answer to a range: status ${response.status}, ${response.body.length} bytes`);
+  return { bytes: response.body, size: Number(size), mark: response.headers.get("etag") ?? "" };
 }

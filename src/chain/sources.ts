@@ -5,10 +5,10 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
-import { trouble } from "../lib/http-client.ts";
+import { fault } from "../lib/http-client.ts";
 import type { Log } from "../lib/log.ts";
-import { askInTurn, summarize } from "./ask.ts";
-import type { NodeAnswer } from "./node.ts";
+import { askInOrder, summarize } from "./ask.ts";
+import type { NodeResponse } from "./node.ts";
 import { createRanking, type Standing } from "./ranking.ts";
 
 /** What sources are made with. @param random - in [0, 1). */
@@ -25,12 +25,12 @@ export type Sources<Source> = Readonly<{
    * @returns The value; else what {@link summarize} makes of the answers; `absent` when there is no source.
    */
   ask: <Said, Value>(
-    question: (source: Source, signal: AbortSignal) => Promise<NodeAnswer<Said>>,
-    check: (said: Said, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    question: (source: Source, signal: AbortSignal) => Promise<NodeResponse<Said>>,
+    check: (said: Said, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     signal: AbortSignal,
-  ) => Promise<NodeAnswer<Value>>;
+  ) => Promise<NodeResponse<Value>>;
   /** Notes that a source did not give what it had announced. */
-  noteTrouble: (source: Source) => void;
+  noteFault: (source: Source) => void;
   standing: (source: Source) => Standing;
 }>;
 
@@ -54,24 +54,24 @@ export function createSources<Source extends Readonly<{ url: string; priority?: 
 
   async function askOne<Said, Value>(
     source: Source,
-    question: (source: Source, signal: AbortSignal) => Promise<NodeAnswer<Said>>,
-    check: (said: Said, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    question: (source: Source, signal: AbortSignal) => Promise<NodeResponse<Said>>,
+    check: (said: Said, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     signal: AbortSignal,
-  ): Promise<NodeAnswer<Value>> {
+  ): Promise<NodeResponse<Value>> {
     const startedAt = performance.now();
     const said = await question(source, signal);
     if (said.kind === "trouble") {
       if (said.reason === "wrong") noteWrong(source, said.detail);
-      else if (said.reason !== "busy") ranking.noteTrouble(source);
+      else if (said.reason !== "busy") ranking.noteFault(source);
       return said;
     }
-    ranking.noteAnswer(source, performance.now() - startedAt);
+    ranking.noteResponse(source, performance.now() - startedAt);
     if (said.kind !== "ok") return said;
     const checked = await check(said.value, signal);
     if (checked.kind === "trouble" && checked.reason === "wrong") noteWrong(source, checked.detail);
     if (checked.kind !== "absent") return checked;
-    ranking.noteTrouble(source);
-    return trouble("status", `${source.url} names what cannot be found`);
+    ranking.noteFault(source);
+    return fault("status", `${source.url} names what cannot be found`);
   }
 
   function noteWrong(source: Source, detail: string): void {
@@ -81,7 +81,7 @@ export function createSources<Source extends Readonly<{ url: string; priority?: 
 
   return {
     async ask(question, check, signal) {
-      const { final, others } = await askInTurn(
+      const { final, others } = await askInOrder(
         {
           sources: inOrder(),
           ask: (source, own) => askOne(source, question, check, own),
@@ -93,7 +93,7 @@ export function createSources<Source extends Readonly<{ url: string; priority?: 
       );
       return final ?? (others.length > 0 ? summarize(others) : { kind: "absent" });
     },
-    noteTrouble: ranking.noteTrouble,
+    noteFault: ranking.noteFault,
     standing: ranking.standing,
   };
 }

@@ -33,8 +33,8 @@ export async function acceptLoss(config: Config, name: string): Promise<number> 
     const { databases, record } = await examineDatabases(folder, config);
     const examined = databases.find((each) => each.known.name === known);
     const outcome = examined === undefined ? "the next start that uses it begins anew" : setAside(examined);
-    const kept = new Map([...record].filter(([each]) => each !== known));
-    writeDatabaseRecord(folder.databases, kept);
+    const stored = new Map([...record].filter(([each]) => each !== known));
+    writeDatabaseRecord(folder.databases, stored);
     process.stdout.write(`The data folder forgets ${known}: ${outcome}.\n`);
     return exitCodes.done;
   } finally {

@@ -72,9 +72,9 @@ export async function askBalance(
   address: string,
   signal: AbortSignal,
 ): Promise<JsonObject> {
-  const answer = await client.get(`/v1/account/balance?address=${address}`, signal);
-  if (answer.status === 404 && answer.value === "User Not Found") return nothing;
-  return objectIn(answer, client.url);
+  const response = await client.get(`/v1/account/balance?address=${address}`, signal);
+  if (response.status === 404 && response.value === "User Not Found") return nothing;
+  return objectIn(response, client.url);
 }
 
 /** An amount of a record, winc. */
@@ -93,9 +93,9 @@ const nothing: JsonObject = {
 
 /** `undefined` where no price is known: a balance is worth telling without. */
 async function priceOfGibibyte(client: ServiceClient, signal: AbortSignal): Promise<bigint | undefined> {
-  const answer = await client.get(`/v1/price/bytes/${gibibyte}`, signal);
-  if (answer.status !== 200) throw refusal(answer, client.url);
-  const price = isJsonObject(answer.value) ? amountIn(answer.value, "winc") : 0n;
+  const response = await client.get(`/v1/price/bytes/${gibibyte}`, signal);
+  if (response.status !== 200) throw refusal(response, client.url);
+  const price = isJsonObject(response.value) ? amountIn(response.value, "winc") : 0n;
   return price === 0n ? undefined : price;
 }
 

@@ -43,10 +43,10 @@ const askEveryMs = 25;
  * @returns Undefined when the chain has no wallet that could pay for it, or it is not served: the log says why.
  * @throws The reason of `stop`.
  */
-export async function keptSample(parts: SampleParts, stop: AbortSignal): Promise<Sample | undefined> {
+export async function storedSample(parts: SampleParts, stop: AbortSignal): Promise<Sample | undefined> {
   const { dir, devnet, log } = parts;
   const file = join(dir, "sample.json");
-  const before = readKept(file, devnet);
+  const before = readStored(file, devnet);
   if (before !== undefined) return isExcluded(parts, before) ? undefined : before;
   const wallet = devnet.wallets.find(({ type }) => type === "rsa");
   if (wallet === undefined) return undefined;
@@ -101,11 +101,11 @@ async function plantAndMine(
 }
 
 /** A chain that was reset has forgotten its sample. */
-function readKept(file: string, devnet: Devnet): Sample | undefined {
+function readStored(file: string, devnet: Devnet): Sample | undefined {
   if (!existsSync(file)) return undefined;
-  const kept = readJson(readFileSync(file, "utf8"));
-  if (!isJsonObject(kept)) return undefined;
-  const [manifest, sound, bundle] = [kept["manifest"], kept["sound"], kept["bundle"]].map((id) =>
+  const stored = readJson(readFileSync(file, "utf8"));
+  if (!isJsonObject(stored)) return undefined;
+  const [manifest, sound, bundle] = [stored["manifest"], stored["sound"], stored["bundle"]].map((id) =>
     typeof id === "string" ? readId(id) : undefined,
   );
   if (manifest === undefined || sound === undefined || bundle === undefined) return undefined;

@@ -13,7 +13,7 @@ import { takeFolder } from "../app/folder-lock.ts";
 import { openLog } from "../app/log.ts";
 import { openProgram } from "../app/program.ts";
 import { openSandbox } from "../app/sandbox.ts";
-import { keptUploadWallet, readUploadWallet, type UploadWallet } from "../app/upload-wallet.ts";
+import { readUploadWallet, storedUploadWallet, type UploadWallet } from "../app/upload-wallet.ts";
 import { winstonPerAr } from "../arweave/winston.ts";
 import { openNode } from "../chain/node.ts";
 import type { Config } from "../config/settings.ts";
@@ -25,12 +25,12 @@ import { systemClock } from "../lib/clock.ts";
 import { type Closers, createClosers } from "../lib/closers.ts";
 import type { Log } from "../lib/log.ts";
 import type { MakeRsaJwk } from "../lib/rsa-jwk.ts";
-import { keptSample } from "./dev-sample.ts";
+import { storedSample } from "./dev-sample.ts";
 import { commandsOf, devLine, devPage } from "./dev-text.ts";
 import { fundDevWallets } from "./dev-wallets.ts";
 import { readMining } from "./mining.ts";
 import { createShownControls } from "./shown-controls.ts";
-import { type Running, runUntilTold } from "./until-told.ts";
+import { type Running, runUntilStopped } from "./until-told.ts";
 
 /** How it is run. */
 export type DevOptions = Readonly<{
@@ -55,7 +55,9 @@ const nodeBodyBytesMax = 128 * 2 ** 20;
 export async function runDev(config: Config, options: DevOptions): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
-  const running = runUntilTold({ closers, log }, (stop) => openDev(config, options, { closers, log, stop }));
+  const running = runUntilStopped({ closers, log }, (stop) =>
+    openDev(config, options, { closers, log, stop }),
+  );
   return await running.catch((error: unknown) => {
     throw explainDamage(error, dataFolderAt(config.DATA_DIR), config);
   });
@@ -92,7 +94,7 @@ async function openDev(given: Config, options: DevOptions, { closers, log, stop 
   const node = openNode(chain.url);
   closers.add("sample", node.close);
   const { devnet } = chain;
-  const sample = await keptSample({ dir: folder.devnet, devnet, node, gateway, config, log }, stop);
+  const sample = await storedSample({ dir: folder.devnet, devnet, node, gateway, config, log }, stop);
   const wallets = await fundDevWallets(devnet, gateway.ledger);
   const services = Object.fromEntries([...gateway.serviceUrls].map(([name, url]) => [name, localName(url)]));
   const record = {
@@ -161,7 +163,7 @@ function uploadWalletOf(
   makeKey: MakeRsaJwk,
 ): () => Promise<UploadWallet> {
   if (file !== undefined) return async () => readUploadWallet("WALLET_FILE", file);
-  const made = keptUploadWallet(folder.keys, makeKey);
+  const made = storedUploadWallet(folder.keys, makeKey);
   made.catch(() => "told to whoever waits for it, unless the start fails before");
   return () => made;
 }

@@ -184,7 +184,7 @@ async function examineContent(
   closers.add("content", extents.close);
   report.faults.push(...extents.integrity().map((fault) => `content: ${fault}`));
   const { compared, damaged } = await extents.sample(sampledSteps, systemRandom);
-  report.content = `${extents.figures().bytes} bytes, ${compared} steps compared, ${damaged} damaged`;
+  report.content = `${extents.stats().bytes} bytes, ${compared} steps compared, ${damaged} damaged`;
   if (damaged > 0) report.faults.push(`content: ${damaged} of ${compared} steps were damaged and dropped`);
 }
 

@@ -13,17 +13,17 @@ import type { Environment } from "./environment.ts";
 import { receiptFault } from "./receipt-fault.ts";
 
 /** What is kept for an item: a receipt and the service that gave it, or what is wrong with the file. */
-export type KeptReceipt =
+export type StoredReceipt =
   | Readonly<{ kind: "receipt"; receipt: JsonObject; from: JsonValue | undefined }>
   | Readonly<{ kind: "damaged"; fault: string }>;
 
 /** Receipts in a folder. */
-export type KeptReceipts = Readonly<{
+export type StoredReceipts = Readonly<{
   folder: string;
   /** Keeps one that was checked. @param to - The service that gave it. */
   keep: (receipt: JsonObject, to: string) => void;
   /** The last one that a service gave for an item. Of a file that cannot be read it is not known whose it is. */
-  find: (id: Id, to: string) => KeptReceipt | undefined;
+  find: (id: Id, to: string) => StoredReceipt | undefined;
 }>;
 
 /** Where programs keep what is worth keeping and not worth a backup. Source: XDG Base Directory Specification. */
@@ -42,7 +42,7 @@ function receiptFile(stateFolder: string, id: string): string {
  *
  * @throws Misuse when it cannot be made or written.
  */
-export function createKeptReceipts(stateFolder: string): KeptReceipts {
+export function createStoredReceipts(stateFolder: string): StoredReceipts {
   const folder = join(stateFolder, "receipts");
   try {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
@@ -61,8 +61,8 @@ export function createKeptReceipts(stateFolder: string): KeptReceipts {
       renameSync(part, file);
     },
     find: (id, to) => {
-      const kept = readKeptReceipt(stateFolder, id);
-      return kept?.kind === "receipt" && kept.from !== to ? undefined : kept;
+      const stored = readStoredReceipt(stateFolder, id);
+      return stored?.kind === "receipt" && stored.from !== to ? undefined : stored;
     },
   };
 }
@@ -73,7 +73,7 @@ export function createKeptReceipts(stateFolder: string): KeptReceipts {
  * @returns `undefined` when nothing is: the receipt was given to somebody else, or on another machine. A
  *   receipt that is answered is signed by the key that it names.
  */
-export function readKeptReceipt(stateFolder: string, id: Id): KeptReceipt | undefined {
+export function readStoredReceipt(stateFolder: string, id: Id): StoredReceipt | undefined {
   const file = receiptFile(stateFolder, id);
   const damaged = (what: string) => ({ kind: "damaged", fault: `${file} ${what}` }) as const;
   let value: JsonValue | undefined;

@@ -14,7 +14,7 @@ export type Terminal = Readonly<{
 }>;
 
 /** How long an answer is waited for. Milliseconds. */
-const answerMsMax = 5 * 60_000;
+const responseMsMax = 5 * 60_000;
 
 /** The terminal of this process. Questions go to standard error: standard output is for what a command answers. */
 export function ownTerminal(): Terminal {
@@ -30,7 +30,7 @@ export function ownTerminal(): Terminal {
 export async function askYesNo(
   { input, output }: Terminal,
   question: string,
-  waitMs: number = answerMsMax,
+  waitMs: number = responseMsMax,
 ): Promise<boolean> {
   // The terminal stays as it is, so that Ctrl-C ends the program as usual.
   const lines = createInterface({ input, terminal: false });
@@ -38,10 +38,10 @@ export async function askYesNo(
   const timer = setTimeout(() => late.abort(), waitMs);
   try {
     output.write(`${question} [y/N] `);
-    const answer = await Promise.race([firstLine(lines), ended(late.signal)]);
-    if (answer === undefined)
+    const response = await Promise.race([firstLine(lines), ended(late.signal)]);
+    if (response === undefined)
       output.write(`\nno answer${late.signal.aborted ? ` in ${durationText(waitMs)}` : ""}\n`);
-    return /^y(es)?$/i.test(answer?.trim() ?? "");
+    return /^y(es)?$/i.test(response?.trim() ?? "");
   } finally {
     clearTimeout(timer);
     lines.close();

@@ -8,7 +8,7 @@ import { type Address, addressOf, type Id, readAddress, readId } from "../arweav
 import { decodeBase64url } from "../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { jsonText, printable } from "../lib/printable.ts";
-import { readKeptReceipt } from "./kept-receipts.ts";
+import { readStoredReceipt } from "./kept-receipts.ts";
 import { countText } from "./quantities.ts";
 import { receiptFault } from "./receipt-fault.ts";
 import { rowsText } from "./rows.ts";
@@ -86,13 +86,13 @@ function readSigner(text: string | undefined): Address | undefined {
 /** One receipt of a file, or those of all items that an upload has told of; or the one that is kept of an item. */
 function readReceipts({ file, stateFolder }: ReceiptOptions): readonly Found[] {
   const id = existsSync(file) ? undefined : readId(file);
-  return id === undefined ? readTold(file) : [readKept(stateFolder, id)];
+  return id === undefined ? readTold(file) : [readStored(stateFolder, id)];
 }
 
-function readKept(stateFolder: string, id: Id): Found {
-  const kept = readKeptReceipt(stateFolder, id);
-  if (kept === undefined) throw misuse(`no receipt of ${id} is kept in ${stateFolder}`);
-  return kept.kind === "damaged" ? { receipt: { id }, damage: kept.fault } : { receipt: kept.receipt };
+function readStored(stateFolder: string, id: Id): Found {
+  const stored = readStoredReceipt(stateFolder, id);
+  if (stored === undefined) throw misuse(`no receipt of ${id} is kept in ${stateFolder}`);
+  return stored.kind === "damaged" ? { receipt: { id }, damage: stored.fault } : { receipt: stored.receipt };
 }
 
 function readTold(file: string): readonly Found[] {

@@ -73,7 +73,7 @@ function report(error: unknown, [command = ""]: readonly string[]): number {
     );
     return exitCodes.misused;
   }
-  const expected = error instanceof Failure ? error.facts["reason"] : troubleOf(error);
+  const expected = error instanceof Failure ? error.facts["reason"] : faultOf(error);
   process.stderr.write(`${printableLines(typeof expected === "string" ? expected : Bun.inspect(error))}\n`);
   return exitCodes.failed;
 }
@@ -83,12 +83,10 @@ const machineCodes =
   /^(ENOSPC|EDQUOT|EROFS|EMFILE|ENFILE|SQLITE_(FULL|READONLY|IOERR|CANTOPEN|NOTADB)(_\w+)?|ERR_POSTGRES_\w+)$/;
 
 /** The message of an error that the machine or its data caused, itself or as the cause of what was thrown. */
-function troubleOf(error: unknown): string | undefined {
+function faultOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
-  const isTrouble = "code" in error && machineCodes.test(String(error.code));
-  return isTrouble || isSchemaRefusal(error) || troubleOf(error.cause) !== undefined
-    ? error.message
-    : undefined;
+  const isFault = "code" in error && machineCodes.test(String(error.code));
+  return isFault || isSchemaRefusal(error) || faultOf(error.cause) !== undefined ? error.message : undefined;
 }
 
 const portArgument = {

@@ -12,13 +12,13 @@ import { openProgram } from "../app/program.ts";
 import { readUploadWallet } from "../app/upload-wallet.ts";
 import type { Config } from "../config/settings.ts";
 import { createClosers } from "../lib/closers.ts";
-import { runUntilTold } from "./until-told.ts";
+import { runUntilStopped } from "./until-told.ts";
 
 /** Runs until told to stop. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {
   const closers = createClosers((name, error) => log.error("could not be closed", { name, error }));
   const log = openLog(config, closers);
-  const running = runUntilTold({ closers, log }, async () => {
+  const running = runUntilStopped({ closers, log }, async () => {
     const wallet =
       config.WALLET_FILE === undefined ? undefined : readUploadWallet("WALLET_FILE", config.WALLET_FILE);
     const folder = takeFolder(config, closers);

@@ -7,7 +7,7 @@
 import { misuse } from "../app/complaints.ts";
 import { systemRandom } from "../app/random.ts";
 import { Failure } from "../failures.ts";
-import { openHttp, type Trouble } from "../lib/http-client.ts";
+import { type Fault, openHttp } from "../lib/http-client.ts";
 import { isJsonObject, type JsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import { printable } from "../lib/printable.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
@@ -15,7 +15,7 @@ import { sleep } from "../lib/stop.ts";
 import { durationText } from "./quantities.ts";
 
 /** An answer, whatever its status. */
-export type ServiceAnswer = Readonly<{
+export type ServiceResponse = Readonly<{
   status: number;
   /** Its JSON; `undefined` for an answer that is none. */
   value: JsonValue | undefined;
@@ -26,13 +26,13 @@ export type ServiceAnswer = Readonly<{
 export type ServiceClient = Readonly<{
   /** Without a slash at its end. */
   url: string;
-  get: (path: string, signal: AbortSignal) => Promise<ServiceAnswer>;
+  get: (path: string, signal: AbortSignal) => Promise<ServiceResponse>;
   post: (
     path: string,
     body: Uint8Array<ArrayBuffer>,
     headers: Readonly<Record<string, string>>,
     signal: AbortSignal,
-  ) => Promise<ServiceAnswer>;
+  ) => Promise<ServiceResponse>;
   close: () => void;
 }>;
 
@@ -51,7 +51,7 @@ const usualPlan: RetryPlan = { attempts: 8, firstMs: 500, longestMs: 15_000 };
 const timeouts = { firstByteMs: 600_000, stallMs: 60_000, totalMs: 900_000 } as const;
 
 /** Lists of parts are the longest answers. Bytes. */
-const answerBytesMax = 8 * 2 ** 20;
+const responseBytesMax = 8 * 2 ** 20;
 
 /** What a service asks callers to wait is believed up to this. Milliseconds. */
 const askedWaitMsMax = 60_000;
@@ -84,27 +84,27 @@ export function openServiceClient(options: ServiceClientOptions): ServiceClient 
 
   async function attempt(request: Asked, signal: AbortSignal): Promise<Tried> {
     const { method, path, ...rest } = request;
-    const answer = await http.whole({ method, url: url + path, ...rest }, answerBytesMax, signal);
-    if (answer.kind === "trouble") {
+    const response = await http.whole({ method, url: url + path, ...rest }, responseBytesMax, signal);
+    if (response.kind === "trouble") {
       // Where nobody has ever answered, nobody is expected: waiting would only hide a mistyped address.
-      const isFinal = answer.reason === "connect" && !wasReached;
-      return { kind: "trouble", why: wordsOf(answer), waitMs: 0, isFinal };
+      const isFinal = response.reason === "connect" && !wasReached;
+      return { kind: "trouble", why: wordsOf(response), waitMs: 0, isFinal };
     }
     wasReached = true;
-    const { status, headers, body } = answer;
+    const { status, headers, body } = response;
     if (status < 500 && ![408, 425, 429].includes(status)) {
       const text = new TextDecoder().decode(body);
-      return { kind: "answer", answer: { status, value: readJson(text), text } };
+      return { kind: "answer", response: { status, value: readJson(text), text } };
     }
     const said = saidBy(new TextDecoder().decode(body));
     const why = `it answered ${status} ${said}`.trim();
     return { kind: "trouble", why, waitMs: askedWaitMs(headers), isFinal: false };
   }
 
-  async function ask(request: Asked, signal: AbortSignal): Promise<ServiceAnswer> {
+  async function ask(request: Asked, signal: AbortSignal): Promise<ServiceResponse> {
     for (let made = 1; ; made += 1) {
       const tried = await attempt(request, signal);
-      if (tried.kind === "answer") return tried.answer;
+      if (tried.kind === "answer") return tried.response;
       if (tried.isFinal || made >= plan.attempts)
         throw new Failure("source_failed", { reason: `${url} cannot be used: ${tried.why}` });
       const waitMs = Math.max(retryWaitMs(plan, made, systemRandom), tried.waitMs);
@@ -122,16 +122,16 @@ export function openServiceClient(options: ServiceClientOptions): ServiceClient 
 }
 
 /** The object of a good answer. @throws Failure with what the service said instead. */
-export function objectIn(answer: ServiceAnswer, url: string): JsonObject {
-  if (answer.status === 200 && isJsonObject(answer.value)) return answer.value;
-  throw refusal(answer, url);
+export function objectIn(response: ServiceResponse, url: string): JsonObject {
+  if (response.status === 200 && isJsonObject(response.value)) return response.value;
+  throw refusal(response, url);
 }
 
 /** What helps against want of credits. */
 export const creditsHint = "buy some (cairn topup), then run this again";
 
 /** Why a service did not do what it was asked. */
-export function refusal({ status, value, text }: ServiceAnswer, url: string): Failure {
+export function refusal({ status, value, text }: ServiceResponse, url: string): Failure {
   if (status === 402 && isJsonObject(value) && value["needed"] !== undefined) {
     const { needed, available } = value;
     const amounts = `${shown(needed)} winc are needed, ${shown(available)} are there`;
@@ -156,7 +156,7 @@ type Asked = Readonly<{
 }>;
 
 type Tried =
-  | Readonly<{ kind: "answer"; answer: ServiceAnswer }>
+  | Readonly<{ kind: "answer"; response: ServiceResponse }>
   | Readonly<{ kind: "trouble"; why: string; waitMs: number; isFinal: boolean }>;
 
 /** A value of another machine as it is shown: bounded, and in one line that a terminal does not obey. */
@@ -170,7 +170,7 @@ export function webUrl(text: string): string | undefined {
   return url !== undefined && ["http:", "https:"].includes(url.protocol) ? url.href : undefined;
 }
 
-function wordsOf({ reason, detail: said }: Trouble): string {
+function wordsOf({ reason, detail: said }: Fault): string {
   const detail = shown(said);
   if (reason !== "connect") return `${reason}: ${detail}`;
   if (detail.includes("ECONNREFUSED")) return "nobody answers there";

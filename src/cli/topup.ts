@@ -174,12 +174,12 @@ async function endOf(watched: Watched, waitMs: number, signal: AbortSignal): Pro
 
 /** Asks how the quote stands; of a service that does not say, whether the balance has grown. */
 async function look({ client, address, before, quoteId }: Watched, signal: AbortSignal): Promise<Standing> {
-  const answer = await client.get(`/v1/top-up-quote/${quoteId}`, signal);
-  if (answer.status === 404) {
+  const response = await client.get(`/v1/top-up-quote/${quoteId}`, signal);
+  if (response.status === 404) {
     const grown = amountIn(await askBalance(client, address, signal), "winc") - before;
     return grown > 0n ? { state: "credited", winc: grown } : { state: "open" };
   }
-  const record = objectIn(answer, client.url);
+  const record = objectIn(response, client.url);
   const { status } = record;
   if (status === "paid") return { state: "credited", winc: amountIn(record, "wincCredited") };
   return { state: status === "expired" || status === "failed" ? status : "open" };

@@ -22,7 +22,7 @@ export type Running = Readonly<{ closers: Closers; log: Log }>;
  * @returns The exit code. Of a start that was ended the process exits itself: what still opens would keep it alive.
  * @throws What `open` throws, when everything is closed.
  */
-export async function runUntilTold(
+export async function runUntilStopped(
   { closers, log }: Running,
   open: (stop: AbortSignal) => Promise<void>,
 ): Promise<number> {

@@ -167,11 +167,11 @@ async function askProof(
 ): Promise<Proof | undefined> {
   const range = span === undefined ? "" : `?range=${span.start}-${span.end - 1}`;
   const request = { method: "GET", url: `${gateway}/svc/proof/${id}${range}` } as const;
-  const answer = await http.whole(request, proofTextSizeMax, signal);
-  if (answer.kind === "trouble") throw failureOf(answer);
-  const text = new TextDecoder().decode(answer.body);
-  if (answer.status === 413) return undefined;
-  if (answer.status !== 200) throw refused(answer.status, text);
+  const response = await http.whole(request, proofTextSizeMax, signal);
+  if (response.kind === "trouble") throw failureOf(response);
+  const text = new TextDecoder().decode(response.body);
+  if (response.status === 413) return undefined;
+  if (response.status !== 200) throw refused(response.status, text);
   const proof = readProof(text);
   const wanted = span ?? { start: 0, end: proof.size };
   if (proof.range.start !== wanted.start || proof.range.end !== Math.min(wanted.end, proof.size))
@@ -190,15 +190,15 @@ async function* openBody(
   const isWhole = start === 0 && end === size;
   const headers = isWhole ? {} : { range: `bytes=${start}-${end - 1}` };
   const url = `${gateway}/raw/${id}`;
-  const answer = await http.stream({ method: "GET", url, headers, keepsCoding: true }, signal);
-  if (answer.kind === "trouble") throw failureOf(answer);
+  const response = await http.stream({ method: "GET", url, headers, keepsCoding: true }, signal);
+  if (response.kind === "trouble") throw failureOf(response);
   const place = isWhole ? null : `bytes ${start}-${end - 1}/${size}`;
-  if (answer.status !== (isWhole ? 200 : 206) || answer.headers.get("content-range") !== place) {
-    answer.cancel();
-    throw refused(answer.status, "to the content");
+  if (response.status !== (isWhole ? 200 : 206) || response.headers.get("content-range") !== place) {
+    response.cancel();
+    throw refused(response.status, "to the content");
   }
   let left = end - start;
-  for await (const piece of answer.body) {
+  for await (const piece of response.body) {
     left -= piece.length;
     if (left < 0) throw malformed("the gateway gave more bytes than the content has");
     yield piece;

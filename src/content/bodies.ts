@@ -6,11 +6,11 @@
 import { createDataRoot, type TailRule } from "../arweave/data-root.ts";
 import type { Id } from "../arweave/id.ts";
 import type { Gateways } from "../chain/gateways.ts";
-import type { NodeAnswer } from "../chain/node.ts";
+import type { NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { encodeBase64url } from "../lib/base64url.ts";
-import { failureOf, trouble } from "../lib/http-client.ts";
+import { failureOf, fault } from "../lib/http-client.ts";
 import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 
@@ -23,7 +23,7 @@ export type ValidTransaction = Extract<CheckedTransaction, { kind: "valid" }>;
 /** Whole bodies. */
 export type Bodies = Readonly<{
   /** Asks nodes for a transaction and checks it; a node that gives a wrong one is distrusted. */
-  transaction: (id: Id, signal: AbortSignal) => Promise<NodeAnswer<ValidTransaction>>;
+  transaction: (id: Id, signal: AbortSignal) => Promise<NodeResponse<ValidTransaction>>;
   /**
    * Gives the whole data of a root, checked.
    * @throws Failure `source_failed`, `source_timeout`, `busy`.
@@ -38,26 +38,27 @@ const gatewayBodyBytesMax = 16 * 2 ** 20;
 
 /** Makes the bodies of nodes and gateways. */
 export function createBodies(nodes: Nodes, gateways: Gateways, checkTransaction: CheckTransaction): Bodies {
-  async function transaction(id: Id, signal: AbortSignal): Promise<NodeAnswer<ValidTransaction>> {
-    return nodes.ask(async (node, own): Promise<NodeAnswer<ValidTransaction>> => {
-      const answer = await node.txJson(id, own);
-      if (answer.kind !== "ok") return answer;
-      const checked = await checkTransaction(id, answer.value, own);
+  async function transaction(id: Id, signal: AbortSignal): Promise<NodeResponse<ValidTransaction>> {
+    return nodes.ask(async (node, own): Promise<NodeResponse<ValidTransaction>> => {
+      const response = await node.txJson(id, own);
+      if (response.kind !== "ok") return response;
+      const checked = await checkTransaction(id, response.value, own);
       if (checked.kind === "valid") return { kind: "ok", value: checked };
-      return trouble("wrong", `transaction ${id}: ${checked.reason}`);
+      return fault("wrong", `transaction ${id}: ${checked.reason}`);
     }, signal);
   }
 
   async function ofTransaction(root: RootSpec, signal: AbortSignal): Promise<Uint8Array> {
-    const answer = await transaction(root.id, signal);
-    if (answer.kind === "ok" && answer.value.data?.bytes.length === root.size) return answer.value.data.bytes;
-    throw bodyFailure(answer, root);
+    const response = await transaction(root.id, signal);
+    if (response.kind === "ok" && response.value.data?.bytes.length === root.size)
+      return response.value.data.bytes;
+    throw bodyFailure(response, root);
   }
 
   async function ofGateway(root: RootSpec, signal: AbortSignal): Promise<Uint8Array> {
-    const answer = await gateways.body(root.id, root.size, (body) => rootProblem(root, body), signal);
-    if (answer.kind === "ok") return answer.value;
-    throw bodyFailure(answer, root);
+    const response = await gateways.body(root.id, root.size, (body) => rootProblem(root, body), signal);
+    if (response.kind === "ok") return response.value;
+    throw bodyFailure(response, root);
   }
 
   return {
@@ -81,7 +82,7 @@ async function rootUnder(rule: TailRule, body: Uint8Array): Promise<string> {
   const hash = createDataRoot(body.length, rule);
   for (let at = 0; at < body.length; at += sliceBytes) {
     hash.update(body.subarray(at, at + sliceBytes));
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return encodeBase64url(hash.finish().root);
 }
@@ -89,7 +90,7 @@ async function rootUnder(rule: TailRule, body: Uint8Array): Promise<string> {
 /** Hashed at once: less than 1 ms. */
 const sliceBytes = 2 ** 20;
 
-function nextTurn(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -98,9 +99,9 @@ export function isAbsence(error: unknown): boolean {
   return error instanceof Failure && error.facts["isAbsent"] === true;
 }
 
-function bodyFailure(answer: NodeAnswer<unknown>, root: RootSpec): Failure {
+function bodyFailure(response: NodeResponse<unknown>, root: RootSpec): Failure {
   const facts = { id: root.id, size: root.size };
-  if (answer.kind === "trouble") return failureOf(answer, facts);
-  const isAbsent = answer.kind === "absent" || answer.kind === "pending";
-  return new Failure("source_failed", { ...facts, sources: answer.kind, ...(isAbsent && { isAbsent }) });
+  if (response.kind === "trouble") return failureOf(response, facts);
+  const isAbsent = response.kind === "absent" || response.kind === "pending";
+  return new Failure("source_failed", { ...facts, sources: response.kind, ...(isAbsent && { isAbsent }) });
 }

@@ -20,7 +20,7 @@ import {
 } from "../arweave/bundle.ts";
 import { type ItemHeader, itemSizeMin, readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
-import type { Clue } from "../chain/clue.ts";
+import type { Hint } from "../chain/clue.ts";
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
 
@@ -78,7 +78,7 @@ type Bundle = ByteSpan & Readonly<{ parents: readonly Id[] }>;
 type Walk = Readonly<{
   data: WalkedData;
   id: Id;
-  clue: Clue;
+  hint: Hint;
   /** Takes one read from what is left; false when nothing is. */
   mayRead: () => boolean;
 }>;
@@ -94,10 +94,10 @@ const readsUsedUp: Walked = { kind: "too far", reason: `more than ${walkReadsMax
  * @param data - Of the transaction that the clue names.
  * @throws What `data.read` throws.
  */
-export async function walkToItem(data: WalkedData, id: Id, clue: Clue): Promise<Walked> {
+export async function walkToItem(data: WalkedData, id: Id, hint: Hint): Promise<Walked> {
   let readsLeft = walkReadsMax;
   const mayRead = () => readsLeft-- > 0;
-  const walk: Walk = { data, id, clue, mayRead };
+  const walk: Walk = { data, id, hint, mayRead };
   let bundles: readonly Bundle[] = [{ start: 0, end: data.size, parents: [] }];
   for (let level = 0; bundles.length > 0; level += 1) {
     if (level === walkLevelsMax) return { kind: "too far", reason: `more than ${walkLevelsMax} levels` };
@@ -105,30 +105,30 @@ export async function walkToItem(data: WalkedData, id: Id, clue: Clue): Promise<
     for (const bundle of bundles) {
       const look = await lookInto(walk, bundle);
       if (look.kind === "go on") next.push(...look.bundles);
-      else if (look.kind !== "not there" || isGuided(clue)) return look;
+      else if (look.kind !== "not there" || isGuided(hint)) return look;
     }
     bundles = next;
   }
-  return { kind: "not there", reason: `${id} is in no bundle of ${clue.rootId}` };
+  return { kind: "not there", reason: `${id} is in no bundle of ${hint.rootId}` };
 }
 
-function isGuided({ path, itemOffset }: Clue): boolean {
+function isGuided({ path, itemOffset }: Hint): boolean {
   return path.length > 0 || itemOffset !== undefined;
 }
 
 /** Looks for the item in a bundle's index, and for the bundles that may lead to it. */
 async function lookInto(walk: Walk, bundle: Bundle): Promise<Look> {
-  const isWay = wayIn(walk.clue, bundle);
+  const isWay = wayIn(walk.hint, bundle);
   const ways: BundleEntry[] = [];
   for await (const page of pagesOf(walk, bundle)) {
     if (page.kind !== "entries") return page;
     const look = await lookAtPage(walk, bundle, page.entries, isWay);
     if (look !== undefined) return look;
     // One more than can be entered shows that it was too many.
-    if (!isGuided(walk.clue) && ways.length <= walkReadsMax)
+    if (!isGuided(walk.hint) && ways.length <= walkReadsMax)
       ways.push(...page.entries.filter(isWay).slice(0, walkReadsMax + 1));
   }
-  if (isGuided(walk.clue)) return { kind: "not there", reason: `no entry leads to ${walk.id}` };
+  if (isGuided(walk.hint)) return { kind: "not there", reason: `no entry leads to ${walk.id}` };
   return await enter(walk, bundle, ways);
 }
 
@@ -143,14 +143,14 @@ async function lookAtPage(
     if (entry.id === walk.id) {
       const found = await itemAt(walk, bundle, entry);
       if (found !== undefined) return found;
-    } else if (isGuided(walk.clue) && isWay(entry)) return await enter(walk, bundle, [entry]);
+    } else if (isGuided(walk.hint) && isWay(entry)) return await enter(walk, bundle, [entry]);
   }
   return undefined;
 }
 
 /** Whether an entry that is not the item leads to it. */
-function wayIn(clue: Clue, bundle: Bundle): (entry: BundleEntry) => boolean {
-  const { path, itemOffset } = clue;
+function wayIn(hint: Hint, bundle: Bundle): (entry: BundleEntry) => boolean {
+  const { path, itemOffset } = hint;
   const nextId = path[bundle.parents.length];
   if (nextId !== undefined) return ({ id }) => id === nextId;
   if (path.length > 0) return () => false; // the path has ended: the item itself must be here
@@ -180,7 +180,7 @@ async function* pagesOf(walk: Walk, bundle: Bundle): AsyncGenerator<Page> {
     bytes = bytes.subarray((step.next.index - place.index) * bundleEntrySize);
     place = step.next;
     if (place.index === head.count) return;
-    if (bytes.length >= bundleEntrySize) await nextTurn();
+    if (bytes.length >= bundleEntrySize) await yieldToEventLoop();
     else {
       if (!walk.mayRead()) return yield readsUsedUp;
       const from = bundleCountSize + place.index * bundleEntrySize;
@@ -191,7 +191,7 @@ async function* pagesOf(walk: Walk, bundle: Bundle): AsyncGenerator<Page> {
 }
 
 /** Lets others have the thread. */
-function nextTurn(): Promise<void> {
+function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 
@@ -218,7 +218,7 @@ async function enter(walk: Walk, bundle: Bundle, entries: readonly BundleEntry[]
     if (read.kind === "too far") return read;
     const isBundle = read.kind === "header" && read.header.id === entry.id && isBundleTags(read.header.tags);
     if (!isBundle) {
-      if (isGuided(walk.clue)) return { kind: "not there", reason: `${entry.id} is no bundle` };
+      if (isGuided(walk.hint)) return { kind: "not there", reason: `${entry.id} is no bundle` };
       continue;
     }
     const start = bundle.start + entry.offset;

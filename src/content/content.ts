@@ -10,8 +10,8 @@
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { createChunks } from "../chain/chunks.ts";
-import type { Clue } from "../chain/clue.ts";
-import type { ClueSources } from "../chain/clue-sources.ts";
+import type { Hint } from "../chain/clue.ts";
+import type { HintSources } from "../chain/clue-sources.ts";
 import type { Gateways } from "../chain/gateways.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
@@ -25,7 +25,7 @@ import type { RootSpec } from "../store/root-spec.ts";
 import { createGate, type Refusals } from "./blocked.ts";
 import { type Bodies, createBodies } from "./bodies.ts";
 import type { ContentChecks } from "./checks.ts";
-import { createElsewhere, type Elsewhere, type LookupFigures } from "./elsewhere.ts";
+import { createElsewhere, type Elsewhere, type LookupStats } from "./elsewhere.ts";
 import { createFill, type Fill } from "./fill.ts";
 import { createItemFinder } from "./find-item.ts";
 import { openFound, openLocated } from "./open.ts";
@@ -44,7 +44,7 @@ export type Content = Readonly<{
    * `source_timeout`, `busy`.
    * @param clue - Where whoever asks says that it lies, if the index does not have it. Checked before it is believed.
    */
-  open: (id: Id, signal: AbortSignal, clue?: Clue) => Promise<OpenContent>;
+  open: (id: Id, signal: AbortSignal, hint?: Hint) => Promise<OpenContent>;
   /**
    * Brings a span of a root's data onto this disk, checked, and keeps it until `release`. Rejects with
    * Failure `source_failed`, `source_timeout`, `busy` when there is no room; the signal's reason.
@@ -71,7 +71,7 @@ export type GatewayContentStore = Content &
     /** Forgets all that was found outside of the index: blocks were taken back. */
     forgetAll: () => void;
     /** Fetches under way and since the start. */
-    figures: Fill["figures"];
+    stats: Fill["stats"];
   }>;
 
 /** What content is made of. */
@@ -87,8 +87,8 @@ export type ContentParts = Readonly<{
   /** Finds what was uploaded here and is in no block yet. */
   findUploaded?: FindUploaded;
   /** Asked where items lie that the index does not have. */
-  rootFiles: ClueSources;
-  rootQueries: ClueSources;
+  rootFiles: HintSources;
+  rootQueries: HintSources;
   /** Where items were found before. */
   foundItems?: FoundItems;
   /** Run in threads. */
@@ -98,11 +98,11 @@ export type ContentParts = Readonly<{
   /** Longest that a fetch takes, its wait for a turn included. Milliseconds; a minute unless told. */
   fetchMsMax?: number;
   /** Told of each look-up of an id that the index does not have. */
-  onLookup?: LookupFigures;
+  onLookup?: LookupStats;
 }>;
 
 /** Hashes of what gateways gave, which is not kept, are remembered for as long as its description is. Milliseconds. */
-const digestKeptMs = 60_000;
+const digestStoredMs = 60_000;
 const digestsMax = 10_000;
 
 /** Puts content together. Its parts are closed by who opened them. */
@@ -115,7 +115,7 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   const elsewhere = openElsewhere(parts, bodies, fill);
   const gate = createGate(reader, parts.refusals);
   const uploaded = createUploadedContent(parts.findUploaded ?? (async () => undefined), gate);
-  const digests = new LRUCache<Id, Uint8Array>({ max: digestsMax, ttl: digestKeptMs });
+  const digests = new LRUCache<Id, Uint8Array>({ max: digestsMax, ttl: digestStoredMs });
   const checkItemMessage = parts.checks.itemMessage;
   const openParts = { extents, fill, gate, gateways, digests, elsewhere, checkItemMessage };
 
@@ -128,9 +128,9 @@ export function openContent(parts: ContentParts): GatewayContentStore {
   }
 
   return {
-    async open(id, signal, clue) {
+    async open(id, signal, hint) {
       const here = openHere(id) ?? (await uploaded.open(id));
-      return here ?? openFound(openParts, id, await elsewhere.find(id, clue, signal));
+      return here ?? openFound(openParts, id, await elsewhere.find(id, hint, signal));
     },
     async openIndexed(id) {
       const here = openHere(id) ?? (await uploaded.open(id));
@@ -145,7 +145,7 @@ export function openContent(parts: ContentParts): GatewayContentStore {
     keep: fill.keep,
     forget: elsewhere.forget,
     forgetAll: elsewhere.forgetAll,
-    figures: fill.figures,
+    stats: fill.stats,
     close: async () => life.abort(new DOMException("content was closed", "AbortError")),
   };
 }

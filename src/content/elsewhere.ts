@@ -8,16 +8,16 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
-import { askInTurn } from "../chain/ask.ts";
-import type { Clue } from "../chain/clue.ts";
-import type { ClueSources } from "../chain/clue-sources.ts";
+import { askInOrder } from "../chain/ask.ts";
+import type { Hint } from "../chain/clue.ts";
+import type { HintSources } from "../chain/clue-sources.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
-import type { NodeAnswer } from "../chain/node.ts";
+import type { NodeResponse } from "../chain/node.ts";
 import { Failure } from "../failures.ts";
 import { failureOf } from "../lib/http-client.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, timeout, withDeadline } from "../lib/stop.ts";
-import type { FoundItems, KeptPlace } from "../store/found-items.ts";
+import type { FoundItems, StoredPlace } from "../store/found-items.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Bodies, ValidTransaction } from "./bodies.ts";
 import type { Fill } from "./fill.ts";
@@ -44,7 +44,7 @@ export type Elsewhere = Readonly<{
    * @param clue - Of whoever asks, who may be anyone.
    * @throws Failure `not_found` when all say so, `source_failed`, `source_timeout`, `busy` when any is in trouble.
    */
-  find: (id: Id, clue: Clue | undefined, signal: AbortSignal) => Promise<Found>;
+  find: (id: Id, hint: Hint | undefined, signal: AbortSignal) => Promise<Found>;
   /** As `find`, but asks no index files: for their own content, which they would ask for themselves. */
   findWithoutFiles: (id: Id, signal: AbortSignal) => Promise<Found>;
   /** Notes what an item's payload is, its signature having been checked over all of it. */
@@ -59,8 +59,8 @@ export type Elsewhere = Readonly<{
 export type ElsewhereParts = Readonly<{
   bodies: Bodies;
   gateways: Gateways;
-  files: ClueSources;
-  queries: ClueSources;
+  files: HintSources;
+  queries: HintSources;
   items: ItemFinder;
   /** Places that were found before, also before a restart. */
   foundItems?: FoundItems | undefined;
@@ -70,7 +70,7 @@ export type ElsewhereParts = Readonly<{
   /** Longest that an id is looked for, over all sources. Milliseconds; {@link findMsMaxDefault} unless told. */
   findMsMax?: number | undefined;
   /** Told what each source said. */
-  onLookup?: LookupFigures | undefined;
+  onLookup?: LookupStats | undefined;
 }>;
 
 /** Where an id was looked for: in what was remembered, as its asker said, and with whom. */
@@ -81,7 +81,7 @@ export type LookupSource = (typeof lookupSources)[number];
 export const lookupOutcomes = ["found", "not_found", "error"] as const;
 
 /** Takes note of what became of a look-up at one source. */
-export type LookupFigures = (source: LookupSource, status: (typeof lookupOutcomes)[number]) => void;
+export type LookupStats = (source: LookupSource, status: (typeof lookupOutcomes)[number]) => void;
 
 /** How long an id stays unknown. */
 const unknownMs = 10_000;
@@ -109,15 +109,15 @@ const stageMs = 1_500;
 const betterMsMax = 2_000;
 
 /** One way to find an id. */
-type Stage = (signal: AbortSignal) => Promise<NodeAnswer<Found>>;
+type Stage = (signal: AbortSignal) => Promise<NodeResponse<Found>>;
 
 /** A way to find an id, whose answers are counted; who is no longer waited for has no answer. */
-function counted(source: LookupSource, stage: Stage, note: LookupFigures | undefined): Stage {
+function counted(source: LookupSource, stage: Stage, note: LookupStats | undefined): Stage {
   if (note === undefined) return stage;
   return async (signal) => {
-    const answer = await stage(signal);
-    note(source, answer.kind === "ok" ? "found" : answer.kind === "trouble" ? "error" : "not_found");
-    return answer;
+    const response = await stage(signal);
+    note(source, response.kind === "ok" ? "found" : response.kind === "trouble" ? "error" : "not_found");
+    return response;
   };
 }
 
@@ -130,16 +130,16 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   const stages = createStages(parts);
   const findMsMax = parts.findMsMax ?? findMsMaxDefault;
 
-  async function ask(id: Id, clue: Clue | undefined, signal: AbortSignal): Promise<Found> {
+  async function ask(id: Id, hint: Hint | undefined, signal: AbortSignal): Promise<Found> {
     const isUnknown = unknown.has(id);
     const own = [
-      ...stages.fromKept(id),
-      ...(clue === undefined ? [] : [stages.asTold(id, clue)]),
+      ...stages.fromStored(id),
+      ...(hint === undefined ? [] : [stages.asTold(id, hint)]),
       ...(isUnknown ? [] : stages.of(id)),
     ];
     const { found, others } = await askStages(own, id, findMsMax, signal);
     if (found !== undefined) return remember(id, found);
-    for (const answer of others) if (answer.kind === "trouble") throw failureOf(answer, { id });
+    for (const response of others) if (response.kind === "trouble") throw failureOf(response, { id });
     // A pending transaction's data cannot be had yet; that it is unknown will not hold for long.
     if (!isUnknown && others.every(({ kind }) => kind !== "pending")) unknown.set(id, true);
     throw new Failure("not_found", { id });
@@ -155,7 +155,7 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
   async function askWithoutFiles(id: Id, signal: AbortSignal): Promise<Found> {
     const { found, others } = await askStages(stages.withoutFiles(id), id, findMsMax, signal);
     if (found !== undefined) return remember(id, found);
-    for (const answer of others) if (answer.kind === "trouble") throw failureOf(answer, { id });
+    for (const response of others) if (response.kind === "trouble") throw failureOf(response, { id });
     absentFiles.set(id, true);
     throw new Failure("not_found", { id });
   }
@@ -167,19 +167,19 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
       if (absentFiles.has(id)) throw new Failure("not_found", { id, remembered: true });
       return await flights.run(`${id} without files`, signal, (own) => askWithoutFiles(id, own));
     },
-    async find(id, clue, signal) {
+    async find(id, hint, signal) {
       const before = known.get(id);
       if (before !== undefined) {
         parts.onLookup?.("memory", "found");
         return before;
       }
-      if (clue === undefined && unknown.has(id)) {
+      if (hint === undefined && unknown.has(id)) {
         parts.onLookup?.("memory", "not_found");
         throw new Failure("not_found", { id, remembered: true });
       }
       // What one asker was told must not spoil what another one finds.
-      const key = clue === undefined ? id : [id, clue.rootId, ...clue.path, clue.itemOffset].join(" ");
-      return await flights.run(key, signal, (own) => ask(id, clue, own));
+      const key = hint === undefined ? id : [id, hint.rootId, ...hint.path, hint.itemOffset].join(" ");
+      return await flights.run(key, signal, (own) => ask(id, hint, own));
     },
     learnt: (id, item, digest) => void remember(id, { kind: "item", item: { ...item, digest } }),
     refuse: (id, item) => {
@@ -206,9 +206,9 @@ export function createElsewhere(parts: ElsewhereParts): Elsewhere {
 function createStages(parts: ElsewhereParts) {
   const { bodies, gateways, files, queries, items, foundItems, fill, onLookup } = parts;
 
-  async function onChain(id: Id, signal: AbortSignal): Promise<NodeAnswer<Found>> {
-    const answer = await bodies.transaction(id, signal);
-    return answer.kind === "ok" ? { kind: "ok", value: await transactionFound(answer.value) } : answer;
+  async function onChain(id: Id, signal: AbortSignal): Promise<NodeResponse<Found>> {
+    const response = await bodies.transaction(id, signal);
+    return response.kind === "ok" ? { kind: "ok", value: await transactionFound(response.value) } : response;
   }
 
   async function transactionFound({ row, data }: ValidTransaction): Promise<Found> {
@@ -219,16 +219,16 @@ function createStages(parts: ElsewhereParts) {
     return { kind: "transaction", root, contentType, contentEncoding };
   }
 
-  const follow = (id: Id) => async (clue: Clue, signal: AbortSignal) =>
-    itemFound(await items.follow(id, clue, "chosen", signal));
+  const follow = (id: Id) => async (hint: Hint, signal: AbortSignal) =>
+    itemFound(await items.follow(id, hint, "chosen", signal));
 
   /** A gateway that says where the item lies is held to it; where it cannot be, its word has to do. */
   const weigh =
     (id: Id) =>
-    async (content: GatewayContent, signal: AbortSignal): Promise<NodeAnswer<Found>> => {
-      const word: NodeAnswer<Found> = { kind: "ok", value: { kind: "gateway", content } };
-      if (content.clue === undefined || content.clue.rootId === id) return word;
-      const followed = await follow(id)(content.clue, signal);
+    async (content: GatewayContent, signal: AbortSignal): Promise<NodeResponse<Found>> => {
+      const word: NodeResponse<Found> = { kind: "ok", value: { kind: "gateway", content } };
+      if (content.hint === undefined || content.hint.rootId === id) return word;
+      const followed = await follow(id)(content.hint, signal);
       const isUntrue = followed.kind === "trouble" && followed.reason === "wrong";
       return followed.kind === "ok" || isUntrue ? followed : word;
     };
@@ -245,20 +245,20 @@ function createStages(parts: ElsewhereParts) {
     ...named(queries.count, "graphql", (signal) => queries.find(id, follow(id), signal)),
   ];
 
-  function fromKept(id: Id): readonly Stage[] {
-    const kept = foundItems?.find(id);
-    if (kept === undefined) return [];
-    return [counted("memory", (signal) => atKept(parts, id, kept, signal), onLookup)];
+  function fromStored(id: Id): readonly Stage[] {
+    const stored = foundItems?.find(id);
+    if (stored === undefined) return [];
+    return [counted("memory", (signal) => atStored(parts, id, stored, signal), onLookup)];
   }
 
   return {
-    fromKept,
+    fromStored,
     /** As whoever asks says: untrue or not, that it leads nowhere says nothing. */
-    asTold: (id: Id, clue: Clue): Stage => {
+    asTold: (id: Id, hint: Hint): Stage => {
       const stage: Stage = async (signal) => {
-        const answer = itemFound(await items.follow(id, clue, "anyone", signal));
-        const isTrouble = answer.kind === "trouble" && !["wrong", "too_large"].includes(answer.reason);
-        return answer.kind === "ok" || isTrouble ? answer : { kind: "absent" };
+        const response = itemFound(await items.follow(id, hint, "anyone", signal));
+        const isFault = response.kind === "trouble" && !["wrong", "too_large"].includes(response.reason);
+        return response.kind === "ok" || isFault ? response : { kind: "absent" };
       };
       return counted("hints", stage, onLookup);
     },
@@ -267,39 +267,40 @@ function createStages(parts: ElsewhereParts) {
         id,
         named(files.count, "cdb64", (signal) => files.find(id, follow(id), signal)),
       ),
-    withoutFiles: (id: Id): readonly Stage[] => [...fromKept(id), ...others(id, [])],
+    withoutFiles: (id: Id): readonly Stage[] => [...fromStored(id), ...others(id, [])],
   };
 }
 
 /** Where the item was found before: checked as a hint is, and dropped when it is not there. */
-async function atKept(
+async function atStored(
   { items, foundItems }: Pick<ElsewhereParts, "items" | "foundItems">,
   id: Id,
-  kept: KeptPlace,
+  stored: StoredPlace,
   signal: AbortSignal,
-): Promise<NodeAnswer<Found>> {
-  const answer = await items.follow(id, kept, "chosen", signal);
-  if (answer.kind === "trouble" && answer.reason === "wrong") {
+): Promise<NodeResponse<Found>> {
+  const response = await items.follow(id, stored, "chosen", signal);
+  if (response.kind === "trouble" && response.reason === "wrong") {
     foundItems?.drop(id);
     return { kind: "absent" };
   }
-  if (answer.kind !== "ok") return answer;
-  const { root, itemOffset, itemSize } = answer.value;
-  const isSame = root.spec.id === kept.rootId && itemOffset === kept.itemOffset && itemSize === kept.itemSize;
+  if (response.kind !== "ok") return response;
+  const { root, itemOffset, itemSize } = response.value;
+  const isSame =
+    root.spec.id === stored.rootId && itemOffset === stored.itemOffset && itemSize === stored.itemSize;
   // The bytes of a place are proven by its root: what they were once, they are for ever.
-  const digest = answer.value.digest ?? (isSame ? kept.digest : undefined);
-  return { kind: "ok", value: { kind: "item", item: { ...answer.value, digest } } };
+  const digest = response.value.digest ?? (isSame ? stored.digest : undefined);
+  return { kind: "ok", value: { kind: "item", item: { ...response.value, digest } } };
 }
 
-function placeOf({ root, parents, itemOffset, itemSize, digest }: FoundItem): KeptPlace {
+function placeOf({ root, parents, itemOffset, itemSize, digest }: FoundItem): StoredPlace {
   return { rootId: root.spec.id, path: parents, itemOffset, itemSize, digest };
 }
 
-function itemFound(answer: NodeAnswer<FoundItem>): NodeAnswer<Found> {
-  return answer.kind === "ok" ? { kind: "ok", value: { kind: "item", item: answer.value } } : answer;
+function itemFound(response: NodeResponse<FoundItem>): NodeResponse<Found> {
+  return response.kind === "ok" ? { kind: "ok", value: { kind: "item", item: response.value } } : response;
 }
 
-type Asked = Readonly<{ found: Found | undefined; others: readonly NodeAnswer<Found>[] }>;
+type Asked = Readonly<{ found: Found | undefined; others: readonly NodeResponse<Found>[] }>;
 
 /**
  * Goes from stage to stage until one finds something provable; a gateway's word is taken when nothing
@@ -315,22 +316,22 @@ async function askStages(
   let word: Found | undefined;
   let timer: Timer | undefined;
 
-  async function run(stage: Stage, own: AbortSignal): Promise<NodeAnswer<Found>> {
-    const answer = await stage(own);
-    if (answer.kind === "ok" && answer.value.kind === "gateway" && word === undefined) {
-      word = answer.value;
+  async function run(stage: Stage, own: AbortSignal): Promise<NodeResponse<Found>> {
+    const response = await stage(own);
+    if (response.kind === "ok" && response.value.kind === "gateway" && word === undefined) {
+      word = response.value;
       timer = setTimeout(() => soon.controller.abort(timeout(betterMsMax)), betterMsMax);
     }
-    return answer;
+    return response;
   }
 
   try {
     return await withDeadline(soon.controller.signal, findMsMax, async (own) => {
-      const { final, others } = await askInTurn(
+      const { final, others } = await askInOrder(
         {
           sources: stages,
           ask: run,
-          isFinal: (answer) => answer.kind === "ok" && answer.value.kind !== "gateway",
+          isFinal: (response) => response.kind === "ok" && response.value.kind !== "gateway",
           hedgeAfterMs: () => stageMs,
         },
         own,

@@ -6,7 +6,7 @@
 import { chunkSize } from "../arweave/merkle.ts";
 import type { Chunks } from "../chain/chunks.ts";
 import { Failure } from "../failures.ts";
-import { createTurns, type EndTurn } from "../lib/queue.ts";
+import { createSemaphore, type Release } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, withDeadline } from "../lib/stop.ts";
@@ -16,7 +16,7 @@ import type { RootSpec } from "../store/root-spec.ts";
 import { type Bodies, isAbsence } from "./bodies.ts";
 
 /** Checked bytes `[start, start + bytes.length)` of a root, and whether they were stored. */
-export type FilledPiece = Readonly<{ start: number; bytes: Uint8Array; isKept: boolean }>;
+export type FilledPiece = Readonly<{ start: number; bytes: Uint8Array; isStored: boolean }>;
 
 /** The filling of the cache. */
 export type Fill = Readonly<{
@@ -32,11 +32,11 @@ export type Fill = Readonly<{
   /** Keeps a whole body that is checked already. Answers false when some of it could not be stored. */
   keep: (root: RootSpec, body: Uint8Array) => Promise<boolean>;
   /** Fetches under way, and those that wait for a turn. */
-  figures: () => FillFigures;
+  stats: () => FillStats;
 }>;
 
 /** Fetches under way, and those since the start. */
-export type FillFigures = Readonly<{
+export type FillStats = Readonly<{
   fetching: number;
   waiting: number;
   fetched: number;
@@ -95,7 +95,7 @@ export function createFill(parts: FillParts): Fill {
       for (const { start, end } of positions) {
         for (let position = start; position < end; ) {
           const piece = await at(root, position, own.controller.signal);
-          if (!piece.isKept) throw new Failure("busy", { id: root.id, reason: "no room for content" });
+          if (!piece.isStored) throw new Failure("busy", { id: root.id, reason: "no room for content" });
           position = piece.start + piece.bytes.length;
         }
       }
@@ -120,39 +120,39 @@ export function createFill(parts: FillParts): Fill {
       }
     },
     keep: (root, body) => keepBody(extents, root, body),
-    figures: fetches.figures,
+    stats: fetches.stats,
   };
 }
 
 /** Fetches, each in its turn, and stores what came. */
 function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefault }: FillParts) {
   const bodyFlights = createSingleFlight<FilledPiece>();
-  const turns = createTurns(fetchesAtOnceMax, fetchesWaitingMax);
+  const semaphore = createSemaphore(fetchesAtOnceMax, fetchesWaitingMax);
   let fetched = 0;
   let failed = 0;
   let bytesFetched = 0;
 
-  async function inTurn<Value>(
+  async function inOrder<Value>(
     signal: AbortSignal,
     work: (signal: AbortSignal) => Promise<Value>,
   ): Promise<Value> {
     const own = linkedController(signal, life);
-    let endTurn: EndTurn | undefined;
+    let release: Release | undefined;
     try {
       return await withDeadline(own.controller.signal, fetchMsMax, async (bounded) => {
-        const turn = turns.take(bounded);
+        const turn = semaphore.take(bounded);
         if (turn === undefined) throw new Failure("busy", { waiting: fetchesWaitingMax });
-        endTurn = await turn;
+        release = await turn;
         return await work(bounded);
       });
     } catch (error) {
       if (!signal.aborted) failed += 1;
       if (!isTimeout(error)) throw error;
       // Who never had a turn learnt nothing of the sources.
-      throw new Failure(endTurn === undefined ? "busy" : "source_timeout", { withinMs: fetchMsMax }, error);
+      throw new Failure(release === undefined ? "busy" : "source_timeout", { withinMs: fetchMsMax }, error);
     } finally {
       own.unlink();
-      endTurn?.();
+      release?.();
     }
   }
 
@@ -162,16 +162,16 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
   }
 
   async function fetchChunk(root: RootSpec, position: number, signal: AbortSignal): Promise<FilledPiece> {
-    const { start, bytes } = await inTurn(signal, (own) => chunks.fetch(root, position, own));
+    const { start, bytes } = await inOrder(signal, (own) => chunks.fetch(root, position, own));
     count(bytes);
-    return { start, bytes, isKept: await extents.write(root, start, bytes) };
+    return { start, bytes, isStored: await extents.write(root, start, bytes) };
   }
 
   function fetchBody(root: RootSpec, signal: AbortSignal): Promise<FilledPiece> {
     return bodyFlights.run(keyOf(root), signal, async (own) => {
-      const bytes = await inTurn(own, (bounded) => bodies.whole(root, bounded));
+      const bytes = await inOrder(own, (bounded) => bodies.whole(root, bounded));
       count(bytes);
-      return { start: 0, bytes, isKept: await keepBody(extents, root, bytes) };
+      return { start: 0, bytes, isStored: await keepBody(extents, root, bytes) };
     });
   }
 
@@ -184,17 +184,17 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
         return await fetchChunk(root, position, signal);
       } catch (error) {
         const leftMs = fetchMsMax - (performance.now() - startedAt); // for both together
-        if (!isSourceTrouble(error) || !bodies.canHave(root) || leftMs < 1) throw error;
+        if (!isSourceFault(error) || !bodies.canHave(root) || leftMs < 1) throw error;
         return withDeadline(signal, leftMs, (own) => fetchBody(root, own)).catch((second: unknown) => {
           // What the nodes said is the better reason, unless it is that none of them has the data.
           if (isAbsence(error) && !isAbsence(second)) throw second;
-          throw isSourceTrouble(second) || isTimeout(second) ? error : second;
+          throw isSourceFault(second) || isTimeout(second) ? error : second;
         });
       }
     },
-    figures: () => ({
-      fetching: turns.atWork(),
-      waiting: turns.waiting(),
+    stats: () => ({
+      fetching: semaphore.atWork(),
+      waiting: semaphore.waiting(),
       fetched,
       failed,
       bytes: bytesFetched,
@@ -203,11 +203,11 @@ function createFetches({ extents, chunks, bodies, life, fetchMsMax = fetchMsDefa
 }
 
 async function keepBody(extents: Extents, root: RootSpec, body: Uint8Array): Promise<boolean> {
-  let isKept = true;
+  let isStored = true;
   for (let at = 0; at < body.length; at += extentCallBytesMax) {
-    isKept = (await extents.write(root, at, body.subarray(at, at + extentCallBytesMax))) && isKept;
+    isStored = (await extents.write(root, at, body.subarray(at, at + extentCallBytesMax))) && isStored;
   }
-  return isKept;
+  return isStored;
 }
 
 /**
@@ -230,7 +230,7 @@ function keyOf({ id, dataRoot, size }: RootSpec): string {
   return dataRoot === "" ? id : `${dataRoot}:${size}`;
 }
 
-function isSourceTrouble(error: unknown): boolean {
+function isSourceFault(error: unknown): boolean {
   return error instanceof Failure && (error.code === "source_failed" || error.code === "source_timeout");
 }
 

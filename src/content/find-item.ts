@@ -13,11 +13,11 @@
  */
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
-import type { Clue } from "../chain/clue.ts";
-import type { NodeAnswer } from "../chain/node.ts";
+import type { Hint } from "../chain/clue.ts";
+import type { NodeResponse } from "../chain/node.ts";
 import { Failure } from "../failures.ts";
-import { trouble, troubleFrom } from "../lib/http-client.ts";
-import { createTurns } from "../lib/queue.ts";
+import { fault, faultFrom } from "../lib/http-client.ts";
+import { createSemaphore } from "../lib/queue.ts";
 import type { CheckedItemPayload, CheckItemJob } from "../store/jobs/thread-jobs.ts";
 import { type Walked, type WalkedItem, walkToItem } from "./bundle-walk.ts";
 import { likelyChunk } from "./fill.ts";
@@ -43,7 +43,7 @@ export type FoundItem = Readonly<{
 }>;
 
 /** Who gave a clue: one whom the operator chose, or anyone. */
-export type ClueGiver = "chosen" | "anyone";
+export type HintGiver = "chosen" | "anyone";
 
 /** Checks an item whole; a thread's work. */
 export type CheckItem = (job: CheckItemJob, signal: AbortSignal) => Promise<CheckedItemPayload>;
@@ -56,7 +56,7 @@ export type ItemFinder = Readonly<{
    * @returns The item; trouble `wrong` when the clue is untrue, other trouble when it could not be followed; `absent`
    *   when what it names is not on the chain, as far as nodes know.
    */
-  follow: (id: Id, clue: Clue, giver: ClueGiver, signal: AbortSignal) => Promise<NodeAnswer<FoundItem>>;
+  follow: (id: Id, hint: Hint, giver: HintGiver, signal: AbortSignal) => Promise<NodeResponse<FoundItem>>;
   /** Notes that what lies at a place is not the item after all: it is not found there again. */
   refuse: (id: Id, item: FoundItem) => void;
 }>;
@@ -83,44 +83,44 @@ const refusedMax = 10_000;
 /** Makes the finding. */
 export function createItemFinder(parts: ItemFinderParts): ItemFinder {
   const { roots, checkItem } = parts;
-  const turns = createTurns(walksMax, walksWaitingMax);
+  const semaphore = createSemaphore(walksMax, walksWaitingMax);
   const refused = new LRUCache<string, true>({ max: refusedMax });
 
-  async function followInTurn(
+  async function followInOrder(
     id: Id,
-    clue: Clue,
-    giver: ClueGiver,
+    hint: Hint,
+    giver: HintGiver,
     signal: AbortSignal,
-  ): Promise<NodeAnswer<FoundItem>> {
-    const root = await roots.find(clue.rootId, signal);
-    if (root.kind === "no bundle") return trouble("wrong", `${clue.rootId} is no bundle`);
+  ): Promise<NodeResponse<FoundItem>> {
+    const root = await roots.find(hint.rootId, signal);
+    if (root.kind === "no bundle") return fault("wrong", `${hint.rootId} is no bundle`);
     // A node that lies is its own matter: who gave the clue did not.
-    if (root.kind === "trouble" && root.reason === "wrong") return trouble("status", root.detail);
+    if (root.kind === "trouble" && root.reason === "wrong") return fault("status", root.detail);
     if (root.kind !== "ok") return root;
-    const walked = await walk(root.value, id, clue, signal);
-    if (walked.kind === "not there") return trouble("wrong", walked.reason);
-    if (walked.kind === "too far") return trouble("too_large", walked.reason);
+    const walked = await walk(root.value, id, hint, signal);
+    if (walked.kind === "not there") return fault("wrong", walked.reason);
+    if (walked.kind === "too far") return fault("too_large", walked.reason);
     return await checked(id, root.value, walked.item, giver, signal);
   }
 
-  function walk({ spec }: RootTransaction, id: Id, clue: Clue, signal: AbortSignal): Promise<Walked> {
+  function walk({ spec }: RootTransaction, id: Id, hint: Hint, signal: AbortSignal): Promise<Walked> {
     const data = {
       size: spec.size,
       read: (span: { start: number; end: number }) => readWhole(parts, spec, span, signal),
       pieceEnd: (at: number) => likelyChunk(spec.size, at).end,
     };
-    return walkToItem(data, id, clue);
+    return walkToItem(data, id, hint);
   }
 
   async function checked(
     id: Id,
     root: RootTransaction,
     walked: WalkedItem,
-    giver: ClueGiver,
+    giver: HintGiver,
     signal: AbortSignal,
-  ): Promise<NodeAnswer<FoundItem>> {
+  ): Promise<NodeResponse<FoundItem>> {
     const item = foundItem(root, walked);
-    if (refused.has(placeKey(id, item))) return trouble("wrong", `${id} is not where it is said to be`);
+    if (refused.has(placeKey(id, item))) return fault("wrong", `${id} is not where it is said to be`);
     const { itemOffset, itemSize } = item;
     const sizeMax = giver === "anyone" ? checkedForAnyoneBytesMax : checkedBytesMax;
     if (itemSize > sizeMax) return giver === "anyone" ? { kind: "absent" } : { kind: "ok", value: item };
@@ -129,23 +129,23 @@ export function createItemFinder(parts: ItemFinderParts): ItemFinder {
     const verdict = await checkItem({ id, bytes }, signal);
     if (verdict.kind === "valid") return { kind: "ok", value: { ...item, digest: verdict.digest } };
     refused.set(placeKey(id, item), true);
-    return trouble("wrong", `${id}: ${verdict.reason}`);
+    return fault("wrong", `${id}: ${verdict.reason}`);
   }
 
   return {
-    async follow(id, clue, giver, signal) {
-      if (clue.rootId === id) return { kind: "absent" }; // a transaction, which nodes were asked for
-      const turn = turns.take(signal);
-      if (turn === undefined) return trouble("busy", `${walksWaitingMax} walks wait already`);
-      const endTurn = await turn;
+    async follow(id, hint, giver, signal) {
+      if (hint.rootId === id) return { kind: "absent" }; // a transaction, which nodes were asked for
+      const turn = semaphore.take(signal);
+      if (turn === undefined) return fault("busy", `${walksWaitingMax} walks wait already`);
+      const release = await turn;
       try {
-        return await followInTurn(id, clue, giver, signal);
+        return await followInOrder(id, hint, giver, signal);
       } catch (error) {
         signal.throwIfAborted();
-        if (error instanceof Failure) return troubleFrom(error);
+        if (error instanceof Failure) return faultFrom(error);
         throw error;
       } finally {
-        endTurn();
+        release();
       }
     },
     refuse: (id, item) => refused.set(placeKey(id, item), true),

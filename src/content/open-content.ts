@@ -5,7 +5,7 @@
  */
 import type { Id } from "../arweave/id.ts";
 import type { Composing } from "../lib/composing.ts";
-import type { EndTurn } from "../lib/queue.ts";
+import type { Release } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 
@@ -89,7 +89,7 @@ export async function beginComposing(
   spans: readonly ByteSpan[],
   bytes: number,
   { begin, signal }: Pick<Composing, "begin" | "signal">,
-): Promise<EndTurn> {
+): Promise<Release> {
   const isHere = spans.every((span) => content.cached(span));
   return isHere ? await begin(bytes, signal) : () => undefined;
 }

@@ -4,7 +4,7 @@
  */
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { linkedController, unheard } from "../lib/stop.ts";
+import { ignoreRejection, linkedController } from "../lib/stop.ts";
 import type { Extents } from "../store/extents/extents.ts";
 import { extentCallBytesMax } from "../store/extents/read.ts";
 import type { RootSpec } from "../store/root-spec.ts";
@@ -43,7 +43,7 @@ export async function* readSpan(
         if (unkept === undefined)
           fetchAhead(parts, root, { start: at, end: span.end }, own.controller.signal);
         const filled = await fill.at(root, at, own.controller.signal);
-        unkept = filled.isKept ? undefined : filled;
+        unkept = filled.isStored ? undefined : filled;
         piece = cut(filled, part);
       }
       assert(piece !== undefined && piece.length > 0, "what was filled covers what was asked for");
@@ -97,12 +97,12 @@ function cut(filled: FilledPiece | undefined, part: ByteSpan): Uint8Array | unde
 
 /** Starts fetching the chunks that come after the one that is needed now. */
 function fetchAhead({ extents, fill }: ReadParts, root: RootSpec, span: ByteSpan, signal: AbortSignal): void {
-  if (root.dataRoot === "" || !extents.hasRoom()) return; // one body, or nothing would be left of it
+  if (root.dataRoot === "" || !extents.hasSpace()) return; // one body, or nothing would be left of it
   let { end: next } = likelyChunk(root.size, span.start);
   for (let count = 0; count < chunksAhead && next < span.end; count++) {
     const chunk = likelyChunk(root.size, next);
     if (!extents.present(root, { start: next, end: Math.min(chunk.end, span.end) })) {
-      unheard(fill.at(root, next, signal)); // its failure shows when the reader comes to it
+      ignoreRejection(fill.at(root, next, signal)); // its failure shows when the reader comes to it
     }
     next = chunk.end;
   }

@@ -13,7 +13,7 @@
 import { LRUCache } from "lru-cache";
 import { isBundleTags } from "../arweave/bundle.ts";
 import { type BlockHash, type Id, readBlockHash } from "../arweave/id.ts";
-import type { NodeAnswer } from "../chain/node.ts";
+import type { NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { Place } from "../store/index/place.ts";
@@ -41,7 +41,7 @@ export type RootTransactions = Readonly<{
   find: (
     id: Id,
     signal: AbortSignal,
-  ) => Promise<NodeAnswer<RootTransaction> | Readonly<{ kind: "no bundle" }>>;
+  ) => Promise<NodeResponse<RootTransaction> | Readonly<{ kind: "no bundle" }>>;
   forget: (id: Id) => void;
   forgetAll: () => void;
 }>;
@@ -59,22 +59,22 @@ export type RootTransactionsParts = Readonly<{
 }>;
 
 /** Transactions that were asked for are remembered: many items of one bundle are asked for together. */
-const keptMax = 2_000;
-const acceptedKeptMs = 600_000;
+const storedMax = 2_000;
+const acceptedStoredMs = 600_000;
 
 /** What is not accepted may be a moment later: it was too new, or a node was in trouble. */
-const otherKeptMs = 10_000;
+const otherStoredMs = 10_000;
 
 /** Makes the finding. */
 export function createRootTransactions(parts: RootTransactionsParts): RootTransactions {
   const { reader, bodies, nodes } = parts;
-  const kept = new LRUCache<Id, RootTransaction>({ max: keptMax });
+  const stored = new LRUCache<Id, RootTransaction>({ max: storedMax });
   const flights = createSingleFlight<Awaited<ReturnType<RootTransactions["find"]>>>();
 
   async function ask(id: Id, signal: AbortSignal): ReturnType<RootTransactions["find"]> {
-    const answer = await bodies.transaction(id, signal);
-    if (answer.kind !== "ok") return answer;
-    const { row, data } = answer.value;
+    const response = await bodies.transaction(id, signal);
+    if (response.kind !== "ok") return response;
+    const { row, data } = response.value;
     if (row.dataSize === 0 || !isBundleTags(row.tags)) return { kind: "no bundle" };
     const spec: RootSpec = { id, dataRoot: row.dataRoot, size: row.dataSize };
     if (data !== undefined) await parts.keep(spec, data.bytes); // it came with the answer
@@ -84,7 +84,7 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
       isStable: false,
       place: undefined,
     };
-    kept.set(id, root, { ttl: root.isAccepted ? acceptedKeptMs : otherKeptMs });
+    stored.set(id, root, { ttl: root.isAccepted ? acceptedStoredMs : otherStoredMs });
     return { kind: "ok", value: root };
   }
 
@@ -111,16 +111,16 @@ export function createRootTransactions(parts: RootTransactionsParts): RootTransa
     async find(id, signal) {
       const located = reader.locate(id);
       if (located !== undefined && !located.pending) return fromIndex(located);
-      const before = kept.get(id);
+      const before = stored.get(id);
       if (before !== undefined) return { kind: "ok", value: before };
       return await flights.run(id, signal, (own) => ask(id, own));
     },
-    forget: (id) => kept.delete(id),
-    forgetAll: () => kept.clear(),
+    forget: (id) => stored.delete(id),
+    forgetAll: () => stored.clear(),
   };
 }
 
-function fromIndex(located: Located): NodeAnswer<RootTransaction> | Readonly<{ kind: "no bundle" }> {
+function fromIndex(located: Located): NodeResponse<RootTransaction> | Readonly<{ kind: "no bundle" }> {
   const { id, kind, rootSize, dataRoot, weaveStart, verified, stable, place } = located;
   if (kind !== "transaction" || rootSize === 0) return { kind: "no bundle" };
   const spec = { id, dataRoot, size: rootSize, ...(weaveStart === undefined ? {} : { weaveStart }) };

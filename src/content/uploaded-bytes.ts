@@ -55,7 +55,7 @@ export async function* piecesOf(place: FilePlace, span: ByteSpan): AsyncGenerato
 }
 
 /** A file that has gone went because its item is on the chain: it is found elsewhere next time. */
-export async function missingIsBusy<Answer>(path: string, work: Promise<Answer>): Promise<Answer> {
+export async function missingIsBusy<Result>(path: string, work: Promise<Result>): Promise<Result> {
   try {
     return await work;
   } catch (error) {

@@ -10,7 +10,7 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
-import { createTurns } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { bytesOf, type UploadedPayload } from "./uploaded-bytes.ts";
@@ -47,12 +47,12 @@ export function createSumReader(): SumReader {
     sizeCalculation: ({ length }) => length + 1,
   });
   const learning = createSingleFlight<BigUint64Array>();
-  const turns = createTurns(learningMax, waitingMax);
+  const semaphore = createSemaphore(learningMax, waitingMax);
 
   async function hash(payload: UploadedPayload, signal: AbortSignal): Promise<BigUint64Array> {
-    const turn = turns.take(signal);
-    if (turn === undefined) throw new Failure("busy", { waiting: turns.waiting() });
-    const endTurn = await turn;
+    const turn = semaphore.take(signal);
+    if (turn === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
+    const release = await turn;
     try {
       const bytes = await bytesOf(payload, { start: 0, end: payload.size });
       if (!equalBytes(sha256(bytes), payload.digest)) throw damage(payload);
@@ -60,7 +60,7 @@ export function createSumReader(): SumReader {
       sums.set(nameOf(payload), learnt);
       return learnt;
     } finally {
-      endTurn();
+      release();
     }
   }
 

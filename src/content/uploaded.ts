@@ -14,7 +14,7 @@ import type { Id } from "../arweave/id.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { equalBytes } from "../lib/bytes.ts";
-import { createTurns } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import type { Gate } from "./blocked.ts";
@@ -62,17 +62,17 @@ function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
   /** What the files were when their content was compared. */
   const compared = new LRUCache<Id, string>({ max: comparedMax });
   const comparing = createSingleFlight<void>();
-  const turns = createTurns(comparingMax, waitingMax);
+  const semaphore = createSemaphore(comparingMax, waitingMax);
 
-  async function compareInTurn(payload: UploadedPayload, sight: string, signal: AbortSignal): Promise<void> {
-    const turn = turns.take(signal);
-    if (turn === undefined) throw new Failure("busy", { waiting: turns.waiting() });
-    const endTurn = await turn;
+  async function compareInOrder(payload: UploadedPayload, sight: string, signal: AbortSignal): Promise<void> {
+    const turn = semaphore.take(signal);
+    if (turn === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
+    const release = await turn;
     try {
       await compare(payload, signal);
       compared.set(payload.id, sight);
     } finally {
-      endTurn();
+      release();
     }
   }
 
@@ -81,7 +81,7 @@ function createComparison(): (payload: UploadedPayload) => Promise<boolean> {
     const { text, isAsVerified } = await sightOf(payload);
     if (isAsVerified || compared.get(id) === text) return true;
     if (size > comparedBytesMax) return false;
-    await comparing.run(`${id} ${text}`, never, (signal) => compareInTurn(payload, text, signal));
+    await comparing.run(`${id} ${text}`, never, (signal) => compareInOrder(payload, text, signal));
     return true;
   };
 }

@@ -5,20 +5,20 @@
 import type { BlockHash } from "../arweave/id.ts";
 import { stableDepth } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { type ChainAnswer, jsonOf, relayed } from "./chain-answer.ts";
+import { type ChainResponse, jsonOf, relayed } from "./chain-answer.ts";
 import type { Network } from "./network.ts";
 import type { Relay } from "./relay.ts";
 import type { CheckRelayed } from "./relayed-check.ts";
 
 /** Blocks as JSON in the node's own words, lossless. */
 export type Blocks = Readonly<{
-  byHeight: (height: number, signal: AbortSignal) => Promise<ChainAnswer>;
-  byHash: (hash: BlockHash, signal: AbortSignal) => Promise<ChainAnswer>;
-  current: (signal: AbortSignal) => Promise<ChainAnswer>;
+  byHeight: (height: number, signal: AbortSignal) => Promise<ChainResponse>;
+  byHash: (hash: BlockHash, signal: AbortSignal) => Promise<ChainResponse>;
+  current: (signal: AbortSignal) => Promise<ChainResponse>;
 }>;
 
 /** How long a node's current block, or a block that may be forked away, is given again. Milliseconds. */
-const keptMs = 1_000;
+const retentionMs = 1_000;
 
 /** Creates the reader of blocks. */
 export function createBlocks(
@@ -36,12 +36,12 @@ export function createBlocks(
     signal: AbortSignal,
   ) =>
     relayed(
-      await relay.get(path, keptMs, signal, (body, own) =>
+      await relay.get(path, retentionMs, signal, (body, own) =>
         checkRelayed({ kind: "block", ...asked, body }, own),
       ),
     );
 
-  const current = async (signal: AbortSignal): Promise<ChainAnswer> => {
+  const current = async (signal: AbortSignal): Promise<ChainResponse> => {
     const tip = reader.tip();
     const indexed = tip === undefined ? undefined : reader.blockText(tip.height);
     // Nodes that do not answer leave the index as the furthest.

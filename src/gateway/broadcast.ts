@@ -7,15 +7,19 @@ import { admitChunk, type PostedChunk, readPostedChunk } from "../arweave/chunk.
 import { readTransaction, type Transaction } from "../arweave/transaction.ts";
 import { Failure } from "../failures.ts";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
-import { type ChainAnswer, jsonOf, relayed } from "./chain-answer.ts";
-import { noAnswer, type RelayAnswer } from "./relay.ts";
+import { type ChainResponse, jsonOf, relayed } from "./chain-answer.ts";
+import { noResponse, type RelayResponse } from "./relay.ts";
 import { isTaken, type PostResult, type Spread } from "./spread.ts";
 
 /** Posts to the chain. */
 export type Broadcast = Readonly<{
   /** @param accept - The media type that the client takes, where it takes only one. */
-  transaction: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal, accept?: string) => Promise<ChainAnswer>;
-  chunk: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<ChainAnswer>;
+  transaction: (
+    body: Uint8Array<ArrayBuffer>,
+    signal: AbortSignal,
+    accept?: string,
+  ) => Promise<ChainResponse>;
+  chunk: (body: Uint8Array<ArrayBuffer>, signal: AbortSignal) => Promise<ChainResponse>;
 }>;
 
 /** Who wants to know what was posted and taken. */
@@ -36,10 +40,10 @@ export function createBroadcast(spread: Spread, listeners: BroadcastListeners): 
     transaction: async (body, signal, accept) => {
       const text = new TextDecoder().decode(body);
       const results = await spread.post("/tx", body, signal, accept);
-      const answer = bestAnswer("/tx", results);
-      const transaction = isTaken(answer) ? readPostedTransaction(text) : undefined;
+      const response = bestResponse("/tx", results);
+      const transaction = isTaken(response) ? readPostedTransaction(text) : undefined;
       if (transaction !== undefined) await listeners.onTransaction(transaction, body, signal);
-      return withBoundedReasons(relayed(answer));
+      return withBoundedReasons(relayed(response));
     },
     chunk: async (body, signal) => {
       const posted = readPosted(new TextDecoder().decode(body));
@@ -47,37 +51,37 @@ export function createBroadcast(spread: Spread, listeners: BroadcastListeners): 
       const verdict = admitChunk(posted);
       if (verdict.kind === "refused") return nodeError("invalid_proof");
       const results = await spread.post("/chunk", body, signal);
-      const answer = bestAnswer("/chunk", results);
-      const taken = isTaken(answer);
+      const response = bestResponse("/chunk", results);
+      const taken = isTaken(response);
       if (taken) listeners.onChunk(posted, verdict.start);
       const summary = summaryOf(results);
       if (taken) return jsonOf(JSON.stringify(summary));
-      const { rejectReason } = answer;
-      const refusal = jsonOf(JSON.stringify({ error: errorOf(answer), ...summary }), answer.status);
+      const { rejectReason } = response;
+      const refusal = jsonOf(JSON.stringify({ error: errorOf(response), ...summary }), response.status);
       return rejectReason === undefined ? refusal : { ...refusal, rejectReason };
     },
   };
 }
 
-function nodeError(error: string): ChainAnswer {
+function nodeError(error: string): ChainResponse {
   return jsonOf(JSON.stringify({ error }), 400);
 }
 
 /** The answer of a node that took it; else what most nodes said, a refusal before trouble of theirs. */
-function bestAnswer(asked: string, results: readonly PostResult[]): RelayAnswer {
-  const answers = results.flatMap((result) => (result.kind === "answer" ? [result.answer] : []));
-  const taken = answers.find(({ status }) => status === 200) ?? answers.find(isTaken);
+function bestResponse(asked: string, results: readonly PostResult[]): RelayResponse {
+  const responses = results.flatMap((result) => (result.kind === "answer" ? [result.response] : []));
+  const taken = responses.find(({ status }) => status === 200) ?? responses.find(isTaken);
   if (taken !== undefined) return taken;
-  const refusals = answers.filter(({ status }) => status < 500);
+  const refusals = responses.filter(({ status }) => status < 500);
   const commonest = refusals.toSorted(
     (a, b) => countOf(refusals, b) - countOf(refusals, a) || Number(isReasoned(b)) - Number(isReasoned(a)),
   )[0];
   if (commonest !== undefined) return commonest;
-  const troubles = results.flatMap((result) => (result.kind === "trouble" ? [result.trouble] : []));
-  throw noAnswer(asked, troubles);
+  const faults = results.flatMap((result) => (result.kind === "trouble" ? [result.fault] : []));
+  throw noResponse(asked, faults);
 }
 
-function isReasoned({ rejectReason }: RelayAnswer): boolean {
+function isReasoned({ rejectReason }: RelayResponse): boolean {
   return rejectReason !== undefined;
 }
 
@@ -86,25 +90,25 @@ const reasonsMax = 32;
 const reasonTextMax = 500;
 
 /** A refusal with reasons in its JSON, with these and nothing else of it; every other answer as it is. */
-function withBoundedReasons(answer: ChainAnswer): ChainAnswer {
-  const { status, form, body } = answer;
-  if (status < 400 || form !== "json" || !(body instanceof Uint8Array)) return answer;
+function withBoundedReasons(response: ChainResponse): ChainResponse {
+  const { status, form, body } = response;
+  if (status < 400 || form !== "json" || !(body instanceof Uint8Array)) return response;
   const refusal = readJson(new TextDecoder().decode(body));
-  if (!isJsonObject(refusal) || !isJsonArray(refusal["reasons"])) return answer;
+  if (!isJsonObject(refusal) || !isJsonArray(refusal["reasons"])) return response;
   const error = textOf(refusal["error"]);
   const reasons = refusal["reasons"]
     .slice(0, reasonsMax)
     .filter(isJsonObject)
     .map(({ code, detail }) => ({ code: textOf(code), detail: textOf(detail) }));
-  return { ...answer, body: JSON.stringify({ error, reasons }) };
+  return { ...response, body: JSON.stringify({ error, reasons }) };
 }
 
 function textOf(value: JsonValue | undefined): string {
   return typeof value === "string" ? value.slice(0, reasonTextMax) : "";
 }
 
-function countOf(answers: readonly RelayAnswer[], { status }: RelayAnswer): number {
-  return answers.filter((answer) => answer.status === status).length;
+function countOf(responses: readonly RelayResponse[], { status }: RelayResponse): number {
+  return responses.filter((response) => response.status === status).length;
 }
 
 function summaryOf(results: readonly PostResult[]) {
@@ -124,9 +128,9 @@ function recordOf(result: PostResult) {
   const unasked = { peer, success: false, statusCode: 0, canceled: false, timedOut: false };
   switch (result.kind) {
     case "answer":
-      return { ...unasked, success: isTaken(result.answer), statusCode: result.answer.status };
+      return { ...unasked, success: isTaken(result.response), statusCode: result.response.status };
     case "trouble": {
-      const { status = 0, reason } = result.trouble;
+      const { status = 0, reason } = result.fault;
       return { ...unasked, statusCode: status, timedOut: reason === "timeout" };
     }
     case "skipped":
@@ -135,7 +139,7 @@ function recordOf(result: PostResult) {
 }
 
 /** The node's own word for what is wrong, which uploaders compare with. */
-function errorOf({ body }: RelayAnswer): string {
+function errorOf({ body }: RelayResponse): string {
   const text = new TextDecoder().decode(body);
   const named = /"error"\s*:\s*"([a-z_0-9]{1,64})"/.exec(text)?.[1];
   return named ?? text.slice(0, 200);

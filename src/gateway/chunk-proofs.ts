@@ -59,13 +59,13 @@ export type ChunkProofs = Readonly<{
 const blockTreesMax = 64;
 
 /** Chunks under the data trees that are kept; each takes about 200 bytes. */
-const leavesKeptMax = 100_000;
+const leavesStoredMax = 100_000;
 
 /** Data that is hashed for a proof nobody else has; more would keep a reader waiting. Bytes. */
 const hashedBytesMax = 64 * 2 ** 20;
 
 /** A block whose tree could not be made is tried again after this long: its data may be at hand then. Milliseconds. */
-const missingKeptMs = 30_000;
+const missingStoredMs = 30_000;
 
 /** Data that is split in a way of its own is hashed once; ids remembered. */
 const oddMax = 10_000;
@@ -84,9 +84,9 @@ export function createChunkProofs(
   content: Pick<Content, "open">,
 ): ChunkProofs {
   const blockTrees = new LRUCache<BlockHash, BlockTree>({ max: blockTreesMax });
-  const blocksWithout = new LRUCache<BlockHash, true>({ max: blockTreesMax, ttl: missingKeptMs });
+  const blocksWithout = new LRUCache<BlockHash, true>({ max: blockTreesMax, ttl: missingStoredMs });
   const blockFlights = createSingleFlight<BlockTree | undefined>();
-  const dataTrees = new LRUCache<Id, DataTree>({ maxSize: leavesKeptMax });
+  const dataTrees = new LRUCache<Id, DataTree>({ maxSize: leavesStoredMax });
   const odd = new LRUCache<Id, true>({ max: oddMax });
   const dataFlights = createSingleFlight<DataTree | undefined>();
 

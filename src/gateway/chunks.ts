@@ -72,7 +72,7 @@ const proofBytesMax = 16 * 2 ** 20;
 const offsetMax = 2n ** 63n - 1n;
 
 /** How long a node's chunk that cannot be checked is given again. Milliseconds. */
-const keptMs = 10_000;
+const retentionMs = 10_000;
 
 /** Creates the finder of chunks. */
 export function createChunks(options: ChunksOptions): Chunks {
@@ -91,8 +91,8 @@ export function createChunks(options: ChunksOptions): Chunks {
     const { id, dataRoot, start, end } = transaction;
     const chunked = { id, dataRoot, size: Number(end - start), weaveStart: start };
     const before = fetched.proof(chunked, at);
-    const isKept = before !== undefined && data.cached(before.span);
-    const made = isKept ? before : await proofs.dataProof(transaction, data, at, signal);
+    const isStored = before !== undefined && data.cached(before.span);
+    const made = isStored ? before : await proofs.dataProof(transaction, data, at, signal);
     if (made !== undefined) {
       const chunk = await data.bytes(made.span, signal);
       const served = { chunk, dataPath: made.path, txPath: new Uint8Array(0) };
@@ -125,12 +125,12 @@ export function createChunks(options: ChunksOptions): Chunks {
   };
 
   const relayed = async (offset: bigint, signal: AbortSignal): Promise<FoundChunk> => {
-    const answer = await relay.get(`/chunk/${offset}`, keptMs, signal);
-    const { status } = answer;
+    const response = await relay.get(`/chunk/${offset}`, retentionMs, signal);
+    const { status } = response;
     // 400 is what a node says of an offset beyond its weave.
     if (status === 404 || status === 400) throw new Failure("not_found", { offset, status });
     if (status !== 200) throw new Failure("source_failed", { offset, sourceStatus: status });
-    const text = new TextDecoder().decode(answer.body);
+    const text = new TextDecoder().decode(response.body);
     const read = readUnfollowed(text, offset);
     relayedData.checkChunk(read.served);
     return { ...read, verified: false, stable: false, transaction: undefined, dataStart: 0 };

@@ -11,13 +11,13 @@ import type { HealthCheck } from "./health.ts";
 /** What is looked at. */
 export type ConcernParts = Readonly<{
   nodes: Pick<Nodes, "all" | "standing">;
-  extents: Pick<Extents, "hasRoom" | "figures">;
+  extents: Pick<Extents, "hasSpace" | "stats">;
   /** By the name of what they do. */
   pools: Readonly<Record<string, Pick<Pool, "load">>>;
 }>;
 
 /** A node of which fewer answers came than this is in trouble; one that failed once is not. Share of the latest. */
-const answersShareMin = 0.5;
+const responsesShareMin = 0.5;
 
 /** Jobs that wait for threads: more than any burst of requests makes of itself. */
 const jobsMax = 512;
@@ -26,12 +26,12 @@ const jobsMax = 512;
 export function createConcerns({ nodes, extents, pools }: ConcernParts): HealthCheck {
   const nodesSay = (): string[] => {
     const shares = new Map(nodes.standing().map(({ url, successShare }) => [url, successShare]));
-    const isSilent = nodes.all.every(({ url }) => (shares.get(url) ?? 1) < answersShareMin);
+    const isSilent = nodes.all.every(({ url }) => (shares.get(url) ?? 1) < responsesShareMin);
     return isSilent ? [`no node of the chain answers: ${nodes.all.map(({ url }) => url).join(", ")}`] : [];
   };
   const diskSays = (): string[] => {
-    if (extents.hasRoom()) return [];
-    const { bytes, freeBytes } = extents.figures();
+    if (extents.hasSpace()) return [];
+    const { bytes, freeBytes } = extents.stats();
     return [`the disk has no room for content, which takes ${bytes} bytes; ${freeBytes ?? 0} are free`];
   };
   const threadsSay = (): string[] =>

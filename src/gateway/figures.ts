@@ -7,26 +7,26 @@
  */
 
 import type { Nodes } from "../chain/nodes.ts";
-import { type LookupFigures, lookupOutcomes, lookupSources } from "../content/elsewhere.ts";
-import type { FillFigures } from "../content/fill.ts";
+import { type LookupStats, lookupOutcomes, lookupSources } from "../content/elsewhere.ts";
+import type { FillStats } from "../content/fill.ts";
 import { Failure } from "../failures.ts";
-import { troubleReasons } from "../lib/http-client.ts";
+import { faultReasons } from "../lib/http-client.ts";
 import type { Metrics } from "../lib/metrics.ts";
-import type { ExtentFigures } from "../store/extents/extents.ts";
+import type { ExtentStats } from "../store/extents/extents.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Chunks, FoundChunk } from "./chunks.ts";
 import { isTaken, type PostResult } from "./spread.ts";
 
 /** What is read when the figures are. */
-export type GatewayFigures = Readonly<{
+export type GatewayMetrics = Readonly<{
   reader: Pick<IndexReader, "counts" | "tip" | "times">;
   /** Whether the chain is being followed. */
   isFollowing: () => boolean;
   nodes: Pick<Nodes, "all" | "rests">;
   /** Content on this disk. */
-  cache: () => ExtentFigures;
+  cache: () => ExtentStats;
   /** Fetches of content since the start, and those under way. */
-  fetches: () => FillFigures;
+  fetches: () => FillStats;
   /** Jobs that wait or run, by the name of their threads. */
   jobs: () => Readonly<Record<string, number>>;
   /** Threads that live, by the same names. */
@@ -34,13 +34,13 @@ export type GatewayFigures = Readonly<{
 }>;
 
 /** Adds the figures to a registry. */
-export function addGatewayFigures(metrics: Metrics, figures: GatewayFigures): void {
-  addIndexFigures(metrics, figures);
-  addContentFigures(metrics, figures);
-  addNodeFigures(metrics, figures);
+export function addGatewayMetrics(metrics: Metrics, stats: GatewayMetrics): void {
+  addIndexMetrics(metrics, stats);
+  addContentMetrics(metrics, stats);
+  addNodeMetrics(metrics, stats);
 }
 
-function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs, threads }: GatewayFigures): void {
+function addIndexMetrics(metrics: Metrics, { reader, isFollowing, jobs, threads }: GatewayMetrics): void {
   const { counts } = reader;
   metrics.gaugeOf({
     name: "last_height_imported",
@@ -89,7 +89,7 @@ function addIndexFigures(metrics: Metrics, { reader, isFollowing, jobs, threads 
   });
 }
 
-function addContentFigures(metrics: Metrics, { cache, fetches }: GatewayFigures): void {
+function addContentMetrics(metrics: Metrics, { cache, fetches }: GatewayMetrics): void {
   metrics.gaugeOf({
     name: "cache_size_bytes",
     help: "Bytes of content on this disk.",
@@ -126,7 +126,7 @@ function addContentFigures(metrics: Metrics, { cache, fetches }: GatewayFigures)
   });
 }
 
-function addNodeFigures(metrics: Metrics, { nodes }: GatewayFigures): void {
+function addNodeMetrics(metrics: Metrics, { nodes }: GatewayMetrics): void {
   metrics.gaugesOf({
     name: "circuit_breaker_state",
     help: "1 while a node is asked for nothing that another one may have, since it failed; else 0.",
@@ -137,7 +137,7 @@ function addNodeFigures(metrics: Metrics, { nodes }: GatewayFigures): void {
 }
 
 /** Creates the figures of look-ups. */
-export function createLookupFigures(metrics: Metrics): LookupFigures {
+export function createLookupMetrics(metrics: Metrics): LookupStats {
   const lookups = metrics.counter({
     name: "root_tx_lookup_total",
     help: "Where ids that the index does not have were looked for, and what became of it.",
@@ -147,13 +147,13 @@ export function createLookupFigures(metrics: Metrics): LookupFigures {
 }
 
 /** Takes note of blocks that come and go. */
-export type ForkFigures = Readonly<{
+export type ForkMetrics = Readonly<{
   onBlock: (height: number) => void;
   onRollback: (fromHeight: number) => void;
 }>;
 
 /** Creates the figures of forks. @param tip - Height of the newest block at the start; -1 when there is none. */
-export function createForkFigures(metrics: Metrics, tip: number): ForkFigures {
+export function createForkMetrics(metrics: Metrics, tip: number): ForkMetrics {
   const forks = metrics.counter({ name: "forks_total", help: "Forks that were followed since the start." });
   const depth = metrics.gauge({ name: "last_fork_depth", help: "Blocks that the last fork took back." });
   let newest = tip;
@@ -170,16 +170,16 @@ export function createForkFigures(metrics: Metrics, tip: number): ForkFigures {
 }
 
 /** Takes note of what nodes made of something that was sent to all of them. */
-export type PostFigures = (path: string, results: readonly PostResult[]) => void;
+export type PostMetrics = (path: string, results: readonly PostResult[]) => void;
 
 /** Creates the figures of posts. @param nodes - Addresses of the nodes that are posted to. */
-export function createPostFigures(metrics: Metrics, nodes: readonly string[]): PostFigures {
+export function createPostMetrics(metrics: Metrics, nodes: readonly string[]): PostMetrics {
   const posts = metrics.counter({
     name: "arweave_chunk_post_total",
     help: "Chunks sent to nodes, by node and by how it went.",
     labels: {
       endpoint: nodes,
-      status: ["success", "fail", "skipped", ...troubleReasons],
+      status: ["success", "fail", "skipped", ...faultReasons],
       role: ["trusted"],
     },
   });
@@ -189,8 +189,8 @@ export function createPostFigures(metrics: Metrics, nodes: readonly string[]): P
     labels: { status: ["success", "fail"] },
   });
   const statusOf = (result: PostResult): string => {
-    if (result.kind === "answer") return isTaken(result.answer) ? "success" : "fail";
-    return result.kind === "skipped" ? "skipped" : result.trouble.reason;
+    if (result.kind === "answer") return isTaken(result.response) ? "success" : "fail";
+    return result.kind === "skipped" ? "skipped" : result.fault.reason;
   };
   return (path, results) => {
     if (path !== "/chunk") return;

@@ -14,7 +14,7 @@ import type { Composing } from "../lib/composing.ts";
 import { writeJson } from "../lib/json.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { ChainAnswer } from "./chain-answer.ts";
+import type { ChainResponse } from "./chain-answer.ts";
 import type { Transactions } from "./transactions.ts";
 
 /** What frames read. */
@@ -31,7 +31,7 @@ export type Frames = Readonly<{
    *
    * @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`.
    */
-  record: (id: Id, composing: Composing) => Promise<ChainAnswer["body"]>;
+  record: (id: Id, composing: Composing) => Promise<ChainResponse["body"]>;
 }>;
 
 /** Creates the reader of records. */

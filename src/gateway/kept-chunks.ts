@@ -49,8 +49,8 @@ export function createDataKeeper({ check, content, log }: DataKeeperParts): Keep
     const checked = await check(id, body, signal);
     if (checked.kind !== "valid" || checked.data === undefined) return;
     const { dataRoot, dataSize } = checked.row;
-    const isKept = await content.keep({ id, dataRoot, size: dataSize }, checked.data.bytes);
-    if (!isKept) log.warn("data of a posted transaction was not kept", { id, size: dataSize });
+    const isStored = await content.keep({ id, dataRoot, size: dataSize }, checked.data.bytes);
+    if (!isStored) log.warn("data of a posted transaction was not kept", { id, size: dataSize });
   };
   return async (transaction, body, signal) => {
     if (transaction.data === "") return;

@@ -14,12 +14,12 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { createTurns, type EndTurn } from "../lib/queue.ts";
-import { isTimeout, unheard, untilStopped, withDeadline } from "../lib/stop.ts";
+import { createSemaphore, type Release } from "../lib/queue.ts";
+import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 import type {
   BeginIndex,
-  BuildIndexAnswer,
   BuildIndexJob,
+  BuildIndexResult,
   LeaveIndexJob,
 } from "../store/jobs/manifest-jobs.ts";
 import { buildPieceBytes } from "../store/manifests/index-build.ts";
@@ -78,7 +78,7 @@ export function createLargeManifests(options: LargeManifestsOptions): LargeManif
     const work = bring(manifest, life.signal)
       .then(() => builders.build(key, manifest))
       .finally(() => building.delete(name));
-    unheard(work); // every client has its own copy of a failure
+    ignoreRejection(work); // every client has its own copy of a failure
     building.set(name, work);
     return work;
   }
@@ -92,10 +92,10 @@ export function createLargeManifests(options: LargeManifestsOptions): LargeManif
           reason: `the manifest has ${size} bytes, at most ${manifestSizeMax} are read`,
         });
       for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-        const answer = await indexes.lookUp(keyOf(manifest), path);
-        if (answer?.kind === "found") return answer.resolved;
-        if (answer?.kind === "unreadable")
-          throw new Failure("malformed_input", { id, reason: answer.reason });
+        const response = await indexes.lookUp(keyOf(manifest), path);
+        if (response?.kind === "found") return response.resolved;
+        if (response?.kind === "unreadable")
+          throw new Failure("malformed_input", { id, reason: response.reason });
         signal.throwIfAborted();
         await untilStopped(build(manifest), signal);
       }
@@ -144,11 +144,11 @@ function createBuilders(
   life: AbortSignal,
 ) {
   const idle: Builder[] = builders.map((pool) => ({ pool, shared: new SharedArrayBuffer(buildPieceBytes) }));
-  const turns = createTurns(builders.length, buildsMax);
+  const semaphore = createSemaphore(builders.length, buildsMax);
 
-  async function takeTurn(signal: AbortSignal): Promise<EndTurn> {
-    const turn = turns.take(signal);
-    if (turn === undefined) throw new Failure("busy", { waiting: turns.waiting() });
+  async function takePermit(signal: AbortSignal): Promise<Release> {
+    const turn = semaphore.take(signal);
+    if (turn === undefined) throw new Failure("busy", { waiting: semaphore.waiting() });
     return await turn;
   }
 
@@ -156,25 +156,27 @@ function createBuilders(
     const { path, temporaryPath } = indexes.place(key);
     const { id, size } = manifest;
     const begin = { id, size, path, temporaryPath, salt: randomBytes(saltSize), builtAt: clock() };
-    const answer = await ended("busy", life, buildMsMax, (signal) => feed(builder, begin, manifest, signal));
-    if (answer.kind === "built") {
-      indexes.add(key, answer.bytes);
+    const response = await ended("busy", life, buildMsMax, (signal) =>
+      feed(builder, begin, manifest, signal),
+    );
+    if (response.kind === "built") {
+      indexes.add(key, response.bytes);
       return;
     }
-    log.warn("the index of a manifest could not be built", { id, ...answer });
-    throw new Failure("busy", { id, ...answer });
+    log.warn("the index of a manifest could not be built", { id, ...response });
+    throw new Failure("busy", { id, ...response });
   }
 
   return {
     async build(key: IndexKey, manifest: OpenContent): Promise<void> {
-      const endTurn = await ended("busy", life, waitMsMax, takeTurn);
+      const release = await ended("busy", life, waitMsMax, takePermit);
       const builder = idle.pop();
       assert(builder !== undefined, "there is a builder for every turn");
       try {
         await buildWith(builder, key, manifest);
       } finally {
         idle.push(builder);
-        endTurn();
+        release();
       }
     },
   };
@@ -186,37 +188,37 @@ async function feed(
   begin: BeginIndex,
   manifest: OpenContent,
   signal: AbortSignal,
-): Promise<BuildIndexAnswer> {
+): Promise<BuildIndexResult> {
   const session = begin.temporaryPath;
   const buffer = new Uint8Array(shared);
   let held = 0;
   let given = 0;
 
-  async function give(isLast: boolean): Promise<BuildIndexAnswer> {
+  async function give(isLast: boolean): Promise<BuildIndexResult> {
     const first = given === 0 ? { begin } : {};
     const job: BuildIndexJob = { session, shared, size: held, isLast, ...first };
     given += held;
     held = 0;
     // Not ended with the wait: the buffer is the builder's until it answers.
-    return await pool.run<BuildIndexAnswer>("buildIndex", job);
+    return await pool.run<BuildIndexResult>("buildIndex", job);
   }
 
-  let answer: BuildIndexAnswer = { kind: "more" };
+  let response: BuildIndexResult = { kind: "more" };
   try {
     for await (const piece of manifest.read({ start: 0, end: manifest.size }, signal)) {
       for (let at = 0; at < piece.length; ) {
-        if (held === buffer.length) answer = await give(false);
-        if (answer.kind !== "more") return answer;
+        if (held === buffer.length) response = await give(false);
+        if (response.kind !== "more") return response;
         const part = piece.subarray(at, at + buffer.length - held);
         buffer.set(part, held);
         held += part.length;
         at += part.length;
       }
     }
-    answer = await give(true);
-    return answer;
+    response = await give(true);
+    return response;
   } finally {
     const left: LeaveIndexJob = { session };
-    if (answer.kind === "more" && given > 0) unheard(pool.run<void>("leaveIndex", left));
+    if (response.kind === "more" && given > 0) ignoreRejection(pool.run<void>("leaveIndex", left));
   }
 }

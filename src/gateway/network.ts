@@ -7,12 +7,12 @@ import type { Node } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Trouble } from "../lib/http-client.ts";
+import type { Fault } from "../lib/http-client.ts";
 import { isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { withDeadline } from "../lib/stop.ts";
 import type { IndexReader, Tip } from "../store/index/types.ts";
-import { noAnswer } from "./relay.ts";
+import { noResponse } from "./relay.ts";
 
 /** What a node last said of itself. */
 export type NodeState = Readonly<{
@@ -44,7 +44,7 @@ export type Network = Readonly<{
 }>;
 
 /** What nodes say is believed for this long. Milliseconds. */
-const keptMs = 1_000;
+const retentionMs = 1_000;
 
 /**
  * The longest wait for a node's word on itself; a slow node must not hold up the others' answer.
@@ -65,10 +65,10 @@ export function createNetwork(
   /** Answers under way when the chain changed are not kept, and nobody who asks later waits for them. */
   let generation = 0;
 
-  const ask = async (node: Node, signal: AbortSignal): Promise<NodeState | Trouble> => {
-    const answer = await node.info(signal);
-    if (answer.kind === "trouble") return answer;
-    const state = answer.kind === "ok" ? readState(node.url, answer.value, clock()) : undefined;
+  const ask = async (node: Node, signal: AbortSignal): Promise<NodeState | Fault> => {
+    const response = await node.info(signal);
+    if (response.kind === "trouble") return response;
+    const state = response.kind === "ok" ? readState(node.url, response.value, clock()) : undefined;
     if (state === undefined)
       return { kind: "trouble", reason: "malformed", detail: `${node.url} gave no /info` };
     states.set(node.url, state);
@@ -77,11 +77,11 @@ export function createNetwork(
 
   const askAll = async (signal: AbortSignal): Promise<NodeState | undefined> => {
     const asked = generation;
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       nodes.all.map((node) => withDeadline(signal, waitMsMax, (own) => quiet(ask(node, own), own))),
     );
     signal.throwIfAborted(); // nobody waits any more, and nothing was learnt
-    const alive = answers.filter((answer) => answer !== undefined && "height" in answer);
+    const alive = responses.filter((response) => response !== undefined && "height" in response);
     const found = alive.toSorted((a, b) => b.height - a.height)[0];
     if (asked === generation) {
       furthest = found;
@@ -91,9 +91,9 @@ export function createNetwork(
   };
 
   const fresh = async (signal: AbortSignal): Promise<NodeState | undefined> =>
-    clock() - askedAt < keptMs ? furthest : await flights.run(`info ${generation}`, signal, askAll);
+    clock() - askedAt < retentionMs ? furthest : await flights.run(`info ${generation}`, signal, askAll);
 
-  const nothingKnown = () => new Failure("not_synced", {}, noAnswer("/info", []));
+  const nothingKnown = () => new Failure("not_synced", {}, noResponse("/info", []));
 
   return {
     infoText: async (signal) => {

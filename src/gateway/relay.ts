@@ -7,16 +7,16 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import type { Node, NodeAnswer, RawAnswer, Relayed } from "../chain/node.ts";
+import type { Node, NodeResponse, RawResponse, Relayed } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { createByteBudget } from "../lib/byte-budget.ts";
-import { type Trouble, trouble } from "../lib/http-client.ts";
+import { type Fault, fault as problem } from "../lib/http-client.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, withDeadline } from "../lib/stop.ts";
 
 /** What a node answered. */
-export type RelayAnswer = Readonly<{
+export type RelayResponse = Readonly<{
   status: number;
   body: Uint8Array<ArrayBuffer>;
   /** Why it refused a post, where the node says so in `X-Reject-Reason`: one bounded line of printable ASCII. */
@@ -34,14 +34,14 @@ export type Relay = Readonly<{
    * @throws Failure `source_failed`, `source_timeout`, `busy` when no node answered; also when one says that it has not
    * what is asked for while another could not be asked, which may have it.
    */
-  get: (path: string, keptMs: number, signal: AbortSignal, check?: RelayCheck) => Promise<RelayAnswer>;
+  get: (path: string, retentionMs: number, signal: AbortSignal, check?: RelayCheck) => Promise<RelayResponse>;
   /** Forgets every answer, also those of questions under way: the chain has changed. */
   forgetAll: () => void;
 }>;
 
 /** Says why a node's answer of 200 is not one to the question; `undefined` when nothing is wrong with it. */
 export type RelayCheck = (
-  body: RelayAnswer["body"],
+  body: RelayResponse["body"],
   signal: AbortSignal,
 ) => Promise<string | undefined> | string | undefined;
 
@@ -56,7 +56,7 @@ const smallBytesMax = 64 * 2 ** 10;
 const readWaitMsMax = 3_000;
 
 /** Bytes of answers that are kept. */
-const keptBytesMax = 16 * 2 ** 20;
+const storedBytesMax = 16 * 2 ** 20;
 
 /**
  * Creates a relay to nodes.
@@ -73,12 +73,12 @@ export function createRelay(
     waitMsMax: readWaitMsMax,
   }),
 ): Relay {
-  const kept = new LRUCache<string, RelayAnswer>({ maxSize: keptBytesMax });
-  const flights = createSingleFlight<RelayAnswer>();
+  const stored = new LRUCache<string, RelayResponse>({ maxSize: storedBytesMax });
+  const flights = createSingleFlight<RelayResponse>();
 
-  const ask = async (path: string, check: RelayCheck, signal: AbortSignal): Promise<RelayAnswer> => {
-    const troubles: Trouble[] = [];
-    let absent: RelayAnswer | undefined;
+  const ask = async (path: string, check: RelayCheck, signal: AbortSignal): Promise<RelayResponse> => {
+    const faults: Fault[] = [];
+    let absent: RelayResponse | undefined;
     let readBytes = 0;
     let heldBytes = 0;
     let isOver = false;
@@ -91,13 +91,13 @@ export function createRelay(
         reads.release(everybody, bytes); // another node has answered meanwhile
       else heldBytes += bytes;
     };
-    const askOne = async (node: Node, own: AbortSignal): Promise<NodeAnswer<RelayAnswer>> => {
+    const askOne = async (node: Node, own: AbortSignal): Promise<NodeResponse<RelayResponse>> => {
       const said = await judged(
         readRelayed(await node.relay({ method: "GET", path, hold }, own)),
         check,
         own,
       );
-      if (said.kind === "trouble") troubles.push(said);
+      if (said.kind === "trouble") faults.push(said);
       else if (said.value.status === 404) absent = said.value;
       return said.kind === "ok" && said.value.status === 404 ? { kind: "absent" } : said;
     };
@@ -106,13 +106,13 @@ export function createRelay(
       if (found.kind === "ok") return found.value;
     } catch (error) {
       if (signal.aborted || !isTimeout(error)) throw error;
-      troubles.push(trouble("timeout", `no node answered within ${waitMs} ms`));
+      faults.push(problem("timeout", `no node answered within ${waitMs} ms`));
     } finally {
       if (heldBytes > 0) reads.release(everybody, heldBytes);
       isOver = true;
     }
-    if (absent !== undefined && troubles.length === 0) return absent;
-    throw noAnswer(path, troubles);
+    if (absent !== undefined && faults.length === 0) return absent;
+    throw noResponse(path, faults);
   };
 
   let generation = 0;
@@ -120,16 +120,16 @@ export function createRelay(
   return {
     forgetAll: () => {
       generation += 1;
-      kept.clear();
+      stored.clear();
     },
-    get: async (path, keptMs, signal, check = nothingKnown) => {
-      const known = kept.get(path);
+    get: async (path, retentionMs, signal, check = nothingKnown) => {
+      const known = stored.get(path);
       if (known !== undefined) return known;
       const asked = generation;
-      const answer = await flights.run(`${asked} ${path}`, signal, (own) => ask(path, check, own));
-      if (keptMs > 0 && answer.status === 200 && asked === generation)
-        kept.set(path, answer, { ttl: keptMs, size: answer.body.byteLength + path.length + 1 });
-      return answer;
+      const response = await flights.run(`${asked} ${path}`, signal, (own) => ask(path, check, own));
+      if (retentionMs > 0 && response.status === 200 && asked === generation)
+        stored.set(path, response, { ttl: retentionMs, size: response.body.byteLength + path.length + 1 });
+      return response;
     },
   };
 }
@@ -138,10 +138,10 @@ export function createRelay(
 const everybody = "";
 
 /** The failure that troubles amount to: a time-out only when nothing else went wrong. */
-export function noAnswer(asked: string, troubles: readonly Trouble[]): Failure {
-  const reasons = troubles.map(({ reason, detail }) => `${reason}: ${detail}`);
-  const every = (wanted: Trouble["reason"]) =>
-    troubles.length > 0 && troubles.every(({ reason }) => reason === wanted);
+export function noResponse(asked: string, faults: readonly Fault[]): Failure {
+  const reasons = faults.map(({ reason, detail }) => `${reason}: ${detail}`);
+  const every = (wanted: Fault["reason"]) =>
+    faults.length > 0 && faults.every(({ reason }) => reason === wanted);
   if (every("timeout")) return new Failure("source_timeout", { asked, reasons });
   return new Failure(every("busy") ? "busy" : "source_failed", { asked, reasons });
 }
@@ -150,29 +150,29 @@ export function noAnswer(asked: string, troubles: readonly Trouble[]): Failure {
 const laterStatuses: ReadonlySet<number> = new Set([408, 425, 429]);
 
 /** An answer that only says that the node is in trouble, as that trouble; every other one as it is. */
-function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayAnswer }> | Trouble {
+function readRelayed(said: Relayed): Readonly<{ kind: "ok"; value: RelayResponse }> | Fault {
   if (said.kind === "trouble") return said;
   const { status } = said.value;
   return status >= 500 || laterStatuses.has(status)
-    ? trouble("status", `status ${status}`, status)
-    : { kind: "ok", value: relayAnswer(said.value) };
+    ? problem("status", `status ${status}`, status)
+    : { kind: "ok", value: relayResponse(said.value) };
 }
 
 const nothingKnown: RelayCheck = () => undefined;
 
 /** An answer that is not one to the question, as that trouble. */
 async function judged(
-  said: Readonly<{ kind: "ok"; value: RelayAnswer }> | Trouble,
+  said: Readonly<{ kind: "ok"; value: RelayResponse }> | Fault,
   check: RelayCheck,
   signal: AbortSignal,
-): Promise<Readonly<{ kind: "ok"; value: RelayAnswer }> | Trouble> {
+): Promise<Readonly<{ kind: "ok"; value: RelayResponse }> | Fault> {
   if (said.kind === "trouble" || said.value.status !== 200) return said;
   const fault = await check(said.value.body, signal);
-  return fault === undefined ? said : trouble("wrong", fault);
+  return fault === undefined ? said : problem("wrong", fault);
 }
 
 /** What is passed on of a node's answer. */
-export function relayAnswer({ status, headers, body }: RawAnswer): RelayAnswer {
+export function relayResponse({ status, headers, body }: RawResponse): RelayResponse {
   const rejectReason = rejectReasonOf(headers);
   return { status, body: new Uint8Array(body), ...(rejectReason !== undefined && { rejectReason }) };
 }

@@ -11,7 +11,7 @@ import { decodeBase64url, encodeBase64url } from "../lib/base64url.ts";
 import { sha256 } from "../lib/hash.ts";
 import { cutData } from "../store/index/headers.ts";
 import type { Moderation } from "../store/moderation.ts";
-import type { RelayAnswer } from "./relay.ts";
+import type { RelayResponse } from "./relay.ts";
 
 /** What of the refusals is asked. */
 export type RelayRefusals = Pick<
@@ -23,9 +23,9 @@ export type RelayRefusals = Pick<
 export type RelayedData = Readonly<{
   checkId: (id: Id) => void;
   /** @param answer - The data as base64url. */
-  checkData: (id: Id, answer: RelayAnswer) => void;
+  checkData: (id: Id, response: RelayResponse) => void;
   /** @param answer - A transaction's JSON, which may carry its data. */
-  checkRecord: (id: Id, answer: RelayAnswer) => void;
+  checkRecord: (id: Id, response: RelayResponse) => void;
   checkChunk: (chunk: ServedChunk) => void;
 }>;
 

@@ -54,10 +54,10 @@ export type Resolver = Readonly<{
 export const readHereBytesMax = 2 ** 20;
 
 /** Bytes of manifests that are kept read. */
-const keptBytesMax = 16 * 2 ** 20;
+const storedBytesMax = 16 * 2 ** 20;
 
 /** Bytes that nobody has checked may be replaced by others. Milliseconds. */
-const unverifiedKeptMs = 60_000;
+const unverifiedStoredMs = 60_000;
 
 /** A small manifest as it was read; one that cannot be read is not read again either. */
 type Read =
@@ -66,7 +66,7 @@ type Read =
 
 /** Creates a resolver. @param large - Looks up in manifests above {@link readHereBytesMax}. */
 export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver {
-  const kept = new LRUCache<string, Read>({ maxSize: keptBytesMax });
+  const stored = new LRUCache<string, Read>({ maxSize: storedBytesMax });
   const reading = createSingleFlight<Read>();
 
   const lookUp = async (manifest: OpenContent, path: string, signal: AbortSignal) => {
@@ -83,15 +83,15 @@ export function createResolver(large: Pick<LargeManifests, "resolve">): Resolver
     if (manifest.size > readHereBytesMax) return await large.resolve(manifest, path, signal);
     const { name } = keeping(manifest);
     const read =
-      kept.get(name) ?? (await reading.run(name, signal, async (own) => await readSmall(manifest, own)));
+      stored.get(name) ?? (await reading.run(name, signal, async (own) => await readSmall(manifest, own)));
     if (read.kind === "manifest") return resolvePath(read.manifest, path);
     throw new Failure("malformed_input", { reason: read.reason });
   };
 
   const readSmall = async (content: OpenContent, signal: AbortSignal): Promise<Read> => {
-    const { name, keptMs } = keeping(content);
+    const { name, retentionMs } = keeping(content);
     const read = readOrSay(await content.bytes({ start: 0, end: content.size }, signal));
-    kept.set(name, read, { size: Math.max(1, content.size), ttl: keptMs });
+    stored.set(name, read, { size: Math.max(1, content.size), ttl: retentionMs });
     return read;
   };
 
@@ -128,8 +128,8 @@ function isManifest({ contentType }: OpenContent): boolean {
 }
 
 /** How a manifest is kept: what is checked never stands behind what was not. */
-function keeping({ id, verified }: OpenContent): Readonly<{ name: string; keptMs: number }> {
-  return verified ? { name: id, keptMs: 0 } : { name: `${id}.u`, keptMs: unverifiedKeptMs };
+function keeping({ id, verified }: OpenContent): Readonly<{ name: string; retentionMs: number }> {
+  return verified ? { name: id, retentionMs: 0 } : { name: `${id}.u`, retentionMs: unverifiedStoredMs };
 }
 
 /** Reads a manifest. One that cannot be read is an outcome. */

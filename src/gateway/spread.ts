@@ -9,15 +9,15 @@
 
 import type { Node, Relayed } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
-import { type Trouble, trouble } from "../lib/http-client.ts";
-import { isTimeout, linkedController, unheard, untilStopped, withDeadline } from "../lib/stop.ts";
-import { nodesWaitMsMax, type RelayAnswer, relayAnswer } from "./relay.ts";
+import { type Fault, fault } from "../lib/http-client.ts";
+import { ignoreRejection, isTimeout, linkedController, untilStopped, withDeadline } from "../lib/stop.ts";
+import { nodesWaitMsMax, type RelayResponse, relayResponse } from "./relay.ts";
 
 /** What one node made of something that was sent to all of them. */
 export type PostResult = Readonly<{ peer: string }> &
   (
-    | Readonly<{ kind: "answer"; answer: RelayAnswer }>
-    | Readonly<{ kind: "trouble"; trouble: Trouble }>
+    | Readonly<{ kind: "answer"; response: RelayResponse }>
+    | Readonly<{ kind: "trouble"; fault: Fault }>
     /** Not asked, or not waited for; why. */
     | Readonly<{ kind: "skipped"; reason: string }>
   );
@@ -60,7 +60,7 @@ const backgroundBytesMax = 64 * 2 ** 20;
 const takenStatuses: ReadonlySet<number> = new Set([200, 208, 303]);
 
 /** Whether a node has what was posted. */
-export function isTaken({ status }: RelayAnswer): boolean {
+export function isTaken({ status }: RelayResponse): boolean {
   return takenStatuses.has(status);
 }
 
@@ -78,7 +78,7 @@ type Sending = Readonly<{
 
 /** Creates the sender. @param note - Told of each sending, once it is answered. */
 export function createSpread(
-  nodes: Pick<Nodes, "all" | "rests" | "noteAnswer" | "noteTrouble">,
+  nodes: Pick<Nodes, "all" | "rests" | "noteResponse" | "noteFault">,
   times = timesDefault,
   note: (path: string, results: readonly PostResult[]) => void = () => undefined,
 ): Spread {
@@ -90,12 +90,12 @@ export function createSpread(
     const said = await askWithin(node, post, times.waitMs, signal);
     const peer = node.url;
     if (said.kind === "trouble") {
-      if (said.reason !== "busy") nodes.noteTrouble(node);
-      return { peer, kind: "trouble", trouble: said } as const;
+      if (said.reason !== "busy") nodes.noteFault(node);
+      return { peer, kind: "trouble", fault: said } as const;
     }
-    if (said.value.status >= 500) nodes.noteTrouble(node);
-    else nodes.noteAnswer(node, performance.now() - startedAt);
-    return { peer, kind: "answer", answer: relayAnswer(said.value) } as const;
+    if (said.value.status >= 500) nodes.noteFault(node);
+    else nodes.noteResponse(node, performance.now() - startedAt);
+    return { peer, kind: "answer", response: relayResponse(said.value) } as const;
   }
 
   function send(asked: readonly Node[], post: Post, signal: AbortSignal): Sending {
@@ -105,7 +105,7 @@ export function createSpread(
     let grace: Timer | undefined;
     const note = (node: Node, result: PostResult) => {
       results.set(node, result);
-      if (result.kind === "answer" && isTaken(result.answer)) takenCount += 1;
+      if (result.kind === "answer" && isTaken(result.response)) takenCount += 1;
       if (takenCount > 0) grace ??= setTimeout(resolve, times.graceMs);
       if (takenCount >= enough) resolve();
     };
@@ -124,7 +124,7 @@ export function createSpread(
     const done = () => {
       backgroundBytes -= size;
     };
-    unheard(all.then(done, done));
+    ignoreRejection(all.then(done, done));
   }
 
   return {
@@ -162,6 +162,6 @@ async function askWithin(
     return await withDeadline(signal, ms, (own) => node.relay({ method: "POST", path, headers, body }, own));
   } catch (error) {
     if (signal.aborted || !isTimeout(error)) throw error;
-    return trouble("timeout", `${node.url} did not answer in time`);
+    return fault("timeout", `${node.url} did not answer in time`);
   }
 }

@@ -12,22 +12,22 @@ import type { Content } from "../content/content.ts";
 import type { Composing } from "../lib/composing.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { type ChainAnswer, jsonOf, nodeTexts, relayed, textAnswerOf } from "./chain-answer.ts";
+import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "./chain-answer.ts";
 import { encodedBody } from "./encoded-data.ts";
-import type { Relay, RelayAnswer, RelayCheck } from "./relay.ts";
+import type { Relay, RelayCheck, RelayResponse } from "./relay.ts";
 import type { CheckRelayed } from "./relayed-check.ts";
 import type { RelayedData } from "./relayed-data.ts";
 import { relayedShapes } from "./relayed-shapes.ts";
 
 /** Transactions in a node's words. */
 export type Transactions = Readonly<{
-  record: (id: Id, composing: Composing) => Promise<ChainAnswer>;
-  unconfirmed: (id: Id, composing: Composing) => Promise<ChainAnswer>;
-  status: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
-  offset: (id: Id, signal: AbortSignal) => Promise<ChainAnswer>;
+  record: (id: Id, composing: Composing) => Promise<ChainResponse>;
+  unconfirmed: (id: Id, composing: Composing) => Promise<ChainResponse>;
+  status: (id: Id, signal: AbortSignal) => Promise<ChainResponse>;
+  offset: (id: Id, signal: AbortSignal) => Promise<ChainResponse>;
   /** @param field - Its name; "data" gives the data. */
-  field: (id: Id, field: string, composing: Composing) => Promise<ChainAnswer>;
-  pending: (signal: AbortSignal) => Promise<ChainAnswer>;
+  field: (id: Id, field: string, composing: Composing) => Promise<ChainResponse>;
+  pending: (signal: AbortSignal) => Promise<ChainResponse>;
 }>;
 
 /** What transactions are read from. */
@@ -44,7 +44,7 @@ export type TransactionsOptions = Readonly<{
 const dataSizeMax = 12 * 2 ** 20;
 
 /** How long a node's answer about something that can change soon is given again. Milliseconds. */
-const keptMs = 500;
+const retentionMs = 500;
 
 /** Creates the reader of transactions. */
 export function createTransactions(options: TransactionsOptions): Transactions {
@@ -54,7 +54,7 @@ export function createTransactions(options: TransactionsOptions): Transactions {
   /**
    * The JSON as the node wrote it, its data put back; `undefined` for what is in no block that was followed.
    */
-  const indexed = async (id: Id, composing: Composing): Promise<ChainAnswer | undefined> => {
+  const indexed = async (id: Id, composing: Composing): Promise<ChainResponse | undefined> => {
     if (reader.transactionStatus(id) === undefined) return undefined;
     const stored = reader.transactionText(id);
     if (stored === undefined) return undefined;
@@ -64,11 +64,11 @@ export function createTransactions(options: TransactionsOptions): Transactions {
     return jsonOf(await encodedBody(text.slice(0, dataAt), data, text.slice(dataAt), composing));
   };
 
-  const data = async (id: Id, composing: Composing): Promise<ChainAnswer> => {
+  const data = async (id: Id, composing: Composing): Promise<ChainResponse> => {
     if (reader.transactionStatus(id) === undefined) return await askData(id, composing);
     const found = await content.open(id, composing.signal);
     if (found.size > dataSizeMax) return nodeTexts.dataTooBig;
-    return textAnswerOf(200, await encodedBody("", found, "", composing));
+    return textResponseOf(200, await encodedBody("", found, "", composing));
   };
 
   return {
@@ -107,60 +107,60 @@ export function createTransactions(options: TransactionsOptions): Transactions {
 /** Asks nodes for what is in no block that was followed; what can be checked of their answers is. */
 function createAsking({ relay, relayedData, checkRelayed }: TransactionsOptions) {
   const ask = async (path: string, shape: RelayCheck, signal: AbortSignal) =>
-    relayed(await relay.get(path, keptMs, signal, shape));
+    relayed(await relay.get(path, retentionMs, signal, shape));
 
   /** A transaction as a node has it: that of the id, signed by its owner. */
-  const relayRecord = (route: string, id: Id, signal: AbortSignal): Promise<RelayAnswer> =>
-    relay.get(`/${route}/${id}`, keptMs, signal, (body, own) =>
+  const relayRecord = (route: string, id: Id, signal: AbortSignal): Promise<RelayResponse> =>
+    relay.get(`/${route}/${id}`, retentionMs, signal, (body, own) =>
       checkRelayed({ kind: "transaction", id, body }, own),
     );
 
   /** The same, unless it would carry what is refused. */
-  const askRecord = async (route: string, id: Id, signal: AbortSignal): Promise<ChainAnswer> => {
+  const askRecord = async (route: string, id: Id, signal: AbortSignal): Promise<ChainResponse> => {
     relayedData.checkId(id);
-    const answer = await relayRecord(route, id, signal);
-    relayedData.checkRecord(id, answer);
-    return relayed(answer);
+    const response = await relayRecord(route, id, signal);
+    relayedData.checkRecord(id, response);
+    return relayed(response);
   };
 
   /** The data that a record signs for; of what is in no block the node's word for it. */
-  const askData = async (id: Id, { signal, hold }: Composing): Promise<ChainAnswer> => {
+  const askData = async (id: Id, { signal, hold }: Composing): Promise<ChainResponse> => {
     relayedData.checkId(id);
-    const answer = await relayRecord("tx", id, signal);
-    if (answer.status !== 200) return relayed(answer);
-    await hold(answer.body.byteLength); // its text is everybody's own
-    const { format, data, dataRoot, dataSize } = readTransaction(textOf(answer));
+    const response = await relayRecord("tx", id, signal);
+    if (response.status !== 200) return relayed(response);
+    await hold(response.body.byteLength); // its text is everybody's own
+    const { format, data, dataRoot, dataSize } = readTransaction(textOf(response));
     if (dataSize > dataSizeMax) return nodeTexts.dataTooBig;
     if (format === 1 || dataSize === 0) {
-      relayedData.checkRecord(id, answer);
-      return textAnswerOf(200, data);
+      relayedData.checkRecord(id, response);
+      return textResponseOf(200, data);
     }
-    const found = await relay.get(`/tx/${id}/data`, keptMs, signal, (body, own) =>
+    const found = await relay.get(`/tx/${id}/data`, retentionMs, signal, (body, own) =>
       checkRelayed({ kind: "data", dataRoot, dataSize, body }, own),
     );
     relayedData.checkData(id, found);
-    return found.status === 200 ? textAnswerOf(200, found.body) : relayed(found);
+    return found.status === 200 ? textResponseOf(200, found.body) : relayed(found);
   };
 
-  const askField = async (id: Id, field: string, { signal, hold }: Composing): Promise<ChainAnswer> => {
-    const answer = await relayRecord("tx", id, signal);
-    if (answer.status !== 200) return relayed(answer);
-    await hold(answer.body.byteLength); // as above
-    return fieldOf(textOf(answer), field);
+  const askField = async (id: Id, field: string, { signal, hold }: Composing): Promise<ChainResponse> => {
+    const response = await relayRecord("tx", id, signal);
+    if (response.status !== 200) return relayed(response);
+    await hold(response.body.byteLength); // as above
+    return fieldOf(textOf(response), field);
   };
 
   return { ask, askRecord, askData, askField };
 }
 
-function textOf({ body }: RelayAnswer): string {
+function textOf({ body }: RelayResponse): string {
   return Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString();
 }
 
 /** One field of a transaction's JSON: tags as JSON, everything else as bare text. */
-function fieldOf(text: string, field: string): ChainAnswer {
+function fieldOf(text: string, field: string): ChainResponse {
   const record = readJson(text);
   const value = isJsonObject(record) && Object.hasOwn(record, field) ? record[field] : undefined;
   if (value === undefined) return nodeTexts.invalidField;
   if (typeof value === "object" && value !== null) return jsonOf(writeJson(value));
-  return textAnswerOf(200, typeof value === "string" ? value : writeJson(value));
+  return textResponseOf(200, typeof value === "string" ? value : writeJson(value));
 }

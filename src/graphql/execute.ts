@@ -25,7 +25,7 @@ import { schema } from "./graphql-schema.ts";
 import type { BlocksArguments, TransactionsArguments } from "./page-query.ts";
 import { createDocumentReader } from "./query-document.ts";
 import { requestRowsMax } from "./query-limits.ts";
-import { type AnswerText, createAnswerTexts, type WriteValue } from "./response-text.ts";
+import { createResponseTexts, type ResponseText, type WriteValue } from "./response-text.ts";
 import {
   type QueryIndex,
   type RootContext,
@@ -46,14 +46,14 @@ export type QueryRequest = Readonly<{
 }>;
 
 /** What comes of a request. */
-export type QueryAnswer =
+export type QueryResult =
   /** A whole body, `data` with `errors` where there were some; `defects` are for the log only. */
   | Readonly<{ kind: "answered"; body: Uint8Array<ArrayBuffer>; defects: readonly unknown[] }>
   /** Nothing was executed: the document, its operation or its variables are not right. */
   | Readonly<{ kind: "refused"; errors: readonly GraphQLFormattedError[] }>;
 
 /** Answers requests, one at a time. `checkpoint` is called between steps and throws to end the request. */
-export type QueryExecutor = (request: QueryRequest, checkpoint: () => void) => QueryAnswer;
+export type QueryExecutor = (request: QueryRequest, checkpoint: () => void) => QueryResult;
 
 /** Where answers come from. */
 export type QuerySources = Readonly<{ index: QueryIndex; signatures: SignatureSource }>;
@@ -67,7 +67,7 @@ const faultsMax = 20;
 /** Creates the executor of one index. */
 export function createQueryExecutor(sources: QuerySources): QueryExecutor {
   const readDocument = createDocumentReader();
-  const beginAnswer = createAnswerTexts();
+  const beginResponse = createResponseTexts();
   return (request, checkpoint) => {
     const reading = readDocument(request.query);
     if (reading.kind === "errors") return refused(reading.errors);
@@ -82,7 +82,7 @@ export function createQueryExecutor(sources: QuerySources): QueryExecutor {
     if (variables.errors !== undefined) return refused(variables.errors);
     const scope = { fragments: fragmentsOf(reading.document), variables: variables.coerced };
     const context = { ...sources, checkpoint, rowsLeft: requestRowsMax, tagBytesLeft: tagBytesMax };
-    return execute({ request, operation, scope, context, beginAnswer });
+    return execute({ request, operation, scope, context, beginResponse });
   };
 }
 
@@ -91,7 +91,7 @@ type Execution = Readonly<{
   operation: OperationDefinitionNode;
   scope: SelectionScope;
   context: RootContext;
-  beginAnswer: () => AnswerText;
+  beginResponse: () => ResponseText;
 }>;
 
 function findOperation(
@@ -119,10 +119,10 @@ type Resolution = Readonly<{
   defects: readonly unknown[];
 }>;
 
-function execute(execution: Execution): QueryAnswer {
+function execute(execution: Execution): QueryResult {
   // One state of the index for the whole answer: a page and its count, and every root field, agree.
   const { writers, errors, defects } = execution.context.index.snapshot(() => resolveAll(execution));
-  return { kind: "answered", body: writeBody(execution.beginAnswer(), writers, errors), defects };
+  return { kind: "answered", body: writeBody(execution.beginResponse(), writers, errors), defects };
 }
 
 function resolveAll(execution: Execution): Resolution {
@@ -143,7 +143,7 @@ function resolveAll(execution: Execution): Resolution {
   return { writers, errors, defects };
 }
 
-const writeNull: WriteValue = (answer) => answer.add("null");
+const writeNull: WriteValue = (response) => response.add("null");
 
 const nullableRoots: ReadonlySet<string> = new Set(["transaction", "block", "__type"]);
 
@@ -179,26 +179,26 @@ function introspect(field: SelectedField, { operation, scope, request }: Executi
   const error = result.errors?.[0];
   if (error !== undefined) throw error;
   const json = JSON.stringify(result.data?.[field.key] ?? null);
-  return (answer) => answer.add(json);
+  return (response) => response.add(json);
 }
 
 function writeBody(
-  answer: AnswerText,
+  response: ResponseText,
   writers: Resolution["writers"],
   errors: readonly GraphQLFormattedError[],
 ): Uint8Array<ArrayBuffer> {
-  answer.add(errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`);
-  if (writers === undefined) answer.add("null");
+  response.add(errors.length === 0 ? '{"data":' : `{"errors":${JSON.stringify(errors)},"data":`);
+  if (writers === undefined) response.add("null");
   else {
-    answer.add("{");
+    response.add("{");
     for (const [index, { key, write }] of writers.entries()) {
-      answer.add(`${index === 0 ? "" : ","}${JSON.stringify(key)}:`);
-      write(answer);
+      response.add(`${index === 0 ? "" : ","}${JSON.stringify(key)}:`);
+      write(response);
     }
-    answer.add("}");
+    response.add("}");
   }
-  answer.add("}");
-  return answer.finish();
+  response.add("}");
+  return response.finish();
 }
 
 /** Whether an error's message is meant for the caller. */
@@ -211,6 +211,6 @@ function locate(error: unknown, field: SelectedField): GraphQLError {
   return locatedError(shown, field.nodes, [field.key]);
 }
 
-function refused(errors: readonly GraphQLError[]): QueryAnswer {
+function refused(errors: readonly GraphQLError[]): QueryResult {
   return { kind: "refused", errors: errors.map((error) => error.toJSON()) };
 }

@@ -53,11 +53,11 @@ export type QueryReply = Readonly<{
  *
  * @param checkpoint - Called between steps; throws to end the request.
  */
-export function answerSent(sent: SentRequest, execute: QueryExecutor, checkpoint: () => void): QueryReply {
+export function executeSent(sent: SentRequest, execute: QueryExecutor, checkpoint: () => void): QueryReply {
   const request = readSent(sent);
   if (request instanceof GraphQLError) return without("malformed", [request.toJSON()]);
-  const answer = execute(request, checkpoint);
-  return answer.kind === "refused" ? without("refused", answer.errors) : answer;
+  const response = execute(request, checkpoint);
+  return response.kind === "refused" ? without("refused", response.errors) : response;
 }
 
 /** An answer without data. */

@@ -10,7 +10,7 @@ import { assert } from "../lib/assert.ts";
 import type { SelectedField } from "./selection.ts";
 
 /** Where an answer is written. */
-export type AnswerText = Readonly<{
+export type ResponseText = Readonly<{
   /** Adds a piece of JSON. */
   add: (json: string) => void;
   /** Ends the answer: its bytes, in a buffer of exactly their size. */
@@ -18,7 +18,7 @@ export type AnswerText = Readonly<{
 }>;
 
 /** Writes one value that is already known. */
-export type WriteValue = (answer: AnswerText) => void;
+export type WriteValue = (response: ResponseText) => void;
 
 /** Gives one value of a row, as JSON. */
 export type Writer<Source> = (source: Source) => string;
@@ -30,7 +30,7 @@ export type Shape<Source> = Readonly<{
 }>;
 
 /** Bytes that are kept between answers; the page of a hundred rows takes 250 KB. */
-const keptBytes = 2 ** 20;
+const storedBytes = 2 ** 20;
 
 /** A UTF-16 unit takes at most three bytes of UTF-8. */
 const bytesPerUnitMax = 3;
@@ -39,17 +39,17 @@ const bytesPerUnitMax = 3;
  * Creates what begins answers. They share a buffer, which would else be made and grown for each: one answer is
  * finished before the next is begun.
  */
-export function createAnswerTexts(): () => AnswerText {
+export function createResponseTexts(): () => ResponseText {
   const encoder = new TextEncoder();
-  const kept = new Uint8Array(keptBytes);
+  const stored = new Uint8Array(storedBytes);
   return () => {
-    let bytes = kept;
+    let bytes = stored;
     let size = 0;
     return {
       add: (json) => {
-        const room = size + json.length * bytesPerUnitMax;
-        if (room > bytes.length) {
-          const larger = new Uint8Array(Math.max(room, bytes.length * 2));
+        const quota = size + json.length * bytesPerUnitMax;
+        if (quota > bytes.length) {
+          const larger = new Uint8Array(Math.max(quota, bytes.length * 2));
           larger.set(bytes.subarray(0, size));
           bytes = larger;
         }

@@ -191,5 +191,5 @@ function writeValue<Source>(
   value: Source | undefined,
 ): WriteValue {
   const json = value === undefined ? "null" : compileShape(shape, field.inner)(value);
-  return (answer) => answer.add(json);
+  return (response) => response.add(json);
 }

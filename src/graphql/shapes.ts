@@ -10,11 +10,11 @@ import { type Tag, tagValue } from "../arweave/tags.ts";
 import type { PageBlock, PageRow } from "../store/index/rows.ts";
 import { writeBlockCursor, writeTransactionCursor } from "./cursor.ts";
 import {
-  type AnswerText,
   compileShape,
   leaf,
   list,
   object,
+  type ResponseText,
   type Shape,
   type Writer,
   type WriteValue,
@@ -162,26 +162,26 @@ export function compileConnection<Row>(
         ? writeEdges(compileShape(edge, field.inner))
         : writeAround(writerOf(around, field)),
   }));
-  return (connection) => (answer) => {
+  return (connection) => (response) => {
     for (const [index, { key, write }] of parts.entries()) {
-      answer.add(`${index === 0 ? "{" : ","}${key}:`);
-      write(connection, answer);
+      response.add(`${index === 0 ? "{" : ","}${key}:`);
+      write(connection, response);
     }
-    answer.add(parts.length === 0 ? "{}" : "}");
+    response.add(parts.length === 0 ? "{}" : "}");
   };
 }
 
-type WritePart<Row> = (connection: Connection<Row>, answer: AnswerText) => void;
+type WritePart<Row> = (connection: Connection<Row>, response: ResponseText) => void;
 
 function writeAround<Row>(write: Writer<Connection<Row>>): WritePart<Row> {
-  return (connection, answer) => answer.add(write(connection));
+  return (connection, response) => response.add(write(connection));
 }
 
 function writeEdges<Row>(write: Writer<Row>): WritePart<Row> {
-  return ({ rows }, answer) => {
-    answer.add("[");
-    for (const [index, row] of rows.entries()) answer.add(index === 0 ? write(row) : `,${write(row)}`);
-    answer.add("]");
+  return ({ rows }, response) => {
+    response.add("[");
+    for (const [index, row] of rows.entries()) response.add(index === 0 ? write(row) : `,${write(row)}`);
+    response.add("]");
   };
 }
 

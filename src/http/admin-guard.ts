@@ -56,7 +56,7 @@ const addressesMax = 10_000;
 /** Longer keys are nobody's. Characters. */
 const keyLengthMax = 4_096;
 
-type Guesses = Readonly<{ wrong: number; answeredAt: number }>;
+type Guesses = Readonly<{ wrong: number; respondedAt: number }>;
 
 /** Creates a guard. */
 export function createAdminGuard(options: AdminGuardOptions): AdminGuard {
@@ -74,17 +74,17 @@ export function createAdminGuard(options: AdminGuardOptions): AdminGuard {
       const given = bearerKey(authorization);
       if (given === undefined) throw new Failure("unauthorized", { address }); // nothing was guessed
       const block = addressBlock(address);
-      const before = guesses.get(block) ?? { wrong: 0, answeredAt: 0 };
+      const before = guesses.get(block) ?? { wrong: 0, respondedAt: 0 };
       const now = clock();
-      if (before.answeredAt - now > dueMsMax) throw new Failure("too_many_requests", { address });
+      if (before.respondedAt - now > dueMsMax) throw new Failure("too_many_requests", { address });
       if (isSame(hashOf(given), expected)) {
         guesses.delete(block);
         return;
       }
       const wrong = before.wrong + 1;
-      const answeredAt = Math.max(now, before.answeredAt) + waitMs(wrong);
-      guesses.set(block, { wrong, answeredAt });
-      if (answeredAt > now) await sleep(answeredAt - now, signal);
+      const respondedAt = Math.max(now, before.respondedAt) + waitMs(wrong);
+      guesses.set(block, { wrong, respondedAt });
+      if (respondedAt > now) await sleep(respondedAt - now, signal);
       throw new Failure("unauthorized", { address, wrong });
     },
   };

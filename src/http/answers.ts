@@ -12,18 +12,18 @@ export const textType = "text/plain; charset=utf-8";
 type HeaderRecord = Readonly<Record<string, string>>;
 
 /** Answers with a value as JSON. */
-export function jsonAnswer(value: unknown, status = 200, headers: HeaderRecord = {}): Response {
-  return jsonTextAnswer(JSON.stringify(value), status, headers);
+export function jsonResponse(value: unknown, status = 200, headers: HeaderRecord = {}): Response {
+  return jsonTextResponse(JSON.stringify(value), status, headers);
 }
 
 /** Answers with text that is JSON already, unchanged. */
-export function jsonTextAnswer(
+export function jsonTextResponse(
   text: string | Uint8Array<ArrayBuffer> | Blob,
   status = 200,
   headers: HeaderRecord = {},
 ): Response {
-  const answer = new Response(text, { status, headers: { "Content-Type": jsonType, ...headers } });
-  return withBodySize(answer, sizeOf(text));
+  const reply = new Response(text, { status, headers: { "Content-Type": jsonType, ...headers } });
+  return withBodySize(reply, sizeOf(text));
 }
 
 /** Bytes of a body; of a text about as many. */
@@ -32,13 +32,13 @@ export function sizeOf(body: string | Uint8Array | Blob): number {
 }
 
 /** Answers with bare text. */
-export function textAnswer(text: string, status = 200, headers: HeaderRecord = {}): Response {
+export function textResponse(text: string, status = 200, headers: HeaderRecord = {}): Response {
   const response = new Response(text, { status, headers: { "Content-Type": textType, ...headers } });
   return withBodySize(response, text.length);
 }
 
 /** Answers with a page of our own, which nobody may frame and which loads nothing from elsewhere. */
-export function pageAnswer(html: string, contentSecurityPolicy: string): Response {
+export function pageResponse(html: string, contentSecurityPolicy: string): Response {
   return new Response(html, {
     headers: {
       "Content-Type": "text/html; charset=utf-8",
@@ -50,20 +50,20 @@ export function pageAnswer(html: string, contentSecurityPolicy: string): Respons
 }
 
 /** Turns an expected failure into its answer: the fixed message as a JSON string, with the cause if it may follow. */
-export function failureAnswer(failure: Failure, headers: HeaderRecord = {}): Response {
+export function failureResponse(failure: Failure, headers: HeaderRecord = {}): Response {
   const row: FailureRow = failures[failure.code];
   const reason = failure.facts["reason"];
-  if (row.explained === undefined || typeof reason !== "string") return codeAnswer(failure.code, headers);
+  if (row.explained === undefined || typeof reason !== "string") return codeResponse(failure.code, headers);
   const message = row.message === "" ? reason : `${row.message}: ${reason}`;
-  return jsonAnswer(message, row.status, { ...failureHeaders(row), ...headers });
+  return jsonResponse(message, row.status, { ...failureHeaders(row), ...headers });
 }
 
 /** The answer of one row of the failures table. */
-export function codeAnswer(code: FailureCode, headers: HeaderRecord = {}): Response {
+export function codeResponse(code: FailureCode, headers: HeaderRecord = {}): Response {
   const row: FailureRow = failures[code];
   const all = { ...failureHeaders(row), ...headers };
   if (row.message === "") return new Response(null, { status: row.status, headers: all });
-  return jsonAnswer(row.message, row.status, all);
+  return jsonResponse(row.message, row.status, all);
 }
 
 /** Nobody may keep a failure that can pass: absence, and trouble of ours. */

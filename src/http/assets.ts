@@ -21,7 +21,7 @@ export type Assets<Name extends string> = Readonly<{
 export type AssetSource<Name extends string> = () => Promise<Assets<Name>>;
 
 /** The address of a file carries its version, so that it may be kept for good. */
-const keptForGood = "public, max-age=31536000, immutable";
+const storedForGood = "public, max-age=31536000, immutable";
 
 const expand = promisify(gunzip);
 
@@ -45,7 +45,7 @@ export function createAssetSource<Name extends string>(
 }
 
 /** Answers with a file, compressed where the client reads that. */
-export async function assetAnswer<Name extends string>(
+export async function assetResponse<Name extends string>(
   request: Request,
   source: AssetSource<Name>,
   name: Name,
@@ -56,7 +56,7 @@ export async function assetAnswer<Name extends string>(
   return new Response(isCompressed ? compressed : new Uint8Array(await expand(compressed)), {
     headers: {
       "Content-Type": type,
-      "Cache-Control": keptForGood,
+      "Cache-Control": storedForGood,
       Vary: "Accept-Encoding",
       "X-Content-Type-Options": "nosniff",
       ...(isCompressed ? { "Content-Encoding": "gzip" } : {}),

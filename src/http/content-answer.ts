@@ -6,7 +6,7 @@
 import { Failure, failures } from "../failures.ts";
 import type { Composing } from "../lib/composing.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
-import { jsonAnswer } from "./answers.ts";
+import { jsonResponse } from "./answers.ts";
 import { withHeldMemory } from "./body-size.ts";
 import { frameSpans } from "./byteranges.ts";
 import { allowsTag, namesTag, rangeThatCounts } from "./conditional.ts";
@@ -56,7 +56,7 @@ export function readWish(request: Request, { headOnly }: RequestContext): Conten
  * @param wholeStatus - Status of a response with all of the content.
  * @throws What reading throws before the first byte.
  */
-export async function contentAnswer(
+export async function contentResponse(
   content: ReadableContent,
   whole: Headers,
   wish: ContentWish,
@@ -148,13 +148,13 @@ async function send(
 /** 416 says how large the body is and what it is, so that a player can ask again. */
 function unsatisfiable(size: number, whole: Headers): Response {
   const { status, message } = failures.range_not_satisfiable;
-  const kept = [
+  const stored = [
     "ETag",
     "Accept-Ranges",
     "X-AR-IO-Data-Id",
     "Access-Control-Allow-Origin",
     "Access-Control-Expose-Headers",
   ];
-  const headers = Object.fromEntries(kept.map((name) => [name, whole.get(name) ?? ""]));
-  return jsonAnswer(message, status, { ...headers, "Content-Range": `bytes */${size}` });
+  const headers = Object.fromEntries(stored.map((name) => [name, whole.get(name) ?? ""]));
+  return jsonResponse(message, status, { ...headers, "Content-Range": `bytes */${size}` });
 }

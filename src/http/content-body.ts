@@ -11,7 +11,7 @@ import { beginComposing, bringToDisk, type OpenContent } from "../content/open-c
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Composing } from "../lib/composing.ts";
-import type { EndTurn } from "../lib/queue.ts";
+import type { Release } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
 import type { HeldMemory } from "./body-size.ts";
 import type { MultipartFrame } from "./byteranges.ts";
@@ -108,7 +108,7 @@ export async function spansBody(
 async function composed(
   pieces: AsyncIterable<Uint8Array>,
   size: number,
-  { hold, begin, slice, blobOf }: Omit<BodyReading, "begin"> & Readonly<{ begin: () => Promise<EndTurn> }>,
+  { hold, begin, slice, blobOf }: Omit<BodyReading, "begin"> & Readonly<{ begin: () => Promise<Release> }>,
 ): Promise<ContentBody> {
   await hold(size);
   const end = await begin();

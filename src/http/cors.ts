@@ -51,7 +51,7 @@ const preflightAge = "86400";
  * @param methods - What the path answers to.
  * @param asked - The preflight's `Access-Control-Request-Headers`.
  */
-export function preflightAnswer(methods: readonly string[], asked: string | null): Response {
+export function preflightResponse(methods: readonly string[], asked: string | null): Response {
   return new Response(null, {
     status: 204,
     headers: {

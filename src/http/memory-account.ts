@@ -5,7 +5,7 @@
 import { Failure } from "../failures.ts";
 import type { ByteBudget } from "../lib/byte-budget.ts";
 import { type Compositions, createCompositions } from "../lib/composing.ts";
-import { codeAnswer } from "./answers.ts";
+import { codeResponse } from "./answers.ts";
 import { bodySizeOf, countedBytesMin, fileHolds, type HeldMemory, heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
 import type { ListenerRequests, ResponsesUnderWay } from "./responses-under-way.ts";
@@ -132,7 +132,7 @@ export function openMemoryAccount(
         await held.set(0, 0);
         noteRefused();
         if (memory.kind === "stream") await response.body?.cancel();
-        return codeAnswer("busy", { Connection: "close" });
+        return codeResponse("busy", { Connection: "close" });
       }
       const isCountedBlob = memory?.kind === "shared" && memory.blob.size >= countedBytesMin;
       keep(isCountedBlob ? memory.blob : undefined, memory?.kind === "stream");

@@ -11,12 +11,12 @@ import type { Log } from "../lib/log.ts";
 import { createTokenBuckets } from "../lib/token-buckets.ts";
 import type { X402Payment } from "../payment/x402/payload.ts";
 import type { PaidReading } from "../payment/x402/reading.ts";
-import { failureAnswer } from "./answers.ts";
+import { failureResponse } from "./answers.ts";
 import { callerLeft, reportsDisconnect } from "./client-left.ts";
 import type { RequestContext } from "./context.ts";
 import type { PublicUrl } from "./public-url.ts";
-import { type Lack, type RateLimiter, rateLimitedAnswer, tokenBytes, tokensOf } from "./rate-limiter.ts";
-import { x402PaymentOf, x402RequiredAnswer, x402SettledHeaders } from "./x402-answers.ts";
+import { type Lack, type RateLimiter, rateLimitedResponse, tokenBytes, tokensOf } from "./rate-limiter.ts";
+import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "./x402-answers.ts";
 
 /** How a request goes on. */
 export type Entry = Readonly<{
@@ -61,7 +61,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
     lack: Lack,
     refused?: Readonly<{ version: 1 | 2; payer: string; reason: string }>,
   ): Promise<Response> {
-    const limited = rateLimitedAnswer(lack);
+    const limited = rateLimitedResponse(lack);
     try {
       const quote = await reading.quote(request.signal);
       const resource = {
@@ -71,7 +71,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
       };
       const { message } = await limited.json();
       const failed = refused === undefined ? {} : { refused };
-      const response = x402RequiredAnswer({
+      const response = x402RequiredResponse({
         terms: reading.terms,
         quote,
         resource,
@@ -83,12 +83,12 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
       log.warn("paid reading has no price", { error });
-      return rateLimitedAnswer(lack);
+      return rateLimitedResponse(lack);
     }
   }
 
   async function paid(request: Request, lack: Lack, payment: X402Payment): Promise<Entry> {
-    if (tries.waitMs(lack.client) > 0) return { refused: rateLimitedAnswer(lack) };
+    if (tries.waitMs(lack.client) > 0) return { refused: rateLimitedResponse(lack) };
     tries.take(lack.client, 1);
     try {
       const settled = await reading.pay(lack.client, payment, `${publicUrl(request)}/`, request.signal);
@@ -99,7 +99,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
       if (reportsDisconnect(error, request.signal))
         return { refused: new Response(null, { status: callerLeft }) };
       if (!(error instanceof Failure)) throw error;
-      if (error.code !== "settlement_failed") return { refused: failureAnswer(error) };
+      if (error.code !== "settlement_failed") return { refused: failureResponse(error) };
       const { version, authorization } = payment;
       const refused = { version, payer: authorization.from, reason: String(error.facts["reason"]) };
       return { refused: await required(request, lack, refused) };
@@ -117,7 +117,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
         payment = x402PaymentOf(request);
       } catch (error) {
         if (!(error instanceof Failure)) throw error;
-        return { refused: failureAnswer(error) };
+        return { refused: failureResponse(error) };
       }
       if (payment === undefined) return { refused: await required(request, lack) };
       return await paid(request, lack, payment);

@@ -12,7 +12,7 @@
 import type { Clock } from "../lib/clock.ts";
 import type { Metrics } from "../lib/metrics.ts";
 import { createTokenBuckets } from "../lib/token-buckets.ts";
-import { jsonAnswer } from "./answers.ts";
+import { jsonResponse } from "./answers.ts";
 import { bodySizeOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
 import type { Asker } from "./context.ts";
@@ -45,7 +45,7 @@ export type RateLimiter = Readonly<{
   /** Takes tokens of a client, also where there are none. @param tokens - 0 or more. */
   owe: (client: string, tokens: number) => void;
   /** Takes what the answer's body costs beyond the first token. */
-  charge: (method: string, asker: Asker, answer: Response) => void;
+  charge: (method: string, asker: Asker, response: Response) => void;
 }>;
 
 /** About 10 MiB for each kind. */
@@ -65,7 +65,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const clients = createTokenBuckets({ ...options.client, countMax: bucketsMax, seed, clock });
   const resources = createTokenBuckets({ ...options.resource, countMax: bucketsMax, seed, clock });
 
-  const figures = figuresIn(options.metrics);
+  const stats = metricsIn(options.metrics);
 
   const keysOf = (method: string, { target, clientAddress }: Asker): Keys | undefined => {
     if (isAdministration(target.path) || watched.has(target.path)) return undefined;
@@ -76,7 +76,7 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
   const take = (keys: Keys, tokens: number): void => {
     clients.take(keys.client, tokens);
     resources.take(keys.resource, tokens);
-    figures.tokens.inc(tokens);
+    stats.tokens.inc(tokens);
   };
   /** Takes a token of each; else tells which has none, and for how long. */
   const takeOne = (keys: Keys): Lack | undefined => {
@@ -85,15 +85,15 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     const resourceMs = resources.waitMs(keys.resource);
     if (resourceMs > 0) return { of: "resource", waitMs: resourceMs, client: keys.client };
     take(keys, 1);
-    figures.requests.inc();
+    stats.requests.inc();
     return undefined;
   };
   const lackOf = (method: string, asker: Asker): Lack | undefined => {
     const keys = keysOf(method, asker);
     const lack = keys && takeOne(keys);
     if (lack === undefined) return undefined;
-    figures.requests.inc();
-    figures.exceeded.inc({ limit_type: lack.of });
+    stats.requests.inc();
+    stats.exceeded.inc({ limit_type: lack.of });
     return lack;
   };
   return {
@@ -103,16 +103,16 @@ export function createRateLimiter(options: RateLimiterOptions): RateLimiter {
     },
     refuse: (method, asker) => {
       const lack = lackOf(method, asker);
-      return lack && rateLimitedAnswer(lack);
+      return lack && rateLimitedResponse(lack);
     },
     lack: lackOf,
     owe: (client, tokens) => {
       if (tokens === 0) return;
       clients.take(client, tokens);
-      figures.tokens.inc(tokens);
+      stats.tokens.inc(tokens);
     },
-    charge: (method, asker, answer) => {
-      const more = tokensOf(asker, answer) - 1;
+    charge: (method, asker, response) => {
+      const more = tokensOf(asker, response) - 1;
       const keys = more > 0 ? keysOf(method, asker) : undefined;
       if (keys !== undefined) take(keys, more);
     },
@@ -124,7 +124,7 @@ type Keys = Readonly<{ client: string; resource: string }>;
 /** Which bucket is empty, for how long, and who asked. */
 export type Lack = Readonly<{ of: "ip" | "resource"; waitMs: number; client: string }>;
 
-function figuresIn(metrics: Metrics) {
+function metricsIn(metrics: Metrics) {
   return {
     requests: metrics.counter({
       name: "rate_limit_requests_total",
@@ -140,13 +140,13 @@ function figuresIn(metrics: Metrics) {
 }
 
 /** An answer of whose size nobody said is short, or, of GraphQL, bounded by its own limits. */
-export function tokensOf({ headOnly }: Asker, answer: Response): number {
-  return headOnly ? 1 : Math.ceil(bodySizeOf(answer) / tokenBytes);
+export function tokensOf({ headOnly }: Asker, response: Response): number {
+  return headOnly ? 1 : Math.ceil(bodySizeOf(response) / tokenBytes);
 }
 
 /** Says that a limit is reached. */
-export function rateLimitedAnswer({ of, waitMs }: Lack): Response {
+export function rateLimitedResponse({ of, waitMs }: Lack): Response {
   const message = `${of === "ip" ? "IP" : "Resource"} rate limit exceeded`;
   const headers = { "Retry-After": String(Math.ceil(waitMs / 1_000)), "Cache-Control": "no-store" };
-  return jsonAnswer({ error: "Too Many Requests", message }, 429, headers);
+  return jsonResponse({ error: "Too Many Requests", message }, 429, headers);
 }

@@ -11,7 +11,7 @@ import type { RequestContext } from "./context.ts";
 import type { RouteLabel } from "./route-labels.ts";
 
 /** A request with its response. */
-export type AnsweredRequest = Readonly<{
+export type CompletedRequest = Readonly<{
   method: string;
   context: Pick<RequestContext, "requestId" | "target">;
   label: RouteLabel;
@@ -21,8 +21,8 @@ export type AnsweredRequest = Readonly<{
 }>;
 
 /** Takes note of requests. */
-export type RequestFigures = Readonly<{
-  answered: (request: AnsweredRequest) => void;
+export type RequestMetrics = Readonly<{
+  responded: (request: CompletedRequest) => void;
   /**
    * Notes a response with status 200 from memory. Its duration counts as 0: it is about 15 µs, and reading the clock
    * twice would add to it.
@@ -57,7 +57,7 @@ function statusLabel(status: number): string {
 }
 
 /** Creates the figures of all listeners. @param logsHits - Whether responses from memory have a log line each. */
-export function createRequestFigures(metrics: Metrics, log: Log, logsHits = true): RequestFigures {
+export function createRequestMetrics(metrics: Metrics, log: Log, logsHits = true): RequestMetrics {
   const duration = metrics.histogram({
     name: "http_request_duration_seconds",
     help: "Time until the headers of a response were ready, in seconds; every response is counted once.",
@@ -68,11 +68,11 @@ export function createRequestFigures(metrics: Metrics, log: Log, logsHits = true
     name: "client_disconnects_total",
     help: "Requests whose client left before it was answered.",
   });
-  let hits = 0;
+  let responseCache = 0;
   metrics.countOf({
     name: "http_memory_hits_total",
     help: "Of all responses, content that was in memory.",
-    read: () => hits,
+    read: () => responseCache,
   });
   const seriesOf = ({ service, route }: RouteLabel, method: string, status: number) =>
     duration.series({
@@ -84,7 +84,7 @@ export function createRequestFigures(metrics: Metrics, log: Log, logsHits = true
   const hitSeries = new Map<RouteLabel, Series>();
   const writesHits = logsHits && log.writes("info");
   return {
-    answered: ({ method, context, label, status, durationMs }) => {
+    responded: ({ method, context, label, status, durationMs }) => {
       if (status === callerLeft) left.inc();
       seriesOf(label, method, status).observe(durationMs / 1_000);
       const { requestId, target } = context;
@@ -95,7 +95,7 @@ export function createRequestFigures(metrics: Metrics, log: Log, logsHits = true
       });
     },
     hit: (label, url) => {
-      hits += 1;
+      responseCache += 1;
       let series = hitSeries.get(label);
       if (series === undefined) {
         series = seriesOf(label, "GET", 200);
@@ -105,8 +105,8 @@ export function createRequestFigures(metrics: Metrics, log: Log, logsHits = true
       if (!writesHits) return;
       const { service, route } = label;
       const path = url.slice(url.indexOf("/", url.indexOf("//") + 2)).split("?", 1)[0];
-      const answered = { method: "GET", path, service, route, status: 200, durationMs: 0 };
-      log.info("request answered", { ...answered, from: "memory" });
+      const responded = { method: "GET", path, service, route, status: 200, durationMs: 0 };
+      log.info("request answered", { ...responded, from: "memory" });
     },
   };
 }

@@ -8,7 +8,7 @@
  * @module
  */
 import type { ByteBudget } from "../lib/byte-budget.ts";
-import { inTurns } from "../lib/next-turn.ts";
+import { inOrder } from "../lib/next-turn.ts";
 import { openTcpConnections } from "../lib/tcp-connections.ts";
 import { bodySizeOf, countedBytesMin, heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
@@ -208,7 +208,7 @@ function createReaderWatch(entries: readonly UnderWay[], options: ResponsesUnder
   };
   const look = async (watch: SlowReaders): Promise<void> => {
     const under: Reader[] = [];
-    for await (const { request, listener, bytes, blob, isStream } of inTurns([...entries], looksAtOnce)) {
+    for await (const { request, listener, bytes, blob, isStream } of inOrder([...entries], looksAtOnce)) {
       const peer = isStream ? undefined : listener.peerOf(request);
       if (peer !== undefined) under.push({ peer, bytes: bytes + (blob?.size ?? 0) });
     }

@@ -10,19 +10,19 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
-import { codeAnswer, failureAnswer } from "./answers.ts";
+import { codeResponse, failureResponse } from "./answers.ts";
 import type { BodyMemory } from "./body-memory.ts";
 import { callerLeft, reportsDisconnect } from "./client-left.ts";
 import { createConnections } from "./connections.ts";
 import { contextOf } from "./context.ts";
-import { isAdministration, preflightAnswer } from "./cors.ts";
+import { isAdministration, preflightResponse } from "./cors.ts";
 import { finish, headersOnly } from "./finish.ts";
 import { clearLargeCookies } from "./head.ts";
 import { type Certificate, openListener, reachableHost } from "./listener.ts";
 import type { Entry, PaidReads } from "./paid-reads.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import { askerOf, hasSeveralHosts, type Received, receive } from "./receive.ts";
-import type { RequestFigures } from "./request-figures.ts";
+import type { RequestMetrics } from "./request-figures.ts";
 import {
   createRouteLabels,
   type RouteLabel,
@@ -60,7 +60,7 @@ export type ServerOptions = Readonly<{
   /** Memory of bodies under way; absent, it has no limit. */
   memory?: BodyMemory | undefined;
   log: Log;
-  figures: RequestFigures;
+  stats: RequestMetrics;
 }>;
 
 /** A listener that runs. */
@@ -89,7 +89,7 @@ type BunServer = ReturnType<typeof Bun.serve>;
 
 /** Opens a listener. Throws when the port is taken. */
 export function openServer(options: ServerOptions): HttpServer {
-  const { log, figures, limiter, memory } = options;
+  const { log, stats, limiter, memory } = options;
   const silenceSeconds = options.silenceSeconds ?? silenceSecondsMax;
   const table = createRouteTable(options.app.routes);
   const labels = createRouteLabels(options.service ?? "gateway");
@@ -116,7 +116,7 @@ export function openServer(options: ServerOptions): HttpServer {
     return ready;
   };
 
-  const answer = async (arrived: Request, server: BunServer): Promise<Response> => {
+  const reply = async (arrived: Request, server: BunServer): Promise<Response> => {
     const startedAt = performance.now();
     const account = memory?.open(arrived, connections.requestsAt(server));
     const received = receive(arrived, connections.of(arrived, server), account, options.pathOf);
@@ -129,7 +129,7 @@ export function openServer(options: ServerOptions): HttpServer {
     const response = finish(settled, context, draining);
     clearLargeCookies(arrived, response);
     await charge(options, entry, received, arrived.method, response);
-    figures.answered({
+    stats.responded({
       ...{ method: arrived.method, context, status: response.status },
       label: refused === undefined ? labelOf(received, labels) : labels.ofNone(context.target.path),
       durationMs: performance.now() - startedAt,
@@ -145,14 +145,14 @@ export function openServer(options: ServerOptions): HttpServer {
     bodyBytesMax: options.bodyBytesMax,
     fetch: (request, self) => {
       const ready = fromMemory(request, self);
-      if (ready === undefined) return answer(request, self);
+      if (ready === undefined) return reply(request, self);
       const { url } = request;
-      figures.hit(labels.ofHit(url), url);
+      stats.hit(labels.ofHit(url), url);
       return ready;
     },
     error: (error) => {
       log.error("answer could not be sent", { error });
-      return codeAnswer(isMissingFile(error) ? "busy" : "internal");
+      return codeResponse(isMissingFile(error) ? "busy" : "internal");
     },
   });
 
@@ -208,7 +208,7 @@ function surface(app: AnyElysia, table: RouteTable, log: Log): AnyElysia {
       if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
       if (error instanceof Failure) return failed(error, requestId, log);
       log.error("defect", { requestId, error });
-      return codeAnswer("internal");
+      return codeResponse("internal");
     })
     .use(app);
 }
@@ -225,13 +225,13 @@ function labelOf({ request, context, refused }: Received, labels: RouteLabels): 
 
 async function route(received: Received, root: AnyElysia, table: RouteTable): Promise<Response> {
   const { request, context, refused } = received;
-  if (refused !== undefined) return failureAnswer(refused);
+  if (refused !== undefined) return failureResponse(refused);
   const { path } = context.target;
   if (request.method !== "OPTIONS" || isAdministration(path)) return await root.fetch(request);
   routes.set(request, unrouted);
   const methods = table.methodsOf(path);
   const asked = request.headers.get("access-control-request-headers");
-  return preflightAnswer(methods.length > 0 ? methods : contentMethods, asked);
+  return preflightResponse(methods.length > 0 ? methods : contentMethods, asked);
 }
 
 /** What a path answers to that no route names: it may be content. */
@@ -239,15 +239,15 @@ const contentMethods = ["GET", "HEAD", "OPTIONS"] as const;
 
 /** No route took the request: either none has the path, or none has the method. */
 function routeless(method: string, methods: readonly string[]): Response {
-  if (methods.length === 0 || methods.includes(method)) return codeAnswer("not_found");
-  return codeAnswer("method_not_allowed", { Allow: methods.join(", ") });
+  if (methods.length === 0 || methods.includes(method)) return codeResponse("not_found");
+  return codeResponse("method_not_allowed", { Allow: methods.join(", ") });
 }
 
 function failed(failure: Failure, requestId: string, log: Log): Response {
   const { code, facts, cause } = failure;
   if (failures[code].status >= 500) log.warn("request failed", { requestId, code, facts, cause });
   else log.debug("request refused", { requestId, code, facts });
-  return failureAnswer(failure);
+  return failureResponse(failure);
 }
 
 /** A cached file that was evicted between being found and being opened; asking again finds another source. */

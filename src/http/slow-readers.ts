@@ -7,7 +7,7 @@
  * @module
  */
 import ipaddr from "ipaddr.js";
-import { inTurns } from "../lib/next-turn.ts";
+import { inOrder } from "../lib/next-turn.ts";
 import { peerKey, type TcpConnections } from "../lib/tcp-connections.ts";
 
 /** Cuts slow readers. */
@@ -60,7 +60,7 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
     const next = new Map<string, Sample>();
     const candidates: Candidate[] = [];
     let cuts = 0;
-    for await (const descriptor of inTurns(connections.descriptors(), looksAtOnce)) {
+    for await (const descriptor of inOrder(connections.descriptors(), looksAtOnce)) {
       const connection = connections.at(descriptor);
       const bytes = held.get(connection?.peer ?? "");
       if (connection === undefined || bytes === undefined) continue;
@@ -89,7 +89,7 @@ export function createSlowReaders(connections: TcpConnections): SlowReaders {
     cut: async (peers) => {
       const wanted = await heldByPeer(peers.map((peer) => ({ peer, bytes: 0 })));
       let cuts = 0;
-      for await (const descriptor of inTurns(connections.descriptors(), looksAtOnce)) {
+      for await (const descriptor of inOrder(connections.descriptors(), looksAtOnce)) {
         const peer = connections.at(descriptor)?.peer ?? "";
         if (wanted.has(peer)) cuts += cut(descriptor, peer);
       }
@@ -114,7 +114,7 @@ function isLong(sample: Sample, held: number): sample is Sample & Readonly<{ tak
 /** Each connection once, with what is held for all responses that it carries. */
 async function heldByPeer(readers: readonly Reader[]): Promise<ReadonlyMap<string, number>> {
   const held = new Map<string, number>();
-  for await (const { peer, bytes } of inTurns(readers, looksAtOnce)) {
+  for await (const { peer, bytes } of inOrder(readers, looksAtOnce)) {
     if (!ipaddr.isValid(peer.address)) continue;
     const key = peerKey({ address: ipaddr.process(peer.address).toByteArray(), port: peer.port });
     held.set(key, (held.get(key) ?? 0) + bytes);

@@ -10,7 +10,7 @@ import { Failure } from "../failures.ts";
 import { readX402Payment, type X402Payment } from "../payment/x402/payload.ts";
 import { requirementV1, requirementV2, type X402Resource } from "../payment/x402/requirement.ts";
 import type { X402Quote, X402Settled, X402Terms } from "../payment/x402/x402.ts";
-import { jsonAnswer } from "./answers.ts";
+import { jsonResponse } from "./answers.ts";
 
 /** A 402 answer's content. */
 export type X402Required = Readonly<{
@@ -40,7 +40,7 @@ export function x402PaymentOf(request: Request): X402Payment | undefined {
 }
 
 /** Writes the answer that asks for a payment. */
-export function x402RequiredAnswer({ terms, quote, resource, error, refused }: X402Required): Response {
+export function x402RequiredResponse({ terms, quote, resource, error, refused }: X402Required): Response {
   const first = requirementV1(terms, quote.amount, resource);
   const second = { x402Version: 2, error, resource, accepts: [requirementV2(terms, quote.amount)] };
   const settlement =
@@ -49,7 +49,7 @@ export function x402RequiredAnswer({ terms, quote, resource, error, refused }: X
       : settlementHeaders(refused.version, terms, {
           ...{ success: false, errorReason: refused.reason, transaction: "", payer: refused.payer },
         });
-  return jsonAnswer({ ...first, x402Version: 1, error, accepts: [first] }, 402, {
+  return jsonResponse({ ...first, x402Version: 1, error, accepts: [first] }, 402, {
     "Cache-Control": "no-store",
     "PAYMENT-REQUIRED": base64Json(second),
     ...settlement,

@@ -6,11 +6,11 @@
 import { readBlock } from "../arweave/block.ts";
 import { mainNetGenesis } from "../arweave/block-check.ts";
 import { type BlockHash, isBlockHash } from "../arweave/id.ts";
-import type { Node, NodeAnswer } from "../chain/node.ts";
+import type { Node, NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { isJsonObject, readJson } from "../lib/json.ts";
-import { describeAnswer } from "./fetch-transaction.ts";
+import { describeResponse } from "./fetch-transaction.ts";
 
 /** The top of a node's chain; the hash is undefined where the node does not say it. */
 export type NodeTip = Readonly<{ height: number; hash: BlockHash | undefined }>;
@@ -37,13 +37,13 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
   /** Undefined when the nodes say that there is none. */
   const ask = async <Value>(
     question: string,
-    call: (node: Node, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+    call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
     signal: AbortSignal,
   ): Promise<Value | undefined> => {
-    const answer = await nodes.ask(call, signal);
-    if (answer.kind === "ok") return answer.value;
-    if (answer.kind === "trouble")
-      throw new Failure("source_failed", { question, answers: [describeAnswer(answer)] });
+    const response = await nodes.ask(call, signal);
+    if (response.kind === "ok") return response.value;
+    if (response.kind === "trouble")
+      throw new Failure("source_failed", { question, responses: [describeResponse(response)] });
     return undefined;
   };
 
@@ -60,7 +60,7 @@ export function createChainQuestions(nodes: Pick<Nodes, "ask">): ChainQuestions 
       // A node without a readable record may still say its height.
       const height = await ask("height", (node, own) => node.height(own), signal);
       if (height === undefined)
-        throw new Failure("source_failed", { question: "height", answers: ["absent"] });
+        throw new Failure("source_failed", { question: "height", responses: ["absent"] });
       return { height, hash: undefined };
     },
     hashAt,
@@ -90,7 +90,7 @@ function hashOf(text: string, height: number): BlockHash {
   if (block.height !== height)
     throw new Failure("source_failed", {
       question: `block ${height}`,
-      answers: [`a block of height ${block.height}`],
+      responses: [`a block of height ${block.height}`],
     });
   return block.hash;
 }

@@ -30,10 +30,10 @@ export function isWanted(filter: Filter, job: FilteredBundle, reader: FilterRead
 }
 
 function transactionOf(job: FilteredBundle, reader: FilterReader): FilterSubject | undefined {
-  const kept = reader.transactionText(job.id);
-  if (kept === undefined) return undefined;
+  const stored = reader.transactionText(job.id);
+  if (stored === undefined) return undefined;
   // Where the data was cut out of the text, its size is known only to the index.
-  return transactionSubject({ ...readTransaction(kept.text), dataSize: job.size });
+  return transactionSubject({ ...readTransaction(stored.text), dataSize: job.size });
 }
 
 function itemOf(job: FilteredBundle, reader: FilterReader): FilterSubject | undefined {

@@ -28,7 +28,7 @@ export type BundlesOptions = Omit<UnbundleParts, "budget" | "index" | "reader"> 
       Pick<IndexWriterCalls, "takeBundle" | "skipBundle" | "finishBundle" | "failBundle">;
     reader: UnbundleParts["reader"] & Pick<IndexReader, "nextBundleAt" | "entriesUnder">;
     /** Bundles that are worked on at once: one waits for bytes while another is verified. */
-    lanes: number;
+    slots: number;
     /** How often the queue is looked at when nothing says that there is something in it, milliseconds. */
     intervalMs: number;
     /** Waits before a bundle is tried again. */
@@ -44,7 +44,7 @@ export type BundlesOptions = Omit<UnbundleParts, "budget" | "index" | "reader"> 
 export const bundleRetryDefault: BundlesOptions["retry"] = { firstMs: 250, longestMs: 30 * 60_000 };
 
 /** How the work on bundles is doing. */
-export type BundlesStatus = Readonly<{ working: readonly Id[]; lanes: readonly LoopStatus[] }>;
+export type BundlesStatus = Readonly<{ working: readonly Id[]; slots: readonly LoopStatus[] }>;
 
 /** The work on bundles. */
 export type Bundles = Readonly<{
@@ -66,7 +66,7 @@ export const workerFailuresMax = 3;
 const stepTimeoutMs = 24 * 60 * 60_000;
 
 /** Waits after a failure of the index itself. */
-const laneBackoff = { firstMs: 100, longestMs: 30_000 };
+const slotBackoff = { firstMs: 100, longestMs: 30_000 };
 
 /** Bundles and roots that are remembered for counting; beyond, the oldest counts begin anew. */
 const countsMax = 10_000;
@@ -77,7 +77,7 @@ type Work = Readonly<{ job: BundleJob; stop: AbortController; ended: Promise<voi
 export function openBundles(options: BundlesOptions): Bundles {
   const { index, reader, clock, random, log, intervalMs } = options;
   const wake = () => {
-    for (const lane of lanes) lane.wake();
+    for (const slot of slots) slot.wake();
   };
   const addItems: typeof index.addItems = async (batch) => {
     const added = await index.addItems(batch);
@@ -107,18 +107,18 @@ export function openBundles(options: BundlesOptions): Bundles {
     return "again";
   };
 
-  const openLane = (lane: number): Loop =>
+  const openSlot = (slot: number): Loop =>
     openLoop({
-      name: `bundles ${lane}`,
+      name: `bundles ${slot}`,
       step,
       intervalMs,
-      backoff: laneBackoff,
+      backoff: slotBackoff,
       stepTimeoutMs,
       clock,
       random,
       log,
     });
-  const lanes = Array.from({ length: options.lanes }, (_, lane) => openLane(lane + 1));
+  const slots = Array.from({ length: options.slots }, (_, slot) => openSlot(slot + 1));
 
   return {
     wake,
@@ -129,10 +129,10 @@ export function openBundles(options: BundlesOptions): Bundles {
     },
     status: () => ({
       working: [...working].map(({ job }) => job.id),
-      lanes: lanes.map((lane) => lane.status()),
+      slots: slots.map((slot) => slot.status()),
     }),
     close: async () => {
-      await Promise.all(lanes.map((lane) => lane.close()));
+      await Promise.all(slots.map((slot) => slot.close()));
     },
   };
 }
@@ -200,7 +200,7 @@ function createWork(options: BundlesOptions): (job: BundleJob, signal: AbortSign
    */
   const persist = (writeDown: () => Promise<unknown>, signal: AbortSignal) =>
     retry(
-      { ...laneBackoff, attempts: Number.POSITIVE_INFINITY },
+      { ...slotBackoff, attempts: Number.POSITIVE_INFINITY },
       signal,
       random,
       async () => {

@@ -9,14 +9,19 @@
  */
 import { type Block, readBlock } from "../arweave/block.ts";
 import type { BlockHash, Id } from "../arweave/id.ts";
-import type { Node, NodeAnswer } from "../chain/node.ts";
+import type { Node, NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
 import type { SerialisedRows } from "../store/index/rows.ts";
-import type { CarriedData, CheckBlockAnswer, CheckBlockJob } from "../store/jobs/thread-jobs.ts";
+import type { CarriedData, CheckBlockJob, CheckBlockResult } from "../store/jobs/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
-import { type AskedTransaction, type AskParts, askTransaction, describeAnswer } from "./fetch-transaction.ts";
+import {
+  type AskedTransaction,
+  type AskParts,
+  askTransaction,
+  describeResponse,
+} from "./fetch-transaction.ts";
 
 /** What is needed to fetch blocks. */
 export type FetchParts = AskParts &
@@ -75,16 +80,16 @@ export async function fetchBlock(
 ): Promise<FetchedBlock> {
   const { height } = question;
   const refused = new Set<Node>();
-  const answers: string[] = [];
+  const responses: string[] = [];
   for (;;) {
     const given = await askBlock(height, parts.nodes, refused, signal);
     if (typeof given === "string")
-      throw new Failure("source_failed", { height, answers: [...answers, given] });
+      throw new Failure("source_failed", { height, responses: [...responses, given] });
     const { node, text } = given;
     question.onText(text);
     const outcome = await fetchFrom(text, question, parts, signal);
     if (typeof outcome !== "string") return outcome;
-    answers.push(`${node.url}: ${outcome}`);
+    responses.push(`${node.url}: ${outcome}`);
     parts.log.error("block refused", { height, node: node.url, reason: outcome });
     parts.nodes.distrust(node, `block ${height}: ${outcome}`);
     refused.add(node);
@@ -101,13 +106,13 @@ async function askBlock(
   signal: AbortSignal,
 ): Promise<GivenBlock | string> {
   if (nodes.all.every((node) => refused.has(node))) return "no other node is left";
-  const call = async (node: Node, own: AbortSignal): Promise<NodeAnswer<GivenBlock>> => {
+  const call = async (node: Node, own: AbortSignal): Promise<NodeResponse<GivenBlock>> => {
     if (refused.has(node)) return { kind: "absent" };
-    const answer = await node.blockText(height, own);
-    return answer.kind === "ok" ? { kind: "ok", value: { node, text: answer.value } } : answer;
+    const response = await node.blockText(height, own);
+    return response.kind === "ok" ? { kind: "ok", value: { node, text: response.value } } : response;
   };
-  const answer = await nodes.ask(call, signal);
-  return answer.kind === "ok" ? answer.value : describeAnswer(answer);
+  const response = await nodes.ask(call, signal);
+  return response.kind === "ok" ? response.value : describeResponse(response);
 }
 
 /** One transaction on its way: what came, and the nodes that gave something wrong. */
@@ -135,10 +140,10 @@ async function fetchFrom(
   for (;;) {
     await fetchSlots(slots, question, parts, signal);
     const heldBytes = slots.reduce((sum, slot) => sum + sizeOf(slot), text.length);
-    const answer = await check(text, slots, question, parts, signal);
-    if (answer.kind === "refused") return answer.reason;
-    if (answer.kind === "accepted") return fetchedOf(block, slots, answer, heldBytes);
-    for (const { txIndex, reason } of answer.transactions) blame(slots[txIndex], reason, parts);
+    const response = await check(text, slots, question, parts, signal);
+    if (response.kind === "refused") return response.reason;
+    if (response.kind === "accepted") return fetchedOf(block, slots, response, heldBytes);
+    for (const { txIndex, reason } of response.transactions) blame(slots[txIndex], reason, parts);
   }
 }
 
@@ -167,12 +172,12 @@ async function fetchSlots(
       slot.asked = await askTransaction(asked, parts, signal);
     }),
   );
-  const troubled = slots.find(({ asked }) => asked?.kind === "trouble");
-  if (troubled?.asked?.kind === "trouble" && !question.isPatienceOver)
+  const faulty = slots.find(({ asked }) => asked?.kind === "trouble");
+  if (faulty?.asked?.kind === "trouble" && !question.isPatienceOver)
     throw new Failure("source_failed", {
       height: question.height,
-      transaction: troubled.id,
-      answers: [troubled.asked.reason],
+      transaction: faulty.id,
+      responses: [faulty.asked.reason],
     });
 }
 
@@ -182,7 +187,7 @@ async function check(
   question: BlockQuestion,
   parts: FetchParts,
   signal: AbortSignal,
-): Promise<CheckBlockAnswer> {
+): Promise<CheckBlockResult> {
   const transactions = slots.map(({ asked }) => (asked?.kind === "ok" ? asked.bytes : null));
   const job: CheckBlockJob = {
     block: text,
@@ -192,7 +197,7 @@ async function check(
   };
   const transfer = transactions.flatMap((bytes) => (bytes === null ? [] : largeBuffer(bytes)));
   // The job is short: ending its thread would cost more than letting it finish.
-  return parts.pool.run<CheckBlockAnswer>("checkBlock", job, { transfer, signal });
+  return parts.pool.run<CheckBlockResult>("checkBlock", job, { transfer, signal });
 }
 
 /** Above this a buffer is moved to the thread; below, copying it costs less. */
@@ -220,10 +225,10 @@ function sizeOf({ asked }: Slot): number {
 function fetchedOf(
   { height, hash, previous, txs }: Block,
   slots: readonly Slot[],
-  answer: Extract<CheckBlockAnswer, { kind: "accepted" }>,
+  response: Extract<CheckBlockResult, { kind: "accepted" }>,
   heldBytes: number,
 ): FetchedBlock {
-  const { rows, bundleCount, data, checked, unchecked } = answer;
+  const { rows, bundleCount, data, checked, unchecked } = response;
   const missing = slots.flatMap(({ id, asked, fault }) =>
     asked === undefined || asked.kind === "ok" ? [] : [{ id, reason: fault === "" ? asked.reason : fault }],
   );

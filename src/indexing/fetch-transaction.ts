@@ -5,11 +5,11 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { Node, NodeAnswer } from "../chain/node.ts";
+import type { Node, NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
-import { trouble } from "../lib/http-client.ts";
-import type { Turns } from "../lib/queue.ts";
+import { fault } from "../lib/http-client.ts";
+import type { Semaphore } from "../lib/queue.ts";
 import { type RetryPlan, retry } from "../lib/retry.ts";
 import type { CheckedTransaction, CheckTransactionsJob } from "../store/jobs/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
@@ -41,7 +41,7 @@ const attempts: RetryPlan = { attempts: 3, firstMs: 150, longestMs: 600 };
 export type AskParts = Readonly<{
   nodes: Pick<Nodes, "ask">;
   /** Bounds how many transactions are asked for at once. */
-  turns: Turns;
+  semaphore: Semaphore;
   random: () => number;
 }>;
 
@@ -53,12 +53,12 @@ export type AskParts = Readonly<{
  */
 export async function askTransaction(
   question: TransactionQuestion,
-  { nodes, turns, random }: AskParts,
+  { nodes, semaphore, random }: AskParts,
   signal: AbortSignal,
 ): Promise<AskedTransaction> {
-  const turn = turns.take(signal);
+  const turn = semaphore.take(signal);
   if (turn === undefined) throw new Failure("busy", { transaction: question.id });
-  const endTurn = await turn;
+  const release = await turn;
   try {
     return await retry(
       attempts,
@@ -68,7 +68,7 @@ export async function askTransaction(
       ({ kind }) => kind !== "trouble",
     );
   } finally {
-    endTurn();
+    release();
   }
 }
 
@@ -77,11 +77,11 @@ async function askOnce(
   nodes: Pick<Nodes, "ask">,
   signal: AbortSignal,
 ): Promise<AskedTransaction> {
-  const answer = await nodes.ask((node, own) => askNode(question, node, own), signal);
-  if (answer.kind === "ok") return { kind: "ok", ...answer.value };
-  return answer.kind === "trouble"
-    ? { kind: "trouble", reason: answer.detail }
-    : { kind: "absent", reason: describeAnswer(answer) };
+  const response = await nodes.ask((node, own) => askNode(question, node, own), signal);
+  if (response.kind === "ok") return { kind: "ok", ...response.value };
+  return response.kind === "trouble"
+    ? { kind: "trouble", reason: response.detail }
+    : { kind: "absent", reason: describeResponse(response) };
 }
 
 /**
@@ -106,28 +106,28 @@ async function askNode(
   { id, route, wrong }: TransactionQuestion,
   node: Node,
   signal: AbortSignal,
-): Promise<NodeAnswer<Given>> {
+): Promise<NodeResponse<Given>> {
   if (wrong.has(node)) return { kind: "absent" };
-  const answer = await node.relay({ method: "GET", path: `/${route}/${id}` }, signal);
-  if (answer.kind === "trouble") return answer;
-  const { status, body: bytes } = answer.value;
+  const response = await node.relay({ method: "GET", path: `/${route}/${id}` }, signal);
+  if (response.kind === "trouble") return response;
+  const { status, body: bytes } = response.value;
   if (status === 202) return { kind: "pending" };
   if (status !== 200)
-    return absentStatuses.has(status) ? { kind: "absent" } : trouble("status", `status ${status}`, status);
+    return absentStatuses.has(status) ? { kind: "absent" } : fault("status", `status ${status}`, status);
   return isObject(bytes)
     ? { kind: "ok", value: { bytes, node } }
-    : trouble("malformed", "the body is no whole JSON object", status);
+    : fault("malformed", "the body is no whole JSON object", status);
 }
 
 /** Says in a few words what an answer without a value is. */
-export function describeAnswer(answer: Exclude<NodeAnswer<unknown>, { kind: "ok" }>): string {
-  switch (answer.kind) {
+export function describeResponse(response: Exclude<NodeResponse<unknown>, { kind: "ok" }>): string {
+  switch (response.kind) {
     case "trouble":
-      return answer.detail;
+      return response.detail;
     case "refused":
-      return `status ${answer.status}: ${answer.text.slice(0, 100)}`;
+      return `status ${response.status}: ${response.text.slice(0, 100)}`;
     default:
-      return answer.kind;
+      return response.kind;
   }
 }
 

@@ -250,8 +250,8 @@ async function writeBlock(block: FetchedBlock, options: FollowerOptions, state: 
   const { index, content, log } = options;
   const { height, hash, ids, bundleCount, missing, checked, unchecked } = block;
   for (const { id, bytes } of block.data) {
-    const isKept = await content.keep({ id, dataRoot: "", size: bytes.length }, bytes);
-    if (!isKept) log.warn("data of a transaction was not kept", { id, size: bytes.length });
+    const isStored = await content.keep({ id, dataRoot: "", size: bytes.length }, bytes);
+    if (!isStored) log.warn("data of a transaction was not kept", { id, size: bytes.length });
   }
   await index.addBlock(block.rows);
   state.lastBlockAt = options.clock();

@@ -10,7 +10,7 @@ import type { Nodes } from "../chain/nodes.ts";
 import type { Content } from "../content/content.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { createTurns } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/queue.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Pool } from "../threads/pool.ts";
@@ -88,7 +88,7 @@ export type IndexingOptions = Readonly<{
   /** Whether bundles are evaluated again when the filters have changed; true unless told. */
   reevaluateOnChange?: boolean;
   /** Bundles that are worked on at once; most of them wait for their bytes. */
-  lanes?: number;
+  slots?: number;
   isMempoolWatched: boolean;
   hooks: IndexingHooks;
   times?: Partial<IndexingTimes>;
@@ -132,7 +132,7 @@ const transactionsAtOnce = 32;
 const transactionsWaitingMax = 32_000;
 
 /** Bundles that wait for bytes which nobody gives hold a lane until every source has been tried. */
-const lanesDefault = 8;
+const slotsDefault = 8;
 
 /**
  * A node of this machine has no others behind its address that lag: when its tip goes aside, its chain has
@@ -156,18 +156,18 @@ export function openIndexing(options: IndexingOptions): Indexing {
     ? shrinkGraceOwnMs
     : indexingTimesDefault.shrinkGraceMs;
   const times = { ...indexingTimesDefault, shrinkGraceMs, ...options.times };
-  const lanes = options.lanes ?? lanesDefault;
+  const slots = options.slots ?? slotsDefault;
   const fetch: FetchParts = {
     nodes: options.nodes,
     pool: options.verify,
-    turns: createTurns(transactionsAtOnce, transactionsWaitingMax),
+    semaphore: createSemaphore(transactionsAtOnce, transactionsWaitingMax),
     random: options.random,
     log: options.log,
   };
   const bundles = openBundles({
     ...options,
     pool: options.unbundle,
-    lanes,
+    slots,
     limits: { ...bundleLimitsDefault, ...options.limits },
     onItems: hooks.onItems,
     intervalMs: times.queueMs,
@@ -273,7 +273,7 @@ function reasonsOf(status: Omit<IndexingStatus, "reasons">, now: number): string
     ["missing transactions", missing],
     ["the mempool", mempool],
     ["upkeep of the index", upkeep],
-    ...bundles.lanes.map((lane, index) => [`bundles (${index + 1})`, lane] as const),
+    ...bundles.slots.map((slot, index) => [`bundles (${index + 1})`, slot] as const),
   ];
   const { lag } = follow;
   return [

@@ -18,7 +18,7 @@ import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import type { FetchParts } from "./fetch-block.ts";
-import { askTransaction, checkTransactions, describeAnswer } from "./fetch-transaction.ts";
+import { askTransaction, checkTransactions, describeResponse } from "./fetch-transaction.ts";
 import { type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** What the watcher is made of. */
@@ -120,9 +120,9 @@ async function listPending(
   { fetch, log }: MempoolOptions,
   signal: AbortSignal,
 ): Promise<ReadonlySet<Id> | undefined> {
-  const answer = await fetch.nodes.ask((node, own) => node.pendingIds(own), signal);
-  if (answer.kind === "ok") return new Set(answer.value.filter(isId).slice(0, pendingMax));
-  log.debug("no node shows its mempool", { reason: describeAnswer(answer) });
+  const response = await fetch.nodes.ask((node, own) => node.pendingIds(own), signal);
+  if (response.kind === "ok") return new Set(response.value.filter(isId).slice(0, pendingMax));
+  log.debug("no node shows its mempool", { reason: describeResponse(response) });
   return undefined;
 }
 
@@ -143,8 +143,8 @@ async function addFresh(
     ids.map((id) => askTransaction({ id, route: "unconfirmed_tx", wrong: nobody }, fetch, signal)),
   );
   const transactions = ids.flatMap((id, at) => {
-    const answer = asked[at];
-    return answer?.kind === "ok" ? [{ id, text: answer.bytes }] : [];
+    const response = asked[at];
+    return response?.kind === "ok" ? [{ id, text: response.bytes }] : [];
   });
   if (transactions.length === 0) return;
   const outcomes = await checkTransactions(transactions, fetch.pool, signal);

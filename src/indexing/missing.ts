@@ -94,17 +94,17 @@ async function find(
   const { fetch, log } = options;
   const asked = await Promise.all(due.map((row) => ask(row, options, signal)));
   const given = due.flatMap((missing, index) => {
-    const answer = asked[index];
-    return answer?.kind === "ok" ? [{ missing, answer }] : [];
+    const response = asked[index];
+    return response?.kind === "ok" ? [{ missing, response }] : [];
   });
-  const transactions = given.map(({ missing, answer }) => ({ id: missing.id, text: answer.bytes }));
+  const transactions = given.map(({ missing, response }) => ({ id: missing.id, text: response.bytes }));
   const outcomes = await checkTransactions(transactions, fetch.pool, signal);
-  return given.flatMap(({ missing, answer }, index) => {
+  return given.flatMap(({ missing, response }, index) => {
     const outcome = outcomes[index];
     if (outcome?.kind === "valid") return [{ missing, valid: outcome }];
     const reason = outcome?.reason ?? "it was not checked";
-    log.error("transaction refused", { id: missing.id, node: answer.node.url, reason });
-    fetch.nodes.distrust(answer.node, `transaction ${missing.id}: ${reason}`);
+    log.error("transaction refused", { id: missing.id, node: response.node.url, reason });
+    fetch.nodes.distrust(response.node, `transaction ${missing.id}: ${reason}`);
     return [];
   });
 }

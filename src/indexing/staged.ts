@@ -11,7 +11,7 @@
 import { deserialize } from "bun:jsc";
 import { readBlock } from "../arweave/block.ts";
 import type { Id } from "../arweave/id.ts";
-import type { Node, NodeAnswer, TransactionStatus } from "../chain/node.ts";
+import type { Node, NodeResponse, TransactionStatus } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import type { Content } from "../content/content.ts";
 import { Failure } from "../failures.ts";
@@ -22,11 +22,11 @@ import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { type BlockRows, type BundleRow, stableDepth, type TransactionRow } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { CheckBlockAnswer, CheckBlockJob } from "../store/jobs/thread-jobs.ts";
+import type { CheckBlockJob, CheckBlockResult } from "../store/jobs/thread-jobs.ts";
 import type { Staged, StagedRow } from "../store/staged.ts";
 import type { Pool } from "../threads/pool.ts";
 import { createChainQuestions } from "./ask-chain.ts";
-import { describeAnswer } from "./fetch-transaction.ts";
+import { describeResponse } from "./fetch-transaction.ts";
 import { explainError, type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 import { isUnfinishedBundle } from "./wishes.ts";
 
@@ -131,7 +131,7 @@ async function findAndAdd(row: StagedRow, parts: Parts, signal: AbortSignal): Pr
   const { nodes, reader } = parts;
   const { id } = row;
   const status = await nodes.ask((node, own) => node.txStatus(id, own), signal);
-  if (status.kind !== "ok") return describeAnswer(status);
+  if (status.kind !== "ok") return describeResponse(status);
   const { height, confirmations } = status.value;
   const tip = reader.tip()?.height ?? -1;
   // A block that may still be forked away is the follower's.
@@ -153,7 +153,7 @@ async function fetchWithBlock(
   { nodes, verify, isMainNet }: Parts,
   signal: AbortSignal,
 ): Promise<Found | string> {
-  const call = async (node: Node, own: AbortSignal): Promise<NodeAnswer<Given>> => {
+  const call = async (node: Node, own: AbortSignal): Promise<NodeResponse<Given>> => {
     const block = await node.blockText(height, own);
     if (block.kind !== "ok") return block;
     const transaction = await node.txJson(id, own);
@@ -161,12 +161,12 @@ async function fetchWithBlock(
     return { kind: "ok", value: { node, text: block.value, bytes: transaction.value } };
   };
   const given = await nodes.ask(call, signal);
-  if (given.kind !== "ok") return describeAnswer(given);
+  if (given.kind !== "ok") return describeResponse(given);
   const { node, text, bytes } = given.value;
-  const answer = await check(id, blockHash, text, bytes, { verify, isMainNet }, signal);
-  if (typeof answer !== "string") return answer;
-  nodes.distrust(node, `transaction ${id} in block ${height}: ${answer}`);
-  return answer;
+  const response = await check(id, blockHash, text, bytes, { verify, isMainNet }, signal);
+  if (typeof response !== "string") return response;
+  nodes.distrust(node, `transaction ${id} in block ${height}: ${response}`);
+  return response;
 }
 
 async function check(
@@ -187,13 +187,13 @@ async function check(
     previous: undefined,
     isMainNet: await isMainNet(signal),
   };
-  const answer = await verify.run<CheckBlockAnswer>("checkBlock", job, { signal });
-  if (answer.kind === "refused") return answer.reason;
-  if (answer.kind === "faulty") return answer.transactions[0]?.reason ?? "the transaction is not valid";
-  const rows: BlockRows = deserialize(answer.rows);
+  const response = await verify.run<CheckBlockResult>("checkBlock", job, { signal });
+  if (response.kind === "refused") return response.reason;
+  if (response.kind === "faulty") return response.transactions[0]?.reason ?? "the transaction is not valid";
+  const rows: BlockRows = deserialize(response.rows);
   const [transaction] = rows.transactions;
   assert(transaction !== undefined, "an accepted block has the transaction that came with it");
-  return { rows, transaction, data: answer.data[0]?.bytes };
+  return { rows, transaction, data: response.data[0]?.bytes };
 }
 
 function idsOf(text: string, blockHash: string): readonly Id[] | string {

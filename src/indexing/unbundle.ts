@@ -16,7 +16,7 @@ import type { Log } from "../lib/log.ts";
 import type { BundleJob, BundleRef, Located } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { UnbundleAnswer, UnbundleJob } from "../store/jobs/thread-jobs.ts";
+import type { UnbundleJob, UnbundleResult } from "../store/jobs/thread-jobs.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 import type { Pool } from "../threads/pool.ts";
 import { type FilterReader, isWanted } from "./bundle-filter.ts";
@@ -154,21 +154,21 @@ async function readBatches(
   while (from !== undefined) {
     const grant = await parts.budget.take(job, first.entriesMax, signal);
     if (grant === undefined) break;
-    const answer: UnbundleAnswer = await readGranted({ ...first, from }, grant, parts, signal);
+    const response: UnbundleResult = await readGranted({ ...first, from }, grant, parts, signal);
     const failed = await writing;
     if (failed !== undefined) throw failed;
-    if (answer.kind === "malformed") return { kind: "refused", reason: answer.reason };
-    itemCount = answer.count;
-    tellInvalid(job, answer, parts.log);
-    const entries = entriesRead(answer, from.index);
-    writing = write(job, answer, parts).then(
+    if (response.kind === "malformed") return { kind: "refused", reason: response.reason };
+    itemCount = response.count;
+    tellInvalid(job, response, parts.log);
+    const entries = entriesRead(response, from.index);
+    writing = write(job, response, parts).then(
       () => undefined,
       (error: unknown) => {
         parts.budget.giveBack(job, entries);
         return error;
       },
     );
-    from = answer.next;
+    from = response.next;
   }
   const failed = await writing;
   if (failed !== undefined) throw failed;
@@ -181,18 +181,18 @@ async function readGranted(
   grant: EntryGrant,
   parts: UnbundleParts,
   signal: AbortSignal,
-): Promise<UnbundleAnswer> {
+): Promise<UnbundleResult> {
   let used = 0;
   try {
-    const answer = await readBatch({ ...job, entriesMax: grant.entries }, parts, signal);
-    used = answer.kind === "malformed" ? 0 : entriesRead(answer, job.from.index);
-    return answer;
+    const response = await readBatch({ ...job, entriesMax: grant.entries }, parts, signal);
+    used = response.kind === "malformed" ? 0 : entriesRead(response, job.from.index);
+    return response;
   } finally {
     grant.settle(used);
   }
 }
 
-type Batch = Extract<UnbundleAnswer, { kind: "batch" }>;
+type Batch = Extract<UnbundleResult, { kind: "batch" }>;
 
 function entriesRead({ next, count }: Batch, first: number): number {
   return endOf(next, count) - first;
@@ -206,9 +206,9 @@ function readBatch(
   job: UnbundleJob,
   { limits, pool }: UnbundleParts,
   signal: AbortSignal,
-): Promise<UnbundleAnswer> {
+): Promise<UnbundleResult> {
   const timeoutMs = limits.batchTimeoutMs + Math.ceil(job.size / limits.slowestBytesPerMs);
-  return pool.run<UnbundleAnswer>("unbundle", job, { signal, timeoutMs });
+  return pool.run<UnbundleResult>("unbundle", job, { signal, timeoutMs });
 }
 
 async function write(job: BundleJob, batch: Batch, parts: UnbundleParts): Promise<void> {

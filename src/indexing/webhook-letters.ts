@@ -10,34 +10,34 @@ import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import type { PageRow } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { AnnouncedRow, Letter } from "../store/outbox.ts";
+import type { AnnouncedRow, Delivery } from "../store/outbox.ts";
 
 /** Which events are sent. */
-export type LetterFilters = Readonly<{ index: Filter; block: Filter }>;
+export type DeliveryFilters = Readonly<{ index: Filter; block: Filter }>;
 
 /** What is asked of the index. */
-export type LetterReader = Pick<IndexReader, "row" | "locate" | "blockText">;
+export type DeliveryReader = Pick<IndexReader, "row" | "locate" | "blockText">;
 
 /**
  * The letter about an announcement.
  *
  * @returns Undefined when no filter chooses it, and for what the index no longer has.
  */
-export function letterOf(
+export function deliveryOf(
   { kind, key }: AnnouncedRow,
-  filters: LetterFilters,
-  reader: LetterReader,
-): Letter | undefined {
-  if (kind === "block") return blockLetter(Number(key), filters.block, reader);
+  filters: DeliveryFilters,
+  reader: DeliveryReader,
+): Delivery | undefined {
+  if (kind === "block") return blockDelivery(Number(key), filters.block, reader);
   const id = filters.index.kind === "never" ? undefined : readId(key);
   const row = id === undefined ? undefined : reader.row(id);
   // A transaction that waits for a block is told of when it is in one.
   if (row === undefined || (row.kind === "transaction" && row.place.height === pendingHeight))
     return undefined;
-  return matches(filters.index, subjectOf(row, reader)) ? rowLetter(row) : undefined;
+  return matches(filters.index, subjectOf(row, reader)) ? rowDelivery(row) : undefined;
 }
 
-function rowLetter(row: PageRow): Letter {
+function rowDelivery(row: PageRow): Delivery {
   const event = row.kind === "item" ? "ans104-data-item-indexed" : "tx-indexed";
   const { id, ownerAddress, target, tags, size, place } = row;
   const data = {
@@ -58,10 +58,10 @@ function transactionData({ anchor, quantity, reward, format }: PageRow) {
   return { last_tx: anchor, quantity: String(quantity), reward: String(reward), format };
 }
 
-function blockLetter(height: number, filter: Filter, reader: LetterReader): Letter | undefined {
+function blockDelivery(height: number, filter: Filter, reader: DeliveryReader): Delivery | undefined {
   if (filter.kind === "never") return undefined;
-  const kept = reader.blockText(height);
-  const fields = kept === undefined ? undefined : readJson(kept.text);
+  const stored = reader.blockText(height);
+  const fields = stored === undefined ? undefined : readJson(stored.text);
   if (fields === undefined || !isJsonObject(fields)) return undefined;
   const subject: FilterSubject = { tags: [], hasParent: false, attribute: (name) => fields[name] };
   if (!matches(filter, subject)) return undefined;
@@ -70,13 +70,13 @@ function blockLetter(height: number, filter: Filter, reader: LetterReader): Lett
   return { event, body: writeJson({ event, data: { height, indep_hash, previous_block, timestamp, txs } }) };
 }
 
-function subjectOf(row: PageRow, reader: LetterReader): FilterSubject {
+function subjectOf(row: PageRow, reader: DeliveryReader): FilterSubject {
   const { tags, kind } = row;
   return { tags, hasParent: kind === "item", attribute: (name) => attributeOf(row, name, reader) };
 }
 
 /** The fields that filters of indexing have too, in their types: a transaction's amounts are texts. */
-function attributeOf(row: PageRow, name: string, reader: LetterReader): unknown {
+function attributeOf(row: PageRow, name: string, reader: DeliveryReader): unknown {
   const isItem = row.kind === "item";
   switch (name) {
     case "id":
@@ -106,7 +106,7 @@ function attributeOf(row: PageRow, name: string, reader: LetterReader): unknown 
   }
 }
 
-function itemAttribute(row: PageRow, name: string, reader: LetterReader): unknown {
+function itemAttribute(row: PageRow, name: string, reader: DeliveryReader): unknown {
   if (name === "root_tx_id") return reader.locate(row.id)?.rootId;
   if (name === "parent_id") return row.parentId;
   return name === "anchor" ? row.anchor : row.signatureType;

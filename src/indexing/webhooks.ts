@@ -19,7 +19,7 @@ import type { Log } from "../lib/log.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Announcement, Outbox, OutboxRow } from "../store/outbox.ts";
 import { type Loop, openLoop } from "./supervise.ts";
-import { letterOf } from "./webhook-letters.ts";
+import { deliveryOf } from "./webhook-letters.ts";
 
 /** What webhooks are made of. */
 export type WebhooksOptions = Readonly<{
@@ -62,7 +62,7 @@ export type Webhooks = Readonly<{
 }>;
 
 /** A letter that could not be delivered for so long is given up. Seconds. */
-export const letterAgeMax = 24 * 60 * 60;
+export const deliveryAgeMax = 24 * 60 * 60;
 
 /** A target that says so often that a letter is wrong will not change its mind, and others wait behind it. */
 export const refusalsMax = 5;
@@ -113,7 +113,7 @@ export function openWebhooks(options: WebhooksOptions): Webhooks {
       if (announced.length > 0) announce(announced);
     },
     onRollback: outbox.rollback,
-    waiting: () => outbox.counts().letters,
+    waiting: () => outbox.counts().deliveries,
     close: async () => {
       await Promise.all([chooser, ...senders].map((loop) => loop.close()));
     },
@@ -137,10 +137,12 @@ async function chooseSome(options: WebhooksOptions, wakeSenders: () => void): Pr
   const last = rows.at(-1);
   if (last === undefined) return "rest";
   const filters = { index: options.indexFilter, block: options.blockFilter };
-  const letters = rows.map((row) => letterOf(row, filters, reader)).filter((letter) => letter !== undefined);
-  const lost = outbox.choose(last.number, letters);
+  const deliveries = rows
+    .map((row) => deliveryOf(row, filters, reader))
+    .filter((delivery) => delivery !== undefined);
+  const lost = outbox.choose(last.number, deliveries);
   if (lost > 0) log.error("webhooks: the outbox is full, the oldest letters went", { count: lost });
-  if (letters.length > 0) wakeSenders();
+  if (deliveries.length > 0) wakeSenders();
   await setImmediate();
   return "again";
 }
@@ -149,17 +151,17 @@ function openSender(target: string, options: WebhooksOptions, times: WebhookTime
   const { outbox, log } = options;
   const name = `webhook ${new URL(target).origin}`; // a path may hold a secret
   return loopOf(name, options, times, async (signal) => {
-    const late = outbox.expire(letterAgeMax);
+    const late = outbox.expire(deliveryAgeMax);
     if (late > 0) log.error("webhooks: letters were too old and went", { count: late });
-    const letter = outbox.first(target);
-    if (letter === undefined) return "rest";
-    const outcome = await send(target, letter, options, signal);
-    if (outcome === "refused" && letter.refusals + 1 < refusalsMax) {
-      outbox.refused(letter.number);
-      throw new Failure("source_failed", { target: name, reason: "refused", number: letter.number });
+    const delivery = outbox.first(target);
+    if (delivery === undefined) return "rest";
+    const outcome = await send(target, delivery, options, signal);
+    if (outcome === "refused" && delivery.refusals + 1 < refusalsMax) {
+      outbox.refused(delivery.number);
+      throw new Failure("source_failed", { target: name, reason: "refused", number: delivery.number });
     }
-    if (outcome === "refused") log.error(`${name} refused a letter for good`, { event: letter.event });
-    outbox.remove(letter.number);
+    if (outcome === "refused") log.error(`${name} refused a letter for good`, { event: delivery.event });
+    outbox.remove(delivery.number);
     return "again";
   });
 }
@@ -167,16 +169,16 @@ function openSender(target: string, options: WebhooksOptions, times: WebhookTime
 /** Sends a letter. @throws Failure when it did not arrive, or when the target may take it later. */
 async function send(
   target: string,
-  letter: OutboxRow,
+  delivery: OutboxRow,
   { http, secret, clock }: WebhooksOptions,
   signal: AbortSignal,
 ): Promise<"taken" | "refused"> {
-  const headers = letterHeaders(letter, unixSeconds(clock), secret);
-  const body = new Uint8Array(new TextEncoder().encode(letter.body));
-  const answer = await http.stream({ method: "POST", url: target, headers, body }, signal);
-  if (answer.kind === "trouble") throw failureOf(answer);
-  answer.cancel(); // what a target has to say beyond its status is not read
-  const { status } = answer;
+  const headers = deliveryHeaders(delivery, unixSeconds(clock), secret);
+  const body = new Uint8Array(new TextEncoder().encode(delivery.body));
+  const response = await http.stream({ method: "POST", url: target, headers, body }, signal);
+  if (response.kind === "trouble") throw failureOf(response);
+  response.cancel(); // what a target has to say beyond its status is not read
+  const { status } = response;
   if (status >= 200 && status < 300) return "taken";
   if (status >= 400 && status < 500 && !passing.has(status)) return "refused";
   throw new Failure("source_failed", { reason: "status", status });
@@ -187,7 +189,7 @@ async function send(
  *
  * @param at - Unix seconds.
  */
-export function letterHeaders(
+export function deliveryHeaders(
   { number, createdAt, body }: Pick<OutboxRow, "number" | "createdAt" | "body">,
   at: number,
   secret: string | undefined,

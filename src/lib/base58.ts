@@ -5,7 +5,7 @@
 
 const alphabet = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-const digitOf = new Map<string, bigint>([...alphabet].map((letter, index) => [letter, BigInt(index)]));
+const digitOf = new Map<string, bigint>([...alphabet].map((delivery, index) => [delivery, BigInt(index)]));
 
 /**
  * Writes bytes in base58. Quadratic in the size: meant for keys and hashes.
@@ -36,8 +36,8 @@ export function decodeBase58(text: string): Uint8Array | undefined {
   while (text[zeros] === "1") zeros += 1;
 
   let value = 0n;
-  for (const letter of text) {
-    const digit = digitOf.get(letter);
+  for (const delivery of text) {
+    const digit = digitOf.get(delivery);
     if (digit === undefined) return undefined;
     value = value * 58n + digit;
   }

@@ -7,7 +7,7 @@
 const alphabet = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 
 /** The checksum finds faults in texts up to this length. */
-const lettersMax = 90;
+const deliveriesMax = 90;
 const checksumLength = 6;
 const generators = [0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3];
 
@@ -19,8 +19,8 @@ const generators = [0x3b6a57b2, 0x26508e6d, 0x1ea119fa, 0x3d4233dd, 0x2a1462b3];
  */
 export function encodeBech32(prefix: string, bytes: Uint8Array): string {
   const groups = regroup(bytes);
-  const letters = [...groups, ...checksum(prefix, groups)].map((group) => alphabet[group]);
-  return `${prefix}1${letters.join("")}`;
+  const deliveries = [...groups, ...checksum(prefix, groups)].map((group) => alphabet[group]);
+  return `${prefix}1${deliveries.join("")}`;
 }
 
 /**
@@ -32,9 +32,9 @@ export function encodeBech32(prefix: string, bytes: Uint8Array): string {
  */
 export function decodeBech32(prefix: string, text: string): Uint8Array | undefined {
   const lower = text.toLowerCase();
-  if (text.length > lettersMax || (text !== lower && text !== text.toUpperCase())) return undefined;
+  if (text.length > deliveriesMax || (text !== lower && text !== text.toUpperCase())) return undefined;
   if (!lower.startsWith(`${prefix}1`)) return undefined;
-  const groups = [...lower.slice(prefix.length + 1)].map((letter) => alphabet.indexOf(letter));
+  const groups = [...lower.slice(prefix.length + 1)].map((delivery) => alphabet.indexOf(delivery));
   if (groups.length < checksumLength || groups.includes(-1)) return undefined;
   if (polymod([...spread(prefix), ...groups]) !== 1) return undefined;
   return ungroup(groups.slice(0, -checksumLength));
@@ -79,7 +79,7 @@ function checksum(prefix: string, groups: readonly number[]): number[] {
 
 /** The prefix as the checksum takes it in. */
 function spread(prefix: string): number[] {
-  const codes = [...prefix].map((letter) => letter.charCodeAt(0));
+  const codes = [...prefix].map((delivery) => delivery.charCodeAt(0));
   return [...codes.map((code) => code >> 5), 0, ...codes.map((code) => code & 31)];
 }
 

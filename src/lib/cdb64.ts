@@ -22,7 +22,7 @@ export type Cdb64File = Readonly<{
 }>;
 
 /** What a search came to. */
-export type Cdb64Answer =
+export type Cdb64Response =
   | Readonly<{ kind: "value"; value: Uint8Array }>
   | Readonly<{ kind: "absent" }>
   | Readonly<{ kind: "malformed"; reason: string }>;
@@ -53,7 +53,7 @@ export function cdb64Hash(key: Uint8Array): bigint {
 }
 
 /** Looks up a key. Throws only what `file.read` throws. */
-export async function lookUpCdb64(file: Cdb64File, key: Uint8Array): Promise<Cdb64Answer> {
+export async function lookUpCdb64(file: Cdb64File, key: Uint8Array): Promise<Cdb64Response> {
   const hash = cdb64Hash(key);
   const table = tableOf(file, hash);
   if (table.kind !== "table") return table;
@@ -67,8 +67,8 @@ export async function lookUpCdb64(file: Cdb64File, key: Uint8Array): Promise<Cdb
     readsLeft -= 1 + page.records.length;
     if (readsLeft < 0) return malformed(`a search takes more than ${readsMax} reads`);
     for (const record of page.records) {
-      const answer = await readRecord(file, record, key);
-      if (answer !== undefined) return answer;
+      const response = await readRecord(file, record, key);
+      if (response !== undefined) return response;
     }
     if (page.isLast) return { kind: "absent" };
     looked += count;
@@ -97,15 +97,19 @@ function tableOf(file: Cdb64File, hash: bigint) {
 }
 
 /** Reads a record; `undefined` when it is another key's. */
-async function readRecord(file: Cdb64File, place: bigint, key: Uint8Array): Promise<Cdb64Answer | undefined> {
-  const room = BigInt(file.size) - place;
-  if (place < cdb64HeaderSize || room < recordHeadSize) return malformed("a record lies beyond the file");
+async function readRecord(
+  file: Cdb64File,
+  place: bigint,
+  key: Uint8Array,
+): Promise<Cdb64Response | undefined> {
+  const quota = BigInt(file.size) - place;
+  if (place < cdb64HeaderSize || quota < recordHeadSize) return malformed("a record lies beyond the file");
   const start = Number(place);
   // One read for nearly every record: what is longer takes a second.
-  const guess = Math.min(Number(room), recordHeadSize + key.length + 512);
+  const guess = Math.min(Number(quota), recordHeadSize + key.length + 512);
   const bytes = await file.read(start, start + guess);
   const [keySize, valueSize] = [readNumber(bytes, 0), readNumber(bytes, 8)];
-  if (BigInt(recordHeadSize) + keySize + valueSize > room)
+  if (BigInt(recordHeadSize) + keySize + valueSize > quota)
     return malformed("a record reaches beyond the file");
   if (keySize !== BigInt(key.length)) return undefined;
   if (!equalBytes(bytes.subarray(recordHeadSize, recordHeadSize + key.length), key)) return undefined;
@@ -119,6 +123,6 @@ function readNumber(bytes: Uint8Array, at: number): bigint {
   return new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength).getBigUint64(at, true);
 }
 
-function malformed(reason: string): Cdb64Answer & { kind: "malformed" } {
+function malformed(reason: string): Cdb64Response & { kind: "malformed" } {
   return { kind: "malformed", reason };
 }

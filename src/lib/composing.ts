@@ -6,8 +6,8 @@
  */
 import { assert } from "./assert.ts";
 import { blobOf } from "./bytes.ts";
-import { nextTurn } from "./next-turn.ts";
-import { createTurns, type EndTurn } from "./queue.ts";
+import { yieldToEventLoop } from "./next-turn.ts";
+import { createSemaphore, type Release } from "./queue.ts";
 
 /** How the body of one response is composed. */
 export type Composing = Compositions &
@@ -24,7 +24,7 @@ export type Compositions = Readonly<{
    * @returns Ends the composition.
    * @throws The signal's reason.
    */
-  begin: (bytes: number, signal: AbortSignal) => Promise<EndTurn>;
+  begin: (bytes: number, signal: AbortSignal) => Promise<Release>;
   /**
    * Waits until bytes may be worked on: {@link sliceBytesMax} in each turn of the event loop, over all bodies.
    * @param bytes - At most {@link sliceBytesMax}; more are worked on alone.
@@ -56,20 +56,20 @@ const heldBytesDefault = 2 ** 30;
  * @param inThread - Absent, Blobs of any size are made at once.
  */
 export function createCompositions(heldBytesMax = heldBytesDefault, inThread?: BlobThread): Compositions {
-  const turns = createTurns(largeAtOnce, Math.ceil(heldBytesMax / largeBytesMin) + 1);
+  const semaphore = createSemaphore(largeAtOnce, Math.ceil(heldBytesMax / largeBytesMin) + 1);
   let last: Promise<void> = Promise.resolve();
   let left = sliceBytesMax;
   return {
     begin: async (bytes, signal) => {
       if (bytes < largeBytesMin) return () => undefined;
-      const turn = turns.take(signal);
+      const turn = semaphore.take(signal);
       assert(turn !== undefined, "a body that waits holds its memory, which bounds how many wait");
       return await turn;
     },
     slice: (bytes) => {
       last = last.then(async () => {
         if (left < bytes) {
-          await nextTurn();
+          await yieldToEventLoop();
           left = sliceBytesMax;
         }
         left -= bytes;

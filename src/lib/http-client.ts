@@ -5,7 +5,7 @@
  */
 import { Failure } from "../failures.ts";
 import { decodeBody } from "./content-coding.ts";
-import { createTurns, type EndTurn } from "./queue.ts";
+import { createSemaphore, type Release } from "./queue.ts";
 import { isTimeout, timeout } from "./stop.ts";
 
 /** How long each phase of a call may take, in milliseconds. */
@@ -16,7 +16,7 @@ export type HttpTimeouts = Readonly<{
 }>;
 
 /** Why a call did not come to an answer. Every one may succeed when asked again, or elsewhere. */
-export const troubleReasons = [
+export const faultReasons = [
   "connect", // refused, reset, no such name, bad certificate
   "timeout",
   "status", // 5xx, 408, 425, 429, or a status that the call does not know
@@ -26,10 +26,10 @@ export const troubleReasons = [
   "cut", // a body that ended before its length
   "busy", // our own line is full
 ] as const;
-export type TroubleReason = (typeof troubleReasons)[number];
+export type FaultReason = (typeof faultReasons)[number];
 
 /** A call that came to no answer. */
-export type Trouble = Readonly<{ kind: "trouble"; reason: TroubleReason; status?: number; detail: string }>;
+export type Fault = Readonly<{ kind: "trouble"; reason: FaultReason; status?: number; detail: string }>;
 
 /** What to ask. */
 export type HttpRequest = Readonly<{
@@ -47,7 +47,7 @@ export type HttpRequest = Readonly<{
 }>;
 
 /** A whole answer, whatever its status. */
-export type HttpAnswer = Readonly<{ kind: "answer"; status: number; headers: Headers; body: Uint8Array }>;
+export type HttpResponse = Readonly<{ kind: "answer"; status: number; headers: Headers; body: Uint8Array }>;
 
 /**
  * An answer whose body is still to come. The body throws Failure `source_failed` when it is cut, `source_timeout`
@@ -73,14 +73,14 @@ export type Reached = Readonly<{
 }>;
 
 /** Finds out where to connect, each time anew. */
-export type Reach = (url: string, signal: AbortSignal) => Promise<Reached | Trouble>;
+export type Reach = (url: string, signal: AbortSignal) => Promise<Reached | Fault>;
 
 /** A client of one other machine. An aborted call rejects with the signal's reason; nothing else but `hold` rejects. */
 export type Http = Readonly<{
   /** Asks and waits for the whole answer, of at most `bodyBytesMax`. */
-  whole: (request: HttpRequest, bodyBytesMax: number, signal: AbortSignal) => Promise<HttpAnswer | Trouble>;
+  whole: (request: HttpRequest, bodyBytesMax: number, signal: AbortSignal) => Promise<HttpResponse | Fault>;
   /** Asks and answers at the headers. `totalMs` does not bound the body, `stallMs` does. */
-  stream: (request: HttpRequest, signal: AbortSignal) => Promise<HttpStream | Trouble>;
+  stream: (request: HttpRequest, signal: AbortSignal) => Promise<HttpStream | Fault>;
   /** Ends every call under way. */
   close: () => void;
 }>;
@@ -108,11 +108,11 @@ type Call = Readonly<{
  */
 export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
   const life = new AbortController();
-  const turns = createTurns(callsAtOnceMax, callsWaitingMax);
+  const semaphore = createSemaphore(callsAtOnceMax, callsWaitingMax);
 
-  async function begin(signal: AbortSignal): Promise<Call | Trouble> {
-    const turn = turns.take(signal);
-    if (turn === undefined) return trouble("busy", `${callsWaitingMax} calls wait already`);
+  async function begin(signal: AbortSignal): Promise<Call | Fault> {
+    const turn = semaphore.take(signal);
+    if (turn === undefined) return fault("busy", `${callsWaitingMax} calls wait already`);
     return beginCall(await turn, signal, life.signal);
   }
 
@@ -124,12 +124,12 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
       const total = setTimeout(() => call.stop(timeout(timeouts.totalMs)), timeouts.totalMs);
       try {
         const asked = await ask(request, call, timeouts.firstByteMs, reach);
-        const answer =
+        const reply =
           asked.kind === "trouble"
             ? asked
             : await readWhole({ request, response: asked.response, bodyBytesMax, stallMs }, call);
         signal.throwIfAborted();
-        return answer;
+        return reply;
       } finally {
         clearTimeout(total);
         call.end();
@@ -149,12 +149,12 @@ export function openHttp(timeouts: HttpTimeouts, reach?: Reach): Http {
 }
 
 /** Makes a trouble. */
-export function trouble(reason: TroubleReason, detail: string, status?: number): Trouble {
+export function fault(reason: FaultReason, detail: string, status?: number): Fault {
   return { kind: "trouble", reason, detail, ...(status === undefined ? {} : { status }) };
 }
 
 /** The failure that a trouble is for those who asked us. */
-export function failureOf(problem: Trouble, facts: Readonly<Record<string, unknown>> = {}): Failure {
+export function failureOf(problem: Fault, facts: Readonly<Record<string, unknown>> = {}): Failure {
   const code =
     problem.reason === "timeout" ? "source_timeout" : problem.reason === "busy" ? "busy" : "source_failed";
   const status = problem.status === undefined ? {} : { sourceStatus: problem.status };
@@ -162,12 +162,12 @@ export function failureOf(problem: Trouble, facts: Readonly<Record<string, unkno
 }
 
 /** The trouble that a failure of a source is for one who asks several. */
-export function troubleFrom({ code, message, facts }: Failure): Trouble {
+export function faultFrom({ code, message, facts }: Failure): Fault {
   const reason = code === "source_timeout" ? "timeout" : code === "busy" ? "busy" : "status";
-  return trouble(reason, String(facts["detail"] ?? message));
+  return fault(reason, String(facts["detail"] ?? message));
 }
 
-function beginCall(endTurn: EndTurn, caller: AbortSignal, life: AbortSignal): Call {
+function beginCall(release: Release, caller: AbortSignal, life: AbortSignal): Call {
   const controller = new AbortController();
   const callerStops = () => controller.abort(caller.reason);
   const lifeStops = () => controller.abort(life.reason);
@@ -185,7 +185,7 @@ function beginCall(endTurn: EndTurn, caller: AbortSignal, life: AbortSignal): Ca
       clock.rest();
       caller.removeEventListener("abort", callerStops);
       life.removeEventListener("abort", lifeStops);
-      endTurn();
+      release();
     },
   };
 }
@@ -216,7 +216,7 @@ function createPhases(onLate: (ms: number) => void) {
   };
 }
 
-type Asked = Readonly<{ kind: "response"; response: Response }> | Trouble;
+type Asked = Readonly<{ kind: "response"; response: Response }> | Fault;
 
 async function ask(
   request: HttpRequest,
@@ -244,14 +244,14 @@ async function ask(
     });
     return { kind: "response", response };
   } catch (error) {
-    return troubleOf(error, call.signal, "connect");
+    return faultOf(error, call.signal, "connect");
   }
 }
 
 /** Names what ended a call. That the caller ended it is found out by the caller's own signal. */
-function troubleOf(error: unknown, signal: AbortSignal, otherwise: "connect" | "cut"): Trouble {
-  if (signal.aborted && isTimeout(signal.reason)) return trouble("timeout", messageOf(signal.reason));
-  return trouble(otherwise, messageOf(error));
+function faultOf(error: unknown, signal: AbortSignal, otherwise: "connect" | "cut"): Fault {
+  if (signal.aborted && isTimeout(signal.reason)) return fault("timeout", messageOf(signal.reason));
+  return fault(otherwise, messageOf(error));
 }
 
 function messageOf(error: unknown): string {
@@ -268,33 +268,33 @@ function announcedLength(request: HttpRequest, response: Response): number | und
 
 type Reading = Readonly<{ request: HttpRequest; response: Response; bodyBytesMax: number; stallMs: number }>;
 
-async function readWhole(reading: Reading, call: Call): Promise<HttpAnswer | Trouble> {
+async function readWhole(reading: Reading, call: Call): Promise<HttpResponse | Fault> {
   const { request, bodyBytesMax } = reading;
   const hold = createHold(request, call);
-  const answer = await readAsSent(reading, call, hold);
-  if (answer.kind === "trouble" || request.keepsCoding === true) return answer;
-  const { status, headers } = answer;
-  const decoded = await decodeBody(answer.body, headers.get("content-encoding"), bodyBytesMax);
+  const reply = await readAsSent(reading, call, hold);
+  if (reply.kind === "trouble" || request.keepsCoding === true) return reply;
+  const { status, headers } = reply;
+  const decoded = await decodeBody(reply.body, headers.get("content-encoding"), bodyBytesMax);
   if (decoded.kind === "too_large") return tooLarge(bodyBytesMax, status);
-  if (decoded.kind === "malformed") return trouble("malformed", decoded.detail, status);
+  if (decoded.kind === "malformed") return fault("malformed", decoded.detail, status);
   await hold(decoded.bytes.length, 1);
   return { kind: "answer", status, headers, body: decoded.bytes };
 }
 
-function tooLarge(bodyBytesMax: number, status: number): Trouble {
-  return trouble("too_large", `more than ${bodyBytesMax} bytes`, status);
+function tooLarge(bodyBytesMax: number, status: number): Fault {
+  return fault("too_large", `more than ${bodyBytesMax} bytes`, status);
 }
 
 async function readAsSent(
   { request, response, bodyBytesMax, stallMs }: Reading,
   call: Call,
   hold: Hold,
-): Promise<HttpAnswer | Trouble> {
+): Promise<HttpResponse | Fault> {
   const { status, headers } = response;
   const announced = announcedLength(request, response);
   if (announced !== undefined && announced > bodyBytesMax) {
     call.stop(new DOMException("the body is too large", "AbortError"));
-    return trouble("too_large", `${announced} bytes, at most ${bodyBytesMax} are taken`, status);
+    return fault("too_large", `${announced} bytes, at most ${bodyBytesMax} are taken`, status);
   }
   await hold(announced ?? 0, 1);
   const pieces: Uint8Array[] = [];
@@ -314,11 +314,11 @@ async function readAsSent(
   } catch (error) {
     if (error instanceof Failure) throw error; // of `hold`
     // Leaving the loop ends the body's stream, which the stopped call has failed by then.
-    return size > bodyBytesMax ? tooLarge(bodyBytesMax, status) : troubleOf(error, call.signal, "cut");
+    return size > bodyBytesMax ? tooLarge(bodyBytesMax, status) : faultOf(error, call.signal, "cut");
   }
-  if (call.signal.aborted) return troubleOf(call.signal.reason, call.signal, "cut");
+  if (call.signal.aborted) return faultOf(call.signal.reason, call.signal, "cut");
   if (announced !== undefined && size !== announced)
-    return trouble("cut", `${size} of ${announced} bytes came`);
+    return fault("cut", `${size} of ${announced} bytes came`);
   return { kind: "answer", status, headers, body: join(pieces, size) };
 }
 
@@ -385,11 +385,11 @@ function openStream(request: HttpRequest, response: Response, call: Call, stallM
         call.phase(stallMs);
       }
       if (announced !== undefined && size !== announced) {
-        throw failureOf(trouble("cut", `${size} of ${announced} bytes came`));
+        throw failureOf(fault("cut", `${size} of ${announced} bytes came`));
       }
     } catch (error) {
       if (error instanceof Failure) throw error;
-      throw failureOf(troubleOf(error, call.signal, "cut"));
+      throw failureOf(faultOf(error, call.signal, "cut"));
     } finally {
       cancel();
     }

@@ -8,7 +8,7 @@ import { readdirSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Registry } from "prom-client";
 import { createHistogram, type Histogram, type HistogramOptions } from "./histogram.ts";
-import { nextTurn } from "./next-turn.ts";
+import { yieldToEventLoop } from "./next-turn.ts";
 
 /** Labels, each with all values that it may have; any other value is counted as {@link otherValue}. */
 type LabelTable<Label extends string> = Readonly<Record<Label, readonly string[]>>;
@@ -122,10 +122,9 @@ export function createMetrics(): Metrics {
         labelNames: [label],
         registers,
         async collect() {
-          const figures = await readOrNothing(read);
+          const stats = await readOrNothing(read);
           this.reset();
-          for (const [value, figure] of Object.entries(figures))
-            this.inc(bounded({ [label]: value }), figure);
+          for (const [value, metric] of Object.entries(stats)) this.inc(bounded({ [label]: value }), metric);
         },
       });
     },
@@ -141,7 +140,7 @@ export function createMetrics(): Metrics {
         texts.push("\n");
         for (const text of histogram.texts()) {
           texts.push(text);
-          await nextTurn();
+          await yieldToEventLoop();
         }
       }
       return texts.join("");
@@ -174,7 +173,7 @@ async function readOrNothing(read: ReadRows["read"]): Promise<Readonly<Record<st
 }
 
 /** Adds the figures of this process: CPU, memory, open files, start, delay of the event loop. */
-export function addProcessFigures(metrics: Metrics): void {
+export function addProcessMetrics(metrics: Metrics): void {
   const startedAt = Date.now() / 1_000 - process.uptime();
   const delay = monitorEventLoopDelay({ resolution: 10 });
   delay.enable();

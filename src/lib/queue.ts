@@ -4,16 +4,16 @@
  */
 
 /** Gives a turn back. Calling it twice does nothing more. */
-export type EndTurn = () => void;
+export type Release = () => void;
 
 /** A line with a counter behind which a bounded number are served. */
-export type Turns = Readonly<{
+export type Semaphore = Readonly<{
   /**
    * Asks for a turn.
    * @returns undefined at once when the line is full; else a promise of the turn, which the holder must end.
    * The promise rejects with the signal's reason when that is aborted before the turn came.
    */
-  take: (signal: AbortSignal) => Promise<EndTurn> | undefined;
+  take: (signal: AbortSignal) => Promise<Release> | undefined;
   atWork: () => number;
   waiting: () => number;
 }>;
@@ -26,11 +26,11 @@ type Waiter = Readonly<{ start: () => void }>;
  * @param atWorkMax - Turns held at once, 1 or more.
  * @param waitingMax - Callers in line, 0 or more.
  */
-export function createTurns(atWorkMax: number, waitingMax: number): Turns {
+export function createSemaphore(atWorkMax: number, waitingMax: number): Semaphore {
   const line = new Set<Waiter>(); // in order of arrival; leaving the middle costs nothing
   let atWork = 0;
 
-  function begin(): EndTurn {
+  function begin(): Release {
     atWork += 1;
     let ended = false;
     return () => {
@@ -45,7 +45,7 @@ export function createTurns(atWorkMax: number, waitingMax: number): Turns {
     };
   }
 
-  function wait(signal: AbortSignal): Promise<EndTurn> {
+  function wait(signal: AbortSignal): Promise<Release> {
     return new Promise((resolve, reject) => {
       const leave = () => {
         line.delete(waiter);

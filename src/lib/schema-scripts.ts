@@ -9,7 +9,7 @@
 import { sha256 } from "./hash.ts";
 
 /** What a database says of its tables. */
-export type KeptSchema = Readonly<{
+export type StoredSchema = Readonly<{
   /** How many scripts it has run; 0 when it is new. */
   version: number;
   /** Of those scripts; `undefined` where none was kept. */
@@ -38,8 +38,8 @@ const refusal = "this build knows";
  * @param scripts - All of them, in order; the n-th takes it from version n to n + 1.
  * @throws Error when a newer program made it, or scripts that are not the first ones of these.
  */
-export function scriptsToRun(scripts: readonly string[], kept: KeptSchema): readonly string[] {
-  const { version, fingerprint } = kept;
+export function scriptsToRun(scripts: readonly string[], stored: StoredSchema): readonly string[] {
+  const { version, fingerprint } = stored;
   if (version > scripts.length)
     throw new Error(`a newer program made it: its version is ${version}, ${refusal} ${scripts.length}`);
   const here = schemaFingerprint(scripts.slice(0, version));

@@ -3,7 +3,7 @@
  * Who leaves stops nothing that others wait for; when the last has left, the work is aborted.
  * @module
  */
-import { unheard, untilStopped } from "./stop.ts";
+import { ignoreRejection, untilStopped } from "./stop.ts";
 
 /** Runs work once per key, however many ask while it is under way. */
 export type SingleFlight<Value> = Readonly<{
@@ -34,7 +34,7 @@ export function createSingleFlight<Value>(): SingleFlight<Value> {
       .finally(() => {
         if (flights.get(key) === flight) flights.delete(key);
       });
-    unheard(result); // every waiter has its own copy of a failure
+    ignoreRejection(result); // every waiter has its own copy of a failure
     const flight: Flight<Value> = { waiting: 0, result, controller };
     flights.set(key, flight);
     return flight;

@@ -84,7 +84,7 @@ export function untilStopped<Value>(promise: Promise<Value>, signal: AbortSignal
   return new Promise((resolve, reject) => {
     const stop = () => reject(signal.reason);
     if (signal.aborted) {
-      unheard(promise);
+      ignoreRejection(promise);
       return stop();
     }
     signal.addEventListener("abort", stop, { once: true });
@@ -93,7 +93,7 @@ export function untilStopped<Value>(promise: Promise<Value>, signal: AbortSignal
 }
 
 /** Lets a promise fail without being an unhandled failure: nobody waits for it, or who does hears of it there. */
-export function unheard(promise: Promise<unknown>): void {
+export function ignoreRejection(promise: Promise<unknown>): void {
   promise.then(undefined, () => undefined);
 }
 

@@ -5,7 +5,7 @@
  */
 
 /** What a step may answer besides its own. */
-export type SessionAnswer =
+export type SessionResponse =
   /** There is no such session: the thread is not the one that it was begun in. */
   | Readonly<{ kind: "lost" }>
   /** The file cannot be read; why. */
@@ -18,11 +18,11 @@ export type FileSessions<Open> = Readonly<{
    *
    * @param begin - Opens what it works on; `undefined` when it was begun before.
    */
-  step: <Answer extends Readonly<{ kind: string }>>(
+  step: <Result extends Readonly<{ kind: string }>>(
     session: string,
     begin: (() => Open) | undefined,
-    perform: (open: Open) => Answer,
-  ) => Answer | SessionAnswer;
+    perform: (open: Open) => Result,
+  ) => Result | SessionResponse;
   /** Ends one; one that has ended is gone already. */
   leave: (session: string) => void;
 }>;
@@ -39,20 +39,20 @@ export function createFileSessions<Open>(close: (open: Open) => void): FileSessi
 
   return {
     step: (session, begin, perform) => {
-      let isKept = false;
+      let isStored = false;
       try {
         if (begin !== undefined) sessions.set(session, begin());
         const open = sessions.get(session);
         if (open === undefined) return { kind: "lost" };
-        const answer = perform(open);
-        isKept = answer.kind === "more";
-        return answer;
+        const response = perform(open);
+        isStored = response.kind === "more";
+        return response;
       } catch (error) {
         // What the system says is an answer, because an error crosses threads without its code.
         if (!(error instanceof Error && "syscall" in error)) throw error;
         return { kind: "unread", reason: error.message };
       } finally {
-        if (!isKept) leave(session);
+        if (!isStored) leave(session);
       }
     },
     leave,

@@ -20,7 +20,7 @@ import {
 } from "./sqlite.ts";
 
 /** Where an item was found. */
-export type KeptPlace = Readonly<{
+export type StoredPlace = Readonly<{
   rootId: Id;
   /** Nested bundles around it, the outermost first. */
   path: readonly Id[];
@@ -34,9 +34,9 @@ export type KeptPlace = Readonly<{
 
 /** Places by the ids of items. */
 export type FoundItems = Readonly<{
-  find: (id: Id) => KeptPlace | undefined;
+  find: (id: Id) => StoredPlace | undefined;
   /** Keeps a place as the one that was used last; a digest that is known of the same place stays. */
-  keep: (id: Id, place: KeptPlace) => void;
+  keep: (id: Id, place: StoredPlace) => void;
   drop: (id: Id) => void;
   close: () => void;
 }>;
@@ -100,7 +100,7 @@ export function openFoundItems(path: string, { log, rowsMax = rowsMaxDefault }: 
     }
   }
 
-  function write(id: Id, place: KeptPlace): void {
+  function write(id: Id, place: StoredPlace): void {
     const { rootId, itemOffset, itemSize, digest } = place;
     const path = concatBytes(place.path.map(idBytes));
     const isNew = select.get(idBytes(id)) === undefined;
@@ -152,7 +152,7 @@ function openAndCount(path: string) {
   }
 }
 
-function readRow({ root, path, item_offset, item_size, digest }: Row): KeptPlace {
+function readRow({ root, path, item_offset, item_size, digest }: Row): StoredPlace {
   const ids = Array.from({ length: path.length / idSize }, (_, index) =>
     idFromBytes(path.slice(index * idSize, (index + 1) * idSize)),
   );

@@ -20,10 +20,10 @@ export type AnnouncedKind = "block" | "block transaction" | "queued transaction"
 export type AnnouncedRow = Announcement & Readonly<{ number: number }>;
 
 /** What a target is told; the same for all targets. */
-export type Letter = Readonly<{ event: string; body: string }>;
+export type Delivery = Readonly<{ event: string; body: string }>;
 
 /** A letter on its way to one target. */
-export type OutboxRow = Letter &
+export type OutboxRow = Delivery &
   Readonly<{
     /** Only grows; a target gets its letters in this order. */
     number: number;
@@ -40,7 +40,7 @@ export type Outbox = Readonly<{
   /** The oldest announcements. */
   announced: (limit: number) => readonly AnnouncedRow[];
   /** Replaces announcements up to a number by letters to the targets. @returns How many old letters went. */
-  choose: (upTo: number, letters: readonly Letter[]) => number;
+  choose: (upTo: number, deliveries: readonly Delivery[]) => number;
   /** The target's oldest letter. */
   first: (target: string) => OutboxRow | undefined;
   /** Takes a letter out: it arrived, or was given up. */
@@ -54,15 +54,15 @@ export type Outbox = Readonly<{
   /** Blocks from a height on are gone. */
   rollback: (fromHeight: number) => void;
   /** Letters, and announcements. */
-  counts: () => Readonly<{ letters: number; announced: number }>;
+  counts: () => Readonly<{ deliveries: number; announced: number }>;
   close: () => void;
 }>;
 
 /** How large the lists may grow. */
-export type OutboxLimits = Readonly<{ lettersMax: number; announcedMax: number }>;
+export type OutboxLimits = Readonly<{ deliveriesMax: number; announcedMax: number }>;
 
 /** A day of a quiet gateway; and what a few busy blocks announce, most of which no filter chooses. */
-export const outboxLimitsDefault: OutboxLimits = { lettersMax: 10_000, announcedMax: 200_000 };
+export const outboxLimitsDefault: OutboxLimits = { deliveriesMax: 10_000, announcedMax: 200_000 };
 
 const migrations = [
   `CREATE TABLE announced (number INTEGER PRIMARY KEY AUTOINCREMENT, kind TEXT NOT NULL, key TEXT NOT NULL) STRICT;
@@ -106,7 +106,7 @@ export function openOutbox(
   const lower = run("UPDATE progress SET height = min(height, ?)");
   const forget = run("DELETE FROM announced WHERE number <= ?");
   const write = run("INSERT INTO letters (target, event, body, created_at) VALUES (?, ?, ?, ?)");
-  const trimLetters = run(
+  const trimDeliveries = run(
     "DELETE FROM letters WHERE number IN (SELECT number FROM letters ORDER BY number LIMIT max(0, ?))",
   );
   const remove = run("DELETE FROM letters WHERE number = ?");
@@ -122,11 +122,11 @@ export function openOutbox(
      WHERE target = ? ORDER BY number LIMIT 1`,
   );
   const progress = prepareQuery<{ height: number }>(db, "SELECT height FROM progress");
-  const counts = prepareQuery<{ letters: number; announced: number }>(
+  const counts = prepareQuery<{ deliveries: number; announced: number }>(
     db,
-    "SELECT (SELECT count(*) FROM letters) AS letters, (SELECT count(*) FROM announced) AS announced",
+    "SELECT (SELECT count(*) FROM letters) AS deliveries, (SELECT count(*) FROM announced) AS announced",
   );
-  const countsNow = () => counts.get() ?? { letters: 0, announced: 0 };
+  const countsNow = () => counts.get() ?? { deliveries: 0, announced: 0 };
   run("DELETE FROM letters WHERE target NOT IN (SELECT value FROM json_each(?))").run(
     JSON.stringify(targets),
   );
@@ -139,14 +139,14 @@ export function openOutbox(
         return trimAnnounced.run(limits.announcedMax).changes;
       }),
     announced: (limit) => announced.all(limit),
-    choose: (upTo, letters) =>
+    choose: (upTo, deliveries) =>
       inTransaction(db, () => {
         const now = unixSeconds(clock);
-        for (const { event, body } of letters)
+        for (const { event, body } of deliveries)
           for (const target of targets) write.run(target, event, body, now);
         forget.run(upTo);
-        const excess = countsNow().letters - limits.lettersMax;
-        return excess > 0 ? trimLetters.run(excess).changes : 0;
+        const excess = countsNow().deliveries - limits.deliveriesMax;
+        return excess > 0 ? trimDeliveries.run(excess).changes : 0;
       }),
     first: (target) => first.get(target) ?? undefined,
     remove: (number) => {

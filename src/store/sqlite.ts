@@ -25,7 +25,7 @@ export const pageBytes = 8_192;
 /** How long a connection waits for another one's lock before it fails. */
 const busyTimeoutMs = 5_000;
 /** The log file is cut back to this after a checkpoint that emptied it. */
-const walBytesKept = 64 * 2 ** 20;
+const walBytesStored = 64 * 2 ** 20;
 
 /**
  * Opens a file for writing, creates it when absent, and brings it to the newest version.
@@ -41,7 +41,7 @@ export function openForWriting(path: string, options: WriteOptions): Database {
       db.run(`PRAGMA page_size = ${pageBytes}`);
       db.run("PRAGMA journal_mode = WAL");
       db.run(`PRAGMA synchronous = ${options.synchronous}`);
-      db.run(`PRAGMA journal_size_limit = ${walBytesKept}`);
+      db.run(`PRAGMA journal_size_limit = ${walBytesStored}`);
       db.run("PRAGMA foreign_keys = ON");
       db.run("PRAGMA cell_size_check = ON");
       setCache(db, options.cacheBytes);
@@ -83,12 +83,12 @@ export function removeDatabase(path: string): void {
 }
 
 /** Runs work in one transaction: all of it is written, or, when it throws, nothing. */
-export function inTransaction<Answer>(db: Database, work: () => Answer): Answer {
+export function inTransaction<Result>(db: Database, work: () => Result): Result {
   return between(db, "BEGIN IMMEDIATE", work);
 }
 
 /** Runs reads that must see one state of the database. */
-export function inSnapshot<Answer>(db: Database, work: () => Answer): Answer {
+export function inSnapshot<Result>(db: Database, work: () => Result): Result {
   return db.inTransaction ? work() : between(db, "BEGIN", work);
 }
 
@@ -201,13 +201,13 @@ function migrate(db: Database, migrations: readonly string[]): void {
   inTransaction(db, () => {
     db.run("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL) STRICT");
     db.run("CREATE TABLE IF NOT EXISTS schema_fingerprint (fingerprint TEXT NOT NULL) STRICT");
-    const kept = prepareQuery<{ version: number; fingerprint: string | null }>(
+    const stored = prepareQuery<{ version: number; fingerprint: string | null }>(
       db,
       "SELECT version, (SELECT fingerprint FROM schema_fingerprint) AS fingerprint FROM schema_version",
     ).get();
-    const version = kept?.version ?? 0;
-    const scripts = scriptsToRun(migrations, { version, fingerprint: kept?.fingerprint ?? undefined });
-    if (scripts.length === 0 && kept !== undefined) return;
+    const version = stored?.version ?? 0;
+    const scripts = scriptsToRun(migrations, { version, fingerprint: stored?.fingerprint ?? undefined });
+    if (scripts.length === 0 && stored !== undefined) return;
     for (const script of scripts) db.run(script);
     for (const table of ["schema_version", "schema_fingerprint"]) db.run(`DELETE FROM ${table}`);
     db.run("INSERT INTO schema_version VALUES (?)", [migrations.length]);
@@ -215,12 +215,12 @@ function migrate(db: Database, migrations: readonly string[]): void {
   });
 }
 
-function between<Answer>(db: Database, begin: string, work: () => Answer): Answer {
+function between<Result>(db: Database, begin: string, work: () => Result): Result {
   db.run(begin);
   try {
-    const answer = work();
+    const response = work();
     db.run("COMMIT");
-    return answer;
+    return response;
   } catch (error) {
     // A full disk or a damaged page may have ended the transaction already.
     if (db.inTransaction) db.run("ROLLBACK");

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import type { MessagePort, StructuredSerializeOptions } from "node:worker_threads";
 import { Piscina } from "piscina";
 import { Failure } from "../failures.ts";
-import { createTurns } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/queue.ts";
 import { untilStopped } from "../lib/stop.ts";
 
 /** What a pool is made of. */
@@ -67,7 +67,7 @@ export type Pool = Readonly<{
    * @throws Failure `busy` when the queue is full, `worker_failed` when the thread died or hung; the signal's
    *   reason; else whatever the job threw.
    */
-  run: <Answer>(exportName: string, job: unknown, options?: JobOptions) => Promise<Answer>;
+  run: <Result>(exportName: string, job: unknown, options?: JobOptions) => Promise<Result>;
   /** Starts all threads; resolves when each has started, or ended while it did. */
   warm: () => Promise<void>;
   /** Jobs that wait or run, and threads that live. */
@@ -95,7 +95,7 @@ export function openPool(options: PoolOptions): Pool {
 
   // Handed over one a thread: piscina puts a job that finds no thread behind later ones (seen: a block handed
   // to the writer before the one below it), and a job's time must not begin while it waits.
-  const turns = createTurns(options.threads, options.queueMax);
+  const semaphore = createSemaphore(options.threads, options.queueMax);
   let lastThreadError: unknown;
   // A thread that fails without a job (it could not load, say) has nobody else to tell.
   piscina.on("error", (error: unknown) => {
@@ -118,11 +118,11 @@ export function openPool(options: PoolOptions): Pool {
     }
   };
 
-  const work = async <Answer>(
+  const work = async <Result>(
     name: string,
     makeJob: () => unknown,
     jobOptions: JobOptions,
-  ): Promise<Answer> => {
+  ): Promise<Result> => {
     running += 1;
     let timer: Timer | undefined;
     const hung = new AbortController();
@@ -140,14 +140,14 @@ export function openPool(options: PoolOptions): Pool {
     }
   };
 
-  const run = async <Answer>(name: string, job: unknown, jobOptions: JobOptions = {}): Promise<Answer> => {
+  const run = async <Result>(name: string, job: unknown, jobOptions: JobOptions = {}): Promise<Result> => {
     const signal = jobOptions.signal ?? nobody;
     const startedBefore = starts.read();
-    const turn = turns.take(signal);
+    const turn = semaphore.take(signal);
     if (turn === undefined) throw new Failure("busy", { entry: String(options.entry), name });
-    const endTurn = await turn;
+    const release = await turn;
     const makeJob = () => (typeof job === "function" ? job(starts.read() - startedBefore) : job);
-    return await untilStopped(work<Answer>(name, makeJob, jobOptions).finally(endTurn), signal);
+    return await untilStopped(work<Result>(name, makeJob, jobOptions).finally(release), signal);
   };
 
   const warm = async (): Promise<void> => {
@@ -160,7 +160,7 @@ export function openPool(options: PoolOptions): Pool {
   return {
     run,
     warm,
-    load: () => ({ open: turns.atWork() + turns.waiting(), threads: piscina.threads.length }),
+    load: () => ({ open: semaphore.atWork() + semaphore.waiting(), threads: piscina.threads.length }),
     close: () => piscina.close({ force: false }),
   };
 }

@@ -8,7 +8,7 @@ import type { LedgerDatabase, Tx } from "../store/ledger/database.ts";
 import { readCount, readTime } from "../store/ledger/values.ts";
 
 /** Told of what happens. */
-export type UploadFigures = Readonly<{
+export type UploadMetrics = Readonly<{
   /** An item was taken. @param size - Of the whole item. Bytes. */
   onTaken: (size: number) => void;
   /** Items have ended, with their bundle or alone. */
@@ -30,7 +30,7 @@ const bundleStates = ["filling", "planned", "prepared", "posted", "seeded"] as c
 const freshMs = 1_000;
 
 /** Adds the figures to a registry. */
-export function createUploadFigures(metrics: Metrics, parts: FigureParts): UploadFigures {
+export function createUploadMetrics(metrics: Metrics, parts: FigureParts): UploadMetrics {
   const { ledger, storeName, clock } = parts;
   const items = metrics.counter({ name: "upload_items_taken_total", help: "Items that were taken." });
   const bytes = metrics.counter({
@@ -54,7 +54,7 @@ export function createUploadFigures(metrics: Metrics, parts: FigureParts): Uploa
     return counted;
   };
 
-  const figures = [
+  const stats = [
     ["upload_items", "Items on their way, by the state of their bundle.", (each: Counts) => each.items],
     ["upload_bytes", "Bytes of them.", (each: Counts) => each.bytes],
     ["upload_bundles", "Bundles on their way.", (each: Counts) => each.bundles],
@@ -64,7 +64,7 @@ export function createUploadFigures(metrics: Metrics, parts: FigureParts): Uploa
       (each: Counts) => each.oldest,
     ],
   ] as const;
-  for (const [name, help, of] of figures) {
+  for (const [name, help, of] of stats) {
     const read = async () => of(await counts());
     metrics.gaugesOf({ name, help, label: "state", values: ["waiting", ...bundleStates], read });
   }

@@ -4,7 +4,7 @@
  */
 import { Failure } from "../failures.ts";
 import type { Intake } from "./intake/intake.ts";
-import type { UploadRoom } from "./intake/room.ts";
+import type { UploadQuota } from "./intake/room.ts";
 
 /** What uploads need. */
 export type UploadNeeds = Readonly<{
@@ -14,16 +14,16 @@ export type UploadNeeds = Readonly<{
   /** Whether the price of storage is known. */
   isPriceKnown: () => boolean;
   freeBytesMax: number;
-  room: Pick<UploadRoom, "reasons">;
+  quota: Pick<UploadQuota, "reasons">;
   /** Why the ledger takes nothing. */
-  ledgerTroubles: () => readonly string[];
+  ledgerFaults: () => readonly string[];
   /** Why the last item could not be written; `undefined` when it could. */
   diskFailure: () => string | undefined;
 }>;
 
 /** Creates the check. */
 export function createUploadHealth(needs: UploadNeeds): () => readonly string[] {
-  const { hasWallet, height, isPriceKnown, freeBytesMax, room, ledgerTroubles, diskFailure } = needs;
+  const { hasWallet, height, isPriceKnown, freeBytesMax, quota, ledgerFaults, diskFailure } = needs;
   return () => {
     const disk = diskFailure();
     return [
@@ -32,8 +32,8 @@ export function createUploadHealth(needs: UploadNeeds): () => readonly string[] 
       ...(isPriceKnown()
         ? []
         : [`Uploads above ${freeBytesMax} bytes are refused: the network's price is not known.`]),
-      ...ledgerTroubles(),
-      ...room.reasons(),
+      ...ledgerFaults(),
+      ...quota.reasons(),
       ...(disk === undefined ? [] : [`The last upload could not be written: ${disk}.`]),
     ];
   };
@@ -42,11 +42,11 @@ export function createUploadHealth(needs: UploadNeeds): () => readonly string[] 
 /** Remembers whether the disk took the last item. @returns The intake, and why it did not. */
 export function watchDisk(intake: Intake): Readonly<{ intake: Intake; failure: () => string | undefined }> {
   let failure: string | undefined;
-  const watched = async <Answer>(work: Promise<Answer>): Promise<Answer> => {
+  const watched = async <Result>(work: Promise<Result>): Promise<Result> => {
     try {
-      const answer = await work;
+      const response = await work;
       failure = undefined;
-      return answer;
+      return response;
     } catch (error) {
       if (error instanceof Failure && error.code === "disk_failed") failure = String(error.facts["reason"]);
       throw error;
@@ -55,7 +55,7 @@ export function watchDisk(intake: Intake): Readonly<{ intake: Intake; failure: (
   return {
     intake: {
       take: (arrival, signal) => watched(intake.take(arrival, signal)),
-      takeLying: (lying, signal) => watched(intake.takeLying(lying, signal)),
+      acceptStaged: (staged, signal) => watched(intake.acceptStaged(staged, signal)),
     },
     failure: () => failure,
   };

@@ -6,8 +6,8 @@ import { signedHeaderSize } from "../arweave/data-item-sign.ts";
 import type { Signer } from "../arweave/signers/scheme.ts";
 import type { Tag } from "../arweave/tags.ts";
 import { Failure } from "../failures.ts";
-import { unheard } from "../lib/stop.ts";
-import type { LeaveSigningJob, SignItemAnswer, SignItemJob } from "../store/jobs/sign-jobs.ts";
+import { ignoreRejection } from "../lib/stop.ts";
+import type { LeaveSigningJob, SignItemJob, SignItemResult } from "../store/jobs/sign-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 
 /** A payload, and what is said of it. */
@@ -57,16 +57,16 @@ export function createItemSigner({ folder, pool, keyFile, key }: ItemSignerParts
       try {
         for (let isFirst = true; ; isFirst = false) {
           const job: SignItemJob = { ...payload, folder, session, keyFile, isFirst };
-          const answer = await pool.run<SignItemAnswer>("signItem", job, { signal });
-          if (answer.kind === "signed") return answer.header;
-          if (answer.kind === "unread") throw new Failure("disk_failed", { reason: answer.reason });
-          if (answer.kind === "lost")
+          const response = await pool.run<SignItemResult>("signItem", job, { signal });
+          if (response.kind === "signed") return response.header;
+          if (response.kind === "unread") throw new Failure("disk_failed", { reason: response.reason });
+          if (response.kind === "lost")
             throw new Failure("worker_failed", { reason: "the thread that signed the item is gone" });
         }
       } catch (error) {
         // After a wait that was cut short it is still open there; a thread that died has let go of it.
         const job: LeaveSigningJob = { session };
-        unheard(pool.run("leaveSigning", job));
+        ignoreRejection(pool.run("leaveSigning", job));
         throw error;
       }
     },

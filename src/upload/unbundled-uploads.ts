@@ -41,7 +41,7 @@ const listedMs = 1_000;
 
 /** Entries of a bundle that are looked at, and those that are remembered of all bundles (about 30 MiB). */
 const entriesMax = 10_000;
-const entriesKeptMax = 200_000;
+const entriesStoredMax = 200_000;
 
 /** A bundle that is mined already may have to be read from nodes. */
 const readMsMax = 5_000;
@@ -54,7 +54,7 @@ type Entries = ReadonlyMap<Id, BundleEntry>;
 /** Creates the search. */
 export function createUnbundledSearch({ reader, standing, open, clock }: UnbundledParts): FindUnbundled {
   const known = new LRUCache<Id, Entries>({
-    maxSize: entriesKeptMax,
+    maxSize: entriesStoredMax,
     sizeCalculation: ({ size }) => size + 1,
   });
   let listed: Readonly<{ ids: readonly Id[]; until: number }> = { ids: [], until: 0 };

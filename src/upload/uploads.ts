@@ -279,7 +279,7 @@ export async function failedItems(tx: Tx, store: string, after: string, limit: n
 }
 
 /** Bytes of the items of a store that are on this disk because the chain does not have them for good yet. */
-export async function keptBytes(tx: Tx, store: string): Promise<number> {
+export async function storedBytes(tx: Tx, store: string): Promise<number> {
   const row = await tx.get<{ waiting: bigint; bundled: bigint }>(
     "SELECT CAST(COALESCE(SUM(size), 0) AS BIGINT) AS waiting, " +
       "(SELECT CAST(COALESCE(SUM(items_size), 0) AS BIGINT) FROM bundles " +

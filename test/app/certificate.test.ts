@@ -65,12 +65,12 @@ describeWith(openssl, "https", () => {
   });
 
   test("answers HTTP/2 and HTTP/1.1 alike", async () => {
-    for (const [protocol, answered] of [
+    for (const [protocol, responded] of [
       ["h2", "h2"],
       ["http/1.1", "http/1.1"],
     ] as const) {
       const socket = await connected(stack.port, [protocol]);
-      expect<unknown>(socket.alpnProtocol).toBe(answered);
+      expect<unknown>(socket.alpnProtocol).toBe(responded);
       socket.destroy();
     }
   });
@@ -78,11 +78,11 @@ describeWith(openssl, "https", () => {
   test.each(["GET", "HEAD"])("%s by HTTP/2 is answered as by HTTP/1.1", async (method) => {
     const options = { tls: { rejectUnauthorized: false }, method };
     const plain = await fetch(`https://localhost:${stack.port}/svc/info`, options);
-    const answer = await askByHttp2(stack.port, method, "/svc/info");
-    expect(answer.body).toBe(await plain.text());
-    expect(answer.headers[":status"]).toBe(200);
+    const response = await askByHttp2(stack.port, method, "/svc/info");
+    expect(response.body).toBe(await plain.text());
+    expect(response.headers[":status"]).toBe(200);
     for (const name of ["content-type", "content-length", "access-control-allow-origin"])
-      expect<unknown>(answer.headers[name]).toBe(plain.headers.get(name) ?? undefined);
+      expect<unknown>(response.headers[name]).toBe(plain.headers.get(name) ?? undefined);
   });
 
   test("a connection that speaks no TLS is closed, and others are not disturbed", async () => {
@@ -158,16 +158,16 @@ describeWith(openssl, "https", () => {
 
   test("a port that another listener has is refused, also when both would share it", async () => {
     const certificate = await pemOf(made["first"]);
-    const answer = () => new Response("x");
+    const response = () => new Response("x");
     const parts = {
       hostname: "127.0.0.1",
       certificate,
       silenceSecondsMax: 60,
       bodyBytesMax: 1,
-      fetch: answer,
+      fetch: response,
     };
-    const first = openListener({ ...parts, port: 0, error: answer });
-    expect(() => openListener({ ...parts, port: first.port, error: answer })).toThrow();
+    const first = openListener({ ...parts, port: 0, error: response });
+    expect(() => openListener({ ...parts, port: first.port, error: response })).toThrow();
     await first.close(0);
   });
 });

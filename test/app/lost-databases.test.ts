@@ -124,10 +124,10 @@ test("N7: a damaged cache with a log beside it, as a kill leaves it, begins anew
   const db = new Database(path);
   db.run("PRAGMA wal_autocheckpoint = 0");
   db.run("CREATE TABLE beside (at INTEGER)");
-  const kept = ["-wal", "-shm"].map((suffix) => [path + suffix, readFileSync(path + suffix)] as const);
+  const stored = ["-wal", "-shm"].map((suffix) => [path + suffix, readFileSync(path + suffix)] as const);
   db.close();
   faults.damaged(path, "content");
-  for (const [name, bytes] of kept) writeFileSync(name, bytes);
+  for (const [name, bytes] of stored) writeFileSync(name, bytes);
   const first = createRecordingLog();
   await start(root, first.log);
   expect(first.lines.map(({ message }) => message)).toEqual([expect.stringContaining("is damaged")]);

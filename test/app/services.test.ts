@@ -63,7 +63,7 @@ test("a folder opens at once at the address that upload prints, and is mined wit
   const id = /manifest\s+(\S+)/.exec(out)?.[1] ?? "";
   const status = await eventually(
     async () => (await fetch(`${program.line.upload}/tx/${id}/status`)).json(),
-    (answer) => answer.status === "FINALIZED",
+    (response) => response.status === "FINALIZED",
     30_000,
   );
   expect(status.bundleId).toMatch(/^[\w-]{43}$/);

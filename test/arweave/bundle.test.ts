@@ -124,9 +124,9 @@ describe("B1: readBundleEntries", () => {
     [1, 2n ** 64n, 1],
     [2, 2n ** 255n, 2],
     [0, 2n ** 256n - 1n, 0],
-  ])("ends at entry %p when its size is %p, and keeps the %p before it", (index, size, kept) => {
+  ])("ends at entry %p when its size is %p, and keeps the %p before it", (index, size, stored) => {
     const step = readBundleEntries(withSize(index, size), firstEntry(3), 3, bundleSize);
-    expect(step.entries.length).toBe(kept);
+    expect(step.entries.length).toBe(stored);
     expect(step.next.index).toBe(index);
     expect(step.fault).toBe(`entry ${index} reaches beyond the bundle's ${bundleSize} bytes`);
   });

@@ -263,8 +263,8 @@ describe("M1: a manifest read in pieces", () => {
     (_name, open, close) => {
       const depth = 50_000;
       const junk = `${open.repeat(depth)}0${close.repeat(depth)}`;
-      const room = " ".repeat(16 * depth - 2_000);
-      expectSame(utf8(whole.replace(/}$/, `,"junk":${junk}${room}}`)), []);
+      const quota = " ".repeat(16 * depth - 2_000);
+      expectSame(utf8(whole.replace(/}$/, `,"junk":${junk}${quota}}`)), []);
       const hostile = utf8(open.repeat(10 * 2 ** 20));
       const scan = createManifestScan(hostile.length, salt, createPathTable(hostile.length, memory));
       expect(scan.take(hostile)).toBeFalse();

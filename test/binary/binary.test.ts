@@ -41,7 +41,7 @@ describe("the binary, away from its tree", () => {
     const url = `${program.line.gateway}/raw/${program.line.sample.manifest}`;
     const manifest = await eventually(
       () => fetch(url),
-      (answer) => answer.status === 200,
+      (response) => response.status === 200,
     );
     expect(manifest.headers.get("x-ar-io-verified")).toBe("true");
     expect(await manifest.json()).toMatchObject({ manifest: "arweave/paths" });
@@ -50,8 +50,8 @@ describe("the binary, away from its tree", () => {
   test("answers GraphQL in its threads", async () => {
     const body = JSON.stringify({ query: "{ transactions(first: 3) { edges { node { id } } } }" });
     const headers = { "content-type": "application/json", accept: "application/json" };
-    const answer = await fetch(`${program.line.gateway}/graphql`, { method: "POST", headers, body });
-    expect((await answer.json()).data.transactions.edges).toHaveLength(3);
+    const response = await fetch(`${program.line.gateway}/graphql`, { method: "POST", headers, body });
+    expect((await response.json()).data.transactions.edges).toHaveLength(3);
   });
 
   test("shows the query page with its assets from inside", async () => {

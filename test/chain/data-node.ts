@@ -9,7 +9,7 @@ import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
-import { type Answer, type FaultServer, type FaultyRequest, openFaultServer } from "./fault-server.ts";
+import { type FaultServer, type FaultyRequest, openFaultServer, type Result } from "./fault-server.ts";
 
 /** Data with its tree. */
 export type MadeData = Readonly<{
@@ -26,7 +26,7 @@ export type DataNode = FaultServer &
     /** Bodies that `GET /raw/{id}` serves, with Range, as a gateway does. */
     addRaw: (id: string, body: Uint8Array, headers?: Readonly<Record<string, string>>) => void;
     /** Answers to other paths, by `METHOD path`. */
-    answers: Map<string, Answer>;
+    responses: Map<string, Result>;
     chunkRequests: () => number;
   }>;
 
@@ -66,43 +66,43 @@ function spansOf(cuts: readonly number[]): ByteSpan[] {
 export async function openDataNode(...data: MadeData[]): Promise<DataNode> {
   const all = [...data];
   const raw = new Map<string, Readonly<{ body: Uint8Array; headers: Readonly<Record<string, string>> }>>();
-  const answers = new Map<string, Answer>();
+  const responses = new Map<string, Result>();
   const server = await openFaultServer((request) => {
-    const known = answers.get(`${request.method} ${request.path}`);
+    const known = responses.get(`${request.method} ${request.path}`);
     if (known !== undefined) return known;
     const [, kind = "", name = "", field] = request.path.split("/");
-    if (kind === "chunk") return chunkAnswer(all, BigInt(name));
-    if (kind === "tx" && field === "offset") return offsetAnswer(all, name);
+    if (kind === "chunk") return chunkResponse(all, BigInt(name));
+    if (kind === "tx" && field === "offset") return offsetResponse(all, name);
     const found = kind === "raw" ? raw.get(name) : undefined;
-    return found === undefined ? { status: 404, body: "Not Found." } : rawAnswer(request, found);
+    return found === undefined ? { status: 404, body: "Not Found." } : rawResponse(request, found);
   });
   return {
     ...server,
     add: (...more) => all.push(...more),
     addRaw: (id, body, headers = {}) => raw.set(id, { body, headers }),
-    answers,
+    responses,
     chunkRequests: () => server.requests.filter((line) => line.startsWith("GET /chunk/")).length,
   };
 }
 
-function chunkAnswer(all: readonly MadeData[], offset: bigint): Answer {
+function chunkResponse(all: readonly MadeData[], offset: bigint): Result {
   for (const { root, bytes, spans, path } of all) {
     const at = Number(offset - 1n - (root.weaveStart ?? 0n));
     const chunk = at < 0 ? -1 : spans.findIndex(({ start, end }) => start <= at && at < end);
     const span = spans[chunk];
     if (span === undefined) continue;
-    const answer = {
+    const response = {
       chunk: encodeBase64url(bytes.subarray(span.start, span.end)),
       data_path: encodeBase64url(path(chunk)),
       tx_path: "",
       packing: "unpacked",
     };
-    return { status: 200, body: JSON.stringify(answer) };
+    return { status: 200, body: JSON.stringify(response) };
   }
   return { status: 404 };
 }
 
-function offsetAnswer(all: readonly MadeData[], id: string): Answer {
+function offsetResponse(all: readonly MadeData[], id: string): Result {
   const found = all.find(({ root }) => root.id === id);
   if (found === undefined) return { status: 404 };
   const { size, weaveStart = 0n } = found.root;
@@ -112,10 +112,10 @@ function offsetAnswer(all: readonly MadeData[], id: string): Answer {
   };
 }
 
-function rawAnswer(
+function rawResponse(
   request: FaultyRequest,
   { body, headers }: Readonly<{ body: Uint8Array; headers: Readonly<Record<string, string>> }>,
-): Answer {
+): Result {
   const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.get("range") ?? "");
   const length = { "content-length": String(body.length) };
   if (request.method === "HEAD") return { status: 200, headers: { ...length, ...headers } };

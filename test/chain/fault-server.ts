@@ -14,7 +14,7 @@ export type FaultyRequest = Readonly<{
 }>;
 
 /** What is answered when nothing fails. */
-export type Answer = Readonly<{
+export type Result = Readonly<{
   status: number;
   headers?: Readonly<Record<string, string>>;
   body?: string | Uint8Array;
@@ -29,7 +29,7 @@ export type Fault =
   | Readonly<{ kind: "extra"; bytes: number }> // a body that is longer, its length announced
   | Readonly<{ kind: "shorter"; bytes: number }> // a body that is shorter, its length announced
   | Readonly<{ kind: "flip"; at: number }> // the lowest bit of a byte
-  | Readonly<{ kind: "answer"; answer: Answer }> // something else altogether
+  | Readonly<{ kind: "answer"; response: Result }> // something else altogether
   | Readonly<{ kind: "delay"; ms: number }>
   | Readonly<{ kind: "drip"; ms: number }>; // one byte at a time
 
@@ -46,7 +46,7 @@ export type FaultServer = Readonly<{
 
 /** Opens a server on a free port of this machine. */
 export async function openFaultServer(
-  answer: (request: FaultyRequest) => Answer | Promise<Answer>,
+  response: (request: FaultyRequest) => Result | Promise<Result>,
 ): Promise<FaultServer> {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
@@ -57,7 +57,7 @@ export async function openFaultServer(
     socket.on("error", () => undefined); // the client left
     readRequest(socket, async (request) => {
       requests.push(`${request.method} ${request.path}`);
-      await respond(socket, request.method, await answer(request), faultOf(request));
+      await respond(socket, request.method, await response(request), faultOf(request));
     });
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -102,21 +102,21 @@ function headerOf(line: string): [string, string] {
 async function respond(
   socket: Socket,
   method: string,
-  usual: Answer,
+  usual: Result,
   fault: Fault | undefined,
 ): Promise<void> {
-  const answer = fault?.kind === "answer" ? fault.answer : usual;
+  const response = fault?.kind === "answer" ? fault.response : usual;
   if (fault?.kind === "delay") await Bun.sleep(fault.ms);
   if (fault?.kind === "reset") return void socket.resetAndDestroy();
   if ((fault?.kind === "hang" || fault?.kind === "cut") && fault.at === "headers") {
     if (fault.kind === "cut") socket.end();
     return;
   }
-  const body = bodyWith(fault, Buffer.from(answer.body ?? ""));
+  const body = bodyWith(fault, Buffer.from(response.body ?? ""));
   const announced = body.length + (fault?.kind === "length" ? fault.by : 0);
-  const headers = { "content-length": String(announced), connection: "close", ...answer.headers };
+  const headers = { "content-length": String(announced), connection: "close", ...response.headers };
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  socket.write(`HTTP/1.1 ${answer.status} Status\r\n${lines.join("\r\n")}\r\n\r\n`);
+  socket.write(`HTTP/1.1 ${response.status} Status\r\n${lines.join("\r\n")}\r\n\r\n`);
   if (method === "HEAD") return void socket.end();
   if (fault?.kind === "drip") return drip(socket, body, fault.ms);
   if (fault?.kind === "hang" || fault?.kind === "cut") {

@@ -25,8 +25,8 @@ const never = new AbortController().signal;
 const ask = async (templates: readonly string[], name = "name", hops = 0, timeoutMs = 5_000) => {
   const gateways = openNameGateways(templates, timeoutMs);
   try {
-    const answer = await gateways.ask(name, hops, never);
-    return answer.kind === "trouble" ? `${answer.kind}: ${answer.reason}` : answer;
+    const response = await gateways.ask(name, hops, never);
+    return response.kind === "trouble" ? `${response.kind}: ${response.reason}` : response;
   } finally {
     gateways.close();
   }
@@ -112,10 +112,10 @@ describe("a gateway's answer", () => {
     ],
     ["451", { status: 451 }, { kind: "refused" }],
     ["451 with an id", resolved({ "X-ArNS-Name": "name" }, 451), { kind: "refused" }],
-  ])("%s", async (_name, script, answer) => {
+  ])("%s", async (_name, script, response) => {
     first.scripts.set("name", script);
-    expect(await ask([first.template])).toEqual(answer as never);
-    expect(await ask([first.pathTemplate])).toEqual(answer as never);
+    expect(await ask([first.template])).toEqual(response as never);
+    expect(await ask([first.pathTemplate])).toEqual(response as never);
   });
 
   test("is asked for by HEAD, at the name's own host or at a resolver's path, with our hop", async () => {
@@ -152,9 +152,9 @@ describe("several gateways", () => {
     ["one has it not, the other is in trouble", { status: 404 }, { status: 503 }, "trouble: status"],
     ["the other way about", { status: 503 }, { status: 404 }, "trouble: status"],
     ["one refuses it", { status: 451 }, resolved(), { kind: "refused" }],
-  ])("%s", async (_name, one, two, answer) => {
+  ])("%s", async (_name, one, two, response) => {
     first.scripts.set("name", one);
     second.scripts.set("name", two);
-    expect(await ask(both, "name", 0, 2_000)).toEqual(answer as never);
+    expect(await ask(both, "name", 0, 2_000)).toEqual(response as never);
   });
 });

@@ -3,15 +3,15 @@
  * @module
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { type Node, type NodeAnswer, openNode } from "../../src/chain/node.ts";
-import { type Answer, type Fault, type FaultServer, openFaultServer } from "./fault-server.ts";
+import { type Node, type NodeResponse, openNode } from "../../src/chain/node.ts";
+import { type Fault, type FaultServer, openFaultServer, type Result } from "./fault-server.ts";
 
 const none = new AbortController().signal;
 let server: FaultServer;
 let node: Node;
 /** One that soon takes silence for trouble. */
 let hasty: Node;
-let usual: Answer = { status: 200, body: "" };
+let usual: Result = { status: 200, body: "" };
 
 beforeAll(async () => {
   server = await openFaultServer(() => usual);
@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 afterEach(() => server.setFault(() => undefined));
 
-type Call = (signal: AbortSignal) => Promise<NodeAnswer<unknown>>;
+type Call = (signal: AbortSignal) => Promise<NodeResponse<unknown>>;
 
 const id = "g70NX7QXrMP0C9-quXsiWwhH0YEqkdeQl1JeiX8cu50";
 const hash = "A".repeat(64);
@@ -172,11 +172,11 @@ describe("relay", () => {
   test("status, headers and bytes come as they are, whatever they are", async () => {
     const body = new Uint8Array([0, 255, 10, 13, 128]);
     usual = { status: 410, headers: { "x-own": "yes" }, body };
-    const answer = await node.relay({ method: "GET", path: "/any?x=1&y=%20" }, none);
+    const response = await node.relay({ method: "GET", path: "/any?x=1&y=%20" }, none);
     expect(server.requests.at(-1)).toBe("GET /any?x=1&y=%20");
-    if (answer.kind !== "ok") throw new Error("a relay gives what came");
-    expect([answer.value.status, answer.value.headers.get("x-own")]).toEqual([410, "yes"]);
-    expect(Buffer.compare(answer.value.body, body)).toBe(0);
+    if (response.kind !== "ok") throw new Error("a relay gives what came");
+    expect([response.value.status, response.value.headers.get("x-own")]).toEqual([410, "yes"]);
+    expect(Buffer.compare(response.value.body, body)).toBe(0);
   });
 
   test("a body beyond the bound is trouble, announced or not", async () => {

@@ -3,8 +3,8 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { askInTurn, summarize } from "../../src/chain/ask.ts";
-import type { NodeAnswer } from "../../src/chain/node.ts";
+import { askInOrder, summarize } from "../../src/chain/ask.ts";
+import type { NodeResponse } from "../../src/chain/node.ts";
 import { createRanking } from "../../src/chain/ranking.ts";
 import { seeded } from "../content/rig.ts";
 
@@ -35,9 +35,9 @@ describe("ranking", () => {
   test("a faster source is asked first more often, a slower one still sometimes", () => {
     const { ranking, firsts } = rankingAt(1_000);
     for (let times = 0; times < 30; times++) {
-      ranking.noteAnswer("a", 20);
-      ranking.noteAnswer("b", 600);
-      ranking.noteAnswer("c", 600);
+      ranking.noteResponse("a", 20);
+      ranking.noteResponse("b", 600);
+      ranking.noteResponse("c", 600);
     }
     const { a, b, c } = firsts(1_000);
     expect(a).toBeGreaterThan(700);
@@ -46,16 +46,16 @@ describe("ranking", () => {
 
   test("a source in trouble is asked last, for longer each time, and comes back", () => {
     const { ranking, firsts, pass } = rankingAt(1_000);
-    ranking.noteTrouble("a");
+    ranking.noteFault("a");
     expect(firsts(100).a).toBe(0);
     expect(ranking.inOrder().at(-1)).toBe("a");
     pass(600);
     expect(firsts(300).a).toBeGreaterThan(20);
-    for (let times = 0; times < 20; times++) ranking.noteTrouble("a");
+    for (let times = 0; times < 20; times++) ranking.noteFault("a");
     pass(59_000);
     expect(firsts(100).a).toBe(0);
     pass(1_100);
-    ranking.noteAnswer("a", 100);
+    ranking.noteResponse("a", 100);
     expect(firsts(1_000).a).toBeGreaterThan(0);
   });
 
@@ -82,27 +82,27 @@ test("a source that others outrun is asked first less and less, and is not left 
 });
 
 describe("askInTurn", () => {
-  type Script = Readonly<{ ms: number; answer: string }>;
+  type Script = Readonly<{ ms: number; response: string }>;
 
   function run(scripts: Readonly<Record<string, Script>>, hedgeAfterMs: number, signal = none) {
     const asked: string[] = [];
     const stopped: string[] = [];
     const outrun: string[] = [];
-    const result = askInTurn(
+    const result = askInOrder(
       {
         sources: Object.keys(scripts),
         ask: async (source, own) => {
           asked.push(source);
           own.addEventListener("abort", () => stopped.push(source));
-          const script = scripts[source] ?? { ms: 0, answer: "bad" };
+          const script = scripts[source] ?? { ms: 0, response: "bad" };
           if (script.ms === Number.POSITIVE_INFINITY) {
             await new Promise((_, reject) => own.addEventListener("abort", () => reject(own.reason)));
           }
           await Bun.sleep(script.ms);
-          if (script.answer === "throw") throw new Error(`defect of ${source}`);
-          return `${script.answer} ${source}`;
+          if (script.response === "throw") throw new Error(`defect of ${source}`);
+          return `${script.response} ${source}`;
         },
-        isFinal: (answer: string) => answer.startsWith("good"),
+        isFinal: (response: string) => response.startsWith("good"),
         hedgeAfterMs: () => hedgeAfterMs,
         onOutrun: (source) => outrun.push(source),
       },
@@ -115,19 +115,19 @@ describe("askInTurn", () => {
   const long = 60_000;
 
   test("the first good answer ends it; nobody else is asked", async () => {
-    const { result, asked } = run({ a: { ms: 0, answer: "good" }, b: { ms: 0, answer: "good" } }, long);
+    const { result, asked } = run({ a: { ms: 0, response: "good" }, b: { ms: 0, response: "good" } }, long);
     expect(await result).toEqual({ final: "good a", others: [] });
     expect(asked).toEqual(["a"]);
   });
 
   test("after a bad answer the next is asked at once", async () => {
-    const { result } = run({ a: { ms: 0, answer: "bad" }, b: { ms: 0, answer: "good" } }, long);
+    const { result } = run({ a: { ms: 0, response: "bad" }, b: { ms: 0, response: "good" } }, long);
     expect(await result).toEqual({ final: "good b", others: ["bad a"] });
   });
 
   test("when one is slow the next is asked as well, and the slow one is stopped once it is not needed", async () => {
     const { result, stopped, outrun } = run(
-      { a: { ms: never, answer: "good" }, b: { ms: 0, answer: "good" } },
+      { a: { ms: never, response: "good" }, b: { ms: 0, response: "good" } },
       5,
     );
     expect((await result).final).toBe("good b");
@@ -136,14 +136,17 @@ describe("askInTurn", () => {
   });
 
   test("the slow one may still win", async () => {
-    const { result, outrun } = run({ a: { ms: 30, answer: "good" }, b: { ms: never, answer: "good" } }, 5);
+    const { result, outrun } = run(
+      { a: { ms: 30, response: "good" }, b: { ms: never, response: "good" } },
+      5,
+    );
     expect((await result).final).toBe("good a");
     expect(outrun).not.toContain("a");
   });
 
   test("when all are bad, all were asked, once", async () => {
     const { result, asked } = run(
-      { a: { ms: 10, answer: "bad" }, b: { ms: 0, answer: "bad" }, c: { ms: 0, answer: "bad" } },
+      { a: { ms: 10, response: "bad" }, b: { ms: 0, response: "bad" }, c: { ms: 0, response: "bad" } },
       2,
     );
     const { final, others } = await result;
@@ -157,9 +160,9 @@ describe("askInTurn", () => {
   });
 
   test("a defect is loud; a caller that leaves gets its own reason", async () => {
-    expect(run({ a: { ms: 0, answer: "throw" } }, long).result).rejects.toThrow("defect of a");
+    expect(run({ a: { ms: 0, response: "throw" } }, long).result).rejects.toThrow("defect of a");
     const leaving = new AbortController();
-    const { result, stopped } = run({ a: { ms: never, answer: "good" } }, long, leaving.signal);
+    const { result, stopped } = run({ a: { ms: never, response: "good" } }, long, leaving.signal);
     leaving.abort("left");
     expect(await result.catch(String)).toBe("left");
     expect(stopped).toEqual(["a"]);
@@ -167,11 +170,11 @@ describe("askInTurn", () => {
 });
 
 describe("summarize", () => {
-  const absent: NodeAnswer<number> = { kind: "absent" };
-  const pending: NodeAnswer<number> = { kind: "pending" };
-  const refused: NodeAnswer<number> = { kind: "refused", status: 400, text: "Invalid hash." };
-  const late: NodeAnswer<number> = { kind: "trouble", reason: "timeout", detail: "" };
-  const broken: NodeAnswer<number> = { kind: "trouble", reason: "status", status: 500, detail: "" };
+  const absent: NodeResponse<number> = { kind: "absent" };
+  const pending: NodeResponse<number> = { kind: "pending" };
+  const refused: NodeResponse<number> = { kind: "refused", status: 400, text: "Invalid hash." };
+  const late: NodeResponse<number> = { kind: "trouble", reason: "timeout", detail: "" };
+  const broken: NodeResponse<number> = { kind: "trouble", reason: "status", status: 500, detail: "" };
 
   test.each([
     ["all say it is absent", [absent, absent], absent],
@@ -180,8 +183,8 @@ describe("summarize", () => {
     ["only time-outs", [late, absent, late], late],
     ["one has it pending", [absent, broken, pending], pending],
     ["one refuses, one does not have it", [absent, refused], refused],
-  ] as const)("%s", (_name, answers, summary) => {
-    expect(summarize([...answers])).toEqual(summary);
+  ] as const)("%s", (_name, responses, summary) => {
+    expect(summarize([...responses])).toEqual(summary);
   });
 
   test("nobody was asked: trouble", () => {

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { openNode } from "../../src/chain/node.ts";
 import { createNodes } from "../../src/chain/nodes.ts";
 import { drawn } from "../../src/chain/peer-names.ts";
-import { infoEveryMs, learnEveryMs, openPeers, peersKeptMax } from "../../src/chain/peers.ts";
+import { infoEveryMs, learnEveryMs, openPeers, peersStoredMax } from "../../src/chain/peers.ts";
 import { weightOf } from "../../src/chain/ranking.ts";
 import { createReach, createRefusal, type ReachRules } from "../../src/chain/reach.ts";
 import { silentLog } from "../../src/lib/log.ts";
@@ -145,7 +145,7 @@ describe("machines are learned", () => {
     const nodes = await Promise.all(lists.map((list) => machine({ nodes: list })));
     const gateways = await Promise.all(lists.map((list) => machine({ gateways: list })));
     const broken = await machine({ nodes: [] });
-    broken.setFault(() => ({ kind: "answer", answer: { status: 200, body: "[[[[" } }));
+    broken.setFault(() => ({ kind: "answer", response: { status: 200, body: "[[[[" } }));
     const { peers } = peersOf(
       { nodes: [...nodes, broken], gateways },
       { ports: [80, 443, 1984, portOf(good)] },
@@ -165,7 +165,7 @@ describe("machines are learned", () => {
     const nodes = await Promise.all([0, 1, 2, 3, 4, 5].map((at) => machine({ nodes: listOf(at * 1_000) })));
     const { peers } = peersOf({ nodes }, { resolve });
     await peers.round(none);
-    expect(asked.size).toBe(peersKeptMax);
+    expect(asked.size).toBe(peersStoredMax);
     const perList = new Map<string, number>();
     for (const name of asked) {
       const list = name.replace(/peer-(\d*?)\d{1,3}\..*/, "$1");
@@ -262,7 +262,7 @@ describe("a peer", () => {
   });
 
   test("weighs 1 to 100 by success and latency", () => {
-    const standing = { successShare: 1, latencyMs: 200, troubles: 0, wrongs: 0, restsUntil: 0 };
+    const standing = { successShare: 1, latencyMs: 200, faults: 0, wrongs: 0, restsUntil: 0 };
     const weights: readonly (readonly [number, number, number])[] = [
       [1, 0, 100],
       [1, 200, 50],
@@ -284,7 +284,7 @@ describe("three local gateways of which one lies", () => {
     const peers = await Promise.all(
       [0, 1, 2].map(async () => {
         const peer = await openDataNode(data);
-        peer.answers.set("GET /info", { status: 200, body: '{"height":5}' });
+        peer.responses.set("GET /info", { status: 200, body: '{"height":5}' });
         closers.push(peer.stop);
         return peer;
       }),
@@ -295,12 +295,12 @@ describe("three local gateways of which one lies", () => {
     const node = await openDataNode(data);
     closers.push(node.stop);
     node.setFault(({ path }) =>
-      path.startsWith("/chunk/") ? { kind: "answer", answer: { status: 404 } } : undefined,
+      path.startsWith("/chunk/") ? { kind: "answer", response: { status: 404 } } : undefined,
     );
     const record = Object.fromEntries(peers.map(({ url }) => [url.slice(7), { url }]));
     const list = JSON.stringify({ gateways: record, arweaveNodes: {} });
-    node.answers.set("GET /ar-io/peers", { status: 200, body: list });
-    node.answers.set("GET /peers", { status: 200, body: "[]" });
+    node.responses.set("GET /ar-io/peers", { status: 200, body: list });
+    node.responses.set("GET /peers", { status: 200, body: "[]" });
     const rig = openRig({ nodeUrls: [node.url], timeouts });
     closers.push(rig.close);
     rig.index.set(data.root.id, locatedOf(data.root.id, data.root));

@@ -18,8 +18,10 @@ const reach = createReach({ ports: [port], allowsPrivate: true, resolve: async (
 const said: unknown[] = [];
 for (const name of ["localhost", "peer.example", "localhost"]) {
   const node = openNode(`https://${name}:${port}`, undefined, { reach });
-  const answer = await node.height(new AbortController().signal);
-  said.push(answer.kind === "ok" ? answer.value : answer.kind === "trouble" ? answer.reason : answer.kind);
+  const response = await node.height(new AbortController().signal);
+  said.push(
+    response.kind === "ok" ? response.value : response.kind === "trouble" ? response.reason : response.kind,
+  );
   node.close();
 }
 console.log(JSON.stringify(said));

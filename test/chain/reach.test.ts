@@ -153,8 +153,8 @@ describe("S1: a call", () => {
 
   test("goes to the address that was checked, under its name, and each call is checked anew", async () => {
     let turn = 0;
-    const answers = [["93.184.216.34"], ["127.0.0.1"]];
-    const rebinding = async () => answers[turn++ % 2] ?? [];
+    const responses = [["93.184.216.34"], ["127.0.0.1"]];
+    const rebinding = async () => responses[turn++ % 2] ?? [];
     const { reach } = reachOf({}, { resolve: rebinding });
     const first = await reach("http://rebinds.example/", none);
     expect(first).toMatchObject({ kind: "reached", url: "http://93.184.216.34/", host: "rebinds.example" });
@@ -178,7 +178,7 @@ describe("S1: a call", () => {
   test("does not follow a redirect to where it may not go", async () => {
     const location = `${server.url}/inside`;
     server.setFault(({ path }) =>
-      path === "/height" ? { kind: "answer", answer: { status: 302, headers: { location } } } : undefined,
+      path === "/height" ? { kind: "answer", response: { status: 302, headers: { location } } } : undefined,
     );
     const { reach } = reachOf({}, { allowsPrivate: true });
     const node = openNode(server.url, timeouts, { reach });

@@ -49,15 +49,17 @@ describe("the recorded chain", () => {
       if (node === undefined) throw new Error("a chain has a node");
       for (const [from, to] of recordedRanges) {
         for (let height = from; height <= to; height++) {
-          const answer = await node.blockText(height, none);
-          expect(answer).toEqual({ kind: "ok", value: chain.blockText(height) });
+          const response = await node.blockText(height, none);
+          expect(response).toEqual({ kind: "ok", value: chain.blockText(height) });
           const named: string[] = JSON.parse(chain.blockText(height)).txs;
           expect(named.filter((id) => !chain.idsOf(height).includes(id))).toEqual(absent.get(height) ?? []);
         }
       }
       for (const id of chain.idsOf(235_201)) {
-        const answer = await node.txJson(id, none);
-        expect(answer.kind === "ok" && new TextDecoder().decode(answer.value)).toBe(chain.txText(id) ?? "");
+        const response = await node.txJson(id, none);
+        expect(response.kind === "ok" && new TextDecoder().decode(response.value)).toBe(
+          chain.txText(id) ?? "",
+        );
       }
     },
   );
@@ -129,7 +131,7 @@ describe("the recorded chain", () => {
       const wrongData = `${text.slice(0, at)}${text[at] === "A" ? "B" : "A"}${text.slice(at + 1)}`;
       const wrongSignature = text.replace(tx.signature.slice(0, 8), "AAAAAAAA");
       for (const body of [wrongData, wrongSignature, chain.txText(other) ?? "", text.slice(0, -10), "{}"]) {
-        chain.setFault(() => ({ kind: "answer", answer: { status: 200, body } }));
+        chain.setFault(() => ({ kind: "answer", response: { status: 200, body } }));
         const error = await opened.bytes({ start: 0, end: 10 }, none).catch((reason: unknown) => reason);
         expect(error instanceof Failure && error.code).toBe("source_failed");
       }

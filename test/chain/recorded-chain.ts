@@ -14,7 +14,7 @@ import { readTransaction, type Transaction, treeRootOf } from "../../src/arweave
 import { buildTxTree, layoutTransactions, type PlacedTransaction } from "../../src/arweave/tx-root.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import { vectorName, vectorsOf, vectorText } from "../support/vectors.ts";
-import { type Answer, type FaultServer, type FaultyRequest, openFaultServer } from "./fault-server.ts";
+import { type FaultServer, type FaultyRequest, openFaultServer, type Result } from "./fault-server.ts";
 
 /**
  * Ranges that can be followed: every block and every transaction is recorded, but for the one of block 42.
@@ -81,7 +81,7 @@ export async function openRecordedChain(tip: number): Promise<RecordedChain> {
       posted.push({ path: request.path, body: new TextDecoder().decode(request.body) });
       return { status: 200, body: request.path === "/tx" ? "OK" : "" };
     }
-    return answerOf(recorded, state, request);
+    return responseOf(recorded, state, request);
   });
   return {
     ...server,
@@ -132,7 +132,7 @@ function textOf(files: ReadonlyMap<string, string>, id: string): string | undefi
   return file === undefined ? undefined : vectorText(file);
 }
 
-function answerOf(recorded: Recorded, state: State, { path }: FaultyRequest): Answer {
+function responseOf(recorded: Recorded, state: State, { path }: FaultyRequest): Result {
   const [, first = "", second = "", third = ""] = path.split("/");
   switch (first) {
     case "height":
@@ -148,20 +148,22 @@ function answerOf(recorded: Recorded, state: State, { path }: FaultyRequest): An
     case "wallet":
       return { status: 200, body: third === "balance" ? "0" : "" };
     case "current_block":
-      return blockAnswer(recorded, state, state.tip);
+      return blockResponse(recorded, state, state.tip);
     case "block":
-      return blockAnswer(recorded, state, heightOf(recorded, state, second, third));
+      return blockResponse(recorded, state, heightOf(recorded, state, second, third));
     case "tx":
     case "unconfirmed_tx":
-      return second === "pending" ? jsonAnswer([...state.pending]) : txAnswer(recorded, state, second, third);
+      return second === "pending"
+        ? jsonResponse([...state.pending])
+        : txResponse(recorded, state, second, third);
     case "chunk":
-      return chunkAnswer(recorded, second);
+      return chunkResponse(recorded, second);
     default:
       return { status: 400, body: "Request type not found." };
   }
 }
 
-function jsonAnswer(value: unknown): Answer {
+function jsonResponse(value: unknown): Result {
   return { status: 200, body: JSON.stringify(value) };
 }
 
@@ -188,13 +190,13 @@ function heightOf(recorded: Recorded, state: State, kind: string, name: string):
   return kind === "hash" ? recorded.heights.get(name) : undefined;
 }
 
-function blockAnswer(recorded: Recorded, state: State, height: number | undefined): Answer {
+function blockResponse(recorded: Recorded, state: State, height: number | undefined): Result {
   const block = height === undefined || height > state.tip ? undefined : recorded.blocks.get(height);
   if (block === undefined || height === undefined) return { status: 404, body: "Block not found." };
   return { status: 200, body: state.replaced.get(height) ?? vectorText(block.file) };
 }
 
-function txAnswer(recorded: Recorded, state: State, id: string, field: string): Answer {
+function txResponse(recorded: Recorded, state: State, id: string, field: string): Result {
   if (state.pending.has(id)) return { status: 202, body: "Pending" };
   const text = state.missing.has(id) ? undefined : textOf(recorded.txs, id);
   if (text === undefined) return { status: 404, body: "Not Found." };
@@ -206,24 +208,24 @@ function txAnswer(recorded: Recorded, state: State, id: string, field: string): 
     case "data_size":
       return { status: 200, body: String(tx.dataSize) };
     case "offset":
-      return offsetAnswer(recorded, tx);
+      return offsetResponse(recorded, tx);
     case "status":
-      return statusAnswer(recorded, state, tx.id);
+      return statusResponse(recorded, state, tx.id);
     default:
-      return fieldAnswer(text, field);
+      return fieldResponse(text, field);
   }
 }
 
-function fieldAnswer(text: string, field: string): Answer {
+function fieldResponse(text: string, field: string): Result {
   const value: unknown = JSON.parse(text)[field];
   if (value === undefined) return { status: 400, body: '{"error":"invalid_field"}' };
   return { status: 200, body: typeof value === "string" ? value : JSON.stringify(value) };
 }
 
-function statusAnswer(recorded: Recorded, { tip }: State, id: Id): Answer {
+function statusResponse(recorded: Recorded, { tip }: State, id: Id): Result {
   const height = recorded.txHeights.get(id);
   if (height === undefined || height > tip) return { status: 404, body: "Not Found." };
-  return jsonAnswer({
+  return jsonResponse({
     block_height: height,
     block_indep_hash: hashAt(recorded, height),
     number_of_confirmations: tip - height + 1,
@@ -257,16 +259,16 @@ function makePlaces({ blocks, txs }: Recorded, height: number): Placed[] {
   });
 }
 
-function offsetAnswer(recorded: Recorded, tx: Transaction): Answer {
+function offsetResponse(recorded: Recorded, tx: Transaction): Result {
   const height = recorded.txHeights.get(tx.id);
   const place =
     height === undefined ? undefined : placesOf(recorded, height).find((one) => one.tx.id === tx.id);
   if (place === undefined || tx.dataSize === 0) return { status: 404 };
-  return jsonAnswer({ offset: String(place.end), size: String(tx.dataSize) });
+  return jsonResponse({ offset: String(place.end), size: String(tx.dataSize) });
 }
 
 /** Chunks that are recorded as such, and those of format 1 data in blocks with a tx_root. */
-function chunkAnswer(recorded: Recorded, name: string): Answer {
+function chunkResponse(recorded: Recorded, name: string): Result {
   const file = vectorsOf("chunk").find((entry) => vectorName(entry.file) === name)?.file;
   if (file !== undefined) return { status: 200, body: vectorText(file) };
   if (!/^\d{1,19}$/.test(name)) return { status: 400, body: '{"error":"invalid_offset"}' };
@@ -279,13 +281,13 @@ function chunkAnswer(recorded: Recorded, name: string): Answer {
   return { status: 404 };
 }
 
-function madeChunk({ tx, txPath }: Placed, at: number): Answer {
+function madeChunk({ tx, txPath }: Placed, at: number): Result {
   const data = decodeBase64url(tx.data) ?? new Uint8Array(0);
   const spans = chunkSpans(data.length, "plain");
   const index = spans.findIndex(({ start, end }) => start <= at && at < end);
   const span = spans[index];
   if (span === undefined) return { status: 404 };
-  return jsonAnswer({
+  return jsonResponse({
     chunk: encodeBase64url(data.subarray(span.start, span.end)),
     data_path: encodeBase64url(dataTreeOf(data, "plain").path(index)),
     tx_path: encodeBase64url(txPath()),

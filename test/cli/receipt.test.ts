@@ -104,7 +104,7 @@ describe("what an upload printed", () => {
 describe("a kept receipt", () => {
   const receipts = join(folder, "state", "cairn", "receipts");
   const file = join(receipts, `${id}.json`);
-  const verifyKept = (item: string, ...words: string[]) =>
+  const verifyStored = (item: string, ...words: string[]) =>
     runCairn(["receipt", "verify", item, ...words], {
       environment: { XDG_STATE_HOME: join(folder, "state") },
     });
@@ -128,14 +128,14 @@ describe("a kept receipt", () => {
   test.each(damages)("that %s is named with its file, and others are still good", async (_, text, fault) => {
     keep(id, text);
     keep(stranger, JSON.stringify(fakeReceipt(stranger)));
-    expect(await verifyKept(id)).toMatchObject({ code: 1, out: `not valid: ${file} ${fault}\n` });
-    expect((await verifyKept(stranger)).code).toBe(0);
+    expect(await verifyStored(id)).toMatchObject({ code: 1, out: `not valid: ${file} ${fault}\n` });
+    expect((await verifyStored(stranger)).code).toBe(0);
   });
 
   test("that cannot be read is named with its file and the reason, in JSON with its id", async () => {
     rmSync(file, { force: true });
     mkdirSync(file, { recursive: true });
-    const { code, out } = await verifyKept(id, "--json");
+    const { code, out } = await verifyStored(id, "--json");
     expect(code).toBe(1);
     expect(JSON.parse(out)).toEqual({
       valid: false,
@@ -146,7 +146,10 @@ describe("a kept receipt", () => {
 
   test("that was never given is told as such", async () => {
     const unknown = Buffer.alloc(32, 8).toString("base64url");
-    expect(await verifyKept(unknown)).toMatchObject({ code: 2, err: expect.stringContaining("is kept in") });
+    expect(await verifyStored(unknown)).toMatchObject({
+      code: 2,
+      err: expect.stringContaining("is kept in"),
+    });
   });
 });
 

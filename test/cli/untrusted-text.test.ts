@@ -21,8 +21,12 @@ const obeyed = /[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u20
 const folder = mkdtempSync(join(tmpdir(), "cairn-untrusted-"));
 const wallet = write("key.json", JSON.stringify(rsaKey));
 const address = "A".repeat(43);
-let answer: (path: string) => Response = () => Response.json(evil, { status: 400 });
-const liar = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: ({ url }) => answer(new URL(url).pathname) });
+let response: (path: string) => Response = () => Response.json(evil, { status: 400 });
+const liar = Bun.serve({
+  hostname: "127.0.0.1",
+  port: 0,
+  fetch: ({ url }) => response(new URL(url).pathname),
+});
 const url = `http://127.0.0.1:${liar.port}`;
 const uploads = openFakeUploadService();
 
@@ -120,7 +124,7 @@ describe("a service that lies", () => {
   test.each(rows)(
     "with %s shows nothing that a terminal obeys",
     async (_what, words, lie, code) => {
-      answer = lie;
+      response = lie;
       expect((await run(words)).code).toBe(code);
       const asJson = await run([...words, "--json"]);
       expect(asJson.code).toBe(code);
@@ -130,7 +134,7 @@ describe("a service that lies", () => {
   );
 
   test("JSON says what was said, spelled out", async () => {
-    answer = (path) => (path.includes("price") ? json({ winc: "1" }) : json(balance));
+    response = (path) => (path.includes("price") ? json({ winc: "1" }) : json(balance));
     const { out } = await run([...balanceWords, "--json"]);
     expect(JSON.parse(out).givenApprovals[0].approvedAddress).toBe(evil);
   });
@@ -177,7 +181,7 @@ describe("what lies in a data folder", () => {
   test("and by the doctor, with what nodes say", async () => {
     const DATA_DIR = join(folder, "examined");
     mkdirSync(DATA_DIR);
-    answer = () => new Response(evil, { status: 500 });
+    response = () => new Response(evil, { status: 500 });
     for (const more of [[], ["--json"]]) await run(["doctor", ...more], { DATA_DIR, TRUSTED_NODE_URL: url });
   }, 60_000);
 });

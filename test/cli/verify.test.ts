@@ -24,7 +24,7 @@ const block = readBlock(await (await chain.stack.node.get("/block/height/1")).te
 const otherBlock = readBlock(await (await chain.stack.node.get("/block/height/2")).text());
 
 /** What a gateway in between makes of an answer. */
-type Lie = (path: string, answer: Response, body: Uint8Array<ArrayBuffer>) => Response | undefined;
+type Lie = (path: string, response: Response, body: Uint8Array<ArrayBuffer>) => Response | undefined;
 
 let lie: Lie = () => undefined;
 const liar = Bun.serve({
@@ -33,11 +33,11 @@ const liar = Bun.serve({
   fetch: async (request) => {
     const { pathname, search } = new URL(request.url);
     const range = request.headers.get("range");
-    const answer = await fetch(`${gateway}${pathname}${search}`, {
+    const response = await fetch(`${gateway}${pathname}${search}`, {
       headers: range === null ? {} : { range },
     });
-    const body = await answer.bytes();
-    return lie(pathname + search, answer, body) ?? new Response(body, answer);
+    const body = await response.bytes();
+    return lie(pathname + search, response, body) ?? new Response(body, response);
   },
 });
 
@@ -177,7 +177,7 @@ describe("at a gateway that lies", () => {
   });
 
   function whole(): Lie {
-    return (path, _answer, body) => (path.startsWith("/raw/") ? new Response(body) : undefined);
+    return (path, _response, body) => (path.startsWith("/raw/") ? new Response(body) : undefined);
   }
 
   function tooLarge(): Lie {

@@ -75,12 +75,12 @@ export async function openAnvil({ chainId = 8_453, isManual = false }: AnvilOpti
   async function rpc<Value>(method: string, ...params: unknown[]): Promise<Value> {
     id += 1;
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
-    const answer = await fetch(url, {
+    const response = await fetch(url, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body,
     });
-    const { result, error } = await answer.json();
+    const { result, error } = await response.json();
     if (error !== undefined) throw new Error(`${method}: ${error.message}`);
     return result;
   }

@@ -60,8 +60,10 @@ describeWith(clientLibraries, "ar-gql", () => {
   test("run answers a query with its variables", async () => {
     const { run } = await client();
     const query = "query($ids: [ID!]) { transactions(ids: $ids) { edges { node { id } } } }";
-    const answer = await run(query, { ids: [program.line.sample.manifest] });
-    expect(answer.data.transactions.edges.map(({ node }) => node.id)).toEqual([program.line.sample.manifest]);
+    const response = await run(query, { ids: [program.line.sample.manifest] });
+    expect(response.data.transactions.edges.map(({ node }) => node.id)).toEqual([
+      program.line.sample.manifest,
+    ]);
   });
 
   test("all walks every page, and gives each row once", async () => {

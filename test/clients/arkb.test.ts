@@ -130,13 +130,13 @@ describeWith(arkb, "arkb", () => {
   /** Opens every file of a site below its manifest, and its index. */
   async function expectSite(id: string, files: ReadonlyMap<string, Uint8Array>) {
     await eventually(() => read(`/${id}/`), isSettled);
-    const folderAnswer = await read(`/${id}`);
-    expect([folderAnswer.status, folderAnswer.headers.get("location")]).toEqual([301, `/${id}/`]);
+    const folderResponse = await read(`/${id}`);
+    expect([folderResponse.status, folderResponse.headers.get("location")]).toEqual([301, `/${id}/`]);
     for (const [path, bytes] of [...files, ["", files.get("index.html") ?? new Uint8Array(0)] as const]) {
-      const answer = await eventually(() => read(`/${id}/${path}`), isSettled);
-      expect([path, Buffer.compare(await answer.bytes(), bytes)]).toEqual([path, 0]);
+      const response = await eventually(() => read(`/${id}/${path}`), isSettled);
+      expect([path, Buffer.compare(await response.bytes(), bytes)]).toEqual([path, 0]);
       const type = types[path.split(".").at(-1) ?? ""] ?? html;
-      expect([path, answer.headers.get("content-type")]).toEqual([path, type]);
+      expect([path, response.headers.get("content-type")]).toEqual([path, type]);
     }
     expect((await read(`/${id}/notes/none.html`)).status).toBe(404);
   }

@@ -191,8 +191,8 @@ function describeClient(open: () => Promise<World>) {
     const first = await arweave.transactions.getUploader(transaction);
     await first.uploadChunk();
     await first.uploadChunk();
-    const kept = JSON.parse(JSON.stringify(first));
-    const second = await arweave.transactions.getUploader(kept, data);
+    const stored = JSON.parse(JSON.stringify(first));
+    const second = await arweave.transactions.getUploader(stored, data);
     while (!second.isComplete) await second.uploadChunk();
     await confirmed(transaction.id);
     expect(Buffer.from(await arweave.chunks.downloadChunkedData(transaction.id)).equals(data)).toBe(true);
@@ -264,8 +264,8 @@ function describeClient(open: () => Promise<World>) {
     const transaction = await arweave.createTransaction({ data }, key);
     Object.assign(transaction, { format: 1 });
     await arweave.transactions.sign(transaction, key);
-    const answer = await arweave.api.post("tx", transaction);
-    expect([answer.status, answer.data]).toEqual([200, "OK"]);
+    const response = await arweave.api.post("tx", transaction);
+    expect([response.status, response.data]).toEqual([200, "OK"]);
     await confirmed(transaction.id);
     const read = (await arweave.api.get(`tx/${transaction.id}`)).data;
     expect([read.format, read.data]).toEqual([1, Buffer.from(data).toString("base64url")]);
@@ -284,8 +284,8 @@ function describeClient(open: () => Promise<World>) {
       },
       wallet,
     );
-    const answer = await arweave.api.post("tx", transaction.text);
-    expect([answer.status, answer.data]).toEqual([200, "OK"]);
+    const response = await arweave.api.post("tx", transaction.text);
+    expect([response.status, response.data]).toEqual([200, "OK"]);
     await confirmed(transaction.id);
     const read = await arweave.transactions.get(transaction.id);
     expect([read.owner, Buffer.from(read.data).equals(data)]).toEqual(["", true]);

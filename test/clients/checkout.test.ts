@@ -42,17 +42,17 @@ describeWith(browserNeed, "in a browser", () => {
   });
 
   async function topUp(address: string, query = "") {
-    const answer = await fetch(
+    const response = await fetch(
       `${program.line.payment}/v1/top-up/checkout-session/${address}/usd/1000${query}`,
     );
-    expect(answer.status).toBe(200);
-    return await answer.json();
+    expect(response.status).toBe(200);
+    return await response.json();
   }
 
   async function balanceOf(address: string): Promise<string> {
-    const answer = await fetch(`${program.line.payment}/v1/balance?address=${address}`);
-    if (answer.status === 404) return "0";
-    return (await answer.json()).winc;
+    const response = await fetch(`${program.line.payment}/v1/balance?address=${address}`);
+    if (response.status === 404) return "0";
+    return (await response.json()).winc;
   }
 
   /** Waits until the balance is another than it was: a webhook is on its way. */
@@ -136,7 +136,7 @@ describeWith(browserNeed, "in a browser", () => {
     const { paymentSession, topUpQuote } = await topUp(bob);
     await page.goto(paymentSession.url);
     const pressed = page.getByRole("button", { name: "Pay 10.00 USD" }).click({ noWaitAfter: true });
-    await page.waitForResponse((answer) => answer.status() === 303);
+    await page.waitForResponse((response) => response.status() === 303);
     await program.kill();
     await pressed;
     program = await startDev({ folder: program.folder });

@@ -71,7 +71,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
         mark = found.cursor;
         return found;
       },
-      stateOf: async (hash: string) => (await world.kept(chain, hash)).map(({ state }) => state),
+      stateOf: async (hash: string) => (await world.stored(chain, hash)).map(({ state }) => state),
     };
   }
 
@@ -230,7 +230,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
     });
 
     test("and stays credited when a reorganisation only moves it", async () => {
-      const { submit, follow, stateOf, kept } = await openCoin();
+      const { submit, follow, stateOf, stored } = await openCoin();
       const hash = await anvil.send({ from: carol, to: payee, value: 5n });
       await anvil.mine(3);
       await submit(hash);
@@ -240,7 +240,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
       await follow();
       expect(await stateOf(hash)).toEqual(["credited"]);
       const chain = createEvmCoin({ token: "base-eth", address: known(payee), evm: evm(), ...depths });
-      const [payment] = await kept(chain, hash);
+      const [payment] = await stored(chain, hash);
       const receipt = await anvil.rpc<{ blockHash: string }>("eth_getTransactionReceipt", hash);
       expect(payment).toMatchObject({ credits: 1, block: { hash: receipt.blockHash } });
     });
@@ -393,7 +393,7 @@ describeWith(anvilNeed, "an EVM chain", () => {
     const hash = await anvil.send({ from: alice, to: payee, value: 5n });
     await anvil.mine(3);
     const { submit } = await open(chain);
-    expect((await refusalOf(submit(hash)))[0]).toBe("transaction_trouble");
+    expect((await refusalOf(submit(hash)))[0]).toBe("transaction_fault");
     expect(await chain.scan(undefined, never)).toMatchObject({ kind: "trouble", reason: "wrong" });
     expect(await chain.standing({ height: 1, hash: "" }, never)).toMatchObject({ reason: "wrong" });
   });

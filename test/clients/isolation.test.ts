@@ -54,8 +54,8 @@ const lookInto = async (address: string) => {
 /** Reads an address as a page's script does. */
 const readAddress = async (address: string) => {
   try {
-    const answer = await fetch(address);
-    return `${answer.status}`;
+    const reply = await fetch(address);
+    return `${reply.status}`;
   } catch (error) {
     return error instanceof TypeError ? "refused" : String(error);
   }

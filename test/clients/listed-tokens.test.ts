@@ -22,7 +22,7 @@ const ario = "0x138746adfA52909E5920def027f5a8dc1C7EfFb6";
 /** The rules want five blocks on top. */
 const enough = 6;
 
-type Answer = Readonly<{ status: number; body: Awaited<ReturnType<Response["json"]>> }>;
+type Result = Readonly<{ status: number; body: Awaited<ReturnType<Response["json"]>> }>;
 
 describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
   let anvil: Anvil;
@@ -62,7 +62,7 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
     if (folder !== undefined) rmSync(folder, { recursive: true, force: true });
   });
 
-  const ask = async (path: string): Promise<Answer> => {
+  const ask = async (path: string): Promise<Result> => {
     const response = await fetch(`${program.line.payment}/v1/${path}`);
     return { status: response.status, body: await response.json() };
   };
@@ -70,7 +70,7 @@ describeWith(anvilNeed, "payments in KYVE and in listed tokens", () => {
     const { status, body } = await ask(`account/balance/ethereum?address=${address}`);
     return status === 404 ? 0n : BigInt(body.winc);
   };
-  const report = async (token: string, id: string): Promise<Answer> => {
+  const report = async (token: string, id: string): Promise<Result> => {
     const response = await fetch(`${program.line.payment}/v1/account/balance/${token}`, {
       method: "POST",
       body: JSON.stringify({ tx_id: id }),

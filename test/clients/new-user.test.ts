@@ -139,12 +139,12 @@ describeWith(needs, "a new user", () => {
     const query = `{ transactions(tags: [{ name: "App-Name", values: ["My-Site"] }], owners: ["${me.address}"], first: 100) {
       edges { node { id bundledIn { id } block { id height } } } } }`;
     const found = async () => {
-      const answer = await fetch(`${program.line.gateway}/graphql`, {
+      const reply = await fetch(`${program.line.gateway}/graphql`, {
         method: "POST",
         headers: { "content-type": "application/json" },
         body: JSON.stringify({ query }),
       });
-      const { data } = await answer.json();
+      const { data } = await reply.json();
       return data.transactions.edges.map(({ node }: { node: FoundItem }) => node) as FoundItem[];
     };
     const areAllMined = (nodes: FoundItem[]) =>

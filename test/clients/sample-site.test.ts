@@ -48,7 +48,7 @@ describeWith(browserNeed, "in a browser", () => {
   });
 
   test("its sound can be moved to the middle: the browser asks for ranges and gets them", async () => {
-    const ranges = page.waitForResponse((answer) => answer.status() === 206);
+    const ranges = page.waitForResponse((response) => response.status() === 206);
     const length = await page.locator("audio").evaluate(async (audio: HTMLAudioElement) => {
       audio.preload = "auto";
       if (audio.readyState < 1)

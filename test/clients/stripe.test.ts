@@ -3,7 +3,7 @@
  * and its requests beside those of our own client: what we take for Stripe's protocol is what Stripe's own code speaks.
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { signLetter } from "../../src/dev/sandbox/stripe-letters.ts";
+import { signDelivery } from "../../src/dev/sandbox/stripe-letters.ts";
 import { openStripe } from "../../src/payment/providers/stripe.ts";
 import { eventTypes } from "../../src/payment/providers/stripe-objects.ts";
 import { isSignedByStripe } from "../../src/payment/providers/stripe-signature.ts";
@@ -312,7 +312,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
     });
 
     test("of the sandbox are believed by the library, and no altered letter is", async () => {
-      const header = signLetter(payload, webhookSecret, nowSeconds());
+      const header = signDelivery(payload, webhookSecret, nowSeconds());
       expect((await stripe.webhooks.constructEventAsync(payload, header, webhookSecret)).id).toBe("evt_1");
       const altered = stripe.webhooks.constructEventAsync(`${payload} `, header, webhookSecret);
       expect(await failureOf(altered)).toMatchObject({ type: "StripeSignatureVerificationError" });
@@ -342,7 +342,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
     });
 
     test("of letters that the sandbox sends over a socket are believed by the library", async () => {
-      const letters: string[] = [];
+      const deliveries: string[] = [];
       const server = Bun.serve({
         ...{ hostname: "127.0.0.1", port: 0 },
         fetch: async (request) => {
@@ -357,7 +357,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
             undefined,
             seen * 1_000,
           );
-          letters.push(event.type);
+          deliveries.push(event.type);
           return new Response();
         },
       });
@@ -367,7 +367,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       const made = await clientOf(other.sandboxUrl).paymentIntents.create(money);
       await clientOf(other.sandboxUrl).paymentIntents.confirm(made.id, { payment_method: "pm_card_visa" });
       await other.settle();
-      expect(letters.sort()).toEqual([
+      expect(deliveries.sort()).toEqual([
         "charge.succeeded",
         "payment_intent.created",
         "payment_intent.succeeded",

@@ -53,9 +53,9 @@ describeWith(clientLibraries, "a bundle of a thousand items, posted with arweave
     for (const index of [0, 1, 500, 998, 999]) {
       const id = items[index]?.id ?? "";
       expect(await found(gateway, String(index))).toEqual([id]);
-      const answer = await fetch(`${gateway}/raw/${id}`);
-      expect(await answer.text()).toBe(`item ${index}`);
-      expect(answer.headers.get("x-ar-io-verified")).toBe("true");
+      const response = await fetch(`${gateway}/raw/${id}`);
+      expect(await response.text()).toBe(`item ${index}`);
+      expect(response.headers.get("x-ar-io-verified")).toBe("true");
     }
     expect(await walk(gateway)).toEqual(new Set(items.map(({ id }) => id)));
   }, 120_000);
@@ -94,12 +94,12 @@ async function walk(gateway: string): Promise<Set<string>> {
 
 async function query(gateway: string, text: string) {
   const headers = { "content-type": "application/json", accept: "application/json" };
-  const answer = await fetch(`${gateway}/graphql`, {
+  const response = await fetch(`${gateway}/graphql`, {
     method: "POST",
     headers,
     body: JSON.stringify({ query: text }),
   });
-  const { data, errors } = await answer.json();
+  const { data, errors } = await response.json();
   if (errors !== undefined) throw new Error(JSON.stringify(errors));
   return data;
 }

@@ -49,7 +49,7 @@ describeWith(clientLibraries, "the published SDK, paying on Solana", () => {
   }
 
   /** Lets the cluster go on once the SDK has sent what it signed. */
-  async function goOnAfter<Answer>(sending: Promise<Answer>): Promise<Answer> {
+  async function goOnAfter<Result>(sending: Promise<Result>): Promise<Result> {
     const before = node.calls.get("sendTransaction") ?? 0;
     await eventually(
       async () => node.calls.get("sendTransaction") ?? 0,
@@ -74,8 +74,8 @@ describeWith(clientLibraries, "the published SDK, paying on Solana", () => {
     const turbo = await open();
     const { address: other } = arweaveKey(program);
     const balance = async () => {
-      const answer = await fetch(`${program.line.payment}/v1/account/balance/arweave?address=${other}`);
-      return answer.status === 404 ? 0n : BigInt((await answer.json()).winc);
+      const response = await fetch(`${program.line.payment}/v1/account/balance/arweave?address=${other}`);
+      return response.status === 404 ? 0n : BigInt((await response.json()).winc);
     };
     const before = await balance();
     const sent = await goOnAfter(

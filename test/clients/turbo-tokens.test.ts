@@ -77,8 +77,8 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published SDK, 
     const turbo = await open("base-usdc");
     const { address } = arweaveKey(program);
     const balance = async () => {
-      const answer = await fetch(`${program.line.payment}/v1/account/balance/arweave?address=${address}`);
-      return answer.status === 404 ? 0n : BigInt((await answer.json()).winc);
+      const response = await fetch(`${program.line.payment}/v1/account/balance/arweave?address=${address}`);
+      return response.status === 404 ? 0n : BigInt((await response.json()).winc);
     };
     const before = await balance();
     const sent = await turbo.topUpWithTokens({

@@ -55,10 +55,10 @@ describeWith(clientLibraries, "turbo-sdk in parts", () => {
   }
 
   async function digestOf(id: string): Promise<string> {
-    const answer = await fetch(`${program.line.gateway}/raw/${id}`);
-    expect(answer.status).toBe(200);
+    const response = await fetch(`${program.line.gateway}/raw/${id}`);
+    expect(response.status).toBe(200);
     const hash = createHash("sha256");
-    for await (const piece of answer.body ?? []) hash.update(piece);
+    for await (const piece of response.body ?? []) hash.update(piece);
     return hash.digest("hex");
   }
 

@@ -78,24 +78,24 @@ describeWith(clientLibraries, "turbo-sdk", () => {
   }
 
   async function statusOf(id: string) {
-    const answer = await fetch(`${program.line.upload}/v1/tx/${id}/status`);
-    return { code: answer.status, record: await answer.json() };
+    const reply = await fetch(`${program.line.upload}/v1/tx/${id}/status`);
+    return { code: reply.status, record: await reply.json() };
   }
 
   async function bytesOf(id: string): Promise<Buffer> {
-    const answer = await fetch(`${program.line.gateway}/raw/${id}`);
-    expect(answer.status).toBe(200);
-    return Buffer.from(await answer.arrayBuffer());
+    const reply = await fetch(`${program.line.gateway}/raw/${id}`);
+    expect(reply.status).toBe(200);
+    return Buffer.from(await reply.arrayBuffer());
   }
 
   async function onGraphql(id: string) {
     const query = `{ transaction(id: "${id}") { id signature owner { address } tags { name value } data { size type } bundledIn { id } } }`;
-    const answer = await fetch(`${program.line.gateway}/graphql`, {
+    const reply = await fetch(`${program.line.gateway}/graphql`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ query }),
     });
-    return (await answer.json()).data.transaction;
+    return (await reply.json()).data.transaction;
   }
 
   /** All that is true of an item that was taken: its receipt, its bytes, its row, and what was charged for it. */
@@ -234,7 +234,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
 
     test("as a stream whose length nobody says", async () => {
       const raw = await signedItem(randomBytes(3_000));
-      const answer = await fetch(`${program.line.upload}/v1/tx`, {
+      const reply = await fetch(`${program.line.upload}/v1/tx`, {
         method: "POST",
         body: new ReadableStream({
           async start(controller) {
@@ -246,8 +246,8 @@ describeWith(clientLibraries, "turbo-sdk", () => {
           },
         }),
       });
-      expect(answer.status).toBe(200);
-      expect(isSigned(await answer.json())).toBe(true);
+      expect(reply.status).toBe(200);
+      expect(isSigned(await reply.json())).toBe(true);
     });
 
     test("twice, or ten times at once, is one charge and one receipt to the byte", async () => {
@@ -260,10 +260,10 @@ describeWith(clientLibraries, "turbo-sdk", () => {
           headers: { "content-type": "application/octet-stream" },
           body: Uint8Array.from(raw),
         });
-      const answers = await Promise.all(Array.from({ length: 10 }, post));
-      answers.push(await post());
-      expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 11 }, () => 200));
-      const texts = new Set(await Promise.all(answers.map((answer) => answer.text())));
+      const responses = await Promise.all(Array.from({ length: 10 }, post));
+      responses.push(await post());
+      expect(responses.map(({ status }) => status)).toEqual(Array.from({ length: 11 }, () => 200));
+      const texts = new Set(await Promise.all(responses.map((reply) => reply.text())));
       expect(texts.size).toBe(1);
       const [text = ""] = texts;
       expect(before - (await wincOf(key.address))).toBe(await priceOf(raw.length));
@@ -290,11 +290,11 @@ describeWith(clientLibraries, "turbo-sdk", () => {
       expect(said).toMatchObject({ error: "Insufficient balance", available: "0" });
       expect(BigInt(said.needed)).toBeGreaterThan(0n);
       const raw = await signedItem(randomBytes(100_000), key);
-      const answer = await fetch(`${program.line.upload}/v1/tx/ethereum`, {
+      const reply = await fetch(`${program.line.upload}/v1/tx/ethereum`, {
         method: "POST",
         body: Uint8Array.from(raw),
       });
-      expect(answer.status).toBe(402);
+      expect(reply.status).toBe(402);
       const [id] = await idsOf(raw);
       expect((await statusOf(id ?? "")).code).toBe(404);
       expect((await fetch(`${program.line.gateway}/raw/${id}`)).status).toBe(404);
@@ -448,7 +448,7 @@ describeWith(clientLibraries, "turbo-sdk", () => {
     const taken = await turbo.upload({ data: randomBytes(10_000) });
     const { record } = await eventually(
       () => statusOf(taken.id),
-      (answer) => answer.record.status === "FINALIZED",
+      (reply) => reply.record.status === "FINALIZED",
       60_000,
     );
     expect(record.info).toBe("permanent");
@@ -491,9 +491,9 @@ describeWith(clientLibraries, "turbo-sdk", () => {
 async function openAll(root: string, paths: readonly string[]) {
   const opened = new Map<string, readonly [number, string, string]>();
   for (const path of paths) {
-    const answer = await fetch(`${root}/${encodeURI(path)}`);
-    const type = answer.headers.get("content-type") ?? "";
-    opened.set(path, [answer.status, type, await answer.text()]);
+    const reply = await fetch(`${root}/${encodeURI(path)}`);
+    const type = reply.headers.get("content-type") ?? "";
+    opened.set(path, [reply.status, type, await reply.text()]);
   }
   return opened;
 }

@@ -68,9 +68,9 @@ describeWith(anvilNeed, "turbo-sdk by x402", () => {
       maxMUSDCAmount: BigNumber(1_000_000),
     });
     expect(isSigned(uploaded as unknown as WireReceipt)).toBe(true);
-    const answer = await fetch(`${program.line.gateway}/raw/${uploaded.id}`);
-    expect([answer.status, await answer.text()]).toEqual([200, data.toString()]);
-    expect(answer.headers.get("content-type")).toContain("text/plain");
+    const response = await fetch(`${program.line.gateway}/raw/${uploaded.id}`);
+    expect([response.status, await response.text()]).toEqual([200, data.toString()]);
+    expect(response.headers.get("content-type")).toContain("text/plain");
     const { mUSDCPaid } = uploaded as unknown as { mUSDCPaid: string };
     expect((await dollarsOf(payee.address)) - before).toBe(BigInt(mUSDCPaid));
   }, 120_000);
@@ -86,8 +86,8 @@ describeWith(anvilNeed, "turbo-sdk by x402", () => {
       chunkingMode: "force",
       fundingMode: new X402Funding({ maxMUSDCAmount: 50_000_000 }),
     });
-    const answer = await fetch(`${program.line.gateway}/raw/${receipt.id}`);
-    expect(Buffer.from(await answer.arrayBuffer()).equals(bytes)).toBe(true);
+    const response = await fetch(`${program.line.gateway}/raw/${receipt.id}`);
+    expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true);
     expect((await dollarsOf(payee.address)) - before).toBeGreaterThan(0n);
     await eventually(
       () => wincOf(payer.address),

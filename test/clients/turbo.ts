@@ -84,6 +84,6 @@ export async function openAnonymousTurbo({ line }: RunningProgram, token = "arwe
 /** Presses the pay button of the sandbox's page. */
 export async function payCheckout(url: string): Promise<void> {
   const body = new URLSearchParams({ cardNumber: "4242424242424242" });
-  const answer = await fetch(url, { method: "POST", body, redirect: "manual" });
-  expect(answer.status).toBe(303);
+  const response = await fetch(url, { method: "POST", body, redirect: "manual" });
+  expect(response.status).toBe(303);
 }

@@ -24,12 +24,12 @@ export type UploadFront = Readonly<{
 const bodyBytesMax = 64 * 2 ** 20;
 
 /** Opens it. @param target - Where the service is now. @param answersMax - Answers to posts before one is held back. */
-export function openUploadFront(target: () => string, answersMax: number): UploadFront {
+export function openUploadFront(target: () => string, responsesMax: number): UploadFront {
   const held = Promise.withResolvers<void>();
   const isDown = Promise.withResolvers<void>();
   const isUp = Promise.withResolvers<void>();
   let phase: "before" | "down" | "up" = "before";
-  let answers = 0;
+  let responses = 0;
 
   const server = Bun.serve({
     ...{ hostname: "127.0.0.1", port: 0, idleTimeout: 0, maxRequestBodySize: bodyBytesMax },
@@ -38,10 +38,12 @@ export function openUploadFront(target: () => string, answersMax: number): Uploa
       const { method, headers } = request;
       const body = method === "POST" ? await request.bytes() : null;
       if (phase === "down") await isUp.promise;
-      const answer = await fetch(`${target()}${pathname}${search}`, { method, headers, body }).catch(nothing);
-      if (phase === "up" || method !== "POST") return answer;
-      answers += 1;
-      if (answers <= answersMax) return answer;
+      const response = await fetch(`${target()}${pathname}${search}`, { method, headers, body }).catch(
+        nothing,
+      );
+      if (phase === "up" || method !== "POST") return response;
+      responses += 1;
+      if (responses <= responsesMax) return response;
       held.resolve();
       await isDown.promise;
       return nothing();

@@ -70,17 +70,17 @@ describeWith(clientLibraries, "wayfinder-core", () => {
   async function lie(request: Request): Promise<Response> {
     const { pathname } = new URL(request.url);
     const { method, headers } = request;
-    const answer = await fetch(new URL(pathname, gateway()), {
+    const response = await fetch(new URL(pathname, gateway()), {
       method,
       headers: { "x-ar-io-component": headers.get("x-ar-io-component") ?? "" },
     });
-    const bytes = await answer.bytes();
+    const bytes = await response.bytes();
     if (bytes.length > 0) bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1;
-    const kept = new Headers(answer.headers);
-    for (const name of ["content-length", "content-digest", "content-encoding"]) kept.delete(name);
-    kept.set("x-ar-io-verified", "false");
+    const stored = new Headers(response.headers);
+    for (const name of ["content-length", "content-digest", "content-encoding"]) stored.delete(name);
+    stored.set("x-ar-io-verified", "false");
     const body = method === "HEAD" ? null : slowly(bytes);
-    return new Response(body, { status: answer.status, headers: kept });
+    return new Response(body, { status: response.status, headers: stored });
   }
 
   /** In two pieces, the second a while after the first: what the headers alone refuse is refused long before the end. */
@@ -139,8 +139,8 @@ describeWith(clientLibraries, "wayfinder-core", () => {
     };
     const client = library.createWayfinderClient({ ...options, logger: quiet } as Options);
     try {
-      const answer = await client.request(`ar://${address}` as `ar://${string}`);
-      return { bytes: await answer.bytes(), events: [...events] };
+      const response = await client.request(`ar://${address}` as `ar://${string}`);
+      return { bytes: await response.bytes(), events: [...events] };
     } catch (error) {
       return { bytes: undefined, events: [...events], error };
     }
@@ -201,9 +201,9 @@ describeWith(clientLibraries, "wayfinder-core", () => {
       }) as typeof fetch;
       const strategy = new library.ChunkDataRetrievalStrategy({ fetch: counted, logger: quiet });
       const requestUrl = new URL(`/raw/${id}`, gateway());
-      const answer = await strategy.getData({ gateway: gateway(), requestUrl });
+      const response = await strategy.getData({ gateway: gateway(), requestUrl });
       const expected = await (await read(`/raw/${id}`)).bytes();
-      expect(Buffer.compare(await answer.bytes(), expected)).toBe(0);
+      expect(Buffer.compare(await response.bytes(), expected)).toBe(0);
       counts.push(chunks);
     }
     expect(counts).toEqual([1, 3]);

@@ -92,10 +92,10 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
 
     const topUp = (query: string) => `${program.line.payment}/v1/x402/top-up?${query}`;
     const balance = async () => {
-      const answer = await fetch(
+      const response = await fetch(
         `${program.line.payment}/v1/account/balance/base-usdc?address=${payer.address}`,
       );
-      return BigInt((await answer.json()).winc);
+      return BigInt((await response.json()).winc);
     };
 
     test.each([
@@ -108,9 +108,9 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
       async (version, network, header, query) => {
         const asked = await (await fetch(topUp(query))).json();
         const before = [await dollarsOf(payer.address), await dollarsOf(payTo)] as const;
-        const answer = await (await clients(payer.key))[version](topUp(query));
-        expect(answer.status).toBe(200);
-        const paid: Paid = await answer.json();
+        const response = await (await clients(payer.key))[version](topUp(query));
+        expect(response.status).toBe(200);
+        const paid: Paid = await response.json();
         credited += BigInt(paid.creditedWinc);
         expect(paid).toMatchObject({
           ...{ walletAddress: payer.address, balance: credited.toString() },
@@ -129,16 +129,16 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
         );
         const sender = way === "without a facilitator" ? settler : relayer;
         expect([receipt.status, receipt.from]).toEqual(["0x1", sender.address.toLowerCase()]);
-        const settlement = JSON.parse(Buffer.from(answer.headers.get(header) ?? "", "base64").toString());
+        const settlement = JSON.parse(Buffer.from(response.headers.get(header) ?? "", "base64").toString());
         expect(settlement).toMatchObject({ success: true, transaction, network });
       },
     );
 
     test("the client of version 1 reads the settlement with its own function", async () => {
       const { decodeXPaymentResponse } = await import("x402-fetch");
-      const answer = await (await clients(payer.key))[1](topUp("type=credits&qty=1"));
-      credited += BigInt((await answer.json()).creditedWinc);
-      expect(decodeXPaymentResponse(answer.headers.get("x-payment-response") ?? "")).toMatchObject({
+      const response = await (await clients(payer.key))[1](topUp("type=credits&qty=1"));
+      credited += BigInt((await response.json()).creditedWinc);
+      expect(decodeXPaymentResponse(response.headers.get("x-payment-response") ?? "")).toMatchObject({
         ...{ success: true, payer: payer.address },
       });
     });
@@ -146,9 +146,9 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
     test("a payer without dollars is refused, and told what to pay", async () => {
       const [, , , poor] = anvilAccounts;
       for (const version of ["1", "2"] as const) {
-        const answer = await (await clients(poor.key))[version](topUp("type=credits&qty=1"));
-        expect(answer.status).toBe(402);
-        expect(await answer.json()).toMatchObject({ error: "Payment settlement failed" });
+        const response = await (await clients(poor.key))[version](topUp("type=credits&qty=1"));
+        expect(response.status).toBe(402);
+        expect(await response.json()).toMatchObject({ error: "Payment settlement failed" });
       }
     });
 
@@ -177,8 +177,8 @@ describeWith(anvilNeed.there ? clientLibraries : anvilNeed, "the published clien
       const before = [await balance(), await dollarsOf(payer.address)] as const;
       const statuses = await Promise.all(
         Array.from({ length: 20 }, async (_, index) => {
-          const answer = await fetches[index % 2 === 0 ? 1 : 2](topUp(small));
-          return answer.status;
+          const response = await fetches[index % 2 === 0 ? 1 : 2](topUp(small));
+          return response.status;
         }),
       );
       console.log(`twenty at once ${way}:`, statuses.join(" "));

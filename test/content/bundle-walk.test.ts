@@ -6,7 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { bundleCountSize, bundleEntrySize, writeBundleHeader } from "../../src/arweave/bundle.ts";
 import type { Id } from "../../src/arweave/id.ts";
-import type { Clue } from "../../src/chain/clue.ts";
+import type { Hint } from "../../src/chain/clue.ts";
 import { walkReadsMax, walkToItem } from "../../src/content/bundle-walk.ts";
 import { likelyChunk } from "../../src/content/fill.ts";
 import { madeId } from "../chain/data-node.ts";
@@ -22,7 +22,7 @@ import {
 } from "./bundles.ts";
 
 const rootId = madeId(1);
-const toRoot: Clue = { rootId, path: [], itemOffset: undefined };
+const toRoot: Hint = { rootId, path: [], itemOffset: undefined };
 
 /** Data whose readings are counted; what was never written is zeros. */
 function dataOf(size: number, parts: readonly (readonly [at: number, bytes: Uint8Array])[]) {
@@ -60,15 +60,15 @@ describe("an item", () => {
     if (place === undefined) throw new Error("it was put there");
     const { itemOffset, itemSize, headerSize, parents, parentStart } = place;
     expect(parents.length).toBe(depth - 1);
-    const clues: readonly (readonly [Clue, number])[] = [
+    const hints: readonly (readonly [Hint, number])[] = [
       [toRoot, walkReadsMax],
       [{ ...toRoot, itemOffset }, 2 * depth],
       [{ ...toRoot, path: parents }, depth > 1 ? 2 * depth : walkReadsMax],
       [{ ...toRoot, path: parents, itemOffset }, 2 * depth],
     ];
-    for (const [clue, readsMax] of clues) {
+    for (const [hint, readsMax] of hints) {
       const data = wholeData(bundle);
-      const walked = await walkToItem(data, item.id, clue);
+      const walked = await walkToItem(data, item.id, hint);
       if (walked.kind !== "found") throw new Error(Bun.inspect(walked));
       expect(walked.item).toMatchObject({ itemOffset, itemSize, parents, parentStart });
       expect(walked.item.header).toMatchObject({ id: item.id, headerSize });
@@ -138,7 +138,7 @@ describe("a clue that is untrue", () => {
   const places = placesIn(bundle);
   const offsetOf = (id: Id) => places.get(id)?.itemOffset ?? 0;
   const away = madeId(5);
-  const table: readonly (readonly [string, Id, Partial<Clue>])[] = [
+  const table: readonly (readonly [string, Id, Partial<Hint>])[] = [
     ["an id that is not there", away, {}],
     ["an id that is not there, at the byte of another item", away, { itemOffset: offsetOf(item.id) }],
     ["a byte within another item", item.id, { itemOffset: offsetOf(other.id) + 1 }],
@@ -148,9 +148,9 @@ describe("a clue that is untrue", () => {
     ["a path through what is not there", item.id, { path: [away] }],
     ["a path that goes on too long to what is not there", away, { path: [nested.id, nested.id] }],
   ];
-  test.each(table)("%s leads nowhere, soon", async (_name, id, clue) => {
+  test.each(table)("%s leads nowhere, soon", async (_name, id, hint) => {
     const data = wholeData(bundle);
-    const walked = await walkToItem(data, id, { ...toRoot, ...clue });
+    const walked = await walkToItem(data, id, { ...toRoot, ...hint });
     expect(walked.kind).toBe("not there");
     expect(data.counted.reads).toBeLessThanOrEqual(6);
   });
@@ -164,8 +164,8 @@ describe("a clue that is untrue", () => {
 
   test("an entry that names the item where another one lies leads nowhere", async () => {
     const header = writeBundleHeader([{ id: item.id, size: other.bytes.length }]);
-    const lying = Buffer.concat([header, other.bytes]);
-    expect((await walkToItem(wholeData(lying), item.id, toRoot)).kind).toBe("not there");
+    const staged = Buffer.concat([header, other.bytes]);
+    expect((await walkToItem(wholeData(staged), item.id, toRoot)).kind).toBe("not there");
   });
 
   test("a forged item is found, since only its payload is not its own: that is for the signature to say", async () => {
@@ -212,11 +212,11 @@ describe("what would take too long", () => {
     for (let round = 0; round < 2_000; round += 1) {
       const bytes = mutateBytes(samples, chance);
       const data = wholeData(bytes);
-      const clue = {
+      const hint = {
         ...toRoot,
         itemOffset: chance.below(2) === 0 ? undefined : chance.below(bytes.length + 1),
       };
-      const walked = await walkToItem(data, item.id, clue);
+      const walked = await walkToItem(data, item.id, hint);
       expect(data.counted.reads).toBeLessThanOrEqual(walkReadsMax);
       if (walked.kind !== "found") continue;
       expect(walked.item.header.id).toBe(item.id);

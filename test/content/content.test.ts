@@ -158,7 +158,7 @@ describe("how much is fetched", () => {
     leaving.abort(new Error("gone"));
     expect(await Promise.all(waits)).toEqual(["Error: gone", "Error: gone"]);
     while (node.openSockets() > 0) await Bun.sleep(1);
-    while (rig.content.figures().fetching > 0) await Bun.sleep(1);
+    while (rig.content.stats().fetching > 0) await Bun.sleep(1);
   });
 
   test("C5: a reader that takes nothing makes nothing be fetched but what is a little ahead of it", async () => {
@@ -303,7 +303,7 @@ describe("what the index does not have", () => {
     expect(isSame(await opened.bytes({ start: 0, end: 300_000 }, none), body)).toBe(true);
     expect(await opened.file({ start: 0, end: 10 }, none)).toBeUndefined();
     expect(opened.cached({ start: 0, end: 10 })).toBe(false);
-    expect(rig.extents.figures().bytes).toBe(0);
+    expect(rig.extents.stats().bytes).toBe(0);
   });
 
   test("C3: a source in trouble is never an absence", async () => {
@@ -312,7 +312,7 @@ describe("what the index does not have", () => {
     const rig = rigWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url], timeouts: impatient });
     const id = madeId(23);
     for (const status of [500, 503, 429, 502]) {
-      gateway.setFault(() => ({ kind: "answer", answer: { status } }));
+      gateway.setFault(() => ({ kind: "answer", response: { status } }));
       expect(await failureOf(rig.content.open(id, none))).toBe("source_failed");
     }
     gateway.setFault(() => ({ kind: "hang", at: "headers" }));
@@ -346,7 +346,7 @@ describe("what the index does not have", () => {
     const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] }, data);
     const opened = await rig.content.open(data.root.id, none);
     expect(await failureOf(opened.bytes({ start: 0, end: 10 }, none))).toBe("source_failed");
-    expect(rig.extents.figures().bytes).toBe(0);
+    expect(rig.extents.stats().bytes).toBe(0);
   });
 });
 
@@ -439,7 +439,7 @@ describe("ensure and keep", () => {
     expect(await failureOf(rig.content.ensure(data.root, { start: 0, end: 20 * chunk }, none))).toBe("busy");
     const opened = await rig.content.open(data.root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: 20 * chunk }, none)), data.bytes)).toBe(true);
-    expect(rig.extents.figures().bytes).toBeLessThanOrEqual(mebibyte);
+    expect(rig.extents.stats().bytes).toBeLessThanOrEqual(mebibyte);
   });
 
   test("a body that was verified otherwise is kept and read without asking anyone", async () => {

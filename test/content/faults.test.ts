@@ -68,24 +68,24 @@ const faults: readonly (readonly [string, Fault])[] = [
   ["a bit is wrong at the start of the chunk", { kind: "flip", at: 10 }],
   ["a bit is wrong in the middle", { kind: "flip", at: jsonBytes / 2 }],
   ["a bit is wrong at the end of the chunk", { kind: "flip", at: 349_524 }],
-  ["the body is empty", { kind: "answer", answer: { status: 200, body: "" } }],
-  ["the body is HTML", { kind: "answer", answer: { status: 200, body: "<html>Sorry</html>" } }],
-  ["the body is another JSON", { kind: "answer", answer: { status: 200, body: "[1]" } }],
-  ["the body is huge", { kind: "answer", answer: { status: 200, body: "x".repeat(2 ** 21) } }],
+  ["the body is empty", { kind: "answer", response: { status: 200, body: "" } }],
+  ["the body is HTML", { kind: "answer", response: { status: 200, body: "<html>Sorry</html>" } }],
+  ["the body is another JSON", { kind: "answer", response: { status: 200, body: "[1]" } }],
+  ["the body is huge", { kind: "answer", response: { status: 200, body: "x".repeat(2 ** 21) } }],
   [
     "a huge body is announced",
-    { kind: "answer", answer: { status: 200, headers: { "content-length": "1e15" } } },
+    { kind: "answer", response: { status: 200, headers: { "content-length": "1e15" } } },
   ],
-  ["the status is 202 Pending", { kind: "answer", answer: { status: 202, body: "Pending" } }],
-  ["the status is 404", { kind: "answer", answer: { status: 404 } }],
+  ["the status is 202 Pending", { kind: "answer", response: { status: 202, body: "Pending" } }],
+  ["the status is 404", { kind: "answer", response: { status: 404 } }],
   [
     "the status is 400",
-    { kind: "answer", answer: { status: 400, body: '{"error":"offset_out_of_bounds"}' } },
+    { kind: "answer", response: { status: 400, body: '{"error":"offset_out_of_bounds"}' } },
   ],
-  ["the status is 429", { kind: "answer", answer: { status: 429, body: "Too Many Requests" } }],
-  ["the status is 500", { kind: "answer", answer: { status: 500 } }],
-  ["the status is 503", { kind: "answer", answer: { status: 503, body: '{"error":"not_joined"}' } }],
-  ["it leads elsewhere", { kind: "answer", answer: { status: 302, headers: { location: "/chunk/1" } } }],
+  ["the status is 429", { kind: "answer", response: { status: 429, body: "Too Many Requests" } }],
+  ["the status is 500", { kind: "answer", response: { status: 500 } }],
+  ["the status is 503", { kind: "answer", response: { status: 503, body: '{"error":"not_joined"}' } }],
+  ["it leads elsewhere", { kind: "answer", response: { status: 302, headers: { location: "/chunk/1" } } }],
 ];
 
 describe("C2: chunks from a source that fails", () => {
@@ -100,7 +100,7 @@ describe("C2: chunks from a source that fails", () => {
       const outcome = await outcomeOf(opened.bytes({ start: 0, end: 1_000 }, none));
       expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
       expect(outcome === "source_timeout").toBe(fault?.kind === "hang");
-      expect(rig.extents.figures().bytes).toBe(0);
+      expect(rig.extents.stats().bytes).toBe(0);
       expect(opened.cached({ start: 0, end: 1 })).toBe(false);
       node.setFault(() => undefined);
       expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
@@ -148,13 +148,13 @@ describe("C2: chunks from a source that fails", () => {
     const rig = rigWith({ nodes: [node] }, data);
     const opened = await rig.content.open(data.root.id, none);
     for (const elsewhere of [data.root.weaveStart ?? 0n, other.root.weaveStart ?? 0n]) {
-      const answer = await fetch(`${node.url}/chunk/${elsewhere + BigInt(chunk) + 5n}`);
-      const body = await answer.text();
-      node.setFault(() => ({ kind: "answer", answer: { status: 200, body } }));
+      const response = await fetch(`${node.url}/chunk/${elsewhere + BigInt(chunk) + 5n}`);
+      const body = await response.text();
+      node.setFault(() => ({ kind: "answer", response: { status: 200, body } }));
       expect(await outcomeOf(opened.bytes({ start: 0, end: 10 }, none))).toBe("source_failed");
       node.setFault(() => undefined);
     }
-    expect(rig.extents.figures().bytes).toBe(0);
+    expect(rig.extents.stats().bytes).toBe(0);
   });
 
   test("trouble in the middle of a stream breaks it off; it never ends as if it were whole", async () => {
@@ -188,19 +188,19 @@ describe("C2: bytes from a gateway that fails", () => {
     ["stopping in the middle", { kind: "hang", at: 100_000 }],
     ["shorter than asked", { kind: "shorter", bytes: 1 }],
     ["longer than asked", { kind: "extra", bytes: 1 }],
-    ["whole where a part was asked for", { kind: "answer", answer: { status: 200, body } }],
+    ["whole where a part was asked for", { kind: "answer", response: { status: 200, body } }],
     [
       "another part",
       {
         kind: "answer",
-        answer: {
+        response: {
           status: 206,
           headers: { "content-range": "bytes 1-300000/500000" },
           body: body.subarray(1, 300_001),
         },
       },
     ],
-    ["500", { kind: "answer", answer: { status: 500 } }],
+    ["500", { kind: "answer", response: { status: 500 } }],
   ];
   test.each(broken)("an answer that is %s breaks the reader off", async (_name, fault) => {
     const gateway = await nodeWith();
@@ -238,7 +238,7 @@ describe("C1: a source that lies", () => {
       expect(opened.cached({ start: 0, end: 1 })).toBe(false);
     }
     expect([...outcomes]).toEqual([["source_failed", count]]);
-    expect(rig.extents.figures().bytes).toBe(0);
+    expect(rig.extents.stats().bytes).toBe(0);
     expect(rig.nodes.standing()[0]?.wrongs).toBeGreaterThan(count / 2);
     node.setFault(() => undefined);
     for (const data of all.slice(0, 50)) {
@@ -258,7 +258,7 @@ describe("C1: a source that lies", () => {
       const opened = await rig.content.open(root.id, none);
       expect(await outcomeOf(opened.bytes({ start: 0, end: size }, none))).toBe("source_failed");
     }
-    expect(rig.extents.figures().bytes).toBe(0);
+    expect(rig.extents.stats().bytes).toBe(0);
   });
 });
 
@@ -301,7 +301,7 @@ describe("C3: a source that hangs", () => {
       expect([...outcomes].filter((code) => code !== "source_timeout" && code !== "busy")).toEqual([]);
       expect(outcomes.has("source_timeout")).toBe(true);
       while (node.openSockets() > 0) await Bun.sleep(1);
-      expect(rig.extents.figures().bytes).toBe(0);
+      expect(rig.extents.stats().bytes).toBe(0);
     },
     120_000,
   );
@@ -335,7 +335,7 @@ test("C2: 300 random faults on three nodes: every answer is right or trouble, an
   const nodes = [await nodeWith(...all), await nodeWith(...all), await nodeWith(...all)];
   for (const node of nodes) node.setFault(() => (random() < 0.5 ? pick(quick)?.[1] : undefined));
   const rig = rigWith({ nodes }, ...all);
-  const counts = { right: 0, trouble: 0 };
+  const counts = { right: 0, fault: 0 };
   await Promise.all(
     Array.from({ length: 300 }, async () => {
       const data = pick(all);
@@ -347,14 +347,14 @@ test("C2: 300 random faults on three nodes: every answer is right or trouble, an
       const got = await outcomeOf(opened.bytes({ start, end }, none));
       if (typeof got === "string") {
         expect(got).toBe("source_failed");
-        counts.trouble += 1;
+        counts.fault += 1;
         return;
       }
       expect(isSame(got, data.bytes.subarray(start, end))).toBe(true);
       counts.right += 1;
     }),
   );
-  expect(counts.right + counts.trouble).toBe(300);
+  expect(counts.right + counts.fault).toBe(300);
   for (const node of nodes) node.setFault(() => ({ kind: "reset" }));
   for (const data of all) {
     for (let at = 0; at < data.bytes.length; at += 65_536) {

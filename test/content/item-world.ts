@@ -5,7 +5,7 @@
  */
 import type { Id } from "../../src/arweave/id.ts";
 import type { Tag } from "../../src/arweave/tags.ts";
-import { type Answer, type FaultServer, type FaultyRequest, openFaultServer } from "../chain/fault-server.ts";
+import { type FaultServer, type FaultyRequest, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { chunkPosts, openTestDevnet, post, rsa, serve, statedOf } from "../dev/devnet/support.ts";
 import { bundleOf, bundleTags, type MadeItem, type MadePlace, placesIn } from "./bundles.ts";
 
@@ -36,8 +36,8 @@ export async function openItemWorld(): Promise<ItemWorld> {
   const devnet = await openTestDevnet();
   const own = serve(devnet);
   const node = await openFaultServer(async (request) => {
-    const answer = await own.get(request.path);
-    return { status: answer.status, body: new Uint8Array(await answer.arrayBuffer()) };
+    const response = await own.get(request.path);
+    return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) };
   });
 
   async function postData(data: Uint8Array, tags: readonly Tag[]): Promise<Id> {
@@ -89,7 +89,7 @@ export async function openFakeGateway(): Promise<FakeGateway> {
   const raw: FakeGateway["raw"] = new Map();
   const parents: FakeGateway["parents"] = new Map();
   const server = await openFaultServer((request) => {
-    if (request.path === "/graphql") return queryAnswer(parents, request);
+    if (request.path === "/graphql") return queryResponse(parents, request);
     const [, first, id = ""] = request.path.split("/");
     const found = first === "raw" ? raw.get(id as Id) : undefined;
     if (found === undefined) return { status: 404, body: "Not Found" };
@@ -99,7 +99,7 @@ export async function openFakeGateway(): Promise<FakeGateway> {
   return { ...server, raw, parents };
 }
 
-function queryAnswer(parents: FakeGateway["parents"], { body }: FaultyRequest): Answer {
+function queryResponse(parents: FakeGateway["parents"], { body }: FaultyRequest): Result {
   const { variables } = JSON.parse(new TextDecoder().decode(body));
   const id: Id = variables.id;
   const parent = parents.get(id);

@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Id, idBytes } from "../../src/arweave/id.ts";
-import type { Clue } from "../../src/chain/clue.ts";
+import type { Hint } from "../../src/chain/clue.ts";
 import type { OpenContent } from "../../src/content/open-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
@@ -112,25 +112,25 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 const wholeOf = (opened: OpenContent) => joined(opened.read({ start: 0, end: opened.size }, none));
 
 /** Everything that tells where an item lies: what to add to a rig, and what to ask with. */
-type Teller = (id: Id) => Promise<Readonly<{ options?: Partial<RigOptions>; clue?: Clue }>>;
+type Teller = (id: Id) => Promise<Readonly<{ options?: Partial<RigOptions>; hint?: Hint }>>;
 
 const chainOf = (id: Id) => [bundle.rootId, ...bundle.place(id).parents];
 const tellers: readonly (readonly [string, Teller])[] = [
   [
     "a client with root and offset",
     async (id) => ({
-      clue: { rootId: bundle.rootId, path: [], itemOffset: bundle.place(id).itemOffset },
+      hint: { rootId: bundle.rootId, path: [], itemOffset: bundle.place(id).itemOffset },
     }),
   ],
   [
     "a client with root and path",
     async (id) => ({
-      clue: { rootId: bundle.rootId, path: bundle.place(id).parents, itemOffset: undefined },
+      hint: { rootId: bundle.rootId, path: bundle.place(id).parents, itemOffset: undefined },
     }),
   ],
   [
     "a client with the root alone",
-    async () => ({ clue: { rootId: bundle.rootId, path: [], itemOffset: undefined } }),
+    async () => ({ hint: { rootId: bundle.rootId, path: [], itemOffset: undefined } }),
   ],
   [
     "a gateway's headers",
@@ -177,9 +177,9 @@ const tellers: readonly (readonly [string, Teller])[] = [
 describe("an item is found", () => {
   for (const [where, item] of kinds)
     test.each(tellers)(`${where}, by %s`, async (_name, teller) => {
-      const { options, clue } = await teller(item.id);
+      const { options, hint } = await teller(item.id);
       const rig = rigOf(options);
-      const opened = await rig.content.open(item.id, none, clue);
+      const opened = await rig.content.open(item.id, none, hint);
       const place = bundle.place(item.id);
       expect(opened).toMatchObject({
         size: item.payload.length,
@@ -198,15 +198,15 @@ describe("an item is found", () => {
       expect(isSame(opened.digest, sha256(item.payload))).toBe(true);
       expect(isSame(await wholeOf(opened), item.payload)).toBe(true);
       const asked = world.node.requests.length;
-      expect(isSame(await wholeOf(await rig.content.open(item.id, none, clue)), item.payload)).toBe(true);
+      expect(isSame(await wholeOf(await rig.content.open(item.id, none, hint)), item.payload)).toBe(true);
       expect(world.node.requests.length).toBe(asked); // it is remembered, and its bytes are here
     });
 
   test("whatever its signature's type", async () => {
     const rig = rigOf();
-    const clue = { rootId: bundle.rootId, path: [], itemOffset: undefined };
+    const hint = { rootId: bundle.rootId, path: [], itemOffset: undefined };
     for (const item of ofAllTypes) {
-      const opened = await rig.content.open(item.id, none, clue);
+      const opened = await rig.content.open(item.id, none, hint);
       expect([opened.verified, isSame(await wholeOf(opened), item.payload)]).toEqual([true, true]);
     }
     expect(world.node.requests.filter((line) => line === `GET /tx/${bundle.rootId}`)).toHaveLength(1);
@@ -239,13 +239,13 @@ describe("an item is found", () => {
 });
 
 describe("an item's root", () => {
-  const clue = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
+  const hint = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
   const unplaced: readonly (readonly [
     string,
     (rig: Partial<RigOptions>) => Partial<RigOptions>,
     Fault | null,
   ])[] = [
-    ["whose status nobody tells", (options) => options, { kind: "answer", answer: { status: 404 } }],
+    ["whose status nobody tells", (options) => options, { kind: "answer", response: { status: 404 } }],
     ["whose status is trouble", (options) => options, { kind: "reset" }],
     [
       "at a height where another block was followed",
@@ -259,7 +259,7 @@ describe("an item's root", () => {
   test.each(unplaced)("%s leaves its items unverified, and served", async (_name, change, fault) => {
     world.node.setFault(({ path }) => (path.endsWith("/status") ? (fault ?? undefined) : undefined));
     const rig = rigOf(change({}));
-    const opened = await rig.content.open(direct.id, none, clue());
+    const opened = await rig.content.open(direct.id, none, hint());
     expect(opened).toMatchObject({ verified: false, trusted: true });
     expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
   });
@@ -275,13 +275,13 @@ describe("an item's root", () => {
     ];
     for (const body of blocks) {
       world.node.setFault(({ path }) =>
-        path.startsWith("/block/") ? { kind: "answer", answer: { status: 200, body } } : undefined,
+        path.startsWith("/block/") ? { kind: "answer", response: { status: 200, body } } : undefined,
       );
-      const opened = await rigOf().content.open(direct.id, none, clue());
+      const opened = await rigOf().content.open(direct.id, none, hint());
       expect(opened.verified).toBe(false);
     }
     world.node.setFault(() => undefined);
-    expect((await rigOf().content.open(direct.id, none, clue())).verified).toBe(true);
+    expect((await rigOf().content.open(direct.id, none, hint())).verified).toBe(true);
   });
 });
 
@@ -292,7 +292,7 @@ test("an item whose root a reorganisation took out of its block is not verified 
   expect((await rig.content.open(item.id, none)).verified).toBe(true);
   const isStatus = (path: string) => path.endsWith("/status");
   world.node.setFault(({ path }) =>
-    isStatus(path) ? { kind: "answer", answer: { status: 202, body: "Pending" } } : undefined,
+    isStatus(path) ? { kind: "answer", response: { status: 202, body: "Pending" } } : undefined,
   );
   expect((await rig.content.open(item.id, none)).verified).toBe(true); // nobody has told us yet
   rig.content.forgetAll();
@@ -379,15 +379,15 @@ describe("a large item", () => {
     const opened = await rigOf().content.open(big.id, none, honest);
     expect(opened.verified).toBe(true);
     expect(isSame(opened.digest, sha256(big.payload))).toBe(true);
-    const lying = { rootId: fake.rootId, path: [], itemOffset: undefined };
-    expect(await codeOf(rigOf().content.open(forged.id, none, lying))).toBe("not_found");
+    const staged = { rootId: fake.rootId, path: [], itemOffset: undefined };
+    expect(await codeOf(rigOf().content.open(forged.id, none, staged))).toBe("not_found");
   });
 
   test("of more than 16 MiB is not looked for where anyone says that it is", async () => {
     const huge = makeItem(16 * mebibyte);
     const posted = await world.postBundle([huge]);
-    const clue = { rootId: posted.rootId, path: [], itemOffset: undefined };
-    expect(await codeOf(rigOf().content.open(huge.id, none, clue))).toBe("not_found");
+    const hint = { rootId: posted.rootId, path: [], itemOffset: undefined };
+    expect(await codeOf(rigOf().content.open(huge.id, none, hint))).toBe("not_found");
     const rig = rigOf({ rootFiles: [fileOf([huge.id, { r: idBytes(posted.rootId) }])] });
     expect((await rig.content.open(huge.id, none)).size).toBe(16 * mebibyte);
   });
@@ -406,19 +406,19 @@ describe("who says what is not so", () => {
     plainId = await world.postData(small.bytes, [{ name: "Content-Type", value: "text/plain" }]);
   });
 
-  const lies: readonly (readonly [string, () => Clue, "wrong" | "trouble"])[] = [
-    ["that it lies in what is no bundle", () => clueTo(plainId), "wrong"],
-    ["that it lies in a bundle where it does not", () => clueTo(bundle.rootId), "wrong"],
-    ["that it lies at another byte", () => ({ ...clueTo(honest.rootId), itemOffset: decoyByte() }), "wrong"],
-    ["that it lies in another bundle", () => ({ ...clueTo(honest.rootId), path: [decoy.id] }), "wrong"],
-    ["where something else stands under its name", () => clueTo(fake.rootId), "wrong"],
-    ["that it lies in what is nowhere", () => clueTo(madeId(77)), "trouble"],
-    ["that it lies in a data item", () => clueTo(direct.id), "trouble"],
+  const lies: readonly (readonly [string, () => Hint, "wrong" | "trouble"])[] = [
+    ["that it lies in what is no bundle", () => hintTo(plainId), "wrong"],
+    ["that it lies in a bundle where it does not", () => hintTo(bundle.rootId), "wrong"],
+    ["that it lies at another byte", () => ({ ...hintTo(honest.rootId), itemOffset: decoyByte() }), "wrong"],
+    ["that it lies in another bundle", () => ({ ...hintTo(honest.rootId), path: [decoy.id] }), "wrong"],
+    ["where something else stands under its name", () => hintTo(fake.rootId), "wrong"],
+    ["that it lies in what is nowhere", () => hintTo(madeId(77)), "trouble"],
+    ["that it lies in a data item", () => hintTo(direct.id), "trouble"],
   ];
 
   const decoyByte = () => honest.place(decoy.id).itemOffset + 500;
 
-  function clueTo(rootId: Id): Clue {
+  function hintTo(rootId: Id): Hint {
     return { rootId, path: [], itemOffset: undefined };
   }
 
@@ -483,7 +483,7 @@ describe("who says what is not so", () => {
     const alone = rigOf();
     expect(await codeOf(alone.content.open(small.id, none, lie()))).toBeOneOf(["not_found", "source_failed"]);
     expect(await codeOf(alone.content.open(small.id, none))).toBe("not_found");
-    expect((await alone.content.open(small.id, none, clueTo(honest.rootId))).verified).toBe(true);
+    expect((await alone.content.open(small.id, none, hintTo(honest.rootId))).verified).toBe(true);
   });
 
   test("queries that go in circles, too deep, or elsewhere make trouble", async () => {
@@ -566,11 +566,11 @@ describe("trouble", () => {
     ["the announced length is too great", { kind: "length", by: 1 }],
     ["the body is cut short", { kind: "shorter", bytes: 10 }],
     ["a bit is wrong", { kind: "flip", at: 700 }],
-    ["the body is HTML", { kind: "answer", answer: { status: 200, body: "<html>Sorry</html>" } }],
-    ["the status is 429", { kind: "answer", answer: { status: 429 } }],
-    ["the status is 500", { kind: "answer", answer: { status: 500 } }],
-    ["the status is 503", { kind: "answer", answer: { status: 503 } }],
-    ["it leads elsewhere", { kind: "answer", answer: { status: 302, headers: { location: "/" } } }],
+    ["the body is HTML", { kind: "answer", response: { status: 200, body: "<html>Sorry</html>" } }],
+    ["the status is 429", { kind: "answer", response: { status: 429 } }],
+    ["the status is 500", { kind: "answer", response: { status: 500 } }],
+    ["the status is 503", { kind: "answer", response: { status: 503 } }],
+    ["it leads elsewhere", { kind: "answer", response: { status: 302, headers: { location: "/" } } }],
   ];
   const few = faults.filter(([, { kind }]) => ["reset", "hang", "shorter", "flip"].includes(kind));
   const parts: readonly (readonly [string, (path: string) => boolean, typeof faults])[] = [
@@ -585,7 +585,7 @@ describe("trouble", () => {
       const rig = rigOf({ rootFiles, timeouts: timeoutsFor(fault) });
       world.node.setFault(({ path }) => (isIt(path) ? fault : undefined));
       expect(await codeOf(rig.content.open(direct.id, none))).toBeOneOf(["source_failed", "source_timeout"]);
-      expect(rig.extents.figures().bytes).toBe(0);
+      expect(rig.extents.stats().bytes).toBe(0);
       world.node.setFault(() => undefined);
       const opened = await rig.content.open(direct.id, none);
       expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
@@ -663,7 +663,7 @@ describe("trouble", () => {
 });
 
 describe("what is refused", () => {
-  const clue = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
+  const hint = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
   const refusals: readonly (readonly [string, () => Id])[] = [
     ["itself", () => nestedDeep.id],
     ["the bundle around it", () => deep3.id],
@@ -672,7 +672,7 @@ describe("what is refused", () => {
   ];
   test.each(refusals)("%s: an item does not leave", async (_name, blocked) => {
     const rig = rigOf();
-    const opened = await rig.content.open(nestedDeep.id, none, clue());
+    const opened = await rig.content.open(nestedDeep.id, none, hint());
     rig.blockedIds.add(blocked());
     expect(await codeOf(wholeOf(opened))).toBe("blocked");
     expect(await codeOf(opened.bytes({ start: 0, end: 1 }, none))).toBe("blocked");
@@ -730,12 +730,12 @@ test("60 items in random bundles, and sources of which most lie or fail: each an
   const fail: readonly Fault[] = [{ kind: "reset" }, { kind: "flip", at: 600 }, { kind: "cut", at: 500 }];
   world.node.setFault(() => (random() < 0.1 ? fail[below(fail.length)] : undefined));
   const rig = rigOf({ rootFiles: files });
-  const counts = { right: 0, trouble: 0 };
+  const counts = { right: 0, fault: 0 };
   for (const item of items) {
     const outcome = await outcomeOf(rig.content.open(item.id, none));
     if (typeof outcome === "string") {
       expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
-      counts.trouble += 1;
+      counts.fault += 1;
       continue;
     }
     const bytes = await wholeOf(outcome).catch((error: unknown) => error);

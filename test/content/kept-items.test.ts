@@ -12,7 +12,7 @@ import type { OpenContent } from "../../src/content/open-content.ts";
 import { Failure } from "../../src/failures.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { type KeptPlace, openFoundItems } from "../../src/store/found-items.ts";
+import { openFoundItems, type StoredPlace } from "../../src/store/found-items.ts";
 import { madeId } from "../chain/data-node.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
@@ -79,14 +79,14 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 }
 
 /** What the file has; nothing else has it open. */
-function rowOf(own: string, id: Id): KeptPlace | undefined {
+function rowOf(own: string, id: Id): StoredPlace | undefined {
   const rows = openFoundItems(join(own, "found-items.sqlite"), { log: silentLog });
   const row = rows.find(id);
   rows.close();
   return row;
 }
 
-function writeRow(own: string, id: Id, place: KeptPlace): void {
+function writeRow(own: string, id: Id, place: StoredPlace): void {
   const rows = openFoundItems(join(own, "found-items.sqlite"), { log: silentLog });
   rows.keep(id, place);
   rows.close();
@@ -152,7 +152,7 @@ describe("an item that was found", () => {
 
 describe("a row that is untrue", () => {
   const digest = new Uint8Array(32).fill(1);
-  const wrong: readonly (readonly [string, () => KeptPlace])[] = [
+  const wrong: readonly (readonly [string, () => StoredPlace])[] = [
     ["root", () => ({ rootId: otherRootId, path: [], itemOffset: 96, itemSize: 1, digest })],
     ["root, which is no bundle,", () => ({ rootId: plainId, path: [], itemOffset: 0, itemSize: 1, digest })],
     ["offset", () => ({ rootId: bundle.rootId, path: [], itemOffset: 77, itemSize: 1, digest })],
@@ -184,7 +184,7 @@ describe("a row that is untrue", () => {
 });
 
 describe("the file", () => {
-  const place = (number: number): KeptPlace => ({
+  const place = (number: number): StoredPlace => ({
     rootId: madeId(number),
     path: [madeId(number + 1)],
     itemOffset: number,

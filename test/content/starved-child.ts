@@ -13,7 +13,7 @@ const [mode = "", folder = "", nodeUrl = ""] = process.argv.slice(2);
 const none = new AbortController().signal;
 const report: Report = {
   right: 0,
-  trouble: 0,
+  fault: 0,
   wrong: [],
   cachedAgain: 0,
   refusedWrites: 0,
@@ -32,7 +32,7 @@ async function read(number: number): Promise<void> {
     if (isSame(bytes, data.bytes)) report.right += 1;
     else report.wrong.push(`data ${number}`);
   } catch (error) {
-    if (error instanceof Failure) report.trouble += 1;
+    if (error instanceof Failure) report.fault += 1;
     else report.wrong.push(String(error));
   }
 }
@@ -58,8 +58,8 @@ function fillDisk(path: string): void {
   }
 }
 
-async function untilRoom(): Promise<void> {
-  for (let tries = 0; !rig.extents.hasRoom() && tries < 500; tries++) await Bun.sleep(10);
+async function untilQuota(): Promise<void> {
+  for (let tries = 0; !rig.extents.hasSpace() && tries < 500; tries++) await Bun.sleep(10);
 }
 
 /** The disk is too small for what is read, then full to the last byte, then free again. */
@@ -72,7 +72,7 @@ async function withoutSpace(): Promise<void> {
     await rig.extents.flush();
     rmSync(filler);
     for (let number = 0; number < 16; number++) await rig.extents.remove(starvedData(number).root);
-    await untilRoom();
+    await untilQuota();
     const after = 20 + (cycle % 10);
     await read(after);
     if (await isCached(after)) report.cachedAgain += 1;
@@ -115,7 +115,7 @@ async function withBadWrites(): Promise<void> {
 if (mode === "space") await withoutSpace();
 else if (mode === "handles") await withoutHandles();
 else await withBadWrites();
-const { refusedWrites, lostFiles, damagedSteps } = rig.extents.figures();
+const { refusedWrites, lostFiles, damagedSteps } = rig.extents.stats();
 report.refusedWrites = refusedWrites;
 report.lost = lostFiles + damagedSteps;
 rig = await rig.restart();

@@ -66,7 +66,7 @@ describe("C6: without", () => {
       const words = [process.execPath, child, "space", folder, node.url].map((word) => `'${word}'`).join(" ");
       const script = `mount -t tmpfs -o size=16m tmpfs '${folder}' && exec ${words}`;
       const report = await run("space", ["unshare", "-m", "sh", "-c", script]);
-      expect(report).toMatchObject({ trouble: 0, wrong: [], faults: [] });
+      expect(report).toMatchObject({ fault: 0, wrong: [], faults: [] });
       expect(report.right).toBeGreaterThanOrEqual(17 * starvedCycles);
       expect(report.refusedWrites).toBeGreaterThan(0);
       expect(report.cachedAgain).toBe(starvedCycles);
@@ -82,7 +82,7 @@ describe("C6: without", () => {
       const script = `ulimit -n 96 && exec ${words.map((word) => `'${word}'`).join(" ")}`;
       const report = await run("handles", ["sh", "-c", script]);
       expect(report).toMatchObject({ wrong: [], lost: 0, faults: [], cachedAgain: 8 });
-      expect(report.trouble).toBeGreaterThan(0);
+      expect(report.fault).toBeGreaterThan(0);
       expect(report.right).toBeGreaterThanOrEqual(18);
     },
     120_000,
@@ -99,7 +99,7 @@ describe("C6: without", () => {
       const traced = ["strace", "-f", "-qq", "-o", "/dev/null", ...files, ...inject];
       const words = [process.execPath, child, "writes", place, node.url];
       const report = await run("writes", [...traced, ...words]);
-      expect(report).toMatchObject({ trouble: 0, wrong: [], faults: [] });
+      expect(report).toMatchObject({ fault: 0, wrong: [], faults: [] });
       expect(report.right).toBeGreaterThanOrEqual(30);
       expect(report.refusedWrites).toBeGreaterThan(0);
     },

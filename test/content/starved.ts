@@ -8,7 +8,7 @@ import { type MadeData, makeData } from "../chain/data-node.ts";
 export type Report = {
   /** Readings that gave the right bytes; that were told as trouble; that were neither. */
   right: number;
-  trouble: number;
+  fault: number;
   wrong: string[];
   /** Readings after which, or data of which, everything was on the disk although it had run out. */
   cachedAgain: number;

@@ -82,12 +82,12 @@ async function failAt(
   await database.close();
   let failed = 0;
   for (const line of lines[0] === "not opened" ? [] : lines) {
-    const [stream, index, answer] = line.split(" ");
+    const [stream, index, response] = line.split(" ");
     const operation = operationAt(seed, Number(stream), Number(index));
     const found = stateOf(traces, operation);
-    const isUnknown = answer === "database_unavailable";
-    const isRight = isUnknown || answer === "refused" ? found !== "broken" : found === "whole";
-    if (!isRight) throw new Error(`${where}: ${answer}, but found ${found}: ${Bun.inspect(operation)}`);
+    const isUnknown = response === "database_unavailable";
+    const isRight = isUnknown || response === "refused" ? found !== "broken" : found === "whole";
+    if (!isRight) throw new Error(`${where}: ${response}, but found ${found}: ${Bun.inspect(operation)}`);
     if (isUnknown) failed += 1;
   }
   rmSync(folder, { recursive: true });

@@ -75,17 +75,17 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
 
   test("keeps what it answered when the server is killed, refuses meanwhile, and goes on when it is back", async () => {
     const ledger = await openHere();
-    const answered: string[] = [];
+    const responded: string[] = [];
     let stopped = false;
     const streams = Array.from({ length: 8 }, async (_, stream) => {
       for (let index = 0; !stopped; index += 1) {
         const id = `${stream}-${index}`;
         await ledger.write(add(id));
-        answered.push(id);
+        responded.push(id);
       }
     });
     const ends = Promise.allSettled(streams);
-    while (answered.length < 100) await Bun.sleep(1);
+    while (responded.length < 100) await Bun.sleep(1);
     await server.kill();
     const failed = (await ends).filter(({ status }) => status === "rejected");
     stopped = true;
@@ -93,18 +93,16 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
     for (const end of failed) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
     await expect(ledger.write(add("meanwhile"))).rejects.toMatchObject({ code: "database_unavailable" });
     await expect(idsIn(ledger)).rejects.toMatchObject({ code: "database_unavailable" });
-    expect(ledger.troubles()).toEqual([
-      "Credits cannot be written: the ledger's database cannot be reached.",
-    ]);
+    expect(ledger.faults()).toEqual(["Credits cannot be written: the ledger's database cannot be reached."]);
     await server.start();
     await ledger.write(add("after"));
-    expect(ledger.troubles()).toEqual([]);
+    expect(ledger.faults()).toEqual([]);
     const found = new Set(await idsIn(ledger));
-    expect(answered.filter((id) => !found.has(id))).toEqual([]);
+    expect(responded.filter((id) => !found.has(id))).toEqual([]);
     expect(found.has("meanwhile")).toBe(false);
     expect(found.has("after")).toBe(true);
     // What was under way may have been kept; no more than that.
-    expect(found.size).toBeLessThanOrEqual(answered.length + 1 + 8);
+    expect(found.size).toBeLessThanOrEqual(responded.length + 1 + 8);
   });
 
   test("runs its work again when another program's transaction was in the way", async () => {

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { assert } from "../../src/lib/assert.ts";
-import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -19,9 +19,9 @@ let first: bigint;
 beforeAll(async () => {
   const opened: { node?: FaultServer } = {};
   stack = await openStack({ HOT_BYTES_MAX: "0" }, {}, async (nodeUrl) => {
-    opened.node = await openFaultServer(async ({ method, path }): Promise<Answer> => {
-      const answer = await fetch(`${nodeUrl}${path}`, { method });
-      return { status: answer.status, body: new Uint8Array(await answer.arrayBuffer()) };
+    opened.node = await openFaultServer(async ({ method, path }): Promise<Result> => {
+      const response = await fetch(`${nodeUrl}${path}`, { method });
+      return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) };
     });
     return opened.node.url;
   });
@@ -41,10 +41,10 @@ const fetches = () => node.requests.filter((line) => line.startsWith("GET /chunk
 
 /** Asks for the chunk that holds a byte of the data; answers its first byte in the data. */
 async function startOf(at: number, headers: Record<string, string> = {}): Promise<number> {
-  const answer = await fetch(`${stack.gateway.url}/chunk/${first + BigInt(at)}/data`, { headers });
-  const bytes = Buffer.from(await answer.arrayBuffer());
-  const start = Number(answer.headers.get("x-arweave-chunk-relative-start-offset"));
-  expect([answer.status, answer.headers.get("x-ar-io-verified")]).toEqual([200, "true"]);
+  const response = await fetch(`${stack.gateway.url}/chunk/${first + BigInt(at)}/data`, { headers });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  const start = Number(response.headers.get("x-arweave-chunk-relative-start-offset"));
+  expect([response.status, response.headers.get("x-ar-io-verified")]).toEqual([200, "true"]);
   expect(bytes.equals(Buffer.from(data.subarray(start, start + bytes.length)))).toBe(true);
   expect(start <= at && at < start + bytes.length).toBe(true);
   return start;

@@ -8,8 +8,8 @@ import { createNodes } from "../../src/chain/nodes.ts";
 import { createConcerns } from "../../src/gateway/concerns.ts";
 import { silentLog } from "../../src/lib/log.ts";
 
-const figures = { bytesMax: 0, damagedSteps: 0, lostFiles: 0, evictedRoots: 0, refusedWrites: 0 };
-const roomy = { hasRoom: () => true, figures: () => ({ ...figures, bytes: 1, freeBytes: 1 }) };
+const stats = { bytesMax: 0, damagedSteps: 0, lostFiles: 0, evictedRoots: 0, refusedWrites: 0 };
+const roomy = { hasSpace: () => true, stats: () => ({ ...stats, bytes: 1, freeBytes: 1 }) };
 const idle = { load: () => ({ open: 3, threads: 1 }) };
 
 function world() {
@@ -17,7 +17,7 @@ function world() {
   const all = ["http://one.test", "http://two.test"].map((url) => openNode(url));
   const nodes = createNodes(all, { clock: () => now, random: () => 0, log: silentLog });
   const fail = (times: number) => {
-    for (let time = 0; time < times; time++) for (const node of all) nodes.noteTrouble(node);
+    for (let time = 0; time < times; time++) for (const node of all) nodes.noteFault(node);
   };
   return { nodes, all, fail, pass: (ms: number) => (now += ms) };
 }
@@ -38,13 +38,13 @@ describe("a gateway", () => {
     const [one] = all;
     if (one === undefined) throw new Error("two nodes");
     pass(60_000);
-    for (let time = 0; time < 6; time++) nodes.noteAnswer(one, 10);
+    for (let time = 0; time < 6; time++) nodes.noteResponse(one, 10);
     expect(concerns()).toEqual([]);
   });
 
   test("whose disk is full says how full, whose threads cannot keep up says which", () => {
     const { nodes } = world();
-    const full = { hasRoom: () => false, figures: () => ({ ...figures, bytes: 70, freeBytes: 5 }) };
+    const full = { hasSpace: () => false, stats: () => ({ ...stats, bytes: 70, freeBytes: 5 }) };
     const busy = { load: () => ({ open: 600, threads: 2 }) };
     expect(createConcerns({ nodes, extents: full, pools: { verify: idle, query: busy } })()).toEqual([
       "the disk has no room for content, which takes 70 bytes; 5 are free",

@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
 import type { FoundChunk } from "../../src/gateway/chunks.ts";
-import { countChunks, createForkFigures, createPostFigures } from "../../src/gateway/figures.ts";
+import { countChunks, createForkMetrics, createPostMetrics } from "../../src/gateway/figures.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 
 /** The figures by their names with labels. */
@@ -18,7 +18,7 @@ async function shown(metrics: ReturnType<typeof createMetrics>): Promise<Record<
 
 test("a fork is as deep as the blocks that it takes back", async () => {
   const metrics = createMetrics();
-  const forks = createForkFigures(metrics, 100);
+  const forks = createForkMetrics(metrics, 100);
   expect(await shown(metrics)).toEqual({ forks_total: "0", last_fork_depth: "0" });
   forks.onRollback(98);
   expect(await shown(metrics)).toEqual({ forks_total: "1", last_fork_depth: "3" });
@@ -29,16 +29,16 @@ test("a fork is as deep as the blocks that it takes back", async () => {
 
 test("a chunk counts once for each node, and once for whoever posted it", async () => {
   const metrics = createMetrics();
-  const note = createPostFigures(metrics, ["a", "b", "c", "d"]);
+  const note = createPostMetrics(metrics, ["a", "b", "c", "d"]);
   const body = new Uint8Array(0);
-  note("/tx", [{ peer: "a", kind: "answer", answer: { status: 200, body } }]);
+  note("/tx", [{ peer: "a", kind: "answer", response: { status: 200, body } }]);
   note("/chunk", [
-    { peer: "a", kind: "answer", answer: { status: 200, body } },
-    { peer: "b", kind: "answer", answer: { status: 400, body } },
-    { peer: "c", kind: "trouble", trouble: { kind: "trouble", reason: "timeout", detail: "" } },
+    { peer: "a", kind: "answer", response: { status: 200, body } },
+    { peer: "b", kind: "answer", response: { status: 400, body } },
+    { peer: "c", kind: "trouble", fault: { kind: "trouble", reason: "timeout", detail: "" } },
     { peer: "d", kind: "skipped", reason: "it has not answered yet" },
   ]);
-  note("/chunk", [{ peer: "a", kind: "answer", answer: { status: 400, body } }]);
+  note("/chunk", [{ peer: "a", kind: "answer", response: { status: 400, body } }]);
   const of = (peer: string, status: string) =>
     `arweave_chunk_post_total{endpoint="${peer}",status="${status}",role="trusted"}`;
   expect(await shown(metrics)).toEqual({
@@ -63,12 +63,12 @@ test("a chunk that is looked for is there, or absent, or in trouble", async () =
     transaction: undefined,
     dataStart: 0,
   };
-  const answers: Readonly<Record<string, () => Promise<FoundChunk>>> = {
+  const responses: Readonly<Record<string, () => Promise<FoundChunk>>> = {
     1: () => Promise.resolve(chunk),
     2: () => Promise.reject(new Failure("not_found")),
     3: () => Promise.reject(new Failure("source_failed")),
   };
-  const at = (offset: bigint) => answers[String(offset)]?.() ?? Promise.reject(new Error("no such row"));
+  const at = (offset: bigint) => responses[String(offset)]?.() ?? Promise.reject(new Error("no such row"));
   const chunks = countChunks({ at, atForGateway: at }, metrics);
   const { signal } = new AbortController();
   await Promise.allSettled([1n, 2n, 2n, 3n].map((offset) => chunks.at(offset, signal)));

@@ -13,7 +13,7 @@ import { createSpread } from "../../src/gateway/spread.ts";
 import type { HttpTimeouts } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import type { Tip } from "../../src/store/index/types.ts";
-import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { chunkPosts, testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/program.ts";
 
@@ -24,18 +24,18 @@ const servers: FaultServer[] = [];
 const opened: ReturnType<typeof openNode>[] = [];
 
 /** Answers by path, for each of three nodes. */
-const answers: Record<string, Answer>[] = [{}, {}, {}];
+const responses: Record<string, Result>[] = [{}, {}, {}];
 for (const index of [0, 1, 2])
   servers.push(
     await openFaultServer(({ method, path }) => {
-      const table = answers[index] ?? {};
+      const table = responses[index] ?? {};
       return table[`${method} ${path}`] ?? table[path] ?? { status: 404, body: "Not Found." };
     }),
   );
 const [one, two, three] = servers as [FaultServer, FaultServer, FaultServer];
 
 afterEach(() => {
-  for (const table of answers) for (const key of Object.keys(table)) delete table[key];
+  for (const table of responses) for (const key of Object.keys(table)) delete table[key];
   for (const server of servers) {
     server.setFault(() => undefined);
     server.requests.length = 0;
@@ -57,8 +57,8 @@ function nodesWith(timeouts: HttpTimeouts, urls: readonly string[]) {
   return createNodes(nodes, { clock: Date.now, random: () => 0, log: silentLog });
 }
 
-function answer(index: number, path: string, status: number, body: string): void {
-  const table = answers[index];
+function response(index: number, path: string, status: number, body: string): void {
+  const table = responses[index];
   if (table !== undefined) table[path] = { status, body };
 }
 
@@ -71,26 +71,26 @@ const codeOf = async (work: Promise<unknown>) =>
 
 describe("a question to nodes", () => {
   test("is answered by one of them", async () => {
-    for (const index of [0, 1, 2]) answer(index, "/x", 200, "yes");
+    for (const index of [0, 1, 2]) response(index, "/x", 200, "yes");
     const found = await createRelay(nodesOf(one.url, two.url, three.url)).get("/x", 0, never);
     expect([found.status, textOf(found.body)]).toEqual([200, "yes"]);
     expect(servers.flatMap(({ requests }) => requests)).toHaveLength(1);
   });
 
   test("goes on to the next when one is in trouble, does not have it, or has too much to do", async () => {
-    answer(0, "/x", 503, "later");
-    answer(1, "/x", 429, "too many");
-    answer(2, "/x", 200, "yes");
+    response(0, "/x", 503, "later");
+    response(1, "/x", 429, "too many");
+    response(2, "/x", 200, "yes");
     const relay = createRelay(nodesOf(one.url, two.url, three.url));
     expect(textOf((await relay.get("/x", 0, never)).body)).toBe("yes");
-    answer(0, "/y", 404, "Not Found.");
-    answer(1, "/y", 200, "here");
+    response(0, "/y", 404, "Not Found.");
+    response(1, "/y", 200, "here");
     expect(textOf((await relay.get("/y", 0, never)).body)).toBe("here");
   });
 
   test("does not wait for one that is silent, and leaves it for last the next time", async () => {
     one.setFault(() => ({ kind: "hang", at: "headers" }));
-    for (const path of ["/x", "/y"]) answer(1, path, 200, "yes");
+    for (const path of ["/x", "/y"]) response(1, path, 200, "yes");
     const relay = createRelay(nodesOf(one.url, two.url));
     for (const path of ["/x", "/y"]) expect(textOf((await relay.get(path, 0, never)).body)).toBe("yes");
     expect([one.requests, two.requests]).toEqual([["GET /x"], ["GET /x", "GET /y"]]);
@@ -104,7 +104,7 @@ describe("a question to nodes", () => {
       ["/gone", 410, "tx_too_cheap"],
       ["/none", 404, "Not Found."],
     ] as const) {
-      answer(0, path, status, body);
+      response(0, path, status, body);
       const found = await relay.get(path, 1_000, never);
       expect([found.status, textOf(found.body)]).toEqual([status, body]);
     }
@@ -112,10 +112,10 @@ describe("a question to nodes", () => {
 
   test("is absent when all say so, and trouble while one of them may have it", async () => {
     const relay = createRelay(nodesOf(one.url, two.url));
-    answer(0, "/x", 404, "Not Found.");
-    answer(1, "/x", 404, "Not Found.");
+    response(0, "/x", 404, "Not Found.");
+    response(1, "/x", 404, "Not Found.");
     expect((await relay.get("/x", 0, never)).status).toBe(404);
-    answer(1, "/x", 500, "");
+    response(1, "/x", 500, "");
     expect(await codeOf(relay.get("/x", 0, never))).toBe("source_failed");
   });
 
@@ -125,12 +125,12 @@ describe("a question to nodes", () => {
     expect(await codeOf(relay.get("/x", 0, never))).toBe("source_timeout");
     const spread = createSpread(nodesOf(one.url, two.url), { waitMs: 20, graceMs: 20 });
     const [result] = await spread.post("/tx", new Uint8Array(1), never);
-    expect(result).toMatchObject({ peer: one.url, trouble: { reason: "timeout" } });
+    expect(result).toMatchObject({ peer: one.url, fault: { reason: "timeout" } });
   });
 
   test("that nobody answers says why", async () => {
     const relay = createRelay(nodesOf(one.url, two.url));
-    answer(0, "/x", 500, "");
+    response(0, "/x", 500, "");
     two.setFault(() => ({ kind: "reset" }));
     expect(await codeOf(relay.get("/x", 0, never))).toBe("source_failed");
     for (const server of servers) server.setFault(() => ({ kind: "hang", at: "headers" }));
@@ -140,7 +140,7 @@ describe("a question to nodes", () => {
   });
 
   test("is asked once for all who ask at the same time, and its answer kept as long as it was told", async () => {
-    answer(0, "/x", 200, "yes");
+    response(0, "/x", 200, "yes");
     one.setFault(() => ({ kind: "delay", ms: 50 }));
     const relay = createRelay(nodesOf(one.url));
     await Promise.all(Array.from({ length: 20 }, () => relay.get("/x", 0, never)));
@@ -151,15 +151,15 @@ describe("a question to nodes", () => {
   });
 
   test("is not kept when it was anything but an answer", async () => {
-    answer(0, "/x", 404, "Not Found.");
+    response(0, "/x", 404, "Not Found.");
     const relay = createRelay(nodesOf(one.url));
     await relay.get("/x", 60_000, never);
-    answer(0, "/x", 200, "now");
+    response(0, "/x", 200, "now");
     expect(textOf((await relay.get("/x", 60_000, never)).body)).toBe("now");
   });
 
   test("ends for a caller who leaves, and for nobody else", async () => {
-    answer(0, "/x", 200, "yes");
+    response(0, "/x", 200, "yes");
     one.setFault(() => ({ kind: "delay", ms: 100 }));
     const relay = createRelay(nodesOf(one.url));
     const leaving = new AbortController();
@@ -181,9 +181,9 @@ describe("the network", () => {
   const tipAt = (height: number) => ({ tip: () => ({ height, hash: "t", timestamp: 0 }) as Tip });
 
   test("is as the node says that is furthest, word for word", async () => {
-    answer(0, "/info", 200, info(7));
-    answer(1, "/info", 200, ` ${info(9)} `);
-    answer(2, "/info", 500, "");
+    response(0, "/info", 200, info(7));
+    response(1, "/info", 200, ` ${info(9)} `);
+    response(2, "/info", 500, "");
     const network = createNetwork(nodesOf(one.url, two.url, three.url), tipAt(8), Date.now);
     expect(await network.infoText(never)).toBe(` ${info(9)} `);
     expect(await network.height(never)).toBe(9);
@@ -194,13 +194,13 @@ describe("the network", () => {
   });
 
   test("is as high as the index when that is further", async () => {
-    answer(0, "/info", 200, info(7));
+    response(0, "/info", 200, info(7));
     expect(await createNetwork(nodesOf(one.url), tipAt(12), Date.now).height(never)).toBe(12);
   });
 
   test("is what the index knows when no node says anything fit", async () => {
-    answer(0, "/info", 200, "[]");
-    answer(1, "/info", 200, '{"height":"7"}');
+    response(0, "/info", 200, "[]");
+    response(1, "/info", 200, '{"height":"7"}');
     const network = createNetwork(nodesOf(one.url, two.url), tipAt(3), Date.now);
     expect(JSON.parse(await network.infoText(never))).toMatchObject({ height: 3, current: "t", blocks: 4 });
     expect(await network.height(never)).toBe(3);
@@ -215,7 +215,7 @@ describe("the network", () => {
   });
 
   test("is asked again when those who asked have left before it was known", async () => {
-    answer(0, "/info", 200, info(7));
+    response(0, "/info", 200, info(7));
     const network = createNetwork(nodesOf(one.url), noTip, () => 0);
     const leaving = new AbortController();
     const left = codeOf(network.height(leaving.signal));
@@ -226,7 +226,7 @@ describe("the network", () => {
   });
 
   test("is asked once a second, however many want to know", async () => {
-    answer(0, "/info", 200, info(7));
+    response(0, "/info", 200, info(7));
     let now = 0;
     const network = createNetwork(nodesOf(one.url), noTip, () => now);
     await Promise.all(Array.from({ length: 10 }, () => network.height(never)));
@@ -255,9 +255,9 @@ describe("a post to all nodes", () => {
   const [chunk = ""] = chunkPosts(testBytes(300_000));
 
   test("reaches every one, and is taken when one takes it", async () => {
-    answer(0, "POST /tx", 400, "Transaction verification failed.");
-    answer(1, "POST /tx", 200, "OK");
-    answer(2, "POST /tx", 503, "");
+    response(0, "POST /tx", 400, "Transaction verification failed.");
+    response(1, "POST /tx", 200, "OK");
+    response(2, "POST /tx", 503, "");
     const { broadcast } = post(servers.map(({ url }) => url));
     const { status, body } = await broadcast.transaction(bytes("{}"), never);
     expect([status, textOf(body as Uint8Array)]).toEqual([200, "OK"]);
@@ -265,9 +265,9 @@ describe("a post to all nodes", () => {
   });
 
   test("that is refused is refused in the words of most", async () => {
-    answer(0, "POST /tx", 410, "a");
-    answer(1, "POST /tx", 400, "Invalid anchor (last_tx).");
-    answer(2, "POST /tx", 400, "Invalid anchor (last_tx).");
+    response(0, "POST /tx", 410, "a");
+    response(1, "POST /tx", 400, "Invalid anchor (last_tx).");
+    response(2, "POST /tx", 400, "Invalid anchor (last_tx).");
     const { broadcast, seen } = post(servers.map(({ url }) => url));
     const { status, body } = await broadcast.transaction(bytes("{}"), never);
     expect([status, textOf(body as Uint8Array)]).toEqual([400, "Invalid anchor (last_tx)."]);
@@ -280,12 +280,12 @@ describe("a post to all nodes", () => {
     const node = await openFaultServer(refusal);
     const bare = await openFaultServer(() => ({ status: 400, body: "Bare." }));
     const { broadcast } = post([bare.url, node.url]);
-    for (const answered of [
+    for (const responded of [
       await broadcast.transaction(bytes("{}"), never),
       await broadcast.chunk(bytes(chunk), never),
     ]) {
-      expect(answered.rejectReason).toStartWith("invalid_reward: 7 is not enough");
-      expect(answered.rejectReason).toMatch(/^[\x20-\x7e]{900,1000}$/);
+      expect(responded.rejectReason).toStartWith("invalid_reward: 7 is not enough");
+      expect(responded.rejectReason).toMatch(/^[\x20-\x7e]{900,1000}$/);
     }
     await Promise.all([node.stop(), bare.stop()]);
   });
@@ -323,7 +323,7 @@ describe("a post to all nodes", () => {
   });
 
   test("that is known already says so", async () => {
-    answer(0, "POST /tx", 208, "Transaction already processed.");
+    response(0, "POST /tx", 208, "Transaction already processed.");
     const { status, body } = await post([one.url]).broadcast.transaction(bytes("{}"), never);
     expect([status, textOf(body as Uint8Array)]).toEqual([208, "Transaction already processed."]);
   });
@@ -336,8 +336,8 @@ describe("a post to all nodes", () => {
   });
 
   test("of a chunk tells how each node took it", async () => {
-    answer(0, "POST /chunk", 200, "");
-    answer(1, "POST /chunk", 400, '{"error":"data_root_not_found"}');
+    response(0, "POST /chunk", 200, "");
+    response(1, "POST /chunk", 400, '{"error":"data_root_not_found"}');
     three.setFault(() => ({ kind: "hang", at: "headers" }));
     const { broadcast, seen } = post(servers.map(({ url }) => url));
     const { status, body } = await broadcast.chunk(bytes(chunk), never);
@@ -361,7 +361,7 @@ describe("a post to all nodes", () => {
   test("is answered as soon as three have taken it, also with a long grace", async () => {
     const four = await openFaultServer(() => ({ status: 200, body: "" }));
     four.setFault(() => ({ kind: "hang", at: "headers" }));
-    for (const index of [0, 1, 2]) answer(index, "POST /chunk", 200, "");
+    for (const index of [0, 1, 2]) response(index, "POST /chunk", 200, "");
     const spread = createSpread(nodesOf(four.url, ...servers.map(({ url }) => url)), {
       waitMs: 60_000,
       graceMs: 60_000,
@@ -372,8 +372,8 @@ describe("a post to all nodes", () => {
   });
 
   test("goes on without its sender, and what becomes of it tells whom to leave out next time", async () => {
-    answer(0, "POST /chunk", 200, "");
-    answer(1, "POST /chunk", 200, "");
+    response(0, "POST /chunk", 200, "");
+    response(1, "POST /chunk", 200, "");
     two.setFault(() => ({ kind: "hang", at: "headers" }));
     const { broadcast, nodes } = post([one.url, two.url], { waitMs: 3_000, graceMs: 50 });
     const leaves = new AbortController();
@@ -413,7 +413,7 @@ describe("a post to all nodes", () => {
   });
 
   test("of a chunk that a node keeps for a time is taken", async () => {
-    answer(0, "POST /chunk", 303, "");
+    response(0, "POST /chunk", 303, "");
     expect((await post([one.url]).broadcast.chunk(bytes(chunk), never)).status).toBe(200);
   });
 });

@@ -26,7 +26,7 @@ import { createMemoryContent } from "../support/memory-content.ts";
 let devnet: Devnet;
 let honest: TestNode;
 let liar: FaultServer;
-let answers: Readonly<Record<string, string>> = {};
+let responses: Readonly<Record<string, string>> = {};
 let ids: Readonly<Record<"one" | "two" | "old" | "waiting", string>>;
 let hashes: readonly string[];
 
@@ -45,13 +45,13 @@ beforeAll(async () => {
   ids = { one: one.id, two: two.id, old: old.id, waiting: waiting.id };
   hashes = [0, 1, 2].map((height) => devnet.blockAt(height)?.hash ?? "");
   liar = await openFaultServer(({ path }) => {
-    const body = answers[path];
+    const body = responses[path];
     const headers = { "content-type": "text/html", "set-cookie": "a=b", "content-security-policy": "none" };
     return body === undefined ? { status: 404, body: "Not Found.", headers } : { status: 200, body, headers };
   });
 }, 60_000);
 beforeEach(() => {
-  answers = {};
+  responses = {};
 });
 afterAll(async () => {
   await liar.stop();
@@ -177,7 +177,7 @@ const lies: readonly Lie[] = [
 
 describe("C7: a node that lies", () => {
   test.each(lies)("is not believed, and the next one is asked: %s", async (_, path, at, lie) => {
-    answers = { [at()]: await lie() };
+    responses = { [at()]: await lie() };
     const wanted = await fromHonest(path());
     await withGateway([liar.url, `http://127.0.0.1:${honest.port}`], async ({ url }) => {
       const response = await fetch(`${url}${path()}`);
@@ -192,7 +192,7 @@ describe("C7: a node that lies", () => {
   test.each(lies)("and is the only one is 502: %s", async (_, path, at, lie) => {
     // What the lie stands on is true.
     const record = path().endsWith("/data") ? { [`/tx/${ids.one}`]: await fromHonest(`/tx/${ids.one}`) } : {};
-    answers = { ...record, [at()]: await lie() };
+    responses = { ...record, [at()]: await lie() };
     await withGateway([liar.url], async ({ url }) => {
       const response = await fetch(`${url}${path()}`);
       expect([response.status, await response.json()]).toEqual([502, "No source could provide valid data"]);

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { GraphQLError, getIntrospectionQuery, parse, print, validate } from "graphql";
 import { Failure } from "../../src/failures.ts";
 import { writeTransactionCursor } from "../../src/graphql/cursor.ts";
-import { createQueryExecutor, type QueryAnswer, type QueryRequest } from "../../src/graphql/execute.ts";
+import { createQueryExecutor, type QueryRequest, type QueryResult } from "../../src/graphql/execute.ts";
 import { schema } from "../../src/graphql/graphql-schema.ts";
 import { pendingHeight } from "../../src/store/index/place.ts";
 import { documents } from "./documents.ts";
@@ -55,10 +55,10 @@ const execute = createQueryExecutor({
 });
 const nothingToCheck = () => undefined;
 
-const text = (answer: QueryAnswer) =>
-  answer.kind === "answered"
-    ? new TextDecoder("utf-8", { fatal: true }).decode(answer.body)
-    : JSON.stringify(answer.errors.map(({ message }) => message));
+const text = (response: QueryResult) =>
+  response.kind === "answered"
+    ? new TextDecoder("utf-8", { fatal: true }).decode(response.body)
+    : JSON.stringify(response.errors.map(({ message }) => message));
 const ask = (query: string, variables: Record<string, unknown> = {}) =>
   text(execute({ query, variables }, nothingToCheck));
 const asked = (request: QueryRequest) => {
@@ -223,7 +223,7 @@ describe("an error", () => {
       },
       signatures: () => new Map(),
     });
-  const shown = (answer: QueryAnswer) => JSON.parse(text(answer));
+  const shown = (response: QueryResult) => JSON.parse(text(response));
 
   const refusals: [string, QueryRequest, string[]][] = [
     ["a text that is no document", { query: "{" }, ["Syntax Error: Expected Name, found <EOF>."]],
@@ -282,8 +282,8 @@ describe("an error", () => {
     ],
   ];
   test.each(refusals)("refuses %s before anything is executed", (_name, request, messages) => {
-    const answer = execute(request, nothingToCheck);
-    expect(answer.kind === "refused" && answer.errors.map(({ message }) => message)).toEqual(messages);
+    const response = execute(request, nothingToCheck);
+    expect(response.kind === "refused" && response.errors.map(({ message }) => message)).toEqual(messages);
   });
 
   test("of an argument names its field, its line and its column", () => {
@@ -311,11 +311,11 @@ describe("an error", () => {
   });
 
   test("in a field that may be null leaves the others", () => {
-    const answer = failing(new Error("disk on fire"))(
+    const response = failing(new Error("disk on fire"))(
       { query: `{ transaction(id: "${idOf("x")}") { id } blocks(first: 1) { edges { cursor } } }` },
       nothingToCheck,
     );
-    expect(shown(answer)).toMatchObject({
+    expect(shown(response)).toMatchObject({
       errors: [{ path: ["transaction"] }],
       data: { transaction: null, blocks: { edges: [{}] } },
     });
@@ -323,24 +323,24 @@ describe("an error", () => {
 
   test("that is a defect is masked, and goes to the log whole", () => {
     const defect = new Error("disk on fire at /secret/path");
-    const answer = failing(defect)({ query: "{ transactions { edges { cursor } } }" }, nothingToCheck);
-    expect(shown(answer)).toEqual({
+    const response = failing(defect)({ query: "{ transactions { edges { cursor } } }" }, nothingToCheck);
+    expect(shown(response)).toEqual({
       errors: [
         { message: "Internal Server Error", locations: [{ line: 1, column: 3 }], path: ["transactions"] },
       ],
       data: null,
     });
-    expect(answer).toMatchObject({ kind: "answered", defects: [defect] });
+    expect(response).toMatchObject({ kind: "answered", defects: [defect] });
   });
 
   test("that is expected says what it is, and not its facts", () => {
-    const answer = failing(new Failure("not_synced", { secret: "facts" }))(
+    const response = failing(new Failure("not_synced", { secret: "facts" }))(
       { query: "{ transactions { edges { cursor } } }" },
       nothingToCheck,
     );
-    expect(shown(answer).errors).toMatchObject([{ message: "Chain state not available yet" }]);
-    expect(text(answer)).not.toContain("secret");
-    expect(answer).toMatchObject({ defects: [] });
+    expect(shown(response).errors).toMatchObject([{ message: "Chain state not available yet" }]);
+    expect(text(response)).not.toContain("secret");
+    expect(response).toMatchObject({ defects: [] });
   });
 
   test("of time ends the request between steps", () => {
@@ -373,7 +373,7 @@ describe("a large page", () => {
   );
   const executor = (rowsOfIndex: typeof wide) =>
     createQueryExecutor({ index: createMemoryIndex(rowsOfIndex, blocks), signatures: () => new Map() });
-  const page = (answer: QueryAnswer) => JSON.parse(text(answer)).data.transactions;
+  const page = (response: QueryResult) => JSON.parse(text(response)).data.transactions;
 
   test("is read in steps and has every row once, in order", () => {
     const { edges, pageInfo } = page(

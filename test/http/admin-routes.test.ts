@@ -60,9 +60,9 @@ async function ask(method: string, path: string, body: object | undefined) {
 describe("administration in trouble", () => {
   test.each(rows)("%s %s answers a defect with 500 and logs it whole", async (method, path, body) => {
     failure = new Error("a secret of the inside");
-    const answer = await ask(method, path, body);
-    expect([answer.status, await answer.text()]).toEqual([500, '"Internal Server Error"']);
-    expect(answer.headers.get("cache-control")).toBe("no-store");
+    const response = await ask(method, path, body);
+    expect([response.status, await response.text()]).toEqual([500, '"Internal Server Error"']);
+    expect(response.headers.get("cache-control")).toBe("no-store");
     const last = lines.filter(({ message }) => message === "defect").at(-1);
     expect(JSON.stringify(last)).toContain("a secret of the inside");
   });
@@ -71,24 +71,24 @@ describe("administration in trouble", () => {
     "%s answers a full list with 429 and when to come back",
     async (path) => {
       failure = new Failure("too_many_requests");
-      const answer = await ask("POST", path, { id });
-      expect([answer.status, await answer.text()]).toEqual([429, '"Too Many Requests"']);
-      expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);
-      expect(answer.headers.get("cache-control")).toBe("no-store");
+      const response = await ask("POST", path, { id });
+      expect([response.status, await response.text()]).toEqual([429, '"Too Many Requests"']);
+      expect(response.headers.get("retry-after")).toMatch(/^\d+$/);
+      expect(response.headers.get("cache-control")).toBe("no-store");
     },
   );
 
   test("a second export is told that one runs", async () => {
     failure = new Failure("export_running");
     const [, path = "", body] = rows.find(([, each]) => each === "export-parquet") ?? [];
-    const answer = await ask("POST", path, body);
-    expect([answer.status, await answer.text()]).toEqual([409, '"Export already running"']);
+    const response = await ask("POST", path, body);
+    expect([response.status, await response.text()]).toEqual([409, '"Export already running"']);
   });
 
   test("a busy index is told as such", async () => {
     failure = new Failure("busy");
-    const answer = await ask("POST", "queue-tx", { id });
-    expect([answer.status, await answer.text()]).toEqual([503, '"Service busy"']);
-    expect(answer.headers.get("retry-after")).toMatch(/^\d+$/);
+    const response = await ask("POST", "queue-tx", { id });
+    expect([response.status, await response.text()]).toEqual([503, '"Service busy"']);
+    expect(response.headers.get("retry-after")).toMatch(/^\d+$/);
   });
 });

@@ -64,8 +64,8 @@ const cases: readonly Case[] = [
     "queue-bundle",
     () => ({ id: idOf("staged and killed") }),
     async (running) => {
-      const answer = await asOwner(running, "GET", `bundle-status/${idOf("staged and killed")}`);
-      expect([answer.status, (await answer.json()).firstQueuedAt]).toEqual([200, expect.any(Number)]);
+      const response = await asOwner(running, "GET", `bundle-status/${idOf("staged and killed")}`);
+      expect([response.status, (await response.json()).firstQueuedAt]).toEqual([200, expect.any(Number)]);
     },
   ],
   [
@@ -85,11 +85,11 @@ const cases: readonly Case[] = [
     ({ sound }) => ({ id: sound }),
     async (running) => {
       const url = `${running.line.gateway}/raw/${running.line.sample.sound}`;
-      const answer = await eventually(
+      const response = await eventually(
         () => fetch(url, { headers: { range: "bytes=0-9" } }),
         ({ status }) => status !== 404,
       );
-      expect(answer.status).toBe(206);
+      expect(response.status).toBe(206);
     },
   ],
 ];
@@ -97,8 +97,8 @@ const cases: readonly Case[] = [
 test("N2: what was answered holds for the next process, however this one ended", async () => {
   let running = await start();
   for (const [name, method, path, body, holds] of cases) {
-    const answer = await asOwner(running, method, path, body(running.line.sample));
-    expect([name, answer.status]).toEqual([name, 200]);
+    const response = await asOwner(running, method, path, body(running.line.sample));
+    expect([name, response.status]).toEqual([name, 200]);
     await running.kill();
     running = await start();
     await holds(running);

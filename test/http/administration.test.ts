@@ -14,7 +14,7 @@ import { sandboxLabel } from "../../src/http/hosts.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
-import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { type WireResponse, wire } from "../support/gateway-server.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
 const key = "key-of-this-test";
@@ -31,13 +31,13 @@ async function open(environment: Readonly<Record<string, string>> = {}): Promise
 
 /** Asks administration, and answers its JSON. */
 async function ask(stack: Stack, method: string, path: string, body?: unknown) {
-  const answer = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
+  const response = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
     method,
     headers: { authorization: `Bearer ${key}` },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  const text = await answer.text();
-  return { status: answer.status, body: text === "" ? "" : JSON.parse(text) };
+  const text = await response.text();
+  return { status: response.status, body: text === "" ? "" : JSON.parse(text) };
 }
 
 async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
@@ -97,9 +97,9 @@ describe("a transaction that is queued", () => {
     await until("the items are indexed", () =>
       ids.every((id) => gateway.reader.locate(id)?.verified === true),
     );
-    const answer = await fetch(`${gateway.url}/raw/${ids[1]}`);
-    expect([answer.status, await answer.text()]).toEqual([200, "second"]);
-    expect(answer.headers.get("x-ar-io-verified")).toBe("true");
+    const response = await fetch(`${gateway.url}/raw/${ids[1]}`);
+    expect([response.status, await response.text()]).toEqual([200, "second"]);
+    expect(response.headers.get("x-ar-io-verified")).toBe("true");
     const query = `{ transaction(id: "${plain.id}") { id block { height } } }`;
     const found = await fetch(`${gateway.url}/graphql`, {
       method: "POST",
@@ -213,8 +213,8 @@ describe("an announced item", () => {
     await stack.settled();
     await until("the verified row stands", () => reader.locate(id)?.verified === true);
     expect(reader.locate(id)).toMatchObject({ pending: false });
-    const answer = await fetch(`${url}/${id}`);
-    expect([answer.status, await answer.text()]).toEqual([200, "announced"]);
+    const response = await fetch(`${url}/${id}`);
+    expect([response.status, await response.text()]).toEqual([200, "announced"]);
 
     // Announced again, it changes nothing.
     const row = reader.row(id);
@@ -225,7 +225,8 @@ describe("an announced item", () => {
 });
 
 describe("where administration is", () => {
-  const header = (answer: WireAnswer, name: string) => answer.headers.find(([found]) => found === name)?.[1];
+  const header = (response: WireResponse, name: string) =>
+    response.headers.find(([found]) => found === name)?.[1];
   const asOwner = `\r\nAuthorization: Bearer ${key}`;
 
   test("never on hosts of content: there its paths are content's", async () => {
@@ -241,17 +242,17 @@ describe("where administration is", () => {
         ["POST", "/svc/admin/queue-tx"],
         ["OPTIONS", "/svc/admin/block-data"],
       ] as const) {
-        const answer = await wire(
+        const response = await wire(
           stack.port,
           `${method} ${path} HTTP/1.1${asOwner}\r\nHost: ${host}:${stack.port}`,
         );
-        expect([host, method, path, answer.status === 200 || answer.status === 401]).toEqual([
+        expect([host, method, path, response.status === 200 || response.status === 401]).toEqual([
           host,
           method,
           path,
           false,
         ]);
-        expect(answer.body.toString()).not.toContain('"db"');
+        expect(response.body.toString()).not.toContain('"db"');
       }
     const own = await wire(
       stack.port,
@@ -268,10 +269,10 @@ describe("where administration is", () => {
     const headers = { authorization: `Bearer ${key}` };
     for (const path of ["debug", "blocks", "export-parquet/status"]) {
       expect((await fetch(`${url}/svc/admin/${path}`, { headers })).status).toBe(404);
-      const answer = await fetch(`${adminUrl}/svc/admin/${path}`, { headers });
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get("cache-control")).toBe("no-store");
-      expect(answer.headers.get("access-control-allow-origin")).toBeNull();
+      const response = await fetch(`${adminUrl}/svc/admin/${path}`, { headers });
+      expect(response.status).toBe(200);
+      expect(response.headers.get("cache-control")).toBe("no-store");
+      expect(response.headers.get("access-control-allow-origin")).toBeNull();
       expect((await fetch(`${adminUrl}/svc/admin/${path}`)).status).toBe(401);
     }
     const hash = createHash("sha256").update("x").digest("base64url");

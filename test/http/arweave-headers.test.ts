@@ -20,9 +20,9 @@ import {
   setArweaveHeaders,
 } from "../../src/http/arweave-headers.ts";
 import { createContentFinder } from "../../src/http/gateway/content-finder.ts";
-import { createHits } from "../../src/http/gateway/hits.ts";
+import { createResponseCache } from "../../src/http/gateway/hits.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";
-import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -183,7 +183,7 @@ afterAll(() => stack.close());
 
 const get = (path: string, more = "", method = "GET") =>
   wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
-const arweave = ({ headers }: WireAnswer) =>
+const arweave = ({ headers }: WireResponse) =>
   Object.fromEntries(headers.filter(([name]) => name.startsWith("x-arweave-")));
 const latin1 = Buffer.from("Grüße", "latin1").toString("latin1");
 
@@ -206,11 +206,11 @@ async function expectEverywhere(id: Id, wanted: Record<string, string>) {
       ["\r\nRange: bytes=0-0,2-2", "GET", 206],
       ["", "GET", 200],
     ] as const) {
-      const answer = await get(path, more, method);
-      expect([path, method, more, answer.status]).toEqual([path, method, more, status]);
-      expect(arweave(answer)).toEqual(wanted);
-      expect([header(answer, "x-evil"), header(answer, "set-cookie")]).toEqual(["", ""]);
-      expect(header(answer, "access-control-expose-headers")).toContain("*");
+      const response = await get(path, more, method);
+      expect([path, method, more, response.status]).toEqual([path, method, more, status]);
+      expect(arweave(response)).toEqual(wanted);
+      expect([header(response, "x-evil"), header(response, "set-cookie")]).toEqual(["", ""]);
+      expect(header(response, "access-control-expose-headers")).toContain("*");
     }
   const same = await get(`/${id}`, "\r\nIf-None-Match: *");
   expect([same.status, arweave(same)]).toEqual([304, {}]);
@@ -293,7 +293,7 @@ test("X-Cache is MISS when reading what was signed brought the content here", as
         isHere = true;
         return noTags;
       },
-      hits: createHits(1_000_000, Date.now),
+      responseCache: createResponseCache(1_000_000, Date.now),
       clock: Date.now,
     });
     const found = await finder.find({
@@ -302,7 +302,7 @@ test("X-Cache is MISS when reading what was signed brought the content here", as
       key: `/raw/${id}`,
       wantsWhole,
       isForGateway: false,
-      clue: undefined,
+      hint: undefined,
       signal: new AbortController().signal,
     });
     if (found.kind !== "content") throw new Error(found.kind);

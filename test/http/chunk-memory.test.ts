@@ -17,7 +17,7 @@ afterEach(async () => {
 });
 
 /** A gateway that followed a transaction of ten chunks, which a node has. */
-async function openWorld(tipHeight: number, hitsBytesMax = 64 * 2 ** 20) {
+async function openWorld(tipHeight: number, responseCacheBytesMax = 64 * 2 ** 20) {
   const data = makeData(1, 10 * kib256);
   const node = await openDataNode(data);
   closers.push(node.stop);
@@ -35,7 +35,7 @@ async function openWorld(tipHeight: number, hitsBytesMax = 64 * 2 ** 20) {
       tip: () => ({ height: tipHeight, hash: "" as BlockHash, timestamp: 0 }),
       transactionAt: (at) => (at >= span.start && at < span.end ? span : undefined),
     },
-    settings: { hitsBytesMax },
+    settings: { responseCacheBytesMax },
   });
   closers.push(gateway.close);
   const pathOf = (chunk: number, suffix = "") =>
@@ -45,8 +45,8 @@ async function openWorld(tipHeight: number, hitsBytesMax = 64 * 2 ** 20) {
   return { data, node, rig, pathOf, isInMemory, ...gateway };
 }
 
-const ownHeaders = (answer: Response) =>
-  [...answer.headers].filter(([name]) => !["date", "x-request-id"].includes(name));
+const ownHeaders = (response: Response) =>
+  [...response.headers].filter(([name]) => !["date", "x-request-id"].includes(name));
 
 describe("a chunk that is final", () => {
   test.each(["", "/data"])("is answered again as it was at first: /chunk/{offset}%s", async (suffix) => {

@@ -73,11 +73,11 @@ const head = (path: string, more = "") => wire(server.port, `HEAD ${path} HTTP/1
 
 describe("headers of content", () => {
   test("say what it is, that it was checked, and that it never changes", async () => {
-    const answer = await get(`/${plain}`, "\r\nX-Request-Id: r-1");
+    const response = await get(`/${plain}`, "\r\nX-Request-Id: r-1");
     const digest = createHash("sha256").update("plain").digest();
-    expect(answer.status).toBe(200);
-    expect(answer.body.toString()).toBe("plain");
-    expect(Object.fromEntries(answer.headers)).toEqual({
+    expect(response.status).toBe(200);
+    expect(response.body.toString()).toBe("plain");
+    expect(Object.fromEntries(response.headers)).toEqual({
       "content-type": "text/plain; charset=utf-8",
       "content-length": "5",
       etag: `"${plain}"`,
@@ -119,8 +119,8 @@ describe("headers of content", () => {
   test.each(kinds)("of HEAD are those of GET: %s", async (_name, id) => {
     for (const path of [`/${id}`, `/raw/${id}`, `/${id}?download=1`, `/raw/${id}?filename=a.txt`]) {
       const rounds = [await get(path), await head(path), await get(path), await head(path)];
-      const [first, headFirst, second, headSecond] = rounds.map((answer) => {
-        const said = Object.fromEntries(answer.headers);
+      const [first, headFirst, second, headSecond] = rounds.map((response) => {
+        const said = Object.fromEntries(response.headers);
         // The first reading of a body at a source is told from the next; a large one leaves without its length.
         const { date, "x-request-id": _id, "x-cache": _cache, ...rest } = said;
         expect(date).toBeDefined();
@@ -145,8 +145,8 @@ describe("headers of content", () => {
   });
 
   test("of a part have the digest of the whole, and none of the part", async () => {
-    const answer = await get(`/${plain}`, "\r\nRange: bytes=0-1");
-    expect([header(answer, "repr-digest") !== "", header(answer, "content-digest")]).toEqual([true, ""]);
+    const response = await get(`/${plain}`, "\r\nRange: bytes=0-1");
+    expect([header(response, "repr-digest") !== "", header(response, "content-digest")]).toEqual([true, ""]);
   });
 
   test.each([
@@ -154,21 +154,21 @@ describe("headers of content", () => {
     [unstable, `"${unstable}"`, "public, max-age=7200", "true", "false"],
     [unverified, `"${unverified}.u"`, "public, max-age=7200", "false", "true"],
   ])("%s: tag %s, %s, verified %s, stable %s", async (id, tag, cache, verified, stable) => {
-    for (const answer of [await get(`/${id}`), await head(`/raw/${id}`), await get(`/${id}`)]) {
+    for (const response of [await get(`/${id}`), await head(`/raw/${id}`), await get(`/${id}`)]) {
       const names = ["etag", "cache-control", "x-ar-io-verified", "x-ar-io-stable"];
-      expect(names.map((name) => header(answer, name))).toEqual([tag, cache, verified, stable]);
+      expect(names.map((name) => header(response, name))).toEqual([tag, cache, verified, stable]);
     }
   });
 
   test("never name the cache's file", async () => {
     for (const id of [bigOctets, bigFile, untyped, hostile])
       for (const range of ["", "\r\nRange: bytes=5-2000", `\r\nRange: bytes=0-${large - 1}`])
-        for (const answer of [
+        for (const response of [
           await get(`/${id}`, range),
           await head(`/${id}`, range),
           await get(`/raw/${id}`, range),
         ])
-          expect(["", "inline"]).toContain(header(answer, "content-disposition"));
+          expect(["", "inline"]).toContain(header(response, "content-disposition"));
   });
 
   test("R3: pass a coded body on as it is stored, ranges over the stored bytes", async () => {
@@ -193,11 +193,14 @@ describe("headers of content", () => {
     for (const path of [`/${id}`, `/raw/${id}`, `/${id}?download=1`])
       for (const ask of [get, head, get])
         for (const range of ["", "\r\nRange: bytes=0-1"]) {
-          const answer = await ask(path, range);
-          expect([answer.status, header(answer, "content-type")]).toEqual([range === "" ? 200 : 206, type]);
+          const response = await ask(path, range);
+          expect([response.status, header(response, "content-type")]).toEqual([
+            range === "" ? 200 : 206,
+            type,
+          ]);
           const isClosed = active && path.startsWith("/raw/");
-          expect(header(answer, "content-security-policy")).toBe(isClosed ? "sandbox" : "");
-          expect(header(answer, "access-control-allow-origin")).toBe("*");
+          expect(header(response, "content-security-policy")).toBe(isClosed ? "sandbox" : "");
+          expect(header(response, "access-control-allow-origin")).toBe("*");
         }
     const parts = await get(`/${id}`, "\r\nRange: bytes=0-0,3-4");
     expect(header(parts, "content-type")).toStartWith("multipart/byteranges; boundary=");
@@ -207,8 +210,8 @@ describe("headers of content", () => {
   });
 
   test("X2: do not let a tag write headers", async () => {
-    const answer = await get(`/${hostile}`);
-    expect([answer.status, header(answer, "content-type"), header(answer, "set-cookie")]).toEqual([
+    const response = await get(`/${hostile}`);
+    expect([response.status, header(response, "content-type"), header(response, "set-cookie")]).toEqual([
       200,
       "application/octet-stream",
       "",
@@ -225,8 +228,8 @@ describe("headers of content", () => {
     ["filename=a%0D%0AX-Evil:%201", 'inline; filename="a__X-Evil: 1"'],
     ["other=1", ""],
   ])("with ?%s have the disposition %j", async (query, disposition) => {
-    const answer = await get(`/${plain}?${query}`);
-    expect([answer.status, header(answer, "content-disposition"), header(answer, "x-evil")]).toEqual([
+    const response = await get(`/${plain}?${query}`);
+    expect([response.status, header(response, "content-disposition"), header(response, "x-evil")]).toEqual([
       200,
       disposition,
       "",
@@ -241,18 +244,18 @@ describe("headers of content", () => {
 
 describe("not modified", () => {
   test.each(["*", `"${plain}"`, `W/"${plain}"`, `"a", "${plain}"`])("If-None-Match: %s", async (tag) => {
-    for (const answer of [
+    for (const response of [
       await get(`/${plain}`, `\r\nIf-None-Match: ${tag}`),
       await head(`/raw/${plain}`, `\r\nIf-None-Match: ${tag}\r\nRange: bytes=0-1`),
     ]) {
-      expect(answer.status).toBe(304);
-      expect(answer.body.length).toBe(0);
+      expect(response.status).toBe(304);
+      expect(response.body.length).toBe(0);
       expect([
-        header(answer, "etag"),
-        header(answer, "content-type"),
-        header(answer, "content-digest"),
+        header(response, "etag"),
+        header(response, "content-type"),
+        header(response, "content-digest"),
       ]).toEqual([`"${plain}"`, "", ""]);
-      expect(header(answer, "cache-control")).toBe("public, max-age=2592000, immutable");
+      expect(header(response, "cache-control")).toBe("public, max-age=2592000, immutable");
     }
   });
 
@@ -273,44 +276,44 @@ describe("If-Match", () => {
     for (const ask of [get, head])
       for (const path of [`/${plain}`, `/raw/${plain}`])
         expect((await ask(path, `\r\nIf-Match: ${tag}`)).status).toBe(status);
-    const answer = await get(`/${plain}`, `\r\nIf-Match: ${tag}\r\nIf-None-Match: *`);
-    expect(answer.status).toBe(status === 200 ? 304 : 412);
+    const response = await get(`/${plain}`, `\r\nIf-Match: ${tag}\r\nIf-None-Match: *`);
+    expect(response.status).toBe(status === 200 ? 304 : 412);
   });
 });
 
 describe("a body that is not on this disk", () => {
   test("arrives whole and chunked when it is large, with its length on HEAD", async () => {
-    const answer = await wire(server.port, `GET /raw/${bigSource} HTTP/1.1`);
-    expect(header(answer, "transfer-encoding")).toBe("chunked");
-    expect(dechunk(answer.body).equals(Buffer.from(patternBytes(cold)))).toBe(true);
+    const response = await wire(server.port, `GET /raw/${bigSource} HTTP/1.1`);
+    expect(header(response, "transfer-encoding")).toBe("chunked");
+    expect(dechunk(response.body).equals(Buffer.from(patternBytes(cold)))).toBe(true);
     expect(header(await head(`/raw/${bigSource}`), "content-length")).toBe(String(cold));
-    expect(header(answer, "x-cache")).toBe("MISS");
+    expect(header(response, "x-cache")).toBe("MISS");
   });
 
   test("has its length when it fits in the buffer", async () => {
-    const answer = await get(`/raw/${midSource}`);
-    expect([header(answer, "content-length"), header(answer, "transfer-encoding")]).toEqual([
+    const response = await get(`/raw/${midSource}`);
+    expect([header(response, "content-length"), header(response, "transfer-encoding")]).toEqual([
       String(3 * 2 ** 20),
       "",
     ]);
-    expect(answer.body.equals(Buffer.from(patternBytes(3 * 2 ** 20)))).toBe(true);
+    expect(response.body.equals(Buffer.from(patternBytes(3 * 2 ** 20)))).toBe(true);
   });
 
   test("C2: that breaks in the middle cuts the connection", async () => {
-    const answer = await wire(server.port, `GET /raw/${breaking} HTTP/1.1`);
-    expect(answer.status).toBe(200);
-    expect(answer.end).toBe("reset");
-    expect(answer.body.subarray(-5).toString()).not.toBe("0\r\n\r\n");
+    const response = await wire(server.port, `GET /raw/${breaking} HTTP/1.1`);
+    expect(response.status).toBe(200);
+    expect(response.end).toBe("reset");
+    expect(response.body.subarray(-5).toString()).not.toBe("0\r\n\r\n");
   });
 
   test("that cannot be had at all is an answer that says so", async () => {
-    const answer = await get(`/raw/${broken}`);
-    expect([answer.status, header(answer, "retry-after"), header(answer, "cache-control")]).toEqual([
+    const response = await get(`/raw/${broken}`);
+    expect([response.status, header(response, "retry-after"), header(response, "cache-control")]).toEqual([
       502,
       "5",
       "no-store",
     ]);
-    expect(answer.body.toString()).toBe('"No source could provide valid data"');
+    expect(response.body.toString()).toBe('"No source could provide valid data"');
   });
 
   test("is not read on when its reader has left", async () => {
@@ -329,14 +332,14 @@ describe("a body that is not on this disk", () => {
       (await get(path, more)).headers.find(([name]) => name === "x-ar-io-hops")?.[1];
     for (const path of [`/raw/${plain}`, `/raw/${plain}`, `/${plain}`]) {
       expect(await hops(path)).toBe("1");
-      for (const [sent, answered] of [
+      for (const [sent, responded] of [
         ["0", "1"],
         ["1", "2"],
         ["7", "8"],
         ["x", "1"],
         ["-3", "1"],
       ])
-        expect([path, sent, await hops(path, `\r\nX-AR-IO-Hops: ${sent}`)]).toEqual([path, sent, answered]);
+        expect([path, sent, await hops(path, `\r\nX-AR-IO-Hops: ${sent}`)]).toEqual([path, sent, responded]);
       expect(await hops(path)).toBe("1");
     }
   });
@@ -435,10 +438,10 @@ describe("what cannot be served", () => {
     const id = idOf(`failing ${code}`);
     content.fail(id, new Failure(code, { secret: "inner fact" }));
     for (const path of [`/${id}`, `/raw/${id}`]) {
-      const answer = await get(path);
-      expect(answer.status).toBe(status);
-      expect([header(answer, "retry-after"), header(answer, "cache-control")]).toEqual(["5", "no-store"]);
-      expect(answer.body.toString()).not.toContain("inner");
+      const response = await get(path);
+      expect(response.status).toBe(status);
+      expect([header(response, "retry-after"), header(response, "cache-control")]).toEqual(["5", "no-store"]);
+      expect(response.body.toString()).not.toContain("inner");
     }
     expect(lines.some((line) => line["code"] === code && JSON.stringify(line).includes("inner fact"))).toBe(
       true,
@@ -448,8 +451,8 @@ describe("what cannot be served", () => {
   test("because of a defect answers 500, says nothing of it, and logs it whole", async () => {
     const id = idOf("defect");
     content.fail(id, new Error("the inside") as Failure);
-    const answer = await get(`/${id}`, "\r\nX-Request-Id: defect-1");
-    expect([answer.status, answer.body.toString()]).toEqual([500, '"Internal Server Error"']);
+    const response = await get(`/${id}`, "\r\nX-Request-Id: defect-1");
+    expect([response.status, response.body.toString()]).toEqual([500, '"Internal Server Error"']);
     const line = lines.find((found) => found["requestId"] === "defect-1" && found["message"] === "defect");
     expect(line).toMatchObject({ level: "error", error: { message: "the inside" } });
   });
@@ -460,8 +463,8 @@ describe("other methods", () => {
     "%s of an id answers 405 with what is allowed",
     async (method) => {
       for (const path of [`/${plain}`, `/raw/${plain}`, `/${plain}/a`]) {
-        const answer = await wire(server.port, `${method} ${path} HTTP/1.1\r\nContent-Length: 0`);
-        expect([answer.status, header(answer, "allow"), answer.body.toString()]).toEqual([
+        const response = await wire(server.port, `${method} ${path} HTTP/1.1\r\nContent-Length: 0`);
+        expect([response.status, header(response, "allow"), response.body.toString()]).toEqual([
           405,
           "GET, HEAD, OPTIONS",
           '"Method Not Allowed"',
@@ -480,9 +483,9 @@ describe("in memory", () => {
 
   test("a small body that was read is answered without being opened again", async () => {
     const opened = content.opened();
-    const answer = await get(`/${plain}`);
-    expect(answer.body.toString()).toBe("plain");
-    expect(header(answer, "x-cache")).toBe("HIT");
+    const response = await get(`/${plain}`);
+    expect(response.body.toString()).toBe("plain");
+    expect(header(response, "x-cache")).toBe("HIT");
     expect(content.opened()).toBe(opened);
   });
 

@@ -17,12 +17,12 @@ afterEach(async () => {
 });
 
 async function ask(stack: Stack, method: string, path: string, body?: unknown) {
-  const answer = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
+  const response = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
     method,
     headers: { authorization: `Bearer ${key}` },
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
-  return { status: answer.status, body: await answer.json() };
+  return { status: response.status, body: await response.json() };
 }
 
 async function until(what: string, isSo: () => boolean): Promise<void> {
@@ -169,7 +169,7 @@ describe("queue-bundles", () => {
         body,
         { status: 400, body: message },
       ]);
-    const answer = await fetch(`${stack.gateway.url}/ar-io/admin/queue-bundles`, { method: "POST" });
-    expect(answer.status).toBe(401);
+    const response = await fetch(`${stack.gateway.url}/ar-io/admin/queue-bundles`, { method: "POST" });
+    expect(response.status).toBe(401);
   }, 60_000);
 });

@@ -9,7 +9,7 @@ import { type Id, idFromBytes, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";
-import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
@@ -74,10 +74,10 @@ const posted = async (id: string, body: string, type = "application/json", more 
   const lines = more.split("\r\n").filter((line) => line !== "");
   const headers = new Headers(lines.map((line) => line.split(": ") as [string, string]));
   headers.set("Content-Type", type);
-  const answer = await fetch(`${stack.gateway.url}${paths[0]}/${id}`, { method: "POST", headers, body });
-  return { status: answer.status, body: await answer.text() };
+  const response = await fetch(`${stack.gateway.url}${paths[0]}/${id}`, { method: "POST", headers, body });
+  return { status: response.status, body: await response.text() };
 };
-const json = (answer: WireAnswer) => JSON.parse(answer.body.toString());
+const json = (response: WireResponse) => JSON.parse(response.body.toString());
 
 describe("the record", () => {
   test("of a transaction is the node's own, to the letter", async () => {
@@ -85,10 +85,10 @@ describe("the record", () => {
       const record = await wire(stack.port, `GET /tx/${id} HTTP/1.1`);
       for (const path of paths)
         for (const end of ["", "/"]) {
-          const answer = await ask(`${id}${end}`, "", "GET", path);
-          expect([answer.status, answer.body.toString()]).toEqual([200, record.body.toString()]);
-          expect(header(answer, "content-type")).toBe("application/json; charset=utf-8");
-          expect(header(answer, "vary")).toBe("Accept");
+          const response = await ask(`${id}${end}`, "", "GET", path);
+          expect([response.status, response.body.toString()]).toEqual([200, record.body.toString()]);
+          expect(header(response, "content-type")).toBe("application/json; charset=utf-8");
+          expect(header(response, "vary")).toBe("Accept");
         }
     }
     expect(json(await ask(old.id)).data).toBe(b64("<p>old"));
@@ -98,8 +98,8 @@ describe("the record", () => {
     "of an item signed by %s is built from its header",
     async (_name, { id, bytes, signer }) => {
       const { signatureSize, ownerSize } = signer.scheme;
-      const answer = await ask(id);
-      expect([answer.status, json(answer)]).toEqual([
+      const response = await ask(id);
+      expect([response.status, json(response)]).toEqual([
         200,
         {
           format: 2,
@@ -143,17 +143,17 @@ describe("what a reader accepts", () => {
     ["\r\nAccept: image/*", "<p>plain"],
     ["\r\nAccept: text/*, */*", "<p>plain"],
   ])("%j", async (accept, body) => {
-    const answer = await ask(plain.id, accept);
-    expect([answer.status, answer.body.toString()]).toEqual([200, body]);
+    const response = await ask(plain.id, accept);
+    expect([response.status, response.body.toString()]).toEqual([200, body]);
     const viaPost = await posted(plain.id, "{}", "application/json", accept);
     expect([viaPost.status, viaPost.body.toString()]).toEqual([200, body]);
     const head = await ask(plain.id, accept, "HEAD");
     expect([head.status, header(head, "content-length"), header(head, "content-type")]).toEqual([
       200,
-      String(answer.body.length),
-      header(answer, "content-type"),
+      String(response.body.length),
+      header(response, "content-type"),
     ]);
-    expect(header(answer, "vary")).toContain("Accept");
+    expect(header(response, "vary")).toContain("Accept");
   });
 });
 
@@ -167,11 +167,11 @@ describe("the content", () => {
       [site.id, "<p>plain"],
     ] as const)
       for (const more of ["", "\r\nSec-Fetch-Dest: document", "\r\nSec-Fetch-Dest: iframe"]) {
-        const answer = await ask(id, html + more);
-        expect([answer.status, answer.body.toString()]).toEqual([200, body]);
-        expect(header(answer, "content-security-policy")).toStartWith("sandbox allow-scripts");
-        expect(header(answer, "content-security-policy")).not.toContain("allow-same-origin");
-        expect(header(answer, "x-content-type-options")).toBe("nosniff");
+        const response = await ask(id, html + more);
+        expect([response.status, response.body.toString()]).toEqual([200, body]);
+        expect(header(response, "content-security-policy")).toStartWith("sandbox allow-scripts");
+        expect(header(response, "content-security-policy")).not.toContain("allow-same-origin");
+        expect(header(response, "x-content-type-options")).toBe("nosniff");
       }
   });
 
@@ -187,8 +187,8 @@ describe("the content", () => {
   });
 
   test("does not answer on the hosts of content", async () => {
-    const answer = await ask(plain.id, "\r\nHost: name.gateway.test");
-    expect(answer.status).toBe(302);
+    const response = await ask(plain.id, "\r\nHost: name.gateway.test");
+    expect(response.status).toBe(302);
   });
 });
 
@@ -202,8 +202,8 @@ describe("a frame of nothing", () => {
     [unknown, 404, '"Not Found"'],
   ])("%s answers %d", async (id, status, body) => {
     for (const more of ["", "\r\nAccept: text/html"]) {
-      const answer = await ask(id, more);
-      expect([answer.status, answer.body.toString()]).toEqual([status, body]);
+      const response = await ask(id, more);
+      expect([response.status, response.body.toString()]).toEqual([status, body]);
       expect((await ask(id, more, "HEAD")).status).toBe(status);
       expect((await posted(id, "{}", "application/json", more)).status).toBe(status);
     }
@@ -215,8 +215,8 @@ describe("a frame of nothing", () => {
     ["too much", " ".repeat(64 * 1_024 + 1), "application/json", 413, '"Payload too large"'],
     ["too much of anything", "a".repeat(64 * 1_024 + 1), "text/plain", 413, '"Payload too large"'],
   ])("a body with %s", async (_name, body, type, status, message) => {
-    const answer = await posted(plain.id, body, type);
-    expect([answer.status, answer.body.toString()]).toEqual([status, message]);
+    const response = await posted(plain.id, body, type);
+    expect([response.status, response.body.toString()]).toEqual([status, message]);
   });
 
   test("a body that says nothing, or something else, is taken", async () => {
@@ -230,8 +230,8 @@ describe("a frame of nothing", () => {
   });
 
   test("other methods are told which there are", async () => {
-    const answer = await ask(plain.id, "", "DELETE");
-    expect([answer.status, header(answer, "allow").split(", ").sort()]).toEqual([
+    const response = await ask(plain.id, "", "DELETE");
+    expect([response.status, header(response, "allow").split(", ").sort()]).toEqual([
       405,
       ["GET", "HEAD", "OPTIONS", "POST"],
     ]);
@@ -242,8 +242,8 @@ describe("what is refused", () => {
   const administer = async (what: string, id: Id) => {
     const url = `${stack.gateway.url}/svc/admin/${what}`;
     const headers = { Authorization: `Bearer ${key}` };
-    const answer = await fetch(url, { method: "PUT", headers, body: JSON.stringify({ id }) });
-    expect(answer.status).toBe(200);
+    const response = await fetch(url, { method: "PUT", headers, body: JSON.stringify({ id }) });
+    expect(response.status).toBe(200);
   };
   const html = "\r\nAccept: text/html";
   test.each([

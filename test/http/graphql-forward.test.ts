@@ -28,15 +28,15 @@ function openForwarder(origin: string, name = "us", http = patient, memory?: Bod
     bodyBytesMax: 2 ** 20,
     memory,
     log: silentLog,
-    figures: { answered: () => undefined, hit: () => undefined },
+    stats: { responded: () => undefined, hit: () => undefined },
   });
   opened.push({ close: () => server.close(0) });
   return server;
 }
 
 /** A host that answers queries in its own way. */
-function openHost(answer: (request: Request) => Response | Promise<Response>): string {
-  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: answer });
+function openHost(reply: (request: Request) => Response | Promise<Response>): string {
+  const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: reply });
   opened.push({ close: () => server.stop(true) });
   return `http://127.0.0.1:${server.port}`;
 }
@@ -101,7 +101,7 @@ describe("G2: a query that is forwarded", () => {
   });
 
   const none = "The host that answers queries gave no answer.";
-  const troubles: [string, () => string, number, string][] = [
+  const faults: [string, () => string, number, string][] = [
     ["a host that is not there", () => "http://127.0.0.1:1", 502, none],
     ["a redirect", () => openHost(() => Response.redirect("http://127.0.0.1:1/", 302)), 502, none],
     [
@@ -130,7 +130,7 @@ describe("G2: a query that is forwarded", () => {
       "The host that answers queries did not answer in time.",
     ],
   ];
-  test.each(troubles)("meets %s", async (name, origin, status, message) => {
+  test.each(faults)("meets %s", async (name, origin, status, message) => {
     const server = openForwarder(origin(), "us", name === "silence" ? hasty : patient);
     expect(await shown(await ask(server))).toEqual({
       status,

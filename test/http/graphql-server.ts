@@ -25,15 +25,15 @@ export function openGraphqlServer(
     }),
     bodyBytesMax: 16 * 2 ** 20,
     log: given.log ?? silentLog,
-    figures: { answered: () => undefined, hit: () => undefined },
+    stats: { responded: () => undefined, hit: () => undefined },
   });
 }
 
 /** A pool that runs jobs where it stands. */
 export function poolOf(run: (job: never) => unknown): Pool {
   return {
-    run: async <Answer>(_name: string, job: unknown) =>
-      (await run((typeof job === "function" ? job(0) : job) as never)) as Answer,
+    run: async <Result>(_name: string, job: unknown) =>
+      (await run((typeof job === "function" ? job(0) : job) as never)) as Result,
     warm: async () => undefined,
     load: () => ({ open: 0, threads: 0 }),
     close: async () => undefined,

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { createQueryExecutor } from "../../src/graphql/execute.ts";
 import type { QueryJob } from "../../src/graphql/graphql-job.ts";
-import { answerSent } from "../../src/graphql/graphql-response.ts";
+import { executeSent } from "../../src/graphql/graphql-response.ts";
 import { createMemoryIndex } from "../graphql/memory-index.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
 
@@ -22,7 +22,7 @@ describe("the thread that serves looks into no request", () => {
     const other = openGraphqlServer({
       pool: poolOf(({ request }: QueryJob) => {
         jobs.push(request);
-        return answerSent(request, execute, () => undefined);
+        return executeSent(request, execute, () => undefined);
       }),
     });
     const headers = { "Content-Type": type };

@@ -6,7 +6,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
 import { createQueryExecutor } from "../../src/graphql/execute.ts";
 import type { QueryJob } from "../../src/graphql/graphql-job.ts";
-import { answerSent } from "../../src/graphql/graphql-response.ts";
+import { executeSent } from "../../src/graphql/graphql-response.ts";
 import { blockOf, createMemoryIndex, rowAt } from "../graphql/memory-index.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { openGraphqlServer, poolOf } from "./graphql-server.ts";
@@ -15,7 +15,7 @@ const blocks = [blockOf(0), blockOf(1)];
 const index = createMemoryIndex([rowAt({ height: 1, txIndex: 0, offset: -1 })], blocks);
 const execute = createQueryExecutor({ index, signatures: () => new Map() });
 const server = openGraphqlServer({
-  pool: poolOf(({ request }: QueryJob) => answerSent(request, execute, () => undefined)),
+  pool: poolOf(({ request }: QueryJob) => executeSent(request, execute, () => undefined)),
 });
 afterAll(() => server.close(0));
 
@@ -23,7 +23,7 @@ const url = `${server.url}/graphql`;
 const json = "application/json";
 const modern = "application/graphql-response+json";
 const good = "{ blocks(first: 1) { edges { node { height } } } }";
-const goodAnswer = '{"data":{"blocks":{"edges":[{"node":{"height":1}}]}}}';
+const goodResponse = '{"data":{"blocks":{"edges":[{"node":{"height":1}}]}}}';
 const bad = "{ nope }";
 const badMessage = 'Cannot query field "nope" on type "Query".';
 
@@ -81,10 +81,10 @@ describe("a query", () => {
   ];
   test.each(ways)("is answered: %s", async (_name, ask, type) => {
     const response = await ask();
-    expect(await response.text()).toBe(goodAnswer);
+    expect(await response.text()).toBe(goodResponse);
     expect(response.status).toBe(200);
     expect(response.headers.get("content-type")).toBe(`${type}; charset=utf-8`);
-    expect(response.headers.get("content-length")).toBe(String(goodAnswer.length));
+    expect(response.headers.get("content-length")).toBe(String(goodResponse.length));
     expect(response.headers.get("access-control-allow-origin")).toBe("*");
   });
 
@@ -92,8 +92,8 @@ describe("a query", () => {
     const query =
       "query A { __typename } query B($n: Int!) { blocks(first: $n) { edges { node { height } } } }";
     const body = JSON.stringify({ query, variables: { n: 1 }, operationName: "B" });
-    expect(await (await post(body)).text()).toBe(goodAnswer);
-    expect(await (await get({ query, variables: '{"n":1}', operationName: "B" })).text()).toBe(goodAnswer);
+    expect(await (await post(body)).text()).toBe(goodResponse);
+    expect(await (await get({ query, variables: '{"n":1}', operationName: "B" })).text()).toBe(goodResponse);
   });
 
   test("asked by HEAD has the headers of GET", async () => {
@@ -268,7 +268,7 @@ describe("a mistake", () => {
 });
 
 describe("trouble of ours", () => {
-  const troubled = async (error: unknown, accept = json) => {
+  const faulty = async (error: unknown, accept = json) => {
     const { log, lines } = createRecordingLog();
     const pool = poolOf(() => {
       throw error;
@@ -285,7 +285,7 @@ describe("trouble of ours", () => {
   };
 
   test.each([json, modern])("that is a defect is 500, masked, and logged whole (%s)", async (accept) => {
-    const { response, text, lines } = await troubled(new Error("disk on fire at /secret"), accept);
+    const { response, text, lines } = await faulty(new Error("disk on fire at /secret"), accept);
     expect(response.status).toBe(500);
     expect(text).toBe('{"errors":[{"message":"Internal Server Error"}]}');
     expect(response.headers.get("cache-control")).toBe("no-store");
@@ -294,20 +294,20 @@ describe("trouble of ours", () => {
   });
 
   test("when all threads are busy is 503 and says when to come again", async () => {
-    const { response, text } = await troubled(new Failure("busy", { entry: "query" }));
+    const { response, text } = await faulty(new Failure("busy", { entry: "query" }));
     expect(response.status).toBe(503);
     expect(response.headers.get("retry-after")).toBe("5");
     expect(text).toBe('{"errors":[{"message":"Service busy"}]}');
   });
 
   test("when a thread hung is 504", async () => {
-    const { response, text } = await troubled(new Failure("worker_failed", { hung: true }));
+    const { response, text } = await faulty(new Failure("worker_failed", { hung: true }));
     expect(response.status).toBe(504);
     expect(text).toBe('{"errors":[{"message":"The query took too long."}]}');
   });
 
   test("when a thread died is 500", async () => {
-    const { response, text } = await troubled(new Failure("worker_failed", { hung: false }));
+    const { response, text } = await faulty(new Failure("worker_failed", { hung: false }));
     expect(response.status).toBe(500);
     expect(text).toBe('{"errors":[{"message":"Internal Server Error"}]}');
   });
@@ -324,7 +324,7 @@ describe("trouble of ours", () => {
       signatures: () => new Map(),
     });
     const other = openGraphqlServer({
-      pool: poolOf(({ request }: QueryJob) => answerSent(request, broken, () => undefined)),
+      pool: poolOf(({ request }: QueryJob) => executeSent(request, broken, () => undefined)),
       log,
     });
     const response = await fetch(`${other.url}/graphql`, {

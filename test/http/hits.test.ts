@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
-import { createHits, type Hit } from "../../src/http/gateway/hits.ts";
+import { createResponseCache, type Hit } from "../../src/http/gateway/hits.ts";
 import { type GatewayServer, openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf, type MemoryContent } from "../support/memory-content.ts";
 
@@ -25,30 +25,34 @@ function hitOf(...dependsOn: Id[]): Hit {
 
 describe("answers in memory", () => {
   const [one, two] = [idOf("one"), idOf("two")];
-  const table: readonly (readonly [string, (hits: ReturnType<typeof createHits>) => void, boolean])[] = [
+  const table: readonly (readonly [
+    string,
+    (responseCache: ReturnType<typeof createResponseCache>) => void,
+    boolean,
+  ])[] = [
     ["nothing was forgotten", () => undefined, true],
-    ["its id was forgotten", (hits) => hits.forget(one), false],
-    ["what it was found through was forgotten", (hits) => hits.forget(two), false],
-    ["another id was forgotten", (hits) => hits.forget(idOf("three")), true],
-    ["everything was forgotten", (hits) => hits.clear(), false],
+    ["its id was forgotten", (responseCache) => responseCache.forget(one), false],
+    ["what it was found through was forgotten", (responseCache) => responseCache.forget(two), false],
+    ["another id was forgotten", (responseCache) => responseCache.forget(idOf("three")), true],
+    ["everything was forgotten", (responseCache) => responseCache.clear(), false],
     [
       "more ids were forgotten than are remembered",
-      (hits) => {
-        for (let count = 0; count <= 50_000; count += 1) hits.forget(`${count}` as Id);
+      (responseCache) => {
+        for (let count = 0; count <= 50_000; count += 1) responseCache.forget(`${count}` as Id);
       },
       false,
     ],
   ];
-  test.each(table)("an answer that was begun before is kept if %s: %p", (_name, meanwhile, isKept) => {
-    const hits = createHits(2 ** 20, () => 0);
-    const since = hits.moment();
-    meanwhile(hits);
-    hits.put("/one", hitOf(one, two), since);
-    expect(hits.get("/one") !== undefined).toBe(isKept);
-    hits.put("/one", hitOf(one, two), hits.moment());
-    expect(hits.get("/one")).toBeDefined();
-    hits.forget(two);
-    expect(hits.get("/one")).toBeUndefined();
+  test.each(table)("an answer that was begun before is kept if %s: %p", (_name, meanwhile, isStored) => {
+    const responseCache = createResponseCache(2 ** 20, () => 0);
+    const since = responseCache.moment();
+    meanwhile(responseCache);
+    responseCache.put("/one", hitOf(one, two), since);
+    expect(responseCache.get("/one") !== undefined).toBe(isStored);
+    responseCache.put("/one", hitOf(one, two), responseCache.moment());
+    expect(responseCache.get("/one")).toBeDefined();
+    responseCache.forget(two);
+    expect(responseCache.get("/one")).toBeUndefined();
   });
 });
 

@@ -62,9 +62,9 @@ describe("X1: a page that is opened on a shared host", () => {
     [`/${page}`, "localhost", `${opened}\r\nX-Forwarded-Proto: javascript`, `http://${pageHost}/${page}`],
   ])("%s on %s is sent to its own host", async (path, host, more, location) => {
     for (const method of ["GET", "HEAD"]) {
-      const answer = await ask(path, host, more, isolating, method);
-      expect([answer.status, header(answer, "location")]).toEqual([302, location]);
-      expect(header(answer, "vary")).toBe("Sec-Fetch-Dest, Accept");
+      const response = await ask(path, host, more, isolating, method);
+      expect([response.status, header(response, "location")]).toEqual([302, location]);
+      expect(header(response, "vary")).toBe("Sec-Fetch-Dest, Accept");
     }
   });
 
@@ -76,8 +76,8 @@ describe("X1: a page that is opened on a shared host", () => {
       ["localhost", "localhost"],
       ["gw.test", "localhost"],
     ] as const) {
-      const answer = await ask(`/${page}`, host, opened, two);
-      expect(header(answer, "location")).toBe(`http://${sandboxLabel(idOf("page"))}.${root}/${page}`);
+      const response = await ask(`/${page}`, host, opened, two);
+      expect(header(response, "location")).toBe(`http://${sandboxLabel(idOf("page"))}.${root}/${page}`);
     }
     await two.close();
   });
@@ -93,13 +93,13 @@ describe("X1: a page that is opened on a shared host", () => {
   });
 
   test("follows the operator's scheme before the request's", async () => {
-    const answer = await ask(`/${page}`, "localhost", opened, forced);
-    expect(header(answer, "location")).toBe(`https://${sandboxLabel(idOf("page"))}.example.org/${page}`);
+    const response = await ask(`/${page}`, "localhost", opened, forced);
+    expect(header(response, "location")).toBe(`https://${sandboxLabel(idOf("page"))}.example.org/${page}`);
   });
 
   test("a scheme that a stranger claims is not believed", async () => {
-    const answer = await ask(`/${page}`, "localhost", `${opened}\r\nX-Forwarded-Proto: https`, all);
-    expect(header(answer, "location")).toStartWith("http://");
+    const response = await ask(`/${page}`, "localhost", `${opened}\r\nX-Forwarded-Proto: https`, all);
+    expect(header(response, "location")).toStartWith("http://");
   });
 });
 
@@ -113,8 +113,8 @@ describe("answered where it was asked", () => {
     ["a page on its own host", `/${page}`, pageHost, opened],
     ["another id's bytes on an id's host", `/${page}`, siteHost, fetched],
   ])("%s", async (_name, path, host, more) => {
-    const answer = await ask(path, host, more);
-    expect([answer.status, answer.body.toString()]).toEqual([200, "<p>page"]);
+    const response = await ask(path, host, more);
+    expect([response.status, response.body.toString()]).toEqual([200, "<p>page"]);
   });
 
   test("shared caches are told that pages are answered otherwise", async () => {
@@ -146,9 +146,12 @@ describe("X3: a redirect", () => {
     ["LOCALHOST", "localhost"],
   ])("asked for under the host %j goes below a root host of ours: %s", async (host, root) => {
     for (const path of [`/${page}`, `/${page}?next=https://evil.test`, `/${page}//evil.test`]) {
-      const answer = await ask(path, host, opened);
-      const location = header(answer, "location");
-      expect([answer.status, new URL(location).host]).toEqual([302, `${sandboxLabel(idOf("page"))}.${root}`]);
+      const response = await ask(path, host, opened);
+      const location = header(response, "location");
+      expect([response.status, new URL(location).host]).toEqual([
+        302,
+        `${sandboxLabel(idOf("page"))}.${root}`,
+      ]);
     }
   });
   test.each([
@@ -159,13 +162,13 @@ describe("X3: a redirect", () => {
     "localhost?x",
     "localhost#x",
   ])("asked for under %j, which is no host, is not made", async (host) => {
-    const answer = await ask(`/${page}`, host, opened);
-    expect([answer.status, header(answer, "location")]).toEqual([400, ""]);
+    const response = await ask(`/${page}`, host, opened);
+    expect([response.status, header(response, "location")]).toEqual([400, ""]);
   });
   test("of a manifest to its slash stays where it is", async () => {
     for (const path of [`/${site}`, `/${site}?u=//evil.test`]) {
-      const answer = await ask(path, "evil.test", fetched);
-      expect([answer.status, header(answer, "location").startsWith(`/${site}/`)]).toEqual([301, true]);
+      const response = await ask(path, "evil.test", fetched);
+      expect([response.status, header(response, "location").startsWith(`/${site}/`)]).toEqual([301, true]);
     }
   });
 });
@@ -185,8 +188,8 @@ describe("an id's own host", () => {
     ["/svc/admin/debug", 404, '"Not Found"'],
   ])("answers %s with %d %j: all of it is content", async (path, status, body) => {
     for (const more of [opened, fetched, ""]) {
-      const answer = await ask(path, siteHost, more);
-      expect([answer.status, answer.body.toString()]).toEqual([status, body]);
+      const response = await ask(path, siteHost, more);
+      expect([response.status, response.body.toString()]).toEqual([status, body]);
     }
   });
 
@@ -204,14 +207,14 @@ describe("an id's own host", () => {
   test("of a name that nobody resolves has nothing", async () => {
     expect((await ask("/", "name.localhost")).status).toBe(404);
     for (const path of ["/info", "/svc/admin/debug"]) {
-      const answer = await ask(path, "name.localhost");
-      expect([answer.status, header(answer, "location")]).toEqual([302, "/"]);
+      const response = await ask(path, "name.localhost");
+      expect([response.status, header(response, "location")]).toEqual([302, "/"]);
     }
   });
 
   test("sends a page of another id on to that id's host", async () => {
-    const answer = await ask(`/${page}`, siteHost, opened);
-    expect([answer.status, header(answer, "location")]).toEqual([302, `http://${pageHost}/${page}`]);
+    const response = await ask(`/${page}`, siteHost, opened);
+    expect([response.status, header(response, "location")]).toEqual([302, `http://${pageHost}/${page}`]);
   });
 });
 
@@ -220,8 +223,8 @@ describe("X1: a service worker", () => {
   test("is refused on a host that ids share", async () => {
     for (const from of servers)
       for (const path of [`/${style}`, `/raw/${style}`, `/${site}/graphql`]) {
-        const answer = await ask(path, "gw.test", script, from);
-        expect([answer.status, answer.body.toString()]).toEqual([
+        const response = await ask(path, "gw.test", script, from);
+        expect([response.status, response.body.toString()]).toEqual([
           403,
           '"Service workers are refused on a shared origin"',
         ]);
@@ -252,9 +255,9 @@ describe("X1: a content security policy", () => {
     ["off", off, "localhost", `/${page}`, ""],
   ])("in mode %s stands on active types", async (_mode, from, host, path, policy) => {
     for (const method of ["GET", "HEAD", "GET"]) {
-      const answer = await ask(path, host, "", from, method);
-      expect([answer.status, header(answer, "content-security-policy")]).toEqual([200, policy]);
-      expect(header(answer, "x-content-type-options")).toBe("nosniff");
+      const response = await ask(path, host, "", from, method);
+      expect([response.status, header(response, "content-security-policy")]).toEqual([200, policy]);
+      expect(header(response, "x-content-type-options")).toBe("nosniff");
     }
   });
 });

@@ -52,11 +52,11 @@ describe("a path of ours that was joined to a base with a slash", () => {
         const wanted = await ask(from, path, host);
         expect(wanted.status).toBe(200);
         for (const spelling of spellings(path)) {
-          const [answer, head] = [
+          const [response, head] = [
             await ask(from, spelling, host),
             await ask(from, `${spelling}?a=1`, host, "HEAD"),
           ];
-          expect([spelling, answer.status, answer.body.toString()]).toEqual([
+          expect([spelling, response.status, response.body.toString()]).toEqual([
             spelling,
             200,
             wanted.body.toString(),
@@ -64,7 +64,7 @@ describe("a path of ours that was joined to a base with a slash", () => {
           expect([spelling, head.status, header(head, "content-type")]).toEqual([
             spelling,
             200,
-            header(answer, "content-type"),
+            header(response, "content-type"),
           ]);
         }
       }
@@ -113,8 +113,8 @@ describe("a path that is not joined so", () => {
     "is never administration: %s",
     async (path) => {
       for (const from of [plain, withRoot]) {
-        const answer = await ask(from, path);
-        expect(answer.body.toString()).not.toBe("debug");
+        const response = await ask(from, path);
+        expect(response.body.toString()).not.toBe("debug");
       }
     },
   );
@@ -128,9 +128,9 @@ describe("a path that is not joined so", () => {
       ["//svc/info", true],
       ["//svc/info/", true],
     ] as const) {
-      const answer = await ask(withRoot, path, host);
-      expect([path, answer.status, answer.body.toString()]).toEqual([path, 200, "<p>page"]);
-      expect([path, header(answer, "x-ar-io-manifest-fallback")]).toEqual([path, isFallback ? "true" : ""]);
+      const response = await ask(withRoot, path, host);
+      expect([path, response.status, response.body.toString()]).toEqual([path, 200, "<p>page"]);
+      expect([path, header(response, "x-ar-io-manifest-fallback")]).toEqual([path, isFallback ? "true" : ""]);
     }
   });
 });

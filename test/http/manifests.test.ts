@@ -68,8 +68,8 @@ const get = (path: string, more = "", method = "GET", port = plainServer.server.
 describe("a manifest", () => {
   test.each(["", "?a=1&b"])("without its slash sends on to it, query %j kept", async (query) => {
     for (const method of ["GET", "HEAD"]) {
-      const answer = await get(`/${site}${query}`, "", method);
-      expect([answer.status, header(answer, "location")]).toEqual([301, `/${site}/${query}`]);
+      const response = await get(`/${site}${query}`, "", method);
+      expect([response.status, header(response, "location")]).toEqual([301, `/${site}/${query}`]);
     }
   });
 
@@ -99,10 +99,10 @@ describe("a manifest", () => {
     "answers %s with its fallback, and not for ever",
     async (path) => {
       for (const method of ["GET", "HEAD", "GET"]) {
-        const answer = await get(path, "", method);
-        expect([answer.status, header(answer, "x-ar-io-data-id")]).toEqual([200, lost]);
-        expect(header(answer, "x-ar-io-manifest-fallback")).toBe("true");
-        expect(header(answer, "cache-control")).toBe("public, max-age=300");
+        const response = await get(path, "", method);
+        expect([response.status, header(response, "x-ar-io-data-id")]).toEqual([200, lost]);
+        expect(header(response, "x-ar-io-manifest-fallback")).toBe("true");
+        expect(header(response, "cache-control")).toBe("public, max-age=300");
       }
     },
   );
@@ -115,20 +115,20 @@ describe("a manifest", () => {
     `/${bad}/x`,
     `/${badLarge}/x`,
   ])("answers %s with 404", async (path) => {
-    const answer = await get(path);
-    expect([answer.status, header(answer, "cache-control")]).toEqual([404, "no-store"]);
+    const response = await get(path);
+    expect([response.status, header(response, "cache-control")]).toEqual([404, "no-store"]);
   });
 
   test("is followed once: a manifest behind a path is bytes", async () => {
-    const answer = await get(`/${inner}/`);
-    expect([answer.status, header(answer, "x-ar-io-data-id")]).toEqual([200, site]);
-    expect(JSON.parse(answer.body.toString()).manifest).toBe("arweave/paths");
+    const response = await get(`/${inner}/`);
+    expect([response.status, header(response, "x-ar-io-data-id")]).toEqual([200, site]);
+    expect(JSON.parse(response.body.toString()).manifest).toBe("arweave/paths");
   });
 
   test("is never followed at /raw", async () => {
     for (const path of [`/raw/${site}`, `/raw/${site}/`]) {
-      const answer = await get(path);
-      expect([answer.status, header(answer, "content-type")]).toEqual([
+      const response = await get(path);
+      expect([response.status, header(response, "content-type")]).toEqual([
         200,
         `${manifestType}; charset=utf-8`,
       ]);
@@ -158,8 +158,8 @@ describe("a manifest", () => {
       const id = content.put("round", { body, contentType: manifestType, stable: false });
       plainServer.gateway.forget(idOf("round"));
       const fresh = openGatewayServer({ content });
-      const answer = await wire(fresh.server.port, `GET /${id}/${path} HTTP/1.1`);
-      expect([index, answer.status, answer.body.equals(Buffer.from(body))]).toEqual([index, 200, true]);
+      const response = await wire(fresh.server.port, `GET /${id}/${path} HTTP/1.1`);
+      expect([index, response.status, response.body.equals(Buffer.from(body))]).toEqual([index, 200, true]);
       await fresh.close();
     }
   });
@@ -198,7 +198,7 @@ describe("a manifest", () => {
     const million = `{"manifest":"arweave/paths","version":"0.2.0","paths":{${Array.from({ length: 10 ** 6 }, (_, at) => `"p/${at}":{"id":"${style}"}`).join(",")}}}`;
     const vast = content.put("vast", { body: Buffer.alloc(100 * 2 ** 20, 0x20), contentType: manifestType });
     const wide = content.put("wide", { body: text(million), contentType: manifestType });
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       [vast, wide].flatMap((id) =>
         // Here a thread's work is done between requests, so that the last ones wait for it.
         [`/${id}/p/1`, `/${id}/`, `/${site}/docs`].map((path) =>
@@ -206,9 +206,9 @@ describe("a manifest", () => {
         ),
       ),
     );
-    expect(answers.map(({ status }) => status)).toEqual([404, 404, 200, 200, 404, 200]);
+    expect(responses.map(({ status }) => status)).toEqual([404, 404, 200, 200, 404, 200]);
     const limit = "Not Found: the manifest has 104857600 bytes, at most 67108864 are read";
-    expect(answers[0]?.body.toString()).toBe(JSON.stringify(limit));
+    expect(responses[0]?.body.toString()).toBe(JSON.stringify(limit));
     expect((await get(`/raw/${vast}`, "", "HEAD")).status).toBe(200);
   });
 
@@ -265,8 +265,8 @@ describe("with an apex", () => {
     ["/raw", 400, '"Invalid ID"'],
   ])("%s answers %d %j", async (path, status, body) => {
     for (const method of ["GET", "HEAD"]) {
-      const answer = await get(path, "", method, apexServer.server.port);
-      expect([method, answer.status, answer.body.toString()]).toEqual([
+      const response = await get(path, "", method, apexServer.server.port);
+      expect([method, response.status, response.body.toString()]).toEqual([
         method,
         status,
         method === "GET" ? body : "",
@@ -275,8 +275,8 @@ describe("with an apex", () => {
   });
 
   test("what the root means is not kept for ever", async () => {
-    const answer = await get("/assets/style.css", "", "GET", apexServer.server.port);
-    expect(header(answer, "cache-control")).toBe("public, max-age=300");
+    const response = await get("/assets/style.css", "", "GET", apexServer.server.port);
+    expect(header(response, "cache-control")).toBe("public, max-age=300");
     const byId = await get(`/${site}/assets/style.css`, "", "GET", apexServer.server.port);
     expect(header(byId, "cache-control")).toContain("immutable");
   });

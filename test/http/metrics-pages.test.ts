@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { createBodyMemory } from "../../src/http/body-memory.ts";
 import { createMetricsRoutes } from "../../src/http/metrics-routes.ts";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { openServer } from "../../src/http/server.ts";
 import { createMetrics, type Metrics } from "../../src/lib/metrics.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
@@ -59,10 +59,10 @@ describe("N6: metrics pages", () => {
 
   test("have every series once, and others are served while a page is written", async () => {
     const { metrics } = largeMetrics(1_000);
-    let turns = 0;
+    let semaphore = 0;
     let isWritten = false;
     const count = () => {
-      turns += 1;
+      semaphore += 1;
       if (!isWritten) setImmediate(count);
     };
     setImmediate(count);
@@ -72,7 +72,7 @@ describe("N6: metrics pages", () => {
     expect(lines).toEqual(
       Array.from({ length: 1_000 }, (_, index) => `sizes_count{number="value-${index}"} 1`),
     );
-    expect(turns).toBeGreaterThan(10);
+    expect(semaphore).toBeGreaterThan(10);
   });
 
   test("that are not read hold the memory of the pages, not of the readers", async () => {
@@ -90,7 +90,7 @@ describe("N6: metrics pages", () => {
       bodyBytesMax: 1,
       memory,
       log,
-      figures: createRequestFigures(metrics, log),
+      stats: createRequestMetrics(metrics, log),
     });
     const size = (await (await fetch(`${server.url}/metrics`)).bytes()).length;
     expect(size).toBeGreaterThan(2 ** 20);

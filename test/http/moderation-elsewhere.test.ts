@@ -63,8 +63,8 @@ function idOf(item: Uint8Array | undefined): Id {
 async function put(path: string, body: object): Promise<void> {
   const url = `${stack.gateway.url}/svc/admin/${path}`;
   const headers = { authorization: `Bearer ${key}` };
-  const answer = await fetch(url, { method: "PUT", headers, body: JSON.stringify(body) });
-  expect([answer.status, await answer.text()]).toEqual([200, ""]);
+  const response = await fetch(url, { method: "PUT", headers, body: JSON.stringify(body) });
+  expect([response.status, await response.text()]).toEqual([200, ""]);
 }
 
 type Ask = readonly [path: string, headers?: Readonly<Record<string, string>>];
@@ -73,9 +73,9 @@ async function statusesOf(asks: readonly Ask[]): Promise<string[]> {
   const statuses: string[] = [];
   for (const [path, headers = {}] of asks)
     for (const method of ["GET", "HEAD"]) {
-      const answer = await fetch(`${stack.gateway.url}${path}`, { method, headers });
-      await answer.arrayBuffer();
-      statuses.push(`${method} ${path} ${JSON.stringify(headers)} ${answer.status}`);
+      const response = await fetch(`${stack.gateway.url}${path}`, { method, headers });
+      await response.arrayBuffer();
+      statuses.push(`${method} ${path} ${JSON.stringify(headers)} ${response.status}`);
     }
   return statuses;
 }
@@ -129,10 +129,10 @@ describe("what the index does not have is refused", () => {
   }, 120_000);
 
   test("by the id of an item that somebody found in a bundle: wherever its bytes are", async () => {
-    const clue = { "x-ar-io-root-transaction-id": bundle.id };
+    const hint = { "x-ar-io-root-transaction-id": bundle.id };
     const start = bundleData.length - (items[2]?.length ?? 0) - "what must not be seen".length;
     const asks: Ask[] = [
-      [`/${secret}`, clue],
+      [`/${secret}`, hint],
       [`/raw/${bundle.id}`],
       [`/raw/${bundle.id}`, { range: `bytes=${start}-${start}` }],
       [`/tx/${bundle.id}/data`],
@@ -147,11 +147,11 @@ describe("what the index does not have is refused", () => {
   }, 120_000);
 
   test("by the id of a bundle in which an item lies, of which nobody says where it is", async () => {
-    const clue = { "x-ar-io-root-transaction-id": outer.id };
+    const hint = { "x-ar-io-root-transaction-id": outer.id };
     const asks: Ask[] = [
-      [`/${innermostId}`, clue],
-      [`/raw/${innermostId}`, clue],
-      [`/raw/${innermostId}`, { ...clue, range: "bytes=0-3" }],
+      [`/${innermostId}`, hint],
+      [`/raw/${innermostId}`, hint],
+      [`/raw/${innermostId}`, { ...hint, range: "bytes=0-3" }],
     ];
     await expectRefusal({ id: nestedId }, asks, contentOf(single.id));
     await expectRefusal({ id: outer.id }, asks, contentOf(single.id));

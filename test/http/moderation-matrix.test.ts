@@ -12,7 +12,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Elysia } from "elysia";
-import { textAnswer } from "../../src/http/answers.ts";
+import { textResponse } from "../../src/http/answers.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
@@ -239,27 +239,30 @@ async function ask({ head, host }: Probe): Promise<Readonly<{ status: number; bo
     const [name = "", value = ""] = line.split(": ");
     return [name, value];
   });
-  const answer = await fetch(`http://127.0.0.1:${stack.port}${path}`, {
+  const response = await fetch(`http://127.0.0.1:${stack.port}${path}`, {
     method,
     headers: [...headers, ["Host", `${host ?? "localhost"}:${stack.port}`]],
     redirect: "manual",
   });
-  return { status: answer.status, body: answer.status === 451 ? await answer.text() : await drained(answer) };
+  return {
+    status: response.status,
+    body: response.status === 451 ? await response.text() : await drained(response),
+  };
 }
 
 /** Reads a body to its end, so that its connection can be used again. */
-async function drained(answer: Response): Promise<string> {
-  await answer.arrayBuffer();
+async function drained(response: Response): Promise<string> {
+  await response.arrayBuffer();
   return "";
 }
 
 async function put(path: string, body: object): Promise<void> {
-  const answer = await fetch(`${stack.gateway.url}/svc/admin/${path}`, {
+  const response = await fetch(`${stack.gateway.url}/svc/admin/${path}`, {
     method: "PUT",
     headers: { authorization: `Bearer ${key}` },
     body: JSON.stringify(body),
   });
-  expect([answer.status, await answer.text()]).toEqual([200, ""]);
+  expect([response.status, await response.text()]).toEqual([200, ""]);
 }
 
 /** Sends all probes, a few at a time; answers those whose status is another, with what came. */
@@ -268,11 +271,11 @@ async function unexpected(probes: readonly Probe[], status: (probe: Probe) => nu
   const left = [...probes];
   const work = async () => {
     for (let probe = left.pop(); probe !== undefined; probe = left.pop()) {
-      const answer = await ask(probe);
-      const isRight = answer.status === status(probe);
-      const isSilent = answer.status !== 451 || probe.head.startsWith("HEAD") || answer.body === message;
+      const response = await ask(probe);
+      const isRight = response.status === status(probe);
+      const isSilent = response.status !== 451 || probe.head.startsWith("HEAD") || response.body === message;
       if (!isRight || !isSilent)
-        faults.push(`${probe.host ?? ""} ${probe.head.replaceAll("\r\n", " | ")}: ${answer.status}`);
+        faults.push(`${probe.host ?? ""} ${probe.head.replaceAll("\r\n", " | ")}: ${response.status}`);
     }
   };
   await Promise.all(Array.from({ length: 8 }, work));
@@ -282,7 +285,9 @@ async function unexpected(probes: readonly Probe[], status: (probe: Probe) => nu
 describe("the table of routes", () => {
   test("knows every route that is registered", async () => {
     const content = createMemoryContent();
-    const graphql = new Elysia().get("/graphql", () => textAnswer("")).post("/graphql", () => textAnswer(""));
+    const graphql = new Elysia()
+      .get("/graphql", () => textResponse(""))
+      .post("/graphql", () => textResponse(""));
     const { gateway, close } = openGatewayServer({ content, graphql });
     const registered = [...new Set(gateway.app.routes.map(({ path }) => path))];
     const unknown = registered.filter(

@@ -9,14 +9,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openNameGateways } from "../../src/chain/name-gateways.ts";
 import { Failure } from "../../src/failures.ts";
-import { createKeptNames } from "../../src/gateway/names/kept-names.ts";
+import { createStoredNames } from "../../src/gateway/names/kept-names.ts";
 import { createNames } from "../../src/gateway/names/names.ts";
 import { createNamesFile } from "../../src/gateway/names/names-file.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { openModeration } from "../../src/store/moderation.ts";
-import { header, openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, openGatewayServer, type WireResponse, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
 import { type NameScript, openNameGateway } from "../support/name-gateway.ts";
 
@@ -85,10 +85,10 @@ type Options = Readonly<{
 function open({ settings, isLimitEnforced = true, isAlone = false }: Options = {}) {
   const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => undefined });
   const gateways = openNameGateways([upstream.template], 1_000);
-  const kept = createKeptNames({
+  const stored = createStoredNames({
     gateways,
-    keptMs: 3_600_000,
-    keptMax: 1_000,
+    retentionMs: 3_600_000,
+    storedMax: 1_000,
     patienceMs: 5_000,
     metrics: createMetrics(),
     clock: () => now,
@@ -97,7 +97,7 @@ function open({ settings, isLimitEnforced = true, isAlone = false }: Options = {
   const names = createNames({
     refusals: moderation,
     file: createNamesFile(namesPath, () => now, log),
-    gateways: isAlone ? undefined : kept,
+    gateways: isAlone ? undefined : stored,
     isLimitEnforced,
     clock: () => now,
   });
@@ -106,14 +106,14 @@ function open({ settings, isLimitEnforced = true, isAlone = false }: Options = {
     names,
     settings: { rootHosts: ["gw.test", "deep.gw.test", "other.test"], ...settings },
   });
-  life.push(opened.close, kept.close, gateways.close);
+  life.push(opened.close, stored.close, gateways.close);
   return opened;
 }
 
 const gateway = open();
 const ask = (path: string, host: string, more = "", from = gateway, method = "GET") =>
   wire(from.server.port, `${method} ${path} HTTP/1.1\r\nHost: ${host}${more}`);
-const shown = (answer: WireAnswer) => [answer.status, answer.body.toString()];
+const shown = (response: WireResponse) => [response.status, response.body.toString()];
 const says = (id: string, more: Readonly<Record<string, string>> = {}): NameScript => ({
   status: 200,
   headers: { "X-ArNS-Resolved-Id": id, ...more },
@@ -148,16 +148,16 @@ describe("a name's own host", () => {
     for (let round = 0; round < 2; round++) expect(shown(await ask(path, host))).toEqual([status, body]);
     const head = await ask(path, host, "", gateway, "HEAD");
     const plain = await ask(path, host);
-    const told = (answer: WireAnswer) =>
+    const told = (response: WireResponse) =>
       new Map(
-        answer.headers.filter(([name]) => !["date", "x-request-id", "x-arns-resolved-at"].includes(name)),
+        response.headers.filter(([name]) => !["date", "x-request-id", "x-arns-resolved-at"].includes(name)),
       );
     expect([head.status, told(head)]).toEqual([status, told(plain)]);
   });
 
   test("says what the name stands for, and for how long", async () => {
-    const answer = await ask("/", "app.gw.test");
-    const said = Object.fromEntries(answer.headers.filter(([name]) => name.startsWith("x-arns-")));
+    const response = await ask("/", "app.gw.test");
+    const said = Object.fromEntries(response.headers.filter(([name]) => name.startsWith("x-arns-")));
     expect(said).toEqual({
       "x-arns-name": "app",
       "x-arns-basename": "app",
@@ -167,26 +167,26 @@ describe("a name's own host", () => {
       "x-arns-resolved-at": String(now),
       "x-arns-record-index": "0",
     });
-    expect(header(answer, "cache-control")).toBe("public, max-age=60");
-    expect(header(answer, "x-ar-io-data-id")).toBe(page);
-    expect(header(answer, "etag")).toBe(`"${page}"`);
-    expect(header(answer, "access-control-expose-headers")).toStartWith("*");
+    expect(header(response, "cache-control")).toBe("public, max-age=60");
+    expect(header(response, "x-ar-io-data-id")).toBe(page);
+    expect(header(response, "etag")).toBe(`"${page}"`);
+    expect(header(response, "access-control-expose-headers")).toStartWith("*");
   });
 
   test("of an undername says so", async () => {
-    const answer = await ask("/", "one_many.gw.test");
-    expect(header(answer, "x-arns-name")).toBe("one_many");
-    expect(header(answer, "x-arns-basename")).toBe("many");
-    expect(header(answer, "x-arns-record")).toBe("one");
-    expect(header(answer, "x-arns-record-index")).toBe("1");
-    expect(header(answer, "x-arns-undername-limit")).toBe("1");
+    const response = await ask("/", "one_many.gw.test");
+    expect(header(response, "x-arns-name")).toBe("one_many");
+    expect(header(response, "x-arns-basename")).toBe("many");
+    expect(header(response, "x-arns-record")).toBe("one");
+    expect(header(response, "x-arns-record-index")).toBe("1");
+    expect(header(response, "x-arns-undername-limit")).toBe("1");
   });
 
   test("is never immutable, however sure the bytes are; a fallback no longer than five minutes", async () => {
     for (const more of ["", "\r\nRange: bytes=0-1", `\r\nIf-None-Match: "${page}"`]) {
-      const answer = await ask("/", "site.gw.test", more);
-      expect([200, 206, 304]).toContain(answer.status);
-      expect(header(answer, "cache-control")).toBe("public, max-age=900");
+      const response = await ask("/", "site.gw.test", more);
+      expect([200, 206, 304]).toContain(response.status);
+      expect(header(response, "cache-control")).toBe("public, max-age=900");
     }
     upstream.scripts.set("faraway", says(app, { "X-ArNS-TTL-Seconds": "3600" }));
     expect(header(await ask("/", "faraway.gw.test"), "cache-control")).toBe("public, max-age=3600");
@@ -200,14 +200,20 @@ describe("a name's own host", () => {
   });
 
   test("takes no other method", async () => {
-    const answer = await ask("/graphql", "site.gw.test", "\r\nContent-Length: 2\r\n\r\n{}", gateway, "POST");
-    expect([answer.status, header(answer, "allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
+    const response = await ask(
+      "/graphql",
+      "site.gw.test",
+      "\r\nContent-Length: 2\r\n\r\n{}",
+      gateway,
+      "POST",
+    );
+    expect([response.status, header(response, "allow")]).toEqual([405, "GET, HEAD, OPTIONS"]);
   });
 
   test("keeps a page of another id away: a browser that opens it is sent to that id's host", async () => {
-    const answer = await ask(`/${about}`, "site.gw.test:81", "\r\nSec-Fetch-Dest: document");
+    const response = await ask(`/${about}`, "site.gw.test:81", "\r\nSec-Fetch-Dest: document");
     const own = `http://${sandboxLabel(about)}.gw.test:81/${about}`;
-    expect([answer.status, header(answer, "location")]).toEqual([302, own]);
+    expect([response.status, header(response, "location")]).toEqual([302, own]);
     expect((await ask("/", "site.gw.test", "\r\nSec-Fetch-Dest: document")).status).toBe(200);
   });
 
@@ -307,10 +313,10 @@ describe("a name that nobody can say anything about", () => {
     const label = name.replaceAll(" ", "-");
     upstream.scripts.set(label, script);
     for (const path of ["/", "/a"]) {
-      const answer = await ask(path, `${label}.gw.test`);
-      expect(answer.status).toBe(status);
-      expect(header(answer, "cache-control")).toBe("no-store");
-      expect(header(answer, "retry-after")).toMatch(/^\d+$/);
+      const response = await ask(path, `${label}.gw.test`);
+      expect(response.status).toBe(status);
+      expect(header(response, "cache-control")).toBe("no-store");
+      expect(header(response, "retry-after")).toMatch(/^\d+$/);
     }
     expect((await ask(`/svc/resolver/${label}`, "gw.test")).status).toBe(status);
     upstream.scripts.set(label, says(page));
@@ -331,11 +337,11 @@ describe("an undername beyond its limit", () => {
   const lenient = open({ isLimitEnforced: false });
   test("is answered with 402 in plain words that nobody keeps", async () => {
     for (const path of ["/", "/x"]) {
-      const answer = await ask(path, "two_many.gw.test");
-      expect(shown(answer)).toEqual([402, message]);
-      expect(header(answer, "content-type")).toBe("text/plain; charset=utf-8");
-      expect(header(answer, "cache-control")).toBe("no-store");
-      expect(header(answer, "x-arns-record-index")).toBe("2");
+      const response = await ask(path, "two_many.gw.test");
+      expect(shown(response)).toEqual([402, message]);
+      expect(header(response, "content-type")).toBe("text/plain; charset=utf-8");
+      expect(header(response, "cache-control")).toBe("no-store");
+      expect(header(response, "x-arns-record-index")).toBe("2");
     }
   });
 
@@ -361,8 +367,8 @@ describe("an undername beyond its limit", () => {
   });
 
   test("is told at the resolver", async () => {
-    const answer = await ask("/svc/resolver/two_many", "gw.test");
-    expect([answer.status, JSON.parse(answer.body.toString())]).toEqual([
+    const response = await ask("/svc/resolver/two_many", "gw.test");
+    expect([response.status, JSON.parse(response.body.toString())]).toEqual([
       200,
       { txId: about, ttlSeconds: 900, resolvedAt: now, index: 2, limit: 1 },
     ]);
@@ -382,11 +388,11 @@ describe("the resolver", () => {
         "X-ArNS-Undername-Limit": "10",
       },
     });
-    const answer = await ask(`${path}/Docs_Far`, "gw.test");
+    const response = await ask(`${path}/Docs_Far`, "gw.test");
     const body = { txId: page, ttlSeconds: 120, processId, resolvedAt: now, index: 2, limit: 10 };
-    expect([answer.status, JSON.parse(answer.body.toString())]).toEqual([200, body]);
-    expect(header(answer, "cache-control")).toBe("public, max-age=120");
-    const said = Object.fromEntries(answer.headers.filter(([name]) => name.startsWith("x-arns-")));
+    expect([response.status, JSON.parse(response.body.toString())]).toEqual([200, body]);
+    expect(header(response, "cache-control")).toBe("public, max-age=120");
+    const said = Object.fromEntries(response.headers.filter(([name]) => name.startsWith("x-arns-")));
     expect(said).toEqual({
       "x-arns-name": "docs_far",
       "x-arns-basename": "far",
@@ -403,8 +409,12 @@ describe("the resolver", () => {
   test.each(["none", "a%20b", "..%2Fadmin", "a.b", "x".repeat(64), "%00", "docs_"])(
     "knows no %s",
     async (name) => {
-      const answer = await ask(`/svc/resolver/${name}`, "gw.test");
-      expect([...shown(answer), header(answer, "cache-control")]).toEqual([404, '"Not Found"', "no-store"]);
+      const response = await ask(`/svc/resolver/${name}`, "gw.test");
+      expect([...shown(response), header(response, "cache-control")]).toEqual([
+        404,
+        '"Not Found"',
+        "no-store",
+      ]);
     },
   );
 
@@ -421,8 +431,8 @@ describe("the resolver", () => {
     upstream.scripts.set("aging", { status: 500 });
     now += 10_000;
     for (const path of ["/svc/resolver/aging", "/ar-io/resolver/aging"]) {
-      const answer = await ask(path, "gw.test");
-      expect([answer.status, header(answer, "cache-control")]).toEqual([200, "public, max-age=0"]);
+      const response = await ask(path, "gw.test");
+      expect([response.status, header(response, "cache-control")]).toEqual([200, "public, max-age=0"]);
     }
     expect(header(await ask("/", "aging.gw.test"), "cache-control")).toBe("public, max-age=0");
   });
@@ -466,10 +476,10 @@ describe("the apex by name", () => {
   });
 
   test("says what its name stands for", async () => {
-    const answer = await ask("/a/style.css", "gw.test", "", apex);
-    expect(header(answer, "x-arns-name")).toBe("site");
-    expect(header(answer, "x-arns-resolved-id")).toBe(site);
-    expect(header(answer, "cache-control")).toBe("public, max-age=900");
+    const response = await ask("/a/style.css", "gw.test", "", apex);
+    expect(header(response, "x-arns-name")).toBe("site");
+    expect(header(response, "x-arns-resolved-id")).toBe(site);
+    expect(header(response, "cache-control")).toBe("public, max-age=900");
   });
 
   test("changes with its name, also where memory holds the old content", async () => {
@@ -486,12 +496,16 @@ describe("the apex by name", () => {
 
   test("is absent, and nowhere else, when its name stands for nothing", async () => {
     for (const path of ["/", "/a"]) {
-      const answer = await ask(path, "gw.test", "", none);
-      expect([...shown(answer), header(answer, "cache-control")]).toEqual([404, '"Not Found"', "no-store"]);
+      const response = await ask(path, "gw.test", "", none);
+      expect([...shown(response), header(response, "cache-control")]).toEqual([
+        404,
+        '"Not Found"',
+        "no-store",
+      ]);
     }
     upstream.scripts.set("apex", { status: 503 });
-    const trouble = open({ settings: { apex: { name: "apex" } } });
-    expect((await ask("/", "gw.test", "", trouble)).status).toBe(502);
+    const fault = open({ settings: { apex: { name: "apex" } } });
+    expect((await ask("/", "gw.test", "", fault)).status).toBe(502);
   });
 
   test("has no service worker, and a sandbox of its own in mode csp", async () => {
@@ -533,7 +547,7 @@ describe("a name that is refused", () => {
     "\r\nSec-Fetch-Dest: document",
     "\r\nReferer: http://many.gw.test/",
   ];
-  const walk = async (visit: (answer: WireAnswer, label: string) => void) => {
+  const walk = async (visit: (response: WireResponse, label: string) => void) => {
     for (const [path, host] of routes)
       for (const more of variants)
         for (const method of ["GET", "HEAD"])

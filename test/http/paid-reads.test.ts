@@ -8,7 +8,7 @@ import { Elysia } from "elysia";
 import { withBodySize } from "../../src/http/body-size.ts";
 import { createPaidReads } from "../../src/http/paid-reads.ts";
 import { createRateLimiter } from "../../src/http/rate-limiter.ts";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
@@ -64,7 +64,7 @@ async function begin(): Promise<void> {
   });
   server = openServer({
     ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 1_000, log: silentLog },
-    figures: createRequestFigures(createMetrics(), silentLog),
+    stats: createRequestMetrics(createMetrics(), silentLog),
     app: new Elysia({ strictPath: true })
       .get("/sized/:size", ({ params }) =>
         withBodySize(new Response(new Uint8Array(Number(params.size))), Number(params.size)),
@@ -79,14 +79,14 @@ async function begin(): Promise<void> {
   });
 }
 
-type Answer = Readonly<{ status: number; headers: Headers; body: string }>;
+type Result = Readonly<{ status: number; headers: Headers; body: string }>;
 
 /** Asks from an address. */
 async function ask(
   path: string,
   headers: Readonly<Record<string, string>> = {},
   { from = "192.0.2.1", method = "GET" } = {},
-): Promise<Answer> {
+): Promise<Result> {
   const response = await fetch(`${server.url}${path}`, {
     method,
     headers: { "x-forwarded-for": from, ...headers },

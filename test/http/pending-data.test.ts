@@ -6,7 +6,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
-import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { chunkPosts, rsa, sign, statedOf, testBytes } from "../dev/devnet/support.ts";
 import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -17,15 +17,15 @@ let node: FaultServer;
 beforeAll(async () => {
   const opened: { node?: FaultServer } = {};
   stack = await openStack({}, {}, async (nodeUrl) => {
-    opened.node = await openFaultServer(async ({ method, path, headers, body }): Promise<Answer> => {
+    opened.node = await openFaultServer(async ({ method, path, headers, body }): Promise<Result> => {
       const accept = headers.get("accept") ?? "*/*";
       const sent = method === "POST" ? { body: Buffer.from(body) } : {};
-      const answer = await fetch(`${nodeUrl}${path}`, { method, headers: { accept }, ...sent });
-      const reason = answer.headers.get("x-reject-reason");
+      const response = await fetch(`${nodeUrl}${path}`, { method, headers: { accept }, ...sent });
+      const reason = response.headers.get("x-reject-reason");
       return {
-        status: answer.status,
+        status: response.status,
         headers: reason === null ? {} : { "X-Reject-Reason": reason },
-        body: new Uint8Array(await answer.arrayBuffer()),
+        body: new Uint8Array(await response.arrayBuffer()),
       };
     });
     return opened.node.url;
@@ -50,8 +50,8 @@ const untilPending = (id: Id) =>
 
 const read = async (id: Id, range?: string) => {
   const headers = range === undefined ? {} : { range };
-  const answer = await fetch(`${stack.gateway.url}/raw/${id}`, { headers });
-  return { status: answer.status, body: Buffer.from(await answer.arrayBuffer()) };
+  const response = await fetch(`${stack.gateway.url}/raw/${id}`, { headers });
+  return { status: response.status, body: Buffer.from(await response.arrayBuffer()) };
 };
 
 test.each([
@@ -111,7 +111,7 @@ test("data that is not what its transaction commits to is not kept", async () =>
   const wrong = Buffer.from(testBytes(4_000, 80)).toString("base64url");
   // A node that takes what it should refuse.
   node.setFault(({ method }) =>
-    method === "POST" ? { kind: "answer", answer: { status: 200, body: "OK" } } : undefined,
+    method === "POST" ? { kind: "answer", response: { status: 200, body: "OK" } } : undefined,
   );
   const body = transaction.text.replace('"data":""', `"data":"${wrong}"`);
   expect((await postTo("/tx", body)).status).toBe(200);

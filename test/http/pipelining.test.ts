@@ -7,9 +7,9 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { textAnswer } from "../../src/http/answers.ts";
+import { textResponse } from "../../src/http/answers.ts";
 import { readBody } from "../../src/http/body.ts";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
@@ -20,18 +20,18 @@ const server = openServer({
   port: 0,
   bodyBytesMax: 1_000,
   log: silentLog,
-  figures: createRequestFigures(createMetrics(), silentLog),
+  stats: createRequestMetrics(createMetrics(), silentLog),
   app: new Elysia({ strictPath: true })
-    .get("/now/:name", ({ params }) => textAnswer(`<${params.name}>`))
+    .get("/now/:name", ({ params }) => textResponse(`<${params.name}>`))
     .get("/later/:name", async ({ params }) => {
       await Bun.sleep(20);
-      return textAnswer(`<${params.name}>`);
+      return textResponse(`<${params.name}>`);
     })
     .post(
       "/body/:name",
       async ({ request, params }) => {
         const { byteLength } = await readBody(request, 100);
-        return textAnswer(`<${params.name}${byteLength}>`);
+        return textResponse(`<${params.name}${byteLength}>`);
       },
       { parse: "none" },
     ),

@@ -140,9 +140,9 @@ async function plant({ devnet, gateway }: Stack) {
 
 /** Asks for a proof. */
 export async function askProof(url: string, id: string, range = ""): Promise<string> {
-  const answer = await fetch(`${url}/svc/proof/${id}${range === "" ? "" : `?range=${range}`}`);
-  const text = await answer.text();
-  if (answer.status !== 200) throw new Error(`no proof: ${answer.status} ${text}`);
+  const response = await fetch(`${url}/svc/proof/${id}${range === "" ? "" : `?range=${range}`}`);
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`no proof: ${response.status} ${text}`);
   return text;
 }
 

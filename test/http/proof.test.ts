@@ -193,9 +193,9 @@ describe("GET /svc/proof/{id}", () => {
     [`${chain.long.id}?range=0-${proofRangeSizeMax}`, 413, failures.proof_too_large.message],
     [`${chain.long.id}?range=0-${proofRangeSizeMax - 1}`, 200, undefined],
   ])("%s is answered %p %p", async (path, status, message) => {
-    const answer = await fetch(`${url}/svc/proof/${path}`);
-    const body = await answer.json();
-    expect([answer.status, message === undefined ? undefined : body]).toEqual([status, message]);
+    const response = await fetch(`${url}/svc/proof/${path}`);
+    const body = await response.json();
+    expect([response.status, message === undefined ? undefined : body]).toEqual([status, message]);
   });
 
   test("names its limit", () => {

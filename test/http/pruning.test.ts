@@ -25,13 +25,13 @@ async function open(): Promise<Stack> {
 
 /** Asks administration, and answers its JSON. */
 async function ask(stack: Stack, method: string, path: string, body?: unknown) {
-  const answer = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
+  const response = await fetch(`${stack.gateway.adminUrl ?? stack.gateway.url}/svc/admin/${path}`, {
     method,
     headers: { authorization: `Bearer ${key}` },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  const text = await answer.text();
-  return { status: answer.status, body: text === "" ? "" : JSON.parse(text) };
+  const text = await response.text();
+  return { status: response.status, body: text === "" ? "" : JSON.parse(text) };
 }
 
 async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
@@ -53,12 +53,12 @@ describe("pruning", () => {
     makeItem(data, { tags: [{ name: "Content-Type", value: type }] });
   const listed = async (stack: Stack, id: string | undefined) => {
     const query = `{ transactions(ids: ["${id}"]) { edges { node { id } } } }`;
-    const answer = await fetch(`${stack.gateway.url}/graphql`, {
+    const response = await fetch(`${stack.gateway.url}/graphql`, {
       method: "POST",
       headers: { "content-type": "application/json" },
       body: JSON.stringify({ query }),
     });
-    return (await answer.json()).data.transactions.edges.length === 1;
+    return (await response.json()).data.transactions.edges.length === 1;
   };
 
   test("removes the rows of stable items indexed before the time, and all of them are still served", async () => {
@@ -76,11 +76,11 @@ describe("pruning", () => {
     const served = () =>
       Promise.all(
         ids.map(async (id) => {
-          const answer = await fetch(`${url}/raw/${id}`);
+          const response = await fetch(`${url}/raw/${id}`);
           const names = ["content-type", "content-length", "x-ar-io-digest", "x-ar-io-verified", "etag"];
-          const places = [...answer.headers].filter(([name]) => /^x-ar-io-.*(root|offset|size)/.test(name));
-          const facts = names.map((name) => answer.headers.get(name));
-          return [answer.status, await answer.text(), facts, places];
+          const places = [...response.headers].filter(([name]) => /^x-ar-io-.*(root|offset|size)/.test(name));
+          const facts = names.map((name) => response.headers.get(name));
+          return [response.status, await response.text(), facts, places];
         }),
       );
     const prune = (more = {}) => {

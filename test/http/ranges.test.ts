@@ -9,7 +9,7 @@ import type { Id } from "../../src/arweave/id.ts";
 import type { OpenContent } from "../../src/content/open-content.ts";
 import type { GatewayOptions } from "../../src/http/gateway/gateway.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
-import { openGatewayServer, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { openGatewayServer, type WireResponse, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, type MemoryItem, patternBytes } from "../support/memory-content.ts";
 
 const content = createMemoryContent();
@@ -156,44 +156,44 @@ function pairs(count: number): Meaning {
   return Array.from({ length: count }, (_, index) => [index * 10, index * 10 + 1] as const);
 }
 
-const header = (answer: WireAnswer, name: string) =>
-  answer.headers.filter(([found]) => found === name).map(([, value]) => value);
+const header = (response: WireResponse, name: string) =>
+  response.headers.filter(([found]) => found === name).map(([, value]) => value);
 
 /** Checks an answer against a meaning. */
-function expectMeaning(answer: WireAnswer, meaning: Meaning, body: Buffer, headOnly: boolean): void {
+function expectMeaning(response: WireResponse, meaning: Meaning, body: Buffer, headOnly: boolean): void {
   const size = body.length;
-  const length = Number(header(answer, "content-length")[0]);
-  expect(header(answer, "transfer-encoding")).toEqual([]);
-  expect(header(answer, "accept-ranges")).toEqual(["bytes"]);
+  const length = Number(header(response, "content-length")[0]);
+  expect(header(response, "transfer-encoding")).toEqual([]);
+  expect(header(response, "accept-ranges")).toEqual(["bytes"]);
   if (meaning === "nothing") {
-    expect(answer.status).toBe(416);
-    expect(header(answer, "content-range")).toEqual([`bytes */${size}`]);
-    if (!headOnly) expect(answer.body.toString()).toBe('"Range not satisfiable"');
+    expect(response.status).toBe(416);
+    expect(header(response, "content-range")).toEqual([`bytes */${size}`]);
+    if (!headOnly) expect(response.body.toString()).toBe('"Range not satisfiable"');
   } else if (meaning === "whole") {
-    expect(answer.status).toBe(200);
-    expect(header(answer, "content-range")).toEqual([]);
+    expect(response.status).toBe(200);
+    expect(header(response, "content-range")).toEqual([]);
     expect(length).toBe(size);
-    if (!headOnly) expect(answer.body.equals(body)).toBe(true);
+    if (!headOnly) expect(response.body.equals(body)).toBe(true);
   } else if (meaning.length === 1) {
     const [first, final] = meaning[0] ?? [0, 0];
-    expect(answer.status).toBe(206);
-    expect(header(answer, "content-range")).toEqual([`bytes ${first}-${final}/${size}`]);
+    expect(response.status).toBe(206);
+    expect(header(response, "content-range")).toEqual([`bytes ${first}-${final}/${size}`]);
     expect(length).toBe(final - first + 1);
-    if (!headOnly) expect(answer.body.equals(body.subarray(first, final + 1))).toBe(true);
-  } else expectParts(answer, meaning, body, length, headOnly);
+    if (!headOnly) expect(response.body.equals(body.subarray(first, final + 1))).toBe(true);
+  } else expectParts(response, meaning, body, length, headOnly);
 }
 
 function expectParts(
-  answer: WireAnswer,
+  response: WireResponse,
   parts: Exclude<Meaning, string>,
   body: Buffer,
   length: number,
   headOnly: boolean,
 ): void {
-  expect(answer.status).toBe(206);
-  expect(header(answer, "content-range")).toEqual([]);
+  expect(response.status).toBe(206);
+  expect(header(response, "content-range")).toEqual([]);
   const boundary = /^multipart\/byteranges; boundary=([0-9a-f]{40})$/.exec(
-    header(answer, "content-type")[0] ?? "",
+    header(response, "content-type")[0] ?? "",
   )?.[1];
   expect(boundary).toBeDefined();
   const framed = parts.map(
@@ -208,10 +208,10 @@ function expectParts(
     Buffer.from(`\r\n--${boundary}--\r\n`),
   ]);
   expect(length).toBe(expected.length);
-  if (!headOnly) expect(answer.body.equals(expected)).toBe(true);
+  if (!headOnly) expect(response.body.equals(expected)).toBe(true);
 }
 
-async function ask(method: string, id: string, range: string | undefined, more = ""): Promise<WireAnswer> {
+async function ask(method: string, id: string, range: string | undefined, more = ""): Promise<WireResponse> {
   const line = range === undefined ? "" : `\r\nRange: ${range}`;
   return await wire(server.port, `${method} /raw/${id} HTTP/1.1${line}${more}`);
 }
@@ -229,8 +229,8 @@ describe.each([
     const [got, head] = [await ask("GET", ids[name] ?? "", range), await ask("HEAD", ids[name] ?? "", range)];
     expectMeaning(got, meaningOf(size), body, false);
     expectMeaning(head, meaningOf(size), body, true);
-    const said = (answer: WireAnswer) =>
-      answer.headers.filter(([found]) => !["date", "x-request-id"].includes(found));
+    const said = (response: WireResponse) =>
+      response.headers.filter(([found]) => !["date", "x-request-id"].includes(found));
     expect(new Map(said(head))).toEqual(new Map(said(got)));
     expect(head.body.length).toBe(0);
   });
@@ -245,9 +245,9 @@ describe("R2: an empty body", () => {
     ["bytes=-", 200],
   ])("Range %j answers %d", async (range, status) => {
     for (const where of ["memory", "file", "source"]) {
-      const answer = await ask("GET", ids[`${where} 0`] ?? "", range);
-      expect(answer.status).toBe(status);
-      expect(header(answer, "content-length")[0]).toBe(status === 200 ? "0" : String(answer.body.length));
+      const response = await ask("GET", ids[`${where} 0`] ?? "", range);
+      expect(response.status).toBe(status);
+      expect(header(response, "content-length")[0]).toBe(status === 200 ? "0" : String(response.body.length));
     }
   });
 });
@@ -260,9 +260,9 @@ describe("R2: one byte", () => {
     ["bytes=1-", 416],
     ["bytes=0-0,0-0", 206],
   ])("Range %j answers %d", async (range, status) => {
-    const answer = await ask("GET", ids["memory 1"] ?? "", range);
-    expect(answer.status).toBe(status);
-    if (status === 206) expect(header(answer, "content-range")).toEqual(["bytes 0-0/1"]);
+    const response = await ask("GET", ids["memory 1"] ?? "", range);
+    expect(response.status).toBe(status);
+    if (status === 206) expect(header(response, "content-range")).toEqual(["bytes 0-0/1"]);
   });
 });
 
@@ -298,12 +298,12 @@ describe("R2: 8 GiB", () => {
   ];
   test.each(rows)("Range %j", async (range, first, final) => {
     const [got, head] = [await askVast("GET", range), await askVast("HEAD", range)];
-    for (const answer of [got, head]) {
-      expect([answer.status, header(answer, "content-range")]).toEqual([
+    for (const response of [got, head]) {
+      expect([response.status, header(response, "content-range")]).toEqual([
         206,
         [`bytes ${first}-${final}/${vast}`],
       ]);
-      expect(header(answer, "content-length")).toEqual([String(final - first + 1)]);
+      expect(header(response, "content-length")).toEqual([String(final - first + 1)]);
     }
     expect([...got.body]).toEqual(
       Array.from({ length: final - first + 1 }, (_, index) => (first + index) % 256),
@@ -312,8 +312,8 @@ describe("R2: 8 GiB", () => {
   test.each(["bytes=8589934592-", "bytes=8589934592-8589934593", "bytes=-0"])(
     "Range %j is nothing there",
     async (range) => {
-      const answer = await askVast("GET", range);
-      expect([answer.status, header(answer, "content-range")]).toEqual([416, [`bytes */${vast}`]]);
+      const response = await askVast("GET", range);
+      expect([response.status, header(response, "content-range")]).toEqual([416, [`bytes */${vast}`]]);
     },
   );
   test("HEAD of all of it is its length, and reads none of it", async () => {
@@ -323,8 +323,8 @@ describe("R2: 8 GiB", () => {
 
 describe("R2: Range twice", () => {
   test("is ignored, because together the lines are no Range", async () => {
-    const answer = await ask("GET", ids[`memory ${small}`] ?? "", "bytes=0-1\r\nRange: bytes=4-5");
-    expectMeaning(answer, "whole", bodies.get(`memory ${small}`) ?? Buffer.alloc(0), false);
+    const response = await ask("GET", ids[`memory ${small}`] ?? "", "bytes=0-1\r\nRange: bytes=4-5");
+    expectMeaning(response, "whole", bodies.get(`memory ${small}`) ?? Buffer.alloc(0), false);
   });
 });
 
@@ -341,19 +341,19 @@ describe.each(["memory", "file", "sliced file", "source"] as const)("R2: If-Rang
     ["Sat, 21 Nov 2026 12:00:00 GMT", 200],
   ])("%s answers %d", async (tag, status) => {
     for (const method of ["GET", "HEAD"]) {
-      const answer = await ask(method, id, "bytes=10-19", `\r\nIf-Range: ${tag}`);
+      const response = await ask(method, id, "bytes=10-19", `\r\nIf-Range: ${tag}`);
       const body = bodies.get(name) ?? Buffer.alloc(0);
-      expectMeaning(answer, status === 200 ? "whole" : [[10, 19]], body, method === "HEAD");
+      expectMeaning(response, status === 200 ? "whole" : [[10, 19]], body, method === "HEAD");
     }
   });
 });
 
 test("R2: a Range is not heeded where nothing is got", async () => {
-  const answer = await wire(
+  const response = await wire(
     server.port,
     `POST /raw/${ids["memory 1"]} HTTP/1.1\r\nRange: bytes=0-0\r\nContent-Length: 0`,
   );
-  expect(answer.status).toBe(405);
+  expect(response.status).toBe(405);
 });
 
 test("a range of a large body at a source reads only that range", async () => {

@@ -4,10 +4,10 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { textAnswer } from "../../src/http/answers.ts";
+import { textResponse } from "../../src/http/answers.ts";
 import { withBodySize } from "../../src/http/body-size.ts";
 import { createRateLimiter, type RateLimiterOptions } from "../../src/http/rate-limiter.ts";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer, type ServerOptions } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
@@ -38,13 +38,13 @@ function open(limits: Partial<RateLimiterOptions>, more: Partial<ServerOptions> 
     port: 0,
     bodyBytesMax: 1_000,
     log: silentLog,
-    figures: createRequestFigures(createMetrics(), silentLog),
+    stats: createRequestMetrics(createMetrics(), silentLog),
     app: new Elysia({ strictPath: true })
-      .get("/a", () => textAnswer("a"))
-      .get("/b", () => textAnswer("b"))
+      .get("/a", () => textResponse("a"))
+      .get("/b", () => textResponse("b"))
       .get("/sized/:size", ({ params }) => sized(Number(params.size)))
-      .get("/health", () => textAnswer("well"))
-      .get("/svc/admin/debug", () => textAnswer("state")),
+      .get("/health", () => textResponse("well"))
+      .get("/svc/admin/debug", () => textResponse("state")),
     limiter,
     ...more,
   });
@@ -78,8 +78,8 @@ describe("a client", () => {
     expect(refused.headers.get("x-request-id")).toBeString();
     now += 1_000;
     expect(await statuses(2, "/b")).toEqual([200, 429]);
-    const figures = (await metrics.text()).split("\n").filter((line) => line.startsWith("rate_limit_"));
-    expect(figures).toEqual([
+    const stats = (await metrics.text()).split("\n").filter((line) => line.startsWith("rate_limit_"));
+    expect(stats).toEqual([
       "rate_limit_requests_total 8",
       'rate_limit_exceeded_total{limit_type="ip"} 2',
       "rate_limit_tokens_consumed_total 6",
@@ -162,12 +162,12 @@ test("answers from memory cost what others cost, and are given as long as there 
   const body = new Uint8Array(2_049);
   const hit = () => withBodySize(new Response(body), body.length);
   const asMany = async (count: number, headers: (at: number) => Record<string, string> = () => ({})) => {
-    const answers: unknown[] = [];
+    const responses: unknown[] = [];
     for (let at = 0; at < count; at += 1) {
-      const answer = await ask("/a", headers(at));
-      answers.push(answer.status === 200 ? (await answer.bytes()).length : answer.status);
+      const response = await ask("/a", headers(at));
+      responses.push(response.status === 200 ? (await response.bytes()).length : response.status);
     }
-    return answers;
+    return responses;
   };
   // Five tokens: three for the first, three for the second, and then one is owed.
   open({}, { hit });

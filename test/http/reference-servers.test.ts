@@ -22,12 +22,12 @@ afterAll(async () => {
 /** The one address that a document names, asked with these headers, which may name any host. */
 async function serverOf(url: string, headers: Readonly<Record<string, string>> = {}): Promise<string> {
   const text = await new Promise<string>((resolve, reject) => {
-    const asked = request(url, { headers }, (answer) => {
+    const asked = request(url, { headers }, (response) => {
       let body = "";
-      answer.setEncoding("utf8").on("data", (piece) => {
+      response.setEncoding("utf8").on("data", (piece) => {
         body += piece;
       });
-      answer.on("end", () => resolve(body));
+      response.on("end", () => resolve(body));
     });
     asked.on("error", reject).end();
   });

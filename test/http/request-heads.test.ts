@@ -9,10 +9,10 @@ import http2 from "node:http2";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Elysia } from "elysia";
-import { textAnswer } from "../../src/http/answers.ts";
+import { textResponse } from "../../src/http/answers.ts";
 import { readBody } from "../../src/http/body.ts";
 import { limits } from "../../src/http/limits.ts";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer, type ServerOptions } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
@@ -26,10 +26,10 @@ function open(more: Partial<ServerOptions> = {}): HttpServer {
     port: 0,
     bodyBytesMax: 1_000,
     log: silentLog,
-    figures: createRequestFigures(createMetrics(), silentLog),
+    stats: createRequestMetrics(createMetrics(), silentLog),
     app: new Elysia({ strictPath: true })
-      .get("/a", () => textAnswer("a"))
-      .post("/size", async ({ request }) => textAnswer(String((await readBody(request, 100)).byteLength)), {
+      .get("/a", () => textResponse("a"))
+      .post("/size", async ({ request }) => textResponse(String((await readBody(request, 100)).byteLength)), {
         parse: "none",
       }),
     hit: ({ url }) => (url.endsWith("/hit") ? new Response("hit") : undefined),

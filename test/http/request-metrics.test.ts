@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { METHODS, STATUS_CODES } from "node:http";
 import { sandboxLabel } from "../../src/http/hosts.ts";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { createRouteLabels, unrouted } from "../../src/http/route-labels.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
@@ -120,20 +120,20 @@ describe("every response is counted once and logged once", () => {
     ["the service itself", on("upload", "/v1"), {}, "upload / GET 200"],
   ];
 
-  const answered = () =>
+  const responded = () =>
     stack.lines.filter(({ message, path }) => message === "request answered" && path !== "/metrics");
 
   test.each(rows)("%s", async (_kind, url, init, label) => {
     await (await fetch(url(), init)).arrayBuffer(); // brings into memory what may be there
-    const [before, linesBefore] = [await counts(), answered().length];
+    const [before, linesBefore] = [await counts(), responded().length];
     const times = 5;
     for (let time = 0; time < times; time += 1) await (await fetch(url(), init)).arrayBuffer();
     const after = await counts();
     const changed = [...after].filter(([key, count]) => count !== (before.get(key) ?? 0));
     expect(changed.map(([key, count]) => [key, count - (before.get(key) ?? 0)])).toEqual([[label, times]]);
-    expect(answered().length - linesBefore).toBe(times);
+    expect(responded().length - linesBefore).toBe(times);
     const [service, route] = label.split(" ");
-    expect(answered().at(-1)).toMatchObject({ service, route });
+    expect(responded().at(-1)).toMatchObject({ service, route });
   });
 
   test("content on a host of its own", async () => {
@@ -154,7 +154,7 @@ describe("every response is counted once and logged once", () => {
 
 describe("N5: what strangers send does not make the metrics grow", () => {
   let made = 0;
-  const unheard = () => {
+  const ignoreRejection = () => {
     made += 1;
     return `unheard-${made}`;
   };
@@ -164,7 +164,7 @@ describe("N5: what strangers send does not make the metrics grow", () => {
     const heads: string[] = [];
     const paths = [
       "/info",
-      `/${unheard()}`,
+      `/${ignoreRejection()}`,
       "/graphql",
       "/svc/admin/debug",
       "/v1/price/bytes/1",
@@ -174,8 +174,8 @@ describe("N5: what strangers send does not make the metrics grow", () => {
       for (const method of METHODS.filter((each) => each !== "CONNECT"))
         heads.push(`${method} ${path} HTTP/1.1`);
     for (let count = 0; count < 1_000; count += 1) {
-      heads.push(`GET /${unheard()}/${unheard()}?${unheard()} HTTP/1.1`);
-      heads.push(`GET /${unheard()} HTTP/1.1\r\nHost: ${unheard()}.${root}`);
+      heads.push(`GET /${ignoreRejection()}/${ignoreRejection()}?${ignoreRejection()} HTTP/1.1`);
+      heads.push(`GET /${ignoreRejection()} HTTP/1.1\r\nHost: ${ignoreRejection()}.${root}`);
     }
     for (const [at, head] of heads.entries()) {
       const port = ports[at % ports.length] ?? 0;
@@ -235,11 +235,11 @@ describe("N5: what strangers send does not make the metrics grow", () => {
 
   test("a status that nobody registered counts by its class, and a method that nobody registered as OTHER", async () => {
     const metrics = createMetrics();
-    const figures = createRequestFigures(metrics, silentLog);
+    const stats = createRequestMetrics(metrics, silentLog);
     const label = createRouteLabels("gateway").ofNone("/");
     const target = { scheme: "http", host: "a", path: "/", query: "" };
     for (let status = 200; status < 600; status += 1)
-      figures.answered({
+      stats.responded({
         method: `M${status}`,
         context: { requestId: "a", target },
         label,

@@ -4,15 +4,15 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { textAnswer } from "../../src/http/answers.ts";
+import { textResponse } from "../../src/http/answers.ts";
 import { reservedSegments } from "../../src/http/reserved.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 
 const content = createMemoryContent();
 const graphql = new Elysia()
-  .get("/graphql", () => textAnswer("page"))
-  .post("/graphql", () => textAnswer("answer"));
+  .get("/graphql", () => textResponse("page"))
+  .post("/graphql", () => textResponse("answer"));
 const { gateway, url, close } = openGatewayServer({ content, graphql });
 afterAll(async () => {
   await close();
@@ -43,7 +43,7 @@ test("no route takes a segment that could be an id", () => {
 });
 
 test.each([...reservedSegments])("nothing below /%s is ever taken for content", async (first) => {
-  const answer = await fetch(`${url}/${first}/a/b/c/d/e`);
-  expect([answer.status, await answer.text()]).toEqual([404, '"Not Found"']);
+  const response = await fetch(`${url}/${first}/a/b/c/d/e`);
+  expect([response.status, await response.text()]).toEqual([404, '"Not Found"']);
   expect(content.opened()).toBe(0);
 });

@@ -5,13 +5,13 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { Failure } from "../../src/failures.ts";
-import { jsonAnswer, pageAnswer, textAnswer } from "../../src/http/answers.ts";
+import { jsonResponse, pageResponse, textResponse } from "../../src/http/answers.ts";
 import { readBody, readJsonBody } from "../../src/http/body.ts";
 import { contextOf } from "../../src/http/context.ts";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { eventually } from "../support/program.ts";
 import { connectRaw } from "../support/raw-request.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
@@ -28,16 +28,16 @@ function createSlow() {
 
 function routes() {
   return new Elysia({ strictPath: true })
-    .get("/text", () => textAnswer("text"))
-    .get("/json", () => jsonAnswer({ a: [1, "ü"] }))
-    .get("/page", () => pageAnswer("<p>page", "default-src 'self'"))
+    .get("/text", () => textResponse("text"))
+    .get("/json", () => jsonResponse({ a: [1, "ü"] }))
+    .get("/page", () => pageResponse("<p>page", "default-src 'self'"))
     .get("/empty", () => new Response(null, { status: 204 }))
-    .get("/items/:id", ({ params }) => textAnswer(params.id))
-    .put("/items/:id", () => textAnswer("put"))
-    .post("/items/:id/send", () => textAnswer("sent"))
-    .get("/svc/admin/debug", () => jsonAnswer({}))
-    .post("/echo", async ({ request }) => jsonAnswer(await readJsonBody(request, 1_000)), { parse: "none" })
-    .post("/size", async ({ request }) => textAnswer(String((await readBody(request, 1_000)).byteLength)), {
+    .get("/items/:id", ({ params }) => textResponse(params.id))
+    .put("/items/:id", () => textResponse("put"))
+    .post("/items/:id/send", () => textResponse("sent"))
+    .get("/svc/admin/debug", () => jsonResponse({}))
+    .post("/echo", async ({ request }) => jsonResponse(await readJsonBody(request, 1_000)), { parse: "none" })
+    .post("/size", async ({ request }) => textResponse(String((await readBody(request, 1_000)).byteLength)), {
       parse: "none",
     })
     .get("/fail/:code", ({ params }) => {
@@ -55,7 +55,7 @@ function routes() {
       begun.resolve();
       await goOn.promise;
       request.signal.throwIfAborted();
-      return textAnswer("late");
+      return textResponse("late");
     })
     .get("/slow-defect", async ({ request }) => {
       const left = new Promise((resolve) => request.signal.addEventListener("abort", resolve));
@@ -63,20 +63,20 @@ function routes() {
       await left;
       throw new TypeError("broken when nobody looked");
     })
-    .get("/scheme", ({ request }) => textAnswer(contextOf(request).scheme))
-    .get("/host", ({ request }) => textAnswer(contextOf(request).target.host));
+    .get("/scheme", ({ request }) => textResponse(contextOf(request).scheme))
+    .get("/host", ({ request }) => textResponse(contextOf(request).target.host));
 }
 
 function open(more: Partial<Parameters<typeof openServer>[0]> = {}) {
   const metrics = createMetrics();
-  const figures = createRequestFigures(metrics, log);
+  const stats = createRequestMetrics(metrics, log);
   const server = openServer({
     hostname: "127.0.0.1",
     port: 0,
     app: routes(),
     bodyBytesMax: 1e6,
     log,
-    figures,
+    stats,
     ...more,
   });
   return { server, metrics };
@@ -90,7 +90,7 @@ afterAll(async () => {
 });
 
 const ask = (line: string, more = "", port = server.port) => wire(port, `${line} HTTP/1.1${more}`);
-const said = (answer: WireAnswer) => [answer.status, answer.body.toString()];
+const said = (response: WireResponse) => [response.status, response.body.toString()];
 
 describe("a request's id", () => {
   test.each(["a", "A-b_c.d:1", "x".repeat(128)])("%s is kept", async (id) => {
@@ -112,19 +112,19 @@ describe("a request's id", () => {
       "GET /%zz",
     ]) {
       const id = `on-${line.replace(/[^a-zA-Z]/g, "-")}`;
-      const answer = await ask(line, `\r\nX-Request-Id: ${id}`);
-      expect(header(answer, "x-request-id")).toBe(id);
+      const response = await ask(line, `\r\nX-Request-Id: ${id}`);
+      expect(header(response, "x-request-id")).toBe(id);
       expect(
         lines.find((found) => found["message"] === "request answered" && found["requestId"] === id),
       ).toMatchObject({
         method: line.split(" ")[0],
-        status: answer.status,
+        status: response.status,
       });
     }
   });
   test("made here is never made twice", async () => {
     const made = await Promise.all(Array.from({ length: 50 }, () => ask("GET /text")));
-    expect(new Set(made.map((answer) => header(answer, "x-request-id"))).size).toBe(50);
+    expect(new Set(made.map((response) => header(response, "x-request-id"))).size).toBe(50);
   });
 });
 
@@ -168,9 +168,9 @@ describe("a host", () => {
     ["a/b", 400, '"Malformed Host"'],
     ["u@a", 400, '"Malformed Host"'],
   ])("%s answers %d %s", async (host, status, body) => {
-    const answer = await ask("GET /text", `\r\nHost: ${host}`);
-    expect(answer.status).toBe(status);
-    if (status === 400) expect(answer.body.toString()).toBe(body);
+    const response = await ask("GET /text", `\r\nHost: ${host}`);
+    expect(response.status).toBe(status);
+    if (status === 400) expect(response.body.toString()).toBe(body);
   });
   test("is not needed by HTTP/1.0", async () => {
     const socket = await Bun.connect({
@@ -178,11 +178,11 @@ describe("a host", () => {
       port: server.port,
       socket: {
         open: (opened) => void opened.write("GET /text HTTP/1.0\r\n\r\n"),
-        data: (from, bytes) => answered.resolve(`${from.remoteAddress}${bytes.toString()}`),
+        data: (from, bytes) => responded.resolve(`${from.remoteAddress}${bytes.toString()}`),
       },
     });
-    const answered = Promise.withResolvers<string>();
-    expect(await answered.promise).toContain("HTTP/1.1 200 OK");
+    const responded = Promise.withResolvers<string>();
+    expect(await responded.promise).toContain("HTTP/1.1 200 OK");
     socket.end();
   });
   test("cannot be read as anything else by a route", async () => {
@@ -203,18 +203,18 @@ describe("a failure", () => {
     ["invalid_id", 400, '"Invalid ID"', "", ""],
     ["too_many_requests", 429, '"Too Many Requests"', "1", ""],
   ])("%s is answered %d %s", async (code, status, body, retry, cache) => {
-    const answer = await ask(`GET /fail/${code}`);
-    expect(said(answer)).toEqual([status, body]);
+    const response = await ask(`GET /fail/${code}`);
+    expect(said(response)).toEqual([status, body]);
     expect([
-      header(answer, "content-type"),
-      header(answer, "retry-after"),
-      header(answer, "cache-control"),
+      header(response, "content-type"),
+      header(response, "retry-after"),
+      header(response, "cache-control"),
     ]).toEqual(["application/json; charset=utf-8", retry, cache]);
   });
   test("that is a defect says nothing of the inside, and is logged whole", async () => {
-    const answer = await ask("GET /defect", "\r\nX-Request-Id: d1");
-    expect(said(answer)).toEqual([500, '"Internal Server Error"']);
-    expect(header(answer, "cache-control")).toBe("no-store");
+    const response = await ask("GET /defect", "\r\nX-Request-Id: d1");
+    expect(said(response)).toEqual([500, '"Internal Server Error"']);
+    expect(header(response, "cache-control")).toBe("no-store");
     const line = lines.find((found) => found["message"] === "defect" && found["requestId"] === "d1");
     expect(line).toMatchObject({ level: "error", error: { name: "TypeError", message: "the inside" } });
   });
@@ -235,9 +235,9 @@ describe("a method that a path has not", () => {
     ["HEAD /items/a/send", "POST, OPTIONS"],
     ["PATCH /echo", "POST, OPTIONS"],
   ])("%s is answered 405, allowed: %s", async (line, allow) => {
-    const answer = await ask(line, "\r\nContent-Length: 0");
-    expect([answer.status, header(answer, "allow")]).toEqual([405, allow]);
-    if (!line.startsWith("HEAD")) expect(answer.body.toString()).toBe('"Method Not Allowed"');
+    const response = await ask(line, "\r\nContent-Length: 0");
+    expect([response.status, header(response, "allow")]).toEqual([405, allow]);
+    if (!line.startsWith("HEAD")) expect(response.body.toString()).toBe('"Method Not Allowed"');
   });
   test("of an unknown path is 404", async () => {
     for (const method of ["POST", "PUT", "DELETE"])
@@ -261,8 +261,8 @@ describe("HEAD", () => {
       await ask(`GET ${path}`, "\r\nX-Request-Id: h"),
       await ask(`HEAD ${path}`, "\r\nX-Request-Id: h"),
     ];
-    const sorted = (answer: WireAnswer) =>
-      answer.headers.filter(([name]) => name !== "date").toSorted(([a], [b]) => (a < b ? -1 : 1));
+    const sorted = (response: WireResponse) =>
+      response.headers.filter(([name]) => name !== "date").toSorted(([a], [b]) => (a < b ? -1 : 1));
     expect(head.status).toBe(got.status);
     expect(sorted(head)).toEqual(sorted(got));
     expect(header(head, "date")).toMatch(/GMT$/);
@@ -273,12 +273,12 @@ describe("HEAD", () => {
 describe("CORS", () => {
   test("lets every page read every answer but those of administration", async () => {
     for (const line of ["GET /text", "GET /nowhere", "GET /defect", "POST /text", "HEAD /json", "GET /%zz"]) {
-      const answer = await ask(line, "\r\nOrigin: https://app.example\r\nContent-Length: 0");
+      const response = await ask(line, "\r\nOrigin: https://app.example\r\nContent-Length: 0");
       expect([
-        header(answer, "access-control-allow-origin"),
-        header(answer, "access-control-expose-headers"),
+        header(response, "access-control-allow-origin"),
+        header(response, "access-control-expose-headers"),
       ]).toEqual(["*", "*, Authorization"]);
-      expect(header(answer, "access-control-allow-credentials")).toBe("");
+      expect(header(response, "access-control-allow-credentials")).toBe("");
     }
     for (const path of [
       "/svc/admin/debug",
@@ -294,15 +294,15 @@ describe("CORS", () => {
 
   test("answers a preflight with 204 and what is allowed", async () => {
     const asked = "X-Foo, range, X-Turbo-Source-Id, x-ar-io-hops, x-ar-io-\u00fc";
-    const answer = await ask(
+    const response = await ask(
       "OPTIONS /items/a",
       `\r\nOrigin: https://app.example\r\nAccess-Control-Request-Method: PUT\r\nAccess-Control-Request-Headers: ${asked}`,
     );
-    expect([answer.status, answer.body.length]).toEqual([204, 0]);
-    expect(header(answer, "access-control-allow-origin")).toBe("*");
-    expect(header(answer, "access-control-max-age")).toBe("86400");
-    expect(header(answer, "access-control-allow-methods")).toBe("GET, HEAD, PUT, OPTIONS");
-    expect(header(answer, "access-control-allow-headers").split(", ")).toEqual([
+    expect([response.status, response.body.length]).toEqual([204, 0]);
+    expect(header(response, "access-control-allow-origin")).toBe("*");
+    expect(header(response, "access-control-max-age")).toBe("86400");
+    expect(header(response, "access-control-allow-methods")).toBe("GET, HEAD, PUT, OPTIONS");
+    expect(header(response, "access-control-allow-headers").split(", ")).toEqual([
       "Content-Type",
       "Range",
       "If-None-Match",
@@ -333,8 +333,8 @@ describe("CORS", () => {
 
 describe("a body", () => {
   const posted = async (path: string, body: BodyInit, headers: Record<string, string> = {}) => {
-    const answer = await fetch(`${server.url}${path}`, { method: "POST", body, headers });
-    return [answer.status, await answer.text()];
+    const response = await fetch(`${server.url}${path}`, { method: "POST", body, headers });
+    return [response.status, await response.text()];
   };
   test.each([
     ['{"a":1}', 200, '{"a":1}'],
@@ -366,8 +366,8 @@ describe("a body", () => {
     expect((await posted("/size", stream))[0]).toBe(status);
   });
   test("beyond the listener's own limit is refused before a route sees it", async () => {
-    const answer = await fetch(`${server.url}/size`, { method: "POST", body: new Uint8Array(1_000_001) });
-    expect(answer.status).toBe(413);
+    const response = await fetch(`${server.url}/size`, { method: "POST", body: new Uint8Array(1_000_001) });
+    expect(response.status).toBe(413);
   });
   test("headers beyond 16 KiB are refused", async () => {
     expect((await ask("GET /text", `\r\nX-Long: ${"x".repeat(15_000)}`)).status).toBe(200);

@@ -7,7 +7,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import net from "node:net";
 import { Elysia } from "elysia";
-import { textAnswer } from "../../src/http/answers.ts";
+import { textResponse } from "../../src/http/answers.ts";
 import { readBody } from "../../src/http/body.ts";
 import { openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
@@ -25,17 +25,17 @@ const ids = {
 const gateway = openGatewayServer({ content });
 const patience = { leastMs: 500, slowestBytesPerMs: 1_000 };
 const app = new Elysia()
-  .get("/", () => textAnswer("here"))
+  .get("/", () => textResponse("here"))
   .post(
     "/body",
-    async ({ request }) => textAnswer(`${(await readBody(request, 1_000_000, patience)).length}`),
+    async ({ request }) => textResponse(`${(await readBody(request, 1_000_000, patience)).length}`),
     { parse: "none" },
   );
 const listener = { hostname: "127.0.0.1", port: 0, app, bodyBytesMax: 2 ** 20, log: silentLog };
-const figures = { answered: () => undefined, hit: () => undefined };
+const stats = { responded: () => undefined, hit: () => undefined };
 /** The same listener with little patience for bodies, and one with little for silence, so that its end is seen. */
-const strict = openServer({ ...listener, figures });
-const impatient = openServer({ ...listener, figures, silenceSeconds: 2 });
+const strict = openServer({ ...listener, stats });
+const impatient = openServer({ ...listener, stats, silenceSeconds: 2 });
 afterAll(async () => {
   for (const socket of sockets) socket.destroy();
   await Promise.all([strict.close(0), impatient.close(0)]);
@@ -107,7 +107,7 @@ const cutOff: Readonly<Record<string, Promise<readonly SlowClient[]>>> = {
 };
 
 /** Begun with the others: kept after a response, as keep-alive allows, and silent from then on. */
-const kept = many(() => connect(impatient.port, `GET / HTTP/1.1\r\n${head}\r\n`, undefined), cutOffCount);
+const stored = many(() => connect(impatient.port, `GET / HTTP/1.1\r\n${head}\r\n`, undefined), cutOffCount);
 
 /** Others ask for what is small, for what is large, and for what is not there. */
 async function expectOthersToBeServed(): Promise<void> {
@@ -175,10 +175,10 @@ describe("N1: slow clients", () => {
       const stalled = open();
       const slow = await many(() => open(drip));
       await Promise.all([stalled, ...slow].map(({ ended }) => ended));
-      const answer = /^HTTP\/1\.1 408 [\s\S]*Connection: close[\s\S]*"Request Timeout"$/i;
-      expect(stalled.got()).toMatch(answer);
+      const response = /^HTTP\/1\.1 408 [\s\S]*Connection: close[\s\S]*"Request Timeout"$/i;
+      expect(stalled.got()).toMatch(response);
       // A client that goes on sending to a connection that has ended may be reset, and loses what had come.
-      for (const { got } of slow) if (got() !== "") expect(got()).toMatch(answer);
+      for (const { got } of slow) if (got() !== "") expect(got()).toMatch(response);
       const whole = await fetch(`${strict.url}/body`, { method: "POST", body: new Uint8Array(900_000) });
       expect(await whole.text()).toBe("900000");
     },
@@ -199,7 +199,7 @@ describe("N1: slow clients", () => {
   test(
     `${cutOffCount} connections that say nothing after a response are closed`,
     async () => {
-      const clients = await kept;
+      const clients = await stored;
       await Promise.all(clients.map(({ ended }) => ended));
       for (const { got } of clients) expect(got()).toContain(" 200 ");
     },

@@ -138,19 +138,19 @@ describe("R1, N1, N6: clients that do not read", () => {
 
   test("a response that finds no room is 503, to be tried again, and kept by nobody", async () => {
     await send({ requests: [{ head: rawBody(`bytes=${sixteen.join(",")}`), count: 8 }], addresses: 1 });
-    const answer = await fetch(`${gateway.url}/raw/${gateway.ids.body}`, {
+    const response = await fetch(`${gateway.url}/raw/${gateway.ids.body}`, {
       headers: { range: `bytes=${sixteen.join(",")}`, "x-forwarded-for": "10.0.0.0" },
     });
-    const { status, headers } = answer;
+    const { status, headers } = response;
     expect([status, headers.get("retry-after"), headers.get("cache-control")]).toEqual([
       503,
       "5",
       "no-store",
     ]);
-    expect(await answer.text()).toBe('"Service busy"');
-    const figures = await (await fetch(`${gateway.url}/metrics`)).text();
-    expect(figures).toMatch(/^http_response_body_bytes [1-9]\d{7}$/m);
-    expect(figures).toMatch(/^http_response_body_refused_total [1-9]\d*$/m);
+    expect(await response.text()).toBe('"Service busy"');
+    const stats = await (await fetch(`${gateway.url}/metrics`)).text();
+    expect(stats).toMatch(/^http_response_body_bytes [1-9]\d{7}$/m);
+    expect(stats).toMatch(/^http_response_body_refused_total [1-9]\d*$/m);
     await leave();
   }, 120_000);
 

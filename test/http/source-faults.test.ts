@@ -7,7 +7,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { assert } from "../../src/lib/assert.ts";
-import { type Answer, type Fault, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { type Fault, type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { makeWorld, type Piece, type World } from "./moderation-world.ts";
@@ -21,12 +21,12 @@ let world: World;
 
 /** Stands before a node, and fails as it is told to. */
 async function faultyNode(nodeUrl: string): Promise<FaultServer> {
-  return await openFaultServer(async ({ method, path, body }): Promise<Answer> => {
-    const answer = await fetch(`${nodeUrl}${path}`, {
+  return await openFaultServer(async ({ method, path, body }): Promise<Result> => {
+    const response = await fetch(`${nodeUrl}${path}`, {
       method,
       ...(method === "POST" ? { body: Buffer.from(body) } : {}),
     });
-    return { status: answer.status, body: new Uint8Array(await answer.arrayBuffer()) };
+    return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) };
   });
 }
 
@@ -158,8 +158,8 @@ const faults: readonly (readonly [string, Fault])[] = [
   ["before the headers", { kind: "cut", at: "headers" }],
   ["after one byte", { kind: "cut", at: 1 }],
   ["one byte before the end", { kind: "cut", at: -1 }],
-  ["with 500", { kind: "answer", answer: { status: 500, body: "Not Found." } }],
-  ["with 429", { kind: "answer", answer: { status: 429, body: "Too Many Requests" } }],
+  ["with 500", { kind: "answer", response: { status: 500, body: "Not Found." } }],
+  ["with 429", { kind: "answer", response: { status: 429, body: "Too Many Requests" } }],
 ];
 
 /** Takes everything off the gateway's disk that it has fetched. */
@@ -174,7 +174,7 @@ async function forgetBytes({ stack }: Gateway): Promise<void> {
   sources.content.forgetAll();
 }
 
-async function expectTroubleThenAnswer(gateway: Gateway, ask: Ask, fault: Fault): Promise<void> {
+async function expectFaultThenResponse(gateway: Gateway, ask: Ask, fault: Fault): Promise<void> {
   const { stack, node } = gateway;
   const get = () => fetch(`${stack.gateway.url}${ask.path}`, { headers: { ...ask.headers } });
   await forgetBytes(gateway);
@@ -184,18 +184,18 @@ async function expectTroubleThenAnswer(gateway: Gateway, ask: Ask, fault: Fault)
   expect(said).toMatch(/ (502|503|504) ".+"$/);
   expect([failed.headers.get("cache-control"), failed.headers.get("retry-after")]).toEqual(["no-store", "5"]);
   node.setFault(() => undefined);
-  const answer = await get();
-  expect([ask.path, answer.status]).toEqual([ask.path, ask.headers === range ? 206 : 200]);
-  expect(answer.headers.get("x-cache")).not.toBe("HIT"); // nothing of what failed was kept
-  const bytes = Buffer.from(await answer.arrayBuffer());
+  const response = await get();
+  expect([ask.path, response.status]).toEqual([ask.path, ask.headers === range ? 206 : 200]);
+  expect(response.headers.get("x-cache")).not.toBe("HIT"); // nothing of what failed was kept
+  const bytes = Buffer.from(await response.arrayBuffer());
   if (ask.body !== undefined) expect(Buffer.compare(bytes, Buffer.from(ask.body))).toBe(0);
 }
 
 describe.each(faults)("a source that fails %s", (_name, fault) => {
   test.each(Object.entries(ofFollowed))("what was followed: %s", async (_what, ask) => {
-    await expectTroubleThenAnswer(followed, ask(), fault);
+    await expectFaultThenResponse(followed, ask(), fault);
   });
   test.each(Object.entries(ofUnfollowed))("what was not followed: %s", async (_what, ask) => {
-    await expectTroubleThenAnswer(unfollowed, ask(), fault);
+    await expectFaultThenResponse(unfollowed, ask(), fault);
   });
 });

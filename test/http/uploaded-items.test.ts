@@ -116,14 +116,14 @@ async function look(): Promise<Sight> {
 
 async function ask(path: string, init: RequestInit = {}, host = "localhost"): Promise<Seen> {
   const { port } = new URL(stack.content);
-  const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, {
     ...init,
     ...{ redirect: "manual", decompress: false },
     headers: { ...init.headers, Host: `${host}:${port}` },
   });
-  const body = Buffer.from(await answer.arrayBuffer());
-  const { date, "x-request-id": requestId, ...headers } = Object.fromEntries(answer.headers);
-  return { status: answer.status, headers, body };
+  const body = Buffer.from(await response.arrayBuffer());
+  const { date, "x-request-id": requestId, ...headers } = Object.fromEntries(response.headers);
+  return { status: response.status, headers, body };
 }
 
 /** Ways of asking for content. */
@@ -157,12 +157,12 @@ async function query(): Promise<unknown> {
     "data { size type } tags { name value }";
   const ids = JSON.stringify(Object.values(all).map(({ id }) => id));
   const text = `{ transactions(ids: ${ids}, first: 100) { edges { node { ${fields} } } } }`;
-  const answer = await ask("/graphql", {
+  const response = await ask("/graphql", {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ query: text }),
   });
-  const { data } = JSON.parse(answer.body.toString());
+  const { data } = JSON.parse(response.body.toString());
   const nodes: { id: string }[] = data.transactions.edges.map(({ node }: { node: { id: string } }) => node);
   return nodes.toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }

@@ -89,8 +89,8 @@ describe("what opens no upstream transfer", () => {
         ["GET", address, { range: "bytes=0-9", "if-none-match": tag }, 304],
       ];
       for (const [method, asked, headers, status] of rows) {
-        const answer = await fetch(`${world.url}${asked}`, { method, headers });
-        expect([method, headers, answer.status]).toEqual([method, headers, status]);
+        const response = await fetch(`${world.url}${asked}`, { method, headers });
+        expect([method, headers, response.status]).toEqual([method, headers, status]);
       }
     }
     for (const address of [`/${item}`, `/${manifest}/${path}`, `/${manifest}/`, `/${manifest}`]) {
@@ -121,9 +121,9 @@ describe("what many want at once", () => {
     const data = makeData(10, 20_000);
     const world = await openWorld([data]);
     world.node.setFault(() => ({ kind: "delay", ms: 200 }));
-    const answers = await asMany(world, `/${data.root.id}`);
-    const wrong = answers.filter(({ status, body }) => status !== 200 || !isSame(body, data.bytes));
-    expect([answers.length, wrong.length]).toEqual([1_000, 0]);
+    const responses = await asMany(world, `/${data.root.id}`);
+    const wrong = responses.filter(({ status, body }) => status !== 200 || !isSame(body, data.bytes));
+    expect([responses.length, wrong.length]).toEqual([1_000, 0]);
     expect(world.node.requests).toHaveLength(1);
   }, 120_000);
 
@@ -132,9 +132,9 @@ describe("what many want at once", () => {
     const world = await openWorld([data]);
     const manifest = makeManifest(world, 12, "index.html", data.root.id);
     world.node.setFault(() => ({ kind: "delay", ms: 100 }));
-    const answers = await asMany(world, `/${manifest}/index.html`);
-    const wrong = answers.filter(({ status, body }) => status !== 200 || !isSame(body, data.bytes));
-    expect([answers.length, wrong.length]).toEqual([1_000, 0]);
+    const responses = await asMany(world, `/${manifest}/index.html`);
+    const wrong = responses.filter(({ status, body }) => status !== 200 || !isSame(body, data.bytes));
+    expect([responses.length, wrong.length]).toEqual([1_000, 0]);
     expect(world.node.requests).toHaveLength(2);
   }, 120_000);
 
@@ -143,16 +143,16 @@ describe("what many want at once", () => {
     const world = await openWorld([data]);
     world.node.setFault(() => ({ kind: "delay", ms: 200 }));
     const path = `/${data.root.id}`;
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 1_000 }, (_, at) => {
         const head = `GET ${path} HTTP/1.1\r\nRange: bytes=${1_000 + at}-${1_999 + at}`;
         return wire(world.gateway.server.port, head, 100_000);
       }),
     );
-    const wrong = answers.filter(
+    const wrong = responses.filter(
       ({ status, body }, at) => status !== 206 || !isSame(body, data.bytes.subarray(1_000 + at, 2_000 + at)),
     );
-    expect([answers.length, wrong.length]).toEqual([1_000, 0]);
+    expect([responses.length, wrong.length]).toEqual([1_000, 0]);
     expect(world.node.requests).toHaveLength(1);
   }, 120_000);
 });
@@ -171,16 +171,16 @@ async function openSlowUpstream(): Promise<SlowUpstream> {
       await promise;
     }
     const range = headers.get("range");
-    const answer = await fetch(`${upstream}${path}`, {
+    const response = await fetch(`${upstream}${path}`, {
       method,
       headers: range === undefined ? {} : { range },
     });
-    const kept = ["content-range", "content-type", ...(method === "HEAD" ? ["content-length"] : [])];
-    const named = kept.flatMap((name) => {
-      const value = answer.headers.get(name);
+    const stored = ["content-range", "content-type", ...(method === "HEAD" ? ["content-length"] : [])];
+    const named = stored.flatMap((name) => {
+      const value = response.headers.get(name);
       return value === null ? [] : [[name, value] as const];
     });
-    return { status: answer.status, headers: Object.fromEntries(named), body: await answer.bytes() };
+    return { status: response.status, headers: Object.fromEntries(named), body: await response.bytes() };
   });
   closers.push(server.stop);
   return {
@@ -204,10 +204,10 @@ const settleMs = 200;
 /** Answers how often the upstream had to answer before the first byte came. */
 async function roundsUntilFirstByte(slow: SlowUpstream, url: string) {
   expect(slow.waiting()).toBe(0); // from now on it holds its answers back
-  const asked = fetch(url).then(async (answer) => {
-    const reader = answer.body?.getReader();
+  const asked = fetch(url).then(async (response) => {
+    const reader = response.body?.getReader();
     const first = await reader?.read();
-    return { status: answer.status, first: first?.value, reader };
+    return { status: response.status, first: first?.value, reader };
   });
   let isThere = false;
   void asked.then(() => {

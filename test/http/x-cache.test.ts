@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
-import { type Answer, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
+import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
@@ -16,9 +16,9 @@ let node: FaultServer;
 beforeAll(async () => {
   const opened: { node?: FaultServer } = {};
   stack = await openStack({}, {}, async (nodeUrl) => {
-    opened.node = await openFaultServer(async ({ method, path }): Promise<Answer> => {
-      const answer = await fetch(`${nodeUrl}${path}`, { method });
-      return { status: answer.status, body: new Uint8Array(await answer.arrayBuffer()) };
+    opened.node = await openFaultServer(async ({ method, path }): Promise<Result> => {
+      const response = await fetch(`${nodeUrl}${path}`, { method });
+      return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) };
     });
     return opened.node.url;
   });
@@ -43,9 +43,9 @@ async function mined(size: number, seed: number): Promise<Readonly<{ id: Id; dat
 async function ask(id: Id, range?: string, method = "GET"): Promise<[number, string | null, boolean]> {
   const before = chunkFetches();
   const headers = range === undefined ? {} : { range };
-  const answer = await fetch(`${stack.gateway.url}/raw/${id}`, { method, headers });
-  await answer.arrayBuffer();
-  return [answer.status, answer.headers.get("x-cache"), chunkFetches() > before];
+  const response = await fetch(`${stack.gateway.url}/raw/${id}`, { method, headers });
+  await response.arrayBuffer();
+  return [response.status, response.headers.get("x-cache"), chunkFetches() > before];
 }
 
 const chunkFetches = () => node.requests.filter((line) => line.startsWith("GET /chunk/")).length;
@@ -98,8 +98,8 @@ test("responses without content count neither as hit nor as miss", async () => {
   const before = await counted();
   expect((await ask(id, "bytes=5000-"))[0]).toBe(416);
   const tag = (await fetch(`${stack.gateway.url}/raw/${id}`, { method: "HEAD" })).headers.get("etag") ?? "";
-  const answer = await fetch(`${stack.gateway.url}/raw/${id}`, { headers: { "if-none-match": tag } });
-  expect(answer.status).toBe(304);
+  const response = await fetch(`${stack.gateway.url}/raw/${id}`, { headers: { "if-none-match": tag } });
+  expect(response.status).toBe(304);
   const after = await counted();
   expect([after["range miss"], after["range hit"], after["full miss"]]).toEqual([
     before["range miss"],

@@ -102,7 +102,7 @@ async function unbundle(
     indexFilter: { kind: "always" },
     limits,
     onItems: () => undefined,
-    lanes: 8,
+    slots: 8,
     intervalMs: 20,
     retry: bundleRetryDefault,
     clock: systemClock,

@@ -375,10 +375,10 @@ describe("bundles", () => {
     let ahead = 0;
     const counting = {
       ...threads.unbundle,
-      run: async <Answer>(...parts: Parameters<typeof threads.unbundle.run>) => {
+      run: async <Result>(...parts: Parameters<typeof threads.unbundle.run>) => {
         ahead = Math.max(ahead, reading - written);
         reading += 1;
-        return threads.unbundle.run<Answer>(...parts);
+        return threads.unbundle.run<Result>(...parts);
       },
     };
     const options = { unbundle: counting, limits: { entriesPerBatch: 5 }, isDataLate: true };
@@ -408,8 +408,8 @@ describe("bundles", () => {
       const { addItems, finishBundle } = writer;
       let calls = 0;
       const failing =
-        <Parts extends readonly unknown[], Answer>(call: (...parts: Parts) => Answer) =>
-        (...parts: Parts): Answer => {
+        <Parts extends readonly unknown[], Result>(call: (...parts: Parts) => Result) =>
+        (...parts: Parts): Result => {
           calls += 1;
           if (calls % 3 === 0) throw new Error("database or disk is full");
           return call(...parts);

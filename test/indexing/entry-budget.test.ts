@@ -7,9 +7,9 @@ import { readId } from "../../src/arweave/id.ts";
 import { createEntryBudget } from "../../src/indexing/entry-budget.ts";
 import type { BundleJob } from "../../src/store/index/rows.ts";
 
-function jobOf(letter: string): BundleJob {
-  const id = readId(letter.repeat(43));
-  if (id === undefined) throw new Error(`${letter} makes an id`);
+function jobOf(delivery: string): BundleJob {
+  const id = readId(delivery.repeat(43));
+  if (id === undefined) throw new Error(`${delivery} makes an id`);
   return {
     id,
     rootId: id,

@@ -5,11 +5,11 @@
  */
 
 import { readFileSync } from "node:fs";
-import type { UnbundleAnswer, UnbundleJob } from "../../src/store/jobs/thread-jobs.ts";
+import type { UnbundleJob, UnbundleResult } from "../../src/store/jobs/thread-jobs.ts";
 import { unbundle as unbundleAlways } from "../../workers/unbundle.ts";
 
 /** Reads one batch, unless the bundle's first item carries the poison. */
-export function unbundle(job: UnbundleJob): UnbundleAnswer {
+export function unbundle(job: UnbundleJob): UnbundleResult {
   const text = readFileSync(job.path).toString("latin1");
   if (text.includes("poison: die")) process.exit(3);
   while (text.includes("poison: hang")) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1_000);

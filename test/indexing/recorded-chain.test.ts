@@ -112,8 +112,8 @@ async function expectData(whole: Whole, chain: RecordedChain, from: number, to: 
       expect(open).toMatchObject({ size, verified: true });
       const bytes = await open.bytes({ start: 0, end: size }, none);
       expect(Buffer.compare(bytes, data)).toBe(0);
-      const kept = whole.reader.transactionText(id);
-      expect(kept === undefined ? "" : spliceData(kept, bytes)).toBe(chain.txText(id) ?? "");
+      const stored = whole.reader.transactionText(id);
+      expect(stored === undefined ? "" : spliceData(stored, bytes)).toBe(chain.txText(id) ?? "");
       compared += 1;
     }
   return compared;
@@ -182,11 +182,11 @@ describe("the real chain", () => {
         );
         expect(unchecked).not.toContain("transactions");
         for (const id of chain.idsOf(422_251) as readonly Id[]) {
-          const answer = await fetch(`${chain.url}/tx/${id}/offset`);
+          const response = await fetch(`${chain.url}/tx/${id}/offset`);
           const span = whole.reader.weaveSpan(id);
-          if (answer.status === 404) expect(span).toBeUndefined();
+          if (response.status === 404) expect(span).toBeUndefined();
           else {
-            const { offset, size } = await answer.json();
+            const { offset, size } = await response.json();
             expect(span?.end).toBe(BigInt(offset));
             expect((span?.end ?? 0n) - (span?.start ?? 0n)).toBe(BigInt(size));
           }

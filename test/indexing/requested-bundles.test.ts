@@ -44,13 +44,13 @@ function gateAt(step: Step, side: "before" | "after"): Gate {
     const gated = async (...given: readonly unknown[]) => {
       if (!isFirst) return await call(...given);
       // Not when there was nothing to take.
-      const answer = side === "after" ? await call(...given) : undefined;
-      if (!isFirst || (step === "takeBundle" && answer === undefined)) return answer;
+      const response = side === "after" ? await call(...given) : undefined;
+      if (!isFirst || (step === "takeBundle" && response === undefined)) return response;
       isFirst = false;
       reached.resolve();
       await opened.promise;
       if (isKilled) throw new Error("the program was killed");
-      return side === "after" ? answer : await call(...given);
+      return side === "after" ? response : await call(...given);
     };
     return { ...calls, [step]: gated };
   };

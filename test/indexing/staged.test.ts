@@ -70,10 +70,10 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
       port: 0,
       fetch: async (request) => {
         const { pathname } = new URL(request.url);
-        const answer = await fetch(`http://127.0.0.1:${node.port}${pathname}`);
-        const text = await answer.text();
+        const response = await fetch(`http://127.0.0.1:${node.port}${pathname}`);
+        const text = await response.text();
         const spoiled = spoil(pathname, text);
-        return spoiled instanceof Response ? spoiled : new Response(spoiled, { status: answer.status });
+        return spoiled instanceof Response ? spoiled : new Response(spoiled, { status: response.status });
       },
     }),
   );
@@ -84,7 +84,7 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
   const index = openDirectIndex(join(folder.path, "index.sqlite"), clock);
   const { staged, close: closeFile } = openAdministration(join(folder.path, "administration.sqlite"), clock);
   const found: [Id, boolean, boolean][] = [];
-  const kept = new Map<Id, Uint8Array>();
+  const stored = new Map<Id, Uint8Array>();
   const search = openStagedSearch({
     staged,
     nodes,
@@ -93,7 +93,7 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
     reader: index.reader,
     content: {
       keep: async ({ id }, bytes) => {
-        kept.set(id, new Uint8Array(bytes));
+        stored.set(id, new Uint8Array(bytes));
         return true;
       },
     },
@@ -125,7 +125,7 @@ function openSearch(spoils: readonly Spoil[] = [(_path, text) => text]) {
       await Bun.sleep(5);
     }
   };
-  return { ...index, staged, search, ask, tryAgain, found, kept, time, lines, nodes };
+  return { ...index, staged, search, ask, tryAgain, found, stored, time, lines, nodes };
 }
 
 function blockText(height: number): string {
@@ -141,9 +141,9 @@ async function rowsOf(height: number, without: readonly Id[] = []): Promise<Bloc
     ),
   );
   const job = { block: text, transactions: texts, previous: undefined, isMainNet: false };
-  const answer = checkBlock(job);
-  if (answer.kind !== "accepted") throw new Error(JSON.stringify(answer));
-  return deserialize(answer.rows);
+  const response = checkBlock(job);
+  if (response.kind !== "accepted") throw new Error(JSON.stringify(response));
+  return deserialize(response.rows);
 }
 
 describe("a transaction that was asked for", () => {
@@ -170,10 +170,10 @@ describe("a transaction that was asked for", () => {
   });
 
   test("is kept with its data when it carries it", async () => {
-    const { ask, reader, kept } = openSearch();
+    const { ask, reader, stored } = openSearch();
     await ask(old.id);
     expect(reader.locate(old.id)).toMatchObject({ kind: "transaction", size: oldData.length });
-    expect(Buffer.compare(kept.get(old.id) ?? new Uint8Array(0), oldData)).toBe(0);
+    expect(Buffer.compare(stored.get(old.id) ?? new Uint8Array(0), oldData)).toBe(0);
   });
 
   test.each([

@@ -11,7 +11,7 @@ import { idFromBytes } from "../../src/arweave/id.ts";
 import { concatBytes } from "../../src/lib/bytes.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import type { ItemRow } from "../../src/store/index/rows.ts";
-import type { UnbundleAnswer, UnbundleJob } from "../../src/store/jobs/thread-jobs.ts";
+import type { UnbundleJob, UnbundleResult } from "../../src/store/jobs/thread-jobs.ts";
 import { unbundle } from "../../workers/unbundle.ts";
 import { makeItem, makeItems, makeNested, noise, openFolder, seedOf, signers, spoil } from "./samples.ts";
 
@@ -22,7 +22,7 @@ const always = '{"always":true}';
 const never = '{"never":true}';
 const rootId = idFromBytes(seedOf(100));
 
-type Batch = Extract<UnbundleAnswer, { kind: "batch" }>;
+type Batch = Extract<UnbundleResult, { kind: "batch" }>;
 
 function jobOf(bytes: Uint8Array, changes: Partial<UnbundleJob> = {}): UnbundleJob {
   return {
@@ -44,13 +44,13 @@ function jobOf(bytes: Uint8Array, changes: Partial<UnbundleJob> = {}): UnbundleJ
   };
 }
 
-function batchOf(answer: UnbundleAnswer): Batch {
-  if (answer.kind !== "batch") throw new Error(answer.reason);
-  return answer;
+function batchOf(response: UnbundleResult): Batch {
+  if (response.kind !== "batch") throw new Error(response.reason);
+  return response;
 }
 
-function rowsOf(answer: UnbundleAnswer): readonly ItemRow[] {
-  const rows: readonly ItemRow[] = deserialize(batchOf(answer).rows);
+function rowsOf(response: UnbundleResult): readonly ItemRow[] {
+  const rows: readonly ItemRow[] = deserialize(batchOf(response).rows);
   return rows;
 }
 
@@ -93,21 +93,21 @@ describe("unbundle", () => {
       makeItem(""),
       makeItem(noise(2 * 2 ** 20 + 77, 2), {}),
     ];
-    const answer = unbundle(jobOf(writeBundle(items)));
-    expect(rowsOf(answer)).toEqual(expectedRows(items, 0, null));
-    expect(batchOf(answer)).toMatchObject({
+    const response = unbundle(jobOf(writeBundle(items)));
+    expect(rowsOf(response)).toEqual(expectedRows(items, 0, null));
+    expect(batchOf(response)).toMatchObject({
       count: items.length,
       invalidCount: 0,
       bundles: [],
       next: undefined,
     });
-    expect(batchOf(answer).ids).toEqual(expectedRows(items, 0, null).map(({ id }) => id));
+    expect(batchOf(response).ids).toEqual(expectedRows(items, 0, null).map(({ id }) => id));
   });
 
   test("reads a bundle from the middle of a root's data, and names its parent", () => {
     const items = makeItems(3);
     const bundle = writeBundle(items);
-    const answer = unbundle(
+    const response = unbundle(
       jobOf(concatBytes([noise(777, 3), bundle, noise(99, 4)]), {
         start: 777,
         size: bundle.length,
@@ -115,7 +115,7 @@ describe("unbundle", () => {
         depth: 1,
       }),
     );
-    expect(rowsOf(answer)).toEqual(expectedRows(items, 777, 555));
+    expect(rowsOf(response)).toEqual(expectedRows(items, 777, 555));
   });
 
   test("says the same however the walk is cut, with and without the offset handed on", () => {
@@ -173,9 +173,9 @@ describe("unbundle", () => {
       concatBytes([writeBundleHeader([{ id: idOf(sixth), size: sixth.length }])]).subarray(32),
       32 + 64 * (items.length - 1),
     );
-    const answer = unbundle(jobOf(concatBytes([header, ...items])));
-    expect(rowsOf(answer).map(({ id }) => id)).toEqual([idOf(first), idOf(sixth)]);
-    const { invalid, invalidCount } = batchOf(answer);
+    const response = unbundle(jobOf(concatBytes([header, ...items])));
+    expect(rowsOf(response).map(({ id }) => id)).toEqual([idOf(first), idOf(sixth)]);
+    const { invalid, invalidCount } = batchOf(response);
     expect(invalidCount).toBe(bad.length);
     expect(invalid.map(({ entry }) => entry)).toEqual([1, 2, 3, 4, 5, 6]);
     for (const [index, [, reason]] of bad.entries()) expect(invalid[index]?.reason).toMatch(reason);
@@ -225,8 +225,8 @@ describe("unbundle", () => {
   test("takes a bundle of no items, and one with bytes behind its last item", () => {
     expect(batchOf(unbundle(jobOf(new Uint8Array(32))))).toMatchObject({ count: 0, next: undefined });
     const items = makeItems(2);
-    const answer = unbundle(jobOf(concatBytes([writeBundle(items), noise(50, 7)])));
-    expect(rowsOf(answer)).toEqual(expectedRows(items, 0, null));
+    const response = unbundle(jobOf(concatBytes([writeBundle(items), noise(50, 7)])));
+    expect(rowsOf(response)).toEqual(expectedRows(items, 0, null));
   });
 
   test("names bundles among the items: those in the index and those the unbundle filter chose", () => {
@@ -290,10 +290,10 @@ describe("unbundle", () => {
     const whole = new Map(expectedRows(items, 0, null).map((row) => [row.id, row]));
     const harmless: number[] = [];
     for (let at = 0; at < bundle.length; at += 1) {
-      const answer = unbundle(jobOf(spoil(bundle, at, (bundle[at] ?? 0) ^ 0x41)));
-      if (answer.kind === "malformed") continue;
-      for (const row of rowsOf(answer)) expect(row).toEqual(whole.get(row.id) as ItemRow);
-      if (rowsOf(answer).length === items.length) harmless.push(at);
+      const response = unbundle(jobOf(spoil(bundle, at, (bundle[at] ?? 0) ^ 0x41)));
+      if (response.kind === "malformed") continue;
+      for (const row of rowsOf(response)) expect(row).toEqual(whole.get(row.id) as ItemRow);
+      if (rowsOf(response).length === items.length) harmless.push(at);
     }
     // A flag that is neither 0 nor 1 means "absent", as published readers have it, and is not signed; nothing
     // else passes.

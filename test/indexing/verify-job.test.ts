@@ -9,7 +9,7 @@ import { readBlock } from "../../src/arweave/block.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
 import { spliceData } from "../../src/store/index/headers.ts";
 import type { BlockRows } from "../../src/store/index/rows.ts";
-import type { CheckBlockAnswer, CheckBlockJob } from "../../src/store/jobs/thread-jobs.ts";
+import type { CheckBlockJob, CheckBlockResult } from "../../src/store/jobs/thread-jobs.ts";
 import { checkBlock, checkTransactions } from "../../workers/verify.ts";
 import { testWith } from "../support/helpers.ts";
 import { vectorBytes, vectorName, vectors, vectorsOf, vectorText } from "../support/vectors.ts";
@@ -31,15 +31,15 @@ function jobOf(height: number, changes: Partial<CheckBlockJob> = {}): CheckBlock
   return { block, transactions, previous: undefined, isMainNet: true, ...changes };
 }
 
-type Accepted = Extract<CheckBlockAnswer, { kind: "accepted" }>;
+type Accepted = Extract<CheckBlockResult, { kind: "accepted" }>;
 
-function accepted(answer: CheckBlockAnswer): Accepted {
-  if (answer.kind !== "accepted") throw new Error(JSON.stringify(answer));
-  return answer;
+function accepted(response: CheckBlockResult): Accepted {
+  if (response.kind !== "accepted") throw new Error(JSON.stringify(response));
+  return response;
 }
 
-function rowsOf(answer: CheckBlockAnswer): BlockRows {
-  const rows: BlockRows = deserialize(accepted(answer).rows);
+function rowsOf(response: CheckBlockResult): BlockRows {
+  const rows: BlockRows = deserialize(accepted(response).rows);
   return rows;
 }
 
@@ -79,9 +79,9 @@ describe("checkBlock", () => {
     "data of format 1 is handed back apart, and the text is whole again when it is put back",
     () => {
       const job = jobOf(422_251);
-      const answer = accepted(checkBlock(job));
-      const data = new Map(answer.data.map(({ id, bytes }) => [id, bytes]));
-      const { transactions } = rowsOf(answer);
+      const response = accepted(checkBlock(job));
+      const data = new Map(response.data.map(({ id, bytes }) => [id, bytes]));
+      const { transactions } = rowsOf(response);
       let carried = 0;
       for (const { id, txIndex, text, dataAt, format, dataSize } of transactions) {
         const original = Buffer.from(job.transactions[txIndex] ?? []).toString();
@@ -141,15 +141,15 @@ describe("checkBlock", () => {
     () => {
       const job = jobOf(591_140);
       const transactions = job.transactions.with(3, null).with(6, null);
-      const answer = accepted(checkBlock({ ...job, transactions }));
-      const rows = rowsOf(answer);
+      const response = accepted(checkBlock({ ...job, transactions }));
+      const rows = rowsOf(response);
       const { txs } = readBlock(job.block);
       expect(rows.missing).toEqual([
         { txIndex: 3, id: txs[3]! },
         { txIndex: 6, id: txs[6]! },
       ]);
       expect(rows.transactions.map(({ txIndex }) => txIndex)).toEqual([0, 1, 2, 4, 5, 7]);
-      expect(answer.unchecked).toContain("transactions");
+      expect(response.unchecked).toContain("transactions");
       expect(rows.transactions.every(({ weaveStart }) => weaveStart === undefined)).toBe(true);
     },
   );
@@ -159,13 +159,13 @@ describe("checkBlock", () => {
     const wrong = Buffer.from(spoilText(Buffer.from(job.transactions[2]!).toString(), 200));
     const other = job.transactions[5]!;
     const cut = job.transactions[4]!.subarray(0, 100);
-    const answer = checkBlock({
+    const response = checkBlock({
       ...job,
       transactions: job.transactions.with(2, wrong).with(3, other).with(4, cut),
     });
-    expect(answer.kind).toBe("faulty");
-    if (answer.kind === "faulty")
-      expect(answer.transactions.map(({ txIndex }) => txIndex)).toEqual([2, 3, 4]);
+    expect(response.kind).toBe("faulty");
+    if (response.kind === "faulty")
+      expect(response.transactions.map(({ txIndex }) => txIndex)).toEqual([2, 3, 4]);
   });
 
   testWith(

@@ -11,7 +11,7 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import type { Filter } from "../../src/arweave/filter.ts";
 import type { Id } from "../../src/arweave/id.ts";
-import { letterHeaders, openWebhooks, refusalsMax, type Webhooks } from "../../src/indexing/webhooks.ts";
+import { deliveryHeaders, openWebhooks, refusalsMax, type Webhooks } from "../../src/indexing/webhooks.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
@@ -45,12 +45,12 @@ afterEach(async () => {
 /** Webhooks over blocks that hold nothing, with short waits. */
 function open(
   targets: readonly string[] = [target.url],
-  answerMs = 20_000,
+  responseMs = 20_000,
   times = { retryMs: 5, longestMs: 20, restMs: 50 },
 ): Webhooks {
   const { log } = recorded;
   const outbox = openOutbox(join(folder, "webhooks.sqlite"), targets, Date.now);
-  const http = openHttp({ firstByteMs: answerMs, stallMs: answerMs, totalMs: answerMs });
+  const http = openHttp({ firstByteMs: responseMs, stallMs: responseMs, totalMs: responseMs });
   const webhooks = openWebhooks({
     ...{ targets, secret, outbox, http, clock: Date.now, random: () => 0.5 },
     indexFilter: { kind: "never" },
@@ -126,14 +126,14 @@ describe("a target", () => {
     ["does not answer", ["hang"]],
   ] as const)(
     "that %s is told again, under the same id, before it is told anything else",
-    async (_what, answers) => {
-      target.answers.push(...answers);
+    async (_what, responses) => {
+      target.responses.push(...responses);
       // Long enough for the letters that are answered, which are counted.
       const webhooks = open([target.url], 2_000);
       tell(webhooks, 1, 2);
-      await until(answers.length + 2);
+      await until(responses.length + 2);
       await idle(webhooks);
-      expect(heights()).toEqual([...answers.map(() => 1), 1, 2]);
+      expect(heights()).toEqual([...responses.map(() => 1), 1, 2]);
       const ids = target.attempts.map(({ headers }) => headers.get("webhook-id"));
       expect(new Set(ids.slice(0, -1)).size).toBe(1);
       await webhooks.close();
@@ -161,7 +161,7 @@ describe("a target", () => {
 
   test("that fails is left to its rest, whatever else there is to tell", async () => {
     const failing = openWebhookTarget();
-    failing.answers.push(...Array.from({ length: 50 }, () => 500));
+    failing.responses.push(...Array.from({ length: 50 }, () => 500));
     const hour = 3_600_000;
     const webhooks = open([failing.url, target.url], 20_000, { retryMs: hour, longestMs: hour, restMs: 50 });
     tell(webhooks, 1);
@@ -179,7 +179,7 @@ describe("a target", () => {
   });
 
   test(`that refuses a letter ${refusalsMax} times is told the next one, and the log says so`, async () => {
-    target.answers.push(...Array.from({ length: refusalsMax }, () => 422));
+    target.responses.push(...Array.from({ length: refusalsMax }, () => 422));
     const webhooks = open();
     tell(webhooks, 1, 2);
     await until(refusalsMax + 1);
@@ -192,7 +192,7 @@ describe("a target", () => {
 
   test("cannot send us anywhere else", async () => {
     const inside = openWebhookTarget();
-    target.answers.push({ location: inside.url }, { location: inside.url });
+    target.responses.push({ location: inside.url }, { location: inside.url });
     const webhooks = open();
     tell(webhooks, 1);
     await until(3);
@@ -203,12 +203,12 @@ describe("a target", () => {
   });
 
   test("that was away when the program ended is told by the next one", async () => {
-    target.answers.push(...Array.from({ length: 50 }, () => 500));
+    target.responses.push(...Array.from({ length: 50 }, () => 500));
     const before = open();
     tell(before, 1, 2);
     await until(1);
     await before.close();
-    target.answers.length = 0;
+    target.responses.length = 0;
     target.attempts.length = 0;
     tip = 2;
     const after = open();
@@ -236,10 +236,10 @@ test("blocks that were indexed when the process ended, but not announced, are to
 test("a secret of Standard Webhooks is the bytes that it encodes", () => {
   const row = { number: 1, createdAt: 2, body: "{}" };
   const bytes = Buffer.from("key of bytes");
-  const encoded = letterHeaders(row, 3, `whsec_${bytes.toString("base64")}`);
-  expect(encoded).toEqual(letterHeaders(row, 3, "key of bytes"));
-  expect(letterHeaders(row, 3, undefined)["webhook-signature"]).toBeUndefined();
-  expect(letterHeaders(row, 4, "key of bytes")["webhook-signature"]).not.toBe(encoded["webhook-signature"]);
+  const encoded = deliveryHeaders(row, 3, `whsec_${bytes.toString("base64")}`);
+  expect(encoded).toEqual(deliveryHeaders(row, 3, "key of bytes"));
+  expect(deliveryHeaders(row, 3, undefined)["webhook-signature"]).toBeUndefined();
+  expect(deliveryHeaders(row, 4, "key of bytes")["webhook-signature"]).not.toBe(encoded["webhook-signature"]);
 });
 
 describe("the program", () => {
@@ -304,12 +304,12 @@ describe("the program", () => {
     await stack.devnet.mine(30);
     await stack.settled();
     const queue = async (path: string, id: Id) => {
-      const answer = await fetch(`${stack.gateway.url}/svc/admin/${path}`, {
+      const response = await fetch(`${stack.gateway.url}/svc/admin/${path}`, {
         method: "POST",
         headers: { authorization: `Bearer ${key}` },
         body: JSON.stringify({ id }),
       });
-      expect(answer.status).toBe(200);
+      expect(response.status).toBe(200);
     };
     const events = () =>
       target.attempts

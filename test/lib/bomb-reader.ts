@@ -15,9 +15,11 @@ const before = peakMiB();
 const timeouts = { firstByteMs: 60_000, stallMs: 60_000, totalMs: 60_000 };
 const http = openHttp(timeouts);
 const signal = AbortSignal.timeout(60_000);
-const answers = await Promise.all(
+const responses = await Promise.all(
   Array.from({ length: Number(count) }, () => http.whole({ method: "GET", url }, 1e6, signal)),
 );
-const outcomes = new Set(answers.map((answer) => (answer.kind === "trouble" ? answer.reason : answer.kind)));
+const outcomes = new Set(
+  responses.map((response) => (response.kind === "trouble" ? response.reason : response.kind)),
+);
 process.stdout.write(JSON.stringify({ outcomes: [...outcomes], grownMiB: peakMiB() - before }));
 http.close();

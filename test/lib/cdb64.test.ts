@@ -58,8 +58,8 @@ describe("a CDB64 file", () => {
     let [readsMost, absentReadsMost] = [0, 0];
     for (const [key, value] of records) {
       const file = fileOf(bytes);
-      const answer = await lookUpCdb64(file, key);
-      expect(answer.kind === "value" && Buffer.compare(answer.value, value) === 0).toBe(true);
+      const response = await lookUpCdb64(file, key);
+      expect(response.kind === "value" && Buffer.compare(response.value, value) === 0).toBe(true);
       readsMost = Math.max(readsMost, file.reads);
     }
     for (let index = 5_000; index < 10_000; index += 1) {
@@ -102,8 +102,8 @@ describe("a CDB64 file", () => {
   ];
   test.each(hostile)("with %s is called malformed, after few reads", async (_name, bytes, reason) => {
     const file = fileOf(bytes);
-    const answer = await lookUpCdb64(file, key);
-    expect(answer).toEqual({ kind: "malformed", reason: expect.stringMatching(reason) });
+    const response = await lookUpCdb64(file, key);
+    expect(response).toEqual({ kind: "malformed", reason: expect.stringMatching(reason) });
     expect(file.reads).toBeLessThanOrEqual(16);
     expect(file.bytes).toBeLessThan(20_000);
   });
@@ -116,8 +116,8 @@ describe("a CDB64 file", () => {
       for (let flips = 1 + chance.below(20); flips > 0; flips -= 1)
         bytes[chance.below(bytes.length)] = chance.below(256);
       const file = fileOf(bytes);
-      const answer = await lookUpCdb64(file, key);
-      expect(answer.kind).toBeOneOf(["value", "absent", "malformed"]);
+      const response = await lookUpCdb64(file, key);
+      expect(response.kind).toBeOneOf(["value", "absent", "malformed"]);
       expect(file.reads).toBeLessThanOrEqual(17);
     }
   });

@@ -50,9 +50,9 @@ afterAll(() => server.stop(true));
 async function ask(path: string, bytesMax: number) {
   const http = openHttp({ firstByteMs: 60_000, stallMs: 60_000, totalMs: 60_000 });
   const url = `http://127.0.0.1:${server.port}${path}`;
-  const answer = await http.whole({ method: "GET", url }, bytesMax, AbortSignal.timeout(60_000));
+  const response = await http.whole({ method: "GET", url }, bytesMax, AbortSignal.timeout(60_000));
   http.close();
-  return answer.kind === "answer" ? Buffer.from(answer.body).toString() : answer.reason;
+  return response.kind === "answer" ? Buffer.from(response.body).toString() : response.reason;
 }
 
 describe("C2: a body that became larger by decoding", () => {

@@ -28,17 +28,17 @@ describe("N6: compositions", () => {
         if (!isOver) setImmediate(countTurns);
       };
       setImmediate(countTurns);
-      const turns: number[] = [];
+      const semaphore: number[] = [];
       const compose = async () => {
         for (let index = 0; index < 20; index++) {
           await slice(sliceBytesMax / pieces);
-          turns.push(turn);
+          semaphore.push(turn);
         }
       };
       await Promise.all(Array.from({ length: 10 }, compose));
       isOver = true;
-      expect(turns).toHaveLength(200);
-      expect(new Set(turns).size).toBeWithin(190 / pieces, 200 / pieces + 2); // before and after the counter's callback
+      expect(semaphore).toHaveLength(200);
+      expect(new Set(semaphore).size).toBeWithin(190 / pieces, 200 / pieces + 2); // before and after the counter's callback
     },
   );
 

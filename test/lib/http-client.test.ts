@@ -38,8 +38,8 @@ describe("a body with a coding", () => {
   ] as const)("is given as it is when that is asked for: %p", async (keepsCoding, wanted) => {
     const http = openHttp(timeouts);
     const request = { method: "GET", url, ...(keepsCoding && { keepsCoding }) } as const;
-    const answer = await http.whole(request, 1e6, signal);
-    expect(answer.kind === "answer" ? Buffer.from(answer.body).equals(wanted) : answer).toBe(true);
+    const response = await http.whole(request, 1e6, signal);
+    expect(response.kind === "answer" ? Buffer.from(response.body).equals(wanted) : response).toBe(true);
     http.close();
   });
 
@@ -87,8 +87,8 @@ describe("C2: a body that is larger than its caller takes", () => {
     async (kind) => {
       const http = openHttp({ firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 });
       const request = { method: "GET", url: `http://127.0.0.1:${endless.port}/${kind}` } as const;
-      const answer = await http.whole(request, 100_000, AbortSignal.timeout(30_000));
-      expect(answer).toMatchObject({ kind: "trouble", reason: "too_large" });
+      const response = await http.whole(request, 100_000, AbortSignal.timeout(30_000));
+      expect(response).toMatchObject({ kind: "trouble", reason: "too_large" });
       http.close();
     },
     60_000,
@@ -150,8 +150,8 @@ describe("C3: a source that hangs", () => {
     async (_when, path, limit) => {
       const http = openHttp({ ...patient, ...limit });
       const request = { method: "GET", url: `http://127.0.0.1:${hanging.port}/${path}` } as const;
-      const answer = await http.whole(request, 2 ** 20, AbortSignal.timeout(25_000));
-      expect(answer).toMatchObject({ kind: "trouble", reason: "timeout" });
+      const response = await http.whole(request, 2 ** 20, AbortSignal.timeout(25_000));
+      expect(response).toMatchObject({ kind: "trouble", reason: "timeout" });
       http.close();
     },
     60_000,

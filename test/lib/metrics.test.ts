@@ -3,7 +3,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { addProcessFigures, createMetrics } from "../../src/lib/metrics.ts";
+import { addProcessMetrics, createMetrics } from "../../src/lib/metrics.ts";
 
 test("counts, gauges and histograms are written under their names and labels", async () => {
   const metrics = createMetrics();
@@ -13,8 +13,8 @@ test("counts, gauges and histograms are written under their names and labels", a
     .histogram({ name: "seconds", help: "Times.", labels: ["path"], buckets: [0.1, 1] })
     .series({ path: '/"x\\' })
     .observe(0.5);
-  let kept = 7;
-  metrics.countOf({ name: "kept_total", help: "Kept elsewhere.", read: () => kept });
+  let stored = 7;
+  metrics.countOf({ name: "kept_total", help: "Kept elsewhere.", read: () => stored });
   const first = await metrics.text();
   expect(first).toContain("errors_total 3");
   expect(first).toContain("queue_length 5");
@@ -25,9 +25,9 @@ test("counts, gauges and histograms are written under their names and labels", a
     help: "By name.",
     label: "name",
     values: ["a"],
-    read: () => ({ a: kept, b: 1, c: 1 }),
+    read: () => ({ a: stored, b: 1, c: 1 }),
   });
-  kept = 9;
+  stored = 9;
   expect(await metrics.text()).toContain('jobs{name="a"} 9');
   expect(await metrics.text()).toContain("kept_total 9");
   expect(await metrics.text()).toContain('jobs{name="other"} 2');
@@ -35,14 +35,14 @@ test("counts, gauges and histograms are written under their names and labels", a
 
 test("the process tells its CPU, memory, files and event loop", async () => {
   const metrics = createMetrics();
-  addProcessFigures(metrics);
-  const figures = new Map(
+  addProcessMetrics(metrics);
+  const stats = new Map(
     (await metrics.text())
       .split("\n")
       .filter((line) => line !== "" && !line.startsWith("#"))
       .map((line) => [line.split(" ")[0], Number(line.split(" ")[1])]),
   );
-  expect(figures.get("process_resident_memory_bytes")).toBeGreaterThan(1e6);
-  expect(figures.get("process_cpu_seconds_total")).toBeGreaterThan(0);
-  expect([...figures.values()].every(Number.isFinite)).toBe(true);
+  expect(stats.get("process_resident_memory_bytes")).toBeGreaterThan(1e6);
+  expect(stats.get("process_cpu_seconds_total")).toBeGreaterThan(0);
+  expect([...stats.values()].every(Number.isFinite)).toBe(true);
 });

@@ -3,7 +3,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { createTurns } from "../../src/lib/queue.ts";
+import { createSemaphore } from "../../src/lib/queue.ts";
 import { retry, retryWaitMs } from "../../src/lib/retry.ts";
 import { isTimeout, linkedController, sleep, untilStopped, withDeadline } from "../../src/lib/stop.ts";
 
@@ -53,41 +53,41 @@ describe("stop", () => {
 
 describe("turns", () => {
   test("so many are at work, so many wait in order, the next is told at once", async () => {
-    const turns = createTurns(2, 2);
+    const semaphore = createSemaphore(2, 2);
     const order: string[] = [];
-    const endFirst = await turns.take(none);
-    const endSecond = await turns.take(none);
-    const third = turns.take(none)?.then((end) => {
+    const endFirst = await semaphore.take(none);
+    const endSecond = await semaphore.take(none);
+    const third = semaphore.take(none)?.then((end) => {
       order.push("third");
       return end;
     });
-    const fourth = turns.take(none)?.then((end) => {
+    const fourth = semaphore.take(none)?.then((end) => {
       order.push("fourth");
       return end;
     });
-    expect(turns.take(none)).toBeUndefined();
-    expect([turns.atWork(), turns.waiting()]).toEqual([2, 2]);
+    expect(semaphore.take(none)).toBeUndefined();
+    expect([semaphore.atWork(), semaphore.waiting()]).toEqual([2, 2]);
     endFirst?.();
     endFirst?.(); // a turn ends once
     (await third)?.();
     (await fourth)?.();
     endSecond?.();
     expect(order).toEqual(["third", "fourth"]);
-    expect([turns.atWork(), turns.waiting()]).toEqual([0, 0]);
+    expect([semaphore.atWork(), semaphore.waiting()]).toEqual([0, 0]);
   });
 
   test("one who leaves the line is passed over", async () => {
-    const turns = createTurns(1, 5);
-    const end = await turns.take(none);
+    const semaphore = createSemaphore(1, 5);
+    const end = await semaphore.take(none);
     const leaving = new AbortController();
-    const left = turns.take(leaving.signal)?.catch(String);
-    const next = turns.take(none);
+    const left = semaphore.take(leaving.signal)?.catch(String);
+    const next = semaphore.take(none);
     leaving.abort("left");
     expect(await left).toBe("left");
     end?.();
     (await next)?.();
-    expect([turns.atWork(), turns.waiting()]).toEqual([0, 0]);
-    expect(await turns.take(AbortSignal.abort("gone"))?.catch(String)).toBe("gone");
+    expect([semaphore.atWork(), semaphore.waiting()]).toEqual([0, 0]);
+    expect(await semaphore.take(AbortSignal.abort("gone"))?.catch(String)).toBe("gone");
   });
 });
 

@@ -89,7 +89,7 @@ export const operationDefences: readonly Defence[] = [
     threat: "S2",
     name: "the wait after wrong keys",
     file: "src/http/admin-guard.ts",
-    text: "if (answeredAt > now) await sleep(answeredAt - now, signal);",
+    text: "if (respondedAt > now) await sleep(respondedAt - now, signal);",
     instead: "",
     tests: ["test/http/admin-guard.test.ts"],
   },

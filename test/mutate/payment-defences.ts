@@ -189,7 +189,7 @@ export const paymentDefences: readonly Defence[] = [
     threat: "L4",
     name: "one settlement for each authorization",
     file: "src/payment/x402/kept-payments.ts",
-    text: "  return kept === 1;",
+    text: "  return stored === 1;",
     instead: "  return true;",
     tests: ["test/payment/x402/races.test.ts", "test/payment/x402/steps.test.ts"],
   },

@@ -315,8 +315,8 @@ export const readingDefences: readonly Defence[] = [
     threat: "G2",
     name: "redirects and pages in place of an answer",
     file: "src/http/graphql/graphql-forward.ts",
-    text: 'if (answer.kind === "answer" && isJson(answer)) return passedOn(answer);',
-    instead: 'if (answer.kind === "answer") return passedOn(answer);',
+    text: 'if (reply.kind === "answer" && isJson(reply)) return passedOn(reply);',
+    instead: 'if (reply.kind === "answer") return passedOn(reply);',
     tests: ["test/http/graphql-forward.test.ts"],
   },
   {

@@ -20,9 +20,9 @@ beforeAll(async () => {
 afterAll(() => dev.remove());
 
 async function text(url: string): Promise<string> {
-  const answer = await fetch(url);
-  const body = await answer.text();
-  expect([url, answer.status, body.slice(0, 200)]).toEqual([url, 200, expect.any(String)]);
+  const response = await fetch(url);
+  const body = await response.text();
+  expect([url, response.status, body.slice(0, 200)]).toEqual([url, 200, expect.any(String)]);
   return body;
 }
 const node = (path: string) => text(`${dev.line.node}${path}`);
@@ -33,18 +33,18 @@ async function post(data: Uint8Array, tags: readonly Tag[] = []): Promise<string
   const [lastTx, reward] = [await node("/tx_anchor"), await node(`/price/${data.length}`)];
   const fields = { format: 2, data, tags: [...tags], lastTx, reward: BigInt(reward) } as const;
   const transaction = signTransaction(fields, rsa);
-  const answer = await fetch(`${dev.line.node}/tx`, { method: "POST", body: transaction.text });
-  expect([answer.status, await answer.text()]).toEqual([200, expect.any(String)]);
+  const response = await fetch(`${dev.line.node}/tx`, { method: "POST", body: transaction.text });
+  expect([response.status, await response.text()]).toEqual([200, expect.any(String)]);
   return transaction.id;
 }
 
 async function ask(query: string) {
-  const answer = await fetch(`${dev.line.gateway}/graphql`, {
+  const response = await fetch(`${dev.line.gateway}/graphql`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ query }),
   });
-  return (await answer.json()).data;
+  return (await response.json()).data;
 }
 
 const rounds = 20;

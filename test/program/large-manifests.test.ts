@@ -63,10 +63,10 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => program.remove());
 
-type Figures = Readonly<{ cpuMs: number; rssBytes: number; peakBytes: number }>;
+type Metrics = Readonly<{ cpuMs: number; rssBytes: number; peakBytes: number }>;
 
 /** CPU of all threads since the start, memory now, and the most since it was last asked to forget. */
-function figures(): Figures {
+function stats(): Metrics {
   const fields = readFileSync(`/proc/${program.pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? [];
   const status = readFileSync(`/proc/${program.pid}/status`, "utf8");
   const of = (name: string) => Number(new RegExp(`${name}:\\s+(\\d+) kB`).exec(status)?.[1] ?? 0) * 1_024;
@@ -76,29 +76,29 @@ function figures(): Figures {
 
 async function ask(manifest: string, path: string): Promise<number> {
   for (let attempt = 0; attempt < attemptsMax; attempt += 1) {
-    const answer = await fetch(`${program.line.gateway}/${manifest}/${path}`).catch(() => undefined);
-    if (answer === undefined) return 0;
-    const body = await answer.text();
-    const seconds = Number(answer.headers.get("retry-after") ?? 0);
-    if (answer.status !== 503 || seconds === 0)
-      return body === "<h1>page" && answer.headers.get("x-ar-io-data-id") === page
-        ? answer.status
-        : -answer.status;
+    const response = await fetch(`${program.line.gateway}/${manifest}/${path}`).catch(() => undefined);
+    if (response === undefined) return 0;
+    const body = await response.text();
+    const seconds = Number(response.headers.get("retry-after") ?? 0);
+    if (response.status !== 503 || seconds === 0)
+      return body === "<h1>page" && response.headers.get("x-ar-io-data-id") === page
+        ? response.status
+        : -response.status;
     await Bun.sleep(1_000 * seconds);
   }
   return -503;
 }
 
 /** Asks in turn for paths that nobody asked for before. */
-async function askInTurn(name: string): Promise<Readonly<{ wrong: number[]; cpuMsEach: number }>> {
-  const before = figures();
+async function askInOrder(name: string): Promise<Readonly<{ wrong: number[]; cpuMsEach: number }>> {
+  const before = stats();
   const seen: number[] = [];
   for (let round = 0; round < rounds; round += 1)
     for (const [index, manifest] of manifests.entries())
       seen.push(await ask(manifest, `m${index}/${name.length * 1_000 + round}.html`));
   return {
     wrong: seen.filter((status) => status !== 200),
-    cpuMsEach: (figures().cpuMs - before.cpuMs) / seen.length,
+    cpuMsEach: (stats().cpuMs - before.cpuMs) / seen.length,
   };
 }
 
@@ -109,16 +109,16 @@ const indexFiles = () =>
 
 test("M1: six large manifests are read once each, by all readers together, and are found again after a restart", async () => {
   writeFileSync(`/proc/${program.pid}/clear_refs`, "5");
-  const idle = figures();
+  const idle = stats();
   const asked = await Promise.all(
     Array.from({ length: readers }, (_, at) => {
       const index = at % manifestCount;
       return ask(manifests[index] ?? "", `m${index}/${at}.html`);
     }),
   );
-  const all = figures();
-  const first = await askInTurn("a");
-  const end = figures();
+  const all = stats();
+  const first = await askInOrder("a");
+  const end = stats();
   console.log(
     `${manifestCount} manifests of ${mebibytes} MiB, ${readers} readers at once: ` +
       `${((all.cpuMs - idle.cpuMs) / readers).toFixed(1)} ms of CPU each, ` +
@@ -127,14 +127,14 @@ test("M1: six large manifests are read once each, by all readers together, and a
   );
   expect([asked.filter((status) => status !== 200), first.wrong]).toEqual([[], []]);
   expect(end.peakBytes - idle.rssBytes).toBeLessThan(growthMax);
-  const kept = indexFiles();
-  expect(kept.length).toBe(manifestCount);
+  const stored = indexFiles();
+  expect(stored.length).toBe(manifestCount);
 
   expect(await program.stop()).toBe(0);
   program = await start(program.folder);
-  const again = await askInTurn("again");
+  const again = await askInOrder("again");
   expect(again.wrong).toEqual([]);
-  expect(indexFiles()).toEqual(kept);
+  expect(indexFiles()).toEqual(stored);
   console.log(`after a restart in turn ${again.cpuMsEach.toFixed(1)} ms of CPU each`);
 }, 600_000);
 

@@ -23,12 +23,12 @@ test("Q: who has asked the payment service for too much has no more of it, of up
   for (let asked = 0; asked < 1_000 && !seen.has(429); asked += 1)
     seen.add(await status(`${payment}/v1/rates`));
   expect([...seen]).toEqual([200, 429]);
-  const answer = await fetch(`${payment}/v1/rates`);
-  expect([answer.status, await answer.json()]).toEqual([
+  const response = await fetch(`${payment}/v1/rates`);
+  expect([response.status, await response.json()]).toEqual([
     429,
     { error: "Too Many Requests", message: "IP rate limit exceeded" },
   ]);
-  expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
   const places = [`${payment}/rates`, `${upload}/v1/info`, `${gateway}/payment/v1/rates`, `${gateway}/info`];
   expect(await Promise.all(places.map(status))).toEqual([429, 429, 429, 429]);
   const watched = [`${payment}/health`, `${upload}/health`, `${gateway}/ready`];

@@ -41,8 +41,13 @@ describe("O: a payment service", () => {
       for (const method of ["GET", "POST"]) {
         // The peer takes any token that is signed with a word which its source has for a default.
         const headers = { authorization: `Bearer ${tokenSignedWith("test-secret")}` };
-        const answer = await fetch(`${origin}${path}`, { method, headers });
-        expect([path, method, answer.status, await answer.json()]).toEqual([path, method, 404, "Not Found"]);
+        const response = await fetch(`${origin}${path}`, { method, headers });
+        expect([path, method, response.status, await response.json()]).toEqual([
+          path,
+          method,
+          404,
+          "Not Found",
+        ]);
       }
     }
   });

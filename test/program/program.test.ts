@@ -25,11 +25,11 @@ const soundUrl = ({ line }: RunningProgram) => `${line.gateway}/raw/${line.sampl
 /** Starts a program whose large sample is on its disk. */
 async function start(): Promise<RunningProgram> {
   const started = await startDev({ environment });
-  const answer = await eventually(
+  const response = await eventually(
     () => fetch(soundUrl(started)),
     ({ status }) => status === 200,
   );
-  sound = Buffer.from(await answer.arrayBuffer());
+  sound = Buffer.from(await response.arrayBuffer());
   const cached = await eventually(
     () => fetch(soundUrl(started), { method: "HEAD" }),
     ({ headers }) => headers.get("x-cache") === "HIT",
@@ -65,9 +65,9 @@ describe("R1: many ranges", () => {
 
   test("never cost more than the body, a handle and a few megabytes", async () => {
     const ask = async (range: string) => {
-      const answer = await fetch(soundUrl(program), { headers: { range, connection: "close" } });
-      const { byteLength } = await answer.arrayBuffer();
-      expect([200, 206, 416]).toContain(answer.status);
+      const response = await fetch(soundUrl(program), { headers: { range, connection: "close" } });
+      const { byteLength } = await response.arrayBuffer();
+      expect([200, 206, 416]).toContain(response.status);
       expect(byteLength).toBeLessThanOrEqual(sound.length + 16 * 200);
     };
     for (const [, range] of bombs) await ask(range); // what the first of each kind leaves behind stays

@@ -77,9 +77,9 @@ describeWith(
       const direct = program.line.gateway;
       const path = `/raw/${program.line.sample.sound}`;
       const isCached = async () => {
-        const answer = await fetch(`${direct}${path}`);
-        await answer.arrayBuffer();
-        return answer.headers.get("x-cache") === "HIT";
+        const reply = await fetch(`${direct}${path}`);
+        await reply.arrayBuffer();
+        return reply.headers.get("x-cache") === "HIT";
       };
       await eventually(isCached, (cached) => cached);
       const ways: readonly (readonly [string, RequestInit])[] = [
@@ -135,8 +135,8 @@ describeWith(
 
     test("uploads and prices go to their services", async () => {
       const item = testItem(new Uint8Array(2_000_000).fill(7));
-      const answer = await ask("upload.example", "/v1/tx", { method: "POST", body: item.bytes });
-      expect([answer.status, (await answer.json()).id]).toEqual([200, item.id]);
+      const reply = await ask("upload.example", "/v1/tx", { method: "POST", body: item.bytes });
+      expect([reply.status, (await reply.json()).id]).toEqual([200, item.id]);
       expect((await ask("payment.example", "/v1/price/bytes/1000")).status).toBe(200);
     }, 60_000);
 

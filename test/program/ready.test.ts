@@ -28,16 +28,16 @@ async function watch(origin: string, ended: () => boolean) {
 async function lookAt(origin: string) {
   const metrics = await (await fetch(`${origin}/metrics`)).text();
   const read = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, "m").exec(metrics)?.[1]);
-  const answer = await fetch(`${origin}/graphql`, {
+  const response = await fetch(`${origin}/graphql`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ query: "{ transactions(first: 1) { edges { node { id } } } }" }),
   });
-  const { data, errors } = await answer.json();
+  const { data, errors } = await response.json();
   return {
     threads: read('worker_threads\\{pool="query"\\}'),
     waiting: read('queue_length\\{queue_name="query"\\}'),
-    query: [answer.status, errors ?? null, data.transactions.edges.length],
+    query: [response.status, errors ?? null, data.transactions.edges.length],
   };
 }
 

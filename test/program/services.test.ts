@@ -13,9 +13,9 @@ beforeAll(async () => {
 afterAll(() => program.remove());
 
 async function json(url: string): Promise<Record<string, unknown>> {
-  const answer = await fetch(url);
-  expect([url, answer.status]).toEqual([url, 200]);
-  return await answer.json();
+  const response = await fetch(url);
+  expect([url, response.status]).toEqual([url, 200]);
+  return await response.json();
 }
 
 describe("one program", () => {

@@ -3,7 +3,7 @@
  * @module
  */
 import { writeSync } from "node:fs";
-import { runUntilTold } from "../../src/cli/until-told.ts";
+import { runUntilStopped } from "../../src/cli/until-told.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
 
@@ -14,6 +14,6 @@ closers.add("nothing that ends", () => {
 });
 // A process ends when nothing is waited for; a listener would be.
 setInterval(() => undefined, 1_000);
-process.exitCode = await runUntilTold({ closers, log: silentLog }, async () => {
+process.exitCode = await runUntilStopped({ closers, log: silentLog }, async () => {
   writeSync(1, "running\n");
 });

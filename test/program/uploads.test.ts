@@ -35,12 +35,12 @@ const get = (id: string, headers: Record<string, string> = {}, method = "GET") =
 
 async function send(item: TestItem): Promise<Record<string, unknown>> {
   // While an index that was lost is made again, no block is known, and uploads are answered 503.
-  const answer = await eventually(
+  const response = await eventually(
     () => fetch(`${uploadUrl()}/v1/tx`, { method: "POST", body: item.bytes }),
     ({ status }) => status !== 503,
   );
-  expect(answer.status).toBe(200);
-  return await answer.json();
+  expect(response.status).toBe(200);
+  return await response.json();
 }
 
 async function restart(): Promise<void> {
@@ -50,20 +50,20 @@ async function restart(): Promise<void> {
 }
 
 async function admin(path: string, body: unknown): Promise<void> {
-  const answer = await fetch(`${program.line.gateway}/svc/admin/${path}`, {
+  const response = await fetch(`${program.line.gateway}/svc/admin/${path}`, {
     ...{ method: "PUT", body: JSON.stringify(body) },
     headers: { Authorization: `Bearer ${program.line.adminKey}`, "Content-Type": "application/json" },
   });
-  expect(answer.status).toBe(200);
+  expect(response.status).toBe(200);
 }
 
 async function found(): Promise<string[]> {
   const query =
     '{ transactions(tags: [{ name: "Test", values: ["uploads"] }]) { edges { node { id block { height } } } } }';
-  const answer = await fetch(`${program.line.gateway}/graphql`, {
+  const response = await fetch(`${program.line.gateway}/graphql`, {
     ...{ method: "POST", body: JSON.stringify({ query }), headers: { "Content-Type": "application/json" } },
   });
-  const { data } = await answer.json();
+  const { data } = await response.json();
   return data.transactions.edges.map(({ node }: { node: { id: string; block: unknown } }) => {
     expect(node.block).toBeNull();
     return node.id;
@@ -80,9 +80,9 @@ for (const [name, item, data] of both)
     const receipt = await send(item);
     const host = new URL(program.line.gateway).host;
     expect(receipt).toMatchObject({ id: item.id, dataCaches: [host], fastFinalityIndexes: [host] });
-    const answer = await get(item.id);
-    expect(answer.status).toBe(200);
-    expect(Buffer.from(await answer.arrayBuffer()).equals(Buffer.from(data))).toBe(true);
+    const response = await get(item.id);
+    expect(response.status).toBe(200);
+    expect(Buffer.from(await response.arrayBuffer()).equals(Buffer.from(data))).toBe(true);
     expect(await found()).toContain(item.id);
   });
 
@@ -136,9 +136,9 @@ test("an item that is refused by its id or by its hash is not given away", async
 test("after a restart items are compared and served as verified, and found", async () => {
   await restart();
   for (const [, item, data] of both) {
-    const answer = await get(item.id);
-    expect([answer.status, answer.headers.get("x-ar-io-verified")]).toEqual([200, "true"]);
-    expect(digestOf(new Uint8Array(await answer.arrayBuffer()))).toBe(digestOf(data));
+    const response = await get(item.id);
+    expect([response.status, response.headers.get("x-ar-io-verified")]).toEqual([200, "true"]);
+    expect(digestOf(new Uint8Array(await response.arrayBuffer()))).toBe(digestOf(data));
   }
   expect((await found()).sort()).toEqual([small.id, large.id].sort());
 }, 120_000);
@@ -165,8 +165,8 @@ test("bytes that were changed on the disk are not given away, and what was not c
       closeSync(file);
     }
   for (const item of [small, large]) {
-    const answer = await get(item.id);
-    expect([answer.status, answer.headers.get("retry-after")]).toEqual([502, "5"]);
+    const response = await get(item.id);
+    expect([response.status, response.headers.get("retry-after")]).toEqual([502, "5"]);
   }
   expect((await get(other.id)).status).toBe(200);
 });

@@ -46,7 +46,7 @@ describe("following", () => {
       const carried = expectedData(tip);
       expect(carried.length).toBeGreaterThan(0);
       for (const { id, data } of carried)
-        expect(Buffer.compare(simulation.data.kept.get(id) ?? new Uint8Array(0), data)).toBe(0);
+        expect(Buffer.compare(simulation.data.stored.get(id) ?? new Uint8Array(0), data)).toBe(0);
       expect(simulation.status().reasons).toEqual([]);
       expect(simulation.status().follow).toMatchObject({ lag: 0, theirHeight: 29, failures: 0 });
     });
@@ -77,7 +77,7 @@ describe("following", () => {
     let tip = growBranch(script, undefined, 64);
     await withNode(tip, {}, async (simulation, node) => {
       await untilSettled(tip, simulation);
-      const turns: number[] = [];
+      const semaphore: number[] = [];
       for (const [depth, length] of [
         [1, 1],
         [1, 2],
@@ -98,9 +98,9 @@ describe("following", () => {
         node.setTip(tip);
         await untilSettled(tip, simulation);
         expectIndexToEqual(simulation.index.reader, tip);
-        turns.push(depth);
+        semaphore.push(depth);
       }
-      expect(turns).toHaveLength(13);
+      expect(semaphore).toHaveLength(13);
     });
   });
 

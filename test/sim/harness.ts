@@ -39,24 +39,24 @@ export function openThreads(): Readonly<{ verify: Pool; unbundle: Pool; close: (
 export type DataSource = Readonly<{
   content: Pick<Content, "ensure" | "keep">;
   /** Data of format 1 that indexing gave to be kept. */
-  kept: ReadonlyMap<Id, Uint8Array>;
+  stored: ReadonlyMap<Id, Uint8Array>;
   put: (id: Id, data: Uint8Array) => void;
 }>;
 
 /** Content that has what the script put there, in files of a folder. */
 export function createDataSource(folder: string): DataSource {
   const data = new Map<Id, Uint8Array>();
-  const kept = new Map<Id, Uint8Array>();
+  const stored = new Map<Id, Uint8Array>();
   return {
-    kept,
+    stored,
     put: (id, bytes) => data.set(id, bytes),
     content: {
       keep: async ({ id }, bytes) => {
-        kept.set(id, new Uint8Array(bytes));
+        stored.set(id, new Uint8Array(bytes));
         return true;
       },
       ensure: async ({ id, size }: RootSpec) => {
-        const bytes = data.get(id) ?? kept.get(id);
+        const bytes = data.get(id) ?? stored.get(id);
         if (bytes === undefined) throw new Failure("source_failed", { id });
         if (bytes.length !== size) throw new Error("the index knows the size of a root's data");
         const path = join(folder, id);

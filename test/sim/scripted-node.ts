@@ -55,10 +55,10 @@ export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode
   };
   setTip(tip);
 
-  const blockAnswer = (block: ScriptedBlock | undefined) =>
+  const blockResponse = (block: ScriptedBlock | undefined) =>
     block === undefined ? say("Block not found.", 404) : say(block.text);
 
-  const transactionAnswer = (id: string, isMempoolShown: boolean) => {
+  const transactionResponse = (id: string, isMempoolShown: boolean) => {
     const waiting = mempool.get(id as Id);
     if (waiting !== undefined) return isMempoolShown ? say(waiting.text) : say("Pending", 202);
     if (pendingOnly.has(id as Id)) return say("Pending", 202);
@@ -66,7 +66,7 @@ export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode
     return found === undefined ? say("Not Found.", 404) : say(found.text);
   };
 
-  const answer = (path: string): Said => {
+  const reply = (path: string): Said => {
     const [, first = "", second = "", third = ""] = path.split("/");
     const top = blocks.at(-1);
     switch (first) {
@@ -80,13 +80,13 @@ export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode
       case "height":
         return say(String(top?.height ?? -1));
       case "block":
-        return blockAnswer(second === "height" ? blocks[Number(third)] : byHash.get(third));
+        return blockResponse(second === "height" ? blocks[Number(third)] : byHash.get(third));
       case "unconfirmed_tx":
-        return transactionAnswer(second, true);
+        return transactionResponse(second, true);
       case "tx":
-        return second === "pending" ? json([...mempool.keys()]) : transactionAnswer(second, false);
+        return second === "pending" ? json([...mempool.keys()]) : transactionResponse(second, false);
       case "chunk":
-        return chunkAnswer(blocks, second);
+        return chunkResponse(blocks, second);
       default:
         return say("Request type not found.", 400);
     }
@@ -97,8 +97,7 @@ export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode
     counts.set(path, (counts.get(path) ?? 0) + 1);
     const fault = faultOf(path);
     if (fault?.kind === "delay") await Bun.sleep(fault.ms);
-    const said =
-      fault?.kind === "status" ? say(fault.body ?? "", fault.status) : spoiled(answer(path), fault);
+    const said = fault?.kind === "status" ? say(fault.body ?? "", fault.status) : spoiled(reply(path), fault);
     response.writeHead(said.status, { "content-length": said.body.length });
     if (fault?.kind !== "cut") response.end(said.body);
     else response.write(said.body.subarray(0, said.body.length / 2), () => response.destroy());
@@ -126,7 +125,7 @@ export async function openScriptedNode(tip: ScriptedBlock): Promise<ScriptedNode
 }
 
 /** The chunk that covers a byte of the weave, asked for by its 1-based offset, with both of its proofs. */
-function chunkAnswer(blocks: readonly ScriptedBlock[], offset: string): Said {
+function chunkResponse(blocks: readonly ScriptedBlock[], offset: string): Said {
   const at = BigInt(offset) - 1n;
   const block = blocks.find(({ weaveSize }) => at < weaveSize);
   if (block === undefined) return say("", 404);

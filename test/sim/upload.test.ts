@@ -34,7 +34,7 @@ const rules = {
 };
 
 /** Turns of the world; in each of them something happens. */
-const turns = 220;
+const semaphore = 220;
 
 describe("bundles on a bad chain", () => {
   test.each(seedsOr(usual))(
@@ -58,17 +58,17 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
   const note = (what: string) => {
     told[what] = (told[what] ?? 0) + 1;
   };
-  const trouble: Posted = { kind: "trouble", reason: "by chance" };
+  const fault: Posted = { kind: "trouble", reason: "by chance" };
   const refusal: Posted = { kind: "refused", reason: "400 by chance", word: "", isByAll: false };
   chain.world.faults = {
     tx: () => {
       if (random.chance(0.15)) return "taken and dropped";
-      if (random.chance(0.1)) return trouble;
+      if (random.chance(0.1)) return fault;
       return random.chance(0.1) ? { ...refusal, isByAll: random.chance(0.5) } : undefined;
     },
     chunk: () => {
       if (random.chance(0.2)) return "taken and dropped";
-      return random.chance(0.05) ? trouble : undefined;
+      return random.chance(0.05) ? fault : undefined;
     },
   };
 
@@ -143,7 +143,7 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
     ],
   ];
   const total = happenings.reduce((sum, [weight]) => sum + weight, 0);
-  for (let turn = 0; turn < turns; turn += 1) {
+  for (let turn = 0; turn < semaphore; turn += 1) {
     let at = random.below(total);
     for (const [weight, what] of happenings) {
       at -= weight;

@@ -10,7 +10,7 @@ import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
-import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { idOf } from "../support/memory-content.ts";
 import { eventually } from "../support/program.ts";
 import { openStack, type Stack } from "../support/stack.ts";
@@ -43,9 +43,9 @@ afterAll(() => stack.close());
 async function send(method: string, path: string, body: string | undefined, more = authorized) {
   if (body === undefined) return await wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
   const [, name = "x-none", value = ""] = /^\r\n([^:]+): (.*)$/.exec(more) ?? [];
-  const answer = await fetch(`${stack.gateway.url}${path}`, { method, body, headers: { [name]: value } });
-  const { status, headers } = answer;
-  return { status, headers: [...headers], body: Buffer.from(await answer.bytes()), end: "closed" } as const;
+  const response = await fetch(`${stack.gateway.url}${path}`, { method, body, headers: { [name]: value } });
+  const { status, headers } = response;
+  return { status, headers: [...headers], body: Buffer.from(await response.bytes()), end: "closed" } as const;
 }
 const json = (value: unknown) => JSON.stringify(value);
 
@@ -293,20 +293,20 @@ const endpoints: readonly (readonly [method: string, path: string, others: reado
 ];
 
 /** What every answer of administration has in common. */
-function expectAdministrations(answer: WireAnswer): void {
-  expect(header(answer, "cache-control")).toBe("no-store");
-  const cors = answer.headers.filter(([name]) => name.startsWith("access-control-"));
+function expectAdministrations(response: WireResponse): void {
+  expect(header(response, "cache-control")).toBe("no-store");
+  const cors = response.headers.filter(([name]) => name.startsWith("access-control-"));
   expect(cors).toEqual([]);
 }
 
-function expectBody(answer: WireAnswer, expected: unknown): void {
-  const text = answer.body.toString();
+function expectBody(response: WireResponse, expected: unknown): void {
+  const text = response.body.toString();
   if (expected === "") {
     expect(text).toBe("");
     return;
   }
   expect(JSON.parse(text)).toEqual(typeof expected === "function" ? expected() : expected);
-  expect(header(answer, "content-type")).toBe("application/json; charset=utf-8");
+  expect(header(response, "content-type")).toBe("application/json; charset=utf-8");
 }
 
 describe("administration", () => {
@@ -314,14 +314,14 @@ describe("administration", () => {
     test.each(rows.map((row, index) => [index, ...row] as const))(
       `row %# under ${prefix}: %p`,
       async (_index, method, path, body, status, expected) => {
-        const answer = await send(
+        const response = await send(
           method,
           `${prefix}/admin${path()}`,
           typeof body === "function" ? body() : body,
         );
-        expect({ status: answer.status, body: answer.body.toString() }).toMatchObject({ status });
-        expectBody(answer, expected);
-        expectAdministrations(answer);
+        expect({ status: response.status, body: response.body.toString() }).toMatchObject({ status });
+        expectBody(response, expected);
+        expectAdministrations(response);
       },
     );
 
@@ -329,11 +329,11 @@ describe("administration", () => {
     const wrong = ["", "Bearer", "Bearer ", `Basic ${key}`, `Bearer ${key}x`, `Bearer ${key.slice(1)}`, key];
     for (const value of [undefined, ...wrong]) {
       const more = value === undefined ? "" : `\r\nAuthorization: ${value}`;
-      const answer = await send(method, `/svc/admin${path}`, method === "GET" ? undefined : "{", more);
-      expect([value, answer.status]).toEqual([value, 401]);
-      expect(answer.body.toString()).toBe('"Unauthorized"');
-      expect(header(answer, "www-authenticate")).toBe("Bearer");
-      expectAdministrations(answer);
+      const response = await send(method, `/svc/admin${path}`, method === "GET" ? undefined : "{", more);
+      expect([value, response.status]).toEqual([value, 401]);
+      expect(response.body.toString()).toBe('"Unauthorized"');
+      expect(header(response, "www-authenticate")).toBe("Bearer");
+      expectAdministrations(response);
     }
     const words = await send(
       method,
@@ -346,10 +346,10 @@ describe("administration", () => {
 
   test.each(endpoints)("%s %s has no other methods", async (method, path, others) => {
     for (const other of others) {
-      const answer = await send(other, `/svc/admin${path}`, other === "GET" ? undefined : "{}");
-      expect([other, answer.status]).toEqual([other, 405]);
-      expect(header(answer, "allow")).toBe(method === "GET" ? "GET, HEAD" : method);
-      expectAdministrations(answer);
+      const response = await send(other, `/svc/admin${path}`, other === "GET" ? undefined : "{}");
+      expect([other, response.status]).toEqual([other, 405]);
+      expect(header(response, "allow")).toBe(method === "GET" ? "GET, HEAD" : method);
+      expectAdministrations(response);
     }
     const preflight = await send(
       "OPTIONS",
@@ -363,9 +363,9 @@ describe("administration", () => {
 
   test("a path that is none of them is not found, and not kept", async () => {
     for (const path of ["/svc/admin", "/svc/admin/", "/svc/admin/nothing", "/svc/admin/debug/"]) {
-      const answer = await send("GET", path, undefined);
-      expect([path, answer.status]).toEqual([path, 404]);
-      expectAdministrations(answer);
+      const response = await send("GET", path, undefined);
+      expect([path, response.status]).toEqual([path, 404]);
+      expectAdministrations(response);
     }
   });
 
@@ -383,8 +383,8 @@ describe("administration", () => {
   });
 
   test("a body beyond 8 MiB is too large, announced or not", async () => {
-    const answer = await send("POST", "/svc/admin/queue-data-item", " ".repeat(8 * 2 ** 20 + 1));
-    expect([answer.status, answer.body.toString()]).toEqual([413, '"Payload too large"']);
+    const response = await send("POST", "/svc/admin/queue-data-item", " ".repeat(8 * 2 ** 20 + 1));
+    expect([response.status, response.body.toString()]).toEqual([413, '"Payload too large"']);
     const chunked = await fetch(`${stack.gateway.url}/svc/admin/queue-tx`, {
       method: "POST",
       headers: { authorization: `Bearer ${key}` },
@@ -401,8 +401,8 @@ describe("administration", () => {
 
 describe("the debug record", () => {
   test("has the numbers, heights, times, errors and warnings that importers read", async () => {
-    const answer = await send("GET", "/svc/admin/debug", undefined);
-    const { db } = JSON.parse(answer.body.toString());
+    const response = await send("GET", "/svc/admin/debug", undefined);
+    const { db } = JSON.parse(response.body.toString());
     const numbers = (names: readonly string[]) => Object.fromEntries(names.map((name) => [name, number]));
     expect(db.counts).toEqual(
       numbers([

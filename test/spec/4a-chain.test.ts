@@ -12,7 +12,7 @@ import { validatePath } from "../../src/arweave/merkle.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
 import { chunkPosts, ecdsa, post, rsa, sign, statedOf, stranger, testBytes } from "../dev/devnet/support.ts";
-import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
 const json = "application/json; charset=utf-8";
@@ -28,7 +28,7 @@ let chunked: Transaction;
 let first: Transaction;
 let transfer: Transaction;
 let waiting: Transaction;
-let answers: Map<string, WireAnswer>;
+let responses: Map<string, WireResponse>;
 /** What X-Cache said of the chunked data before anybody had read it. */
 let cachedAtFirst: string;
 /** What the node itself answers for a mined transaction. */
@@ -36,7 +36,7 @@ const nodeTexts = new Map<string, string>();
 
 const get = (path: string, more = "", method = "GET") =>
   wire(stack.port, `${method} ${path} HTTP/1.1${more}`);
-const bodyOf = (answer: WireAnswer) => answer.body.toString();
+const bodyOf = (response: WireResponse) => response.body.toString();
 
 beforeAll(async () => {
   stack = await openStack();
@@ -56,8 +56,8 @@ beforeAll(async () => {
   chunked = sign(devnet, rsa, { stated: statedOf(large) });
   expect((await fetch(`${stack.gateway.url}/tx`, { method: "POST", body: chunked.text })).status).toBe(200);
   for (const body of chunkPosts(large)) {
-    const answer = await fetch(`${stack.gateway.url}/chunk`, { method: "POST", body });
-    expect([answer.status, (await answer.json()).successCount]).toEqual([200, 1]);
+    const response = await fetch(`${stack.gateway.url}/chunk`, { method: "POST", body });
+    expect([response.status, (await response.json()).successCount]).toEqual([200, 1]);
   }
   await devnet.mine(1);
   waiting = await post(devnet, rsa, { data: testBytes(10) });
@@ -188,15 +188,15 @@ function chunkOf(transaction: () => Transaction, bytes: Uint8Array) {
 }
 
 async function expectRow([path, status, type, check]: Row): Promise<void> {
-  const answer = await get(path());
-  expect([path(), answer.status, header(answer, "content-type")]).toEqual([path(), status, type]);
-  check(bodyOf(answer));
-  expect(header(answer, "access-control-allow-origin")).toBe("*");
+  const response = await get(path());
+  expect([path(), response.status, header(response, "content-type")]).toEqual([path(), status, type]);
+  check(bodyOf(response));
+  expect(header(response, "access-control-allow-origin")).toBe("*");
   const head = await get(path(), "", "HEAD");
-  const said = (found: WireAnswer) =>
+  const said = (found: WireResponse) =>
     new Map(found.headers.filter(([name]) => !["date", "x-request-id"].includes(name)));
   expect(head.status).toBe(status);
-  expect(said(head)).toEqual(said(answer));
+  expect(said(head)).toEqual(said(response));
 }
 
 describe("while a node answers", () => {
@@ -234,9 +234,9 @@ describe("GET /chunk/{offset}", () => {
     const chunks = await Promise.all(
       [start + 1n, start + 262_144n, start + 262_145n, end].map((at) => get(`/chunk/${at}`)),
     );
-    const hashes = chunks.map((answer) =>
+    const hashes = chunks.map((response) =>
       createHash("sha256")
-        .update(JSON.parse(bodyOf(answer)).chunk)
+        .update(JSON.parse(bodyOf(response)).chunk)
         .digest("hex"),
     );
     expect([hashes[0] === hashes[1], hashes[1] === hashes[2], hashes[2] === hashes[3]]).toEqual([
@@ -261,9 +261,9 @@ describe("GET /chunk/{offset}", () => {
 
   test("/data gives the bytes and what proves them", async () => {
     const end = BigInt(offsetOf(chunked));
-    const answer = await get(`/chunk/${end}/data`);
+    const response = await get(`/chunk/${end}/data`);
     const bytes = large.subarray(2 * 262_144);
-    expect(answer.body.equals(Buffer.from(bytes))).toBe(true);
+    expect(response.body.equals(Buffer.from(bytes))).toBe(true);
     const fields = {
       "content-type": "application/octet-stream",
       "x-arweave-chunk-data-root": chunked.dataRoot,
@@ -275,7 +275,7 @@ describe("GET /chunk/{offset}", () => {
       "x-arweave-chunk-read-offset": String(bytes.length - 1),
     };
     for (const [name, value] of Object.entries(fields))
-      expect([name, header(answer, name)]).toEqual([name, value]);
+      expect([name, header(response, name)]).toEqual([name, value]);
   });
 });
 
@@ -286,8 +286,8 @@ describe("K1: an offset", () => {
     ...[String(10n ** 19n), String(2n ** 64n), "9".repeat(100)],
   ])("%s is none", async (offset) => {
     for (const path of [`/chunk/${offset}`, `/chunk/${offset}/data`]) {
-      const answer = await get(path);
-      expect([path, answer.status, bodyOf(answer)]).toEqual([path, 400, '"Invalid offset"']);
+      const response = await get(path);
+      expect([path, response.status, bodyOf(response)]).toEqual([path, 400, '"Invalid offset"']);
     }
   });
   test.each([
@@ -302,8 +302,8 @@ describe("K1: an offset", () => {
     "9".repeat(19),
   ])("%s lies beyond the weave", async (offset) => {
     for (const path of [`/chunk/${offset}`, `/chunk/${offset}/data`]) {
-      const answer = await get(path);
-      expect([path, answer.status, bodyOf(answer)]).toEqual([path, 404, '"Not Found"']);
+      const response = await get(path);
+      expect([path, response.status, bodyOf(response)]).toEqual([path, 404, '"Not Found"']);
     }
   });
 });
@@ -342,18 +342,18 @@ describe("K1: a chunk that is posted", () => {
     ["whose chunk is a list", { chunk: [1, 2, 3] }, "invalid_json"],
   ];
   test.each(rows)("%s is refused here, and no node sees it", async (_name, change, error) => {
-    const answer = await fetch(`${stack.gateway.url}/chunk`, {
+    const response = await fetch(`${stack.gateway.url}/chunk`, {
       method: "POST",
       body: JSON.stringify({ ...good, ...change }),
     });
-    expect([answer.status, await answer.json()]).toEqual([400, { error }]);
+    expect([response.status, await response.json()]).toEqual([400, { error }]);
   });
 });
 
 describe("POST", () => {
   const send = async (path: string, body: string) => {
-    const answer = await fetch(`${stack.gateway.url}${path}`, { method: "POST", body });
-    return [answer.status, answer.headers.get("content-type"), await answer.text()] as const;
+    const response = await fetch(`${stack.gateway.url}${path}`, { method: "POST", body });
+    return [response.status, response.headers.get("content-type"), await response.text()] as const;
   };
   test("/tx gives the node's own text", async () => {
     expect(await send("/tx", sign(stack.devnet, ecdsa, { data: testBytes(9) }).text)).toEqual([
@@ -407,15 +407,15 @@ describe("POST", () => {
 
 describe("with every node stopped", () => {
   beforeAll(async () => {
-    answers = new Map();
-    for (const [path] of indexed) answers.set(path(), await get(path()));
+    responses = new Map();
+    for (const [path] of indexed) responses.set(path(), await get(path()));
     await stack.node.close();
   });
 
   test.each(indexed.map((row) => [String(row[0]).replace(/^\(\) => /, ""), row] as const))(
     "GET %s is answered as before",
     async (_name, [path]) => {
-      const [before, now] = [answers.get(path()), await get(path())];
+      const [before, now] = [responses.get(path()), await get(path())];
       expect([now.status, bodyOf(now)]).toEqual([
         before?.status ?? 0,
         before === undefined ? "" : bodyOf(before),
@@ -432,8 +432,8 @@ describe("with every node stopped", () => {
   test.each(["/tx_anchor", "/tx/pending", `/tx/${"C".repeat(42)}A`, "/price/12345"])(
     "GET %s says that no node answers, for a moment",
     async (path) => {
-      const answer = await get(path);
-      expect([answer.status, header(answer, "retry-after"), header(answer, "cache-control")]).toEqual([
+      const response = await get(path);
+      expect([response.status, header(response, "retry-after"), header(response, "cache-control")]).toEqual([
         502,
         "5",
         "no-store",

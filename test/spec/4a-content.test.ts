@@ -12,7 +12,7 @@ import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import type { Transaction } from "../../src/arweave/transaction.ts";
 import { stableDepth } from "../../src/store/index/rows.ts";
 import { chunkPosts, post, rsa, statedOf, testBytes } from "../dev/devnet/support.ts";
-import { header, type WireAnswer, wire } from "../support/gateway-server.ts";
+import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
@@ -79,31 +79,34 @@ describe("an item of a bundle", () => {
     ["an item in a nested bundle", inner],
     ["nothing at all", empty],
   ])("%s is served with its bytes, digest and place", async (_name, { id, body, bytes }) => {
-    const answer = await get(`/raw/${id}`);
+    const response = await get(`/raw/${id}`);
     const digest = createHash("sha256").update(body).digest();
-    expect(answer.status).toBe(200);
-    expect(answer.body.equals(Buffer.from(body))).toBe(true);
-    expect(header(answer, "x-ar-io-digest")).toBe(digest.toString("base64url"));
-    expect(header(answer, "content-digest")).toBe(`sha-256=:${digest.toString("base64")}:`);
-    expect(header(answer, "etag")).toBe(`"${id}"`);
-    expect([header(answer, "x-ar-io-verified"), header(answer, "x-ar-io-trusted")]).toEqual(["true", "true"]);
-    expect(header(answer, "x-ar-io-root-transaction-id")).toBe(root.id);
+    expect(response.status).toBe(200);
+    expect(response.body.equals(Buffer.from(body))).toBe(true);
+    expect(header(response, "x-ar-io-digest")).toBe(digest.toString("base64url"));
+    expect(header(response, "content-digest")).toBe(`sha-256=:${digest.toString("base64")}:`);
+    expect(header(response, "etag")).toBe(`"${id}"`);
+    expect([header(response, "x-ar-io-verified"), header(response, "x-ar-io-trusted")]).toEqual([
+      "true",
+      "true",
+    ]);
+    expect(header(response, "x-ar-io-root-transaction-id")).toBe(root.id);
 
     // What the headers say can be read back from the transaction.
-    const start = Number(header(answer, "x-ar-io-root-data-item-offset"));
-    const dataStart = Number(header(answer, "x-ar-io-root-data-offset"));
-    const size = Number(header(answer, "x-ar-io-data-item-size"));
+    const start = Number(header(response, "x-ar-io-root-data-item-offset"));
+    const dataStart = Number(header(response, "x-ar-io-root-data-offset"));
+    const size = Number(header(response, "x-ar-io-data-item-size"));
     expect(size).toBe(bytes.length);
     expect(Buffer.from(bundle.subarray(start, start + size)).equals(Buffer.from(bytes))).toBe(true);
     expect(Buffer.from(bundle.subarray(dataStart, start + size)).equals(Buffer.from(body))).toBe(true);
-    const inParent = Number(header(answer, "x-ar-io-data-item-offset"));
-    expect(Number(header(answer, "x-ar-io-data-item-root-parent-offset"))).toBe(start - inParent);
+    const inParent = Number(header(response, "x-ar-io-data-item-offset"));
+    expect(Number(header(response, "x-ar-io-data-item-root-parent-offset"))).toBe(start - inParent);
     const parent = [page, inner].some((child) => child.id === id) ? nested.body : bundle;
     expect(Buffer.from(parent.subarray(inParent, inParent + size)).equals(Buffer.from(bytes))).toBe(true);
-    expect(Number(header(answer, "x-ar-io-data-item-data-offset")) - inParent).toBe(dataStart - start);
+    expect(Number(header(response, "x-ar-io-data-item-data-offset")) - inParent).toBe(dataStart - start);
 
     const head = await get(`/raw/${id}`, "", "HEAD");
-    const said = (found: WireAnswer) =>
+    const said = (found: WireResponse) =>
       new Map(found.headers.filter(([name]) => !["date", "x-request-id"].includes(name)));
     expect(said(head)).toEqual(said(await get(`/raw/${id}`)));
   });
@@ -128,16 +131,16 @@ describe("an item of a bundle", () => {
   });
 
   test("gives ranges of its own bytes", async () => {
-    const answer = await get(`/${film.id}`, "\r\nRange: bytes=1000000-1000009,-5");
-    expect(answer.status).toBe(206);
-    expect(answer.body.includes(Buffer.from(video.subarray(1_000_000, 1_000_010)))).toBe(true);
-    expect(answer.body.includes(Buffer.from(video.subarray(-5)))).toBe(true);
-    expect(Number(header(answer, "content-length"))).toBe(answer.body.length);
+    const response = await get(`/${film.id}`, "\r\nRange: bytes=1000000-1000009,-5");
+    expect(response.status).toBe(206);
+    expect(response.body.includes(Buffer.from(video.subarray(1_000_000, 1_000_010)))).toBe(true);
+    expect(response.body.includes(Buffer.from(video.subarray(-5)))).toBe(true);
+    expect(Number(header(response, "content-length"))).toBe(response.body.length);
   });
 
   test("with a type that is none is bytes", async () => {
-    const answer = await get(`/${bad.id}`);
-    expect([answer.status, header(answer, "content-type"), header(answer, "set-cookie")]).toEqual([
+    const response = await get(`/${bad.id}`);
+    expect([response.status, header(response, "content-type"), header(response, "set-cookie")]).toEqual([
       200,
       "application/octet-stream",
       "",
@@ -145,28 +148,28 @@ describe("an item of a bundle", () => {
   });
 
   test("is no transaction", async () => {
-    const answer = await get(`/tx/${text.id}`);
-    expect([answer.status, answer.body.toString()]).toEqual([404, "Not Found."]);
+    const response = await get(`/tx/${text.id}`);
+    expect([response.status, response.body.toString()]).toEqual([404, "Not Found."]);
   });
 });
 
 describe("a transaction", () => {
   test("is served with its bytes, and with a digest once it was read", async () => {
-    const answer = await get(`/${plain.id}`);
-    expect(answer.body.equals(Buffer.from(testBytes(5_000)))).toBe(true);
-    expect([header(answer, "content-type"), header(answer, "x-ar-io-verified")]).toEqual([
+    const response = await get(`/${plain.id}`);
+    expect(response.body.equals(Buffer.from(testBytes(5_000)))).toBe(true);
+    expect([header(response, "content-type"), header(response, "x-ar-io-verified")]).toEqual([
       "image/png",
       "true",
     ]);
-    expect(header(answer, "x-ar-io-root-transaction-id")).toBe("");
+    expect(header(response, "x-ar-io-root-transaction-id")).toBe("");
     const digest = createHash("sha256").update(testBytes(5_000)).digest("base64url");
     expect(header(await get(`/${plain.id}`, "", "HEAD"), "x-ar-io-digest")).toBe(digest);
   });
 
   test("that is a bundle is served as it is", async () => {
-    const answer = await get(`/raw/${root.id}`);
-    expect(answer.body.equals(Buffer.from(bundle))).toBe(true);
-    expect(header(answer, "content-length")).toBe(String(bundle.length));
+    const response = await get(`/raw/${root.id}`);
+    expect(response.body.equals(Buffer.from(bundle))).toBe(true);
+    expect(header(response, "content-length")).toBe(String(bundle.length));
   });
 });
 
@@ -177,14 +180,14 @@ describe("a manifest", () => {
     ["/index.html", 200, "<h1>page</h1>"],
     ["/nowhere", 404, '"Not Found"'],
   ])("/{id}%s answers %d", async (path, status, body) => {
-    const answer = await get(`/${site.id}${path}`);
-    expect([answer.status, answer.body.toString()]).toEqual([status, body]);
+    const response = await get(`/${site.id}${path}`);
+    expect([response.status, response.body.toString()]).toEqual([status, body]);
   });
 
   test("leads to large files and their ranges", async () => {
-    const answer = await get(`/${site.id}/film.mp4`, "\r\nRange: bytes=5-9");
-    expect([answer.status, header(answer, "content-range")]).toEqual([206, `bytes 5-9/${video.length}`]);
-    expect(answer.body.equals(Buffer.from(video.subarray(5, 10)))).toBe(true);
+    const response = await get(`/${site.id}/film.mp4`, "\r\nRange: bytes=5-9");
+    expect([response.status, header(response, "content-range")]).toEqual([206, `bytes 5-9/${video.length}`]);
+    expect(response.body.equals(Buffer.from(video.subarray(5, 10)))).toBe(true);
     const whole = await get(`/${site.id}/film.mp4`);
     expect(whole.body.equals(Buffer.from(video))).toBe(true);
   });
@@ -197,10 +200,10 @@ describe("what is refused", () => {
     try {
       for (const path of [`/${film.id}`, `/raw/${film.id}`, `/${site.id}/film.mp4`, `/raw/${root.id}`])
         for (const more of ["", "\r\nRange: bytes=600000-600001", "\r\nIf-None-Match: *"]) {
-          const answer = await get(path, more);
+          const response = await get(path, more);
           // A bundle says no more of itself than that it is there; it is its bytes that are refused.
           if (path.includes(root.id) && more.includes("None-Match")) continue;
-          expect([path, more, answer.status]).toEqual([path, more, 451]);
+          expect([path, more, response.status]).toEqual([path, more, 451]);
         }
       expect((await get(`/${text.id}`)).status).toBe(200);
     } finally {
@@ -223,9 +226,9 @@ describe("what the gateway says of itself", () => {
   });
 
   test.each(["/svc/healthcheck", "/ar-io/healthcheck", "/health", "/ready"])("GET %s", async (path) => {
-    const answer = await get(path);
-    expect([answer.status, header(answer, "cache-control")]).toEqual([200, "no-store"]);
-    const record = JSON.parse(answer.body.toString());
+    const response = await get(path);
+    expect([response.status, header(response, "cache-control")]).toEqual([200, "no-store"]);
+    const record = JSON.parse(response.body.toString());
     expect(record).toEqual({
       status: "ok",
       uptime: expect.any(Number),
@@ -253,8 +256,8 @@ describe("what the gateway says of itself", () => {
 
   test.each(["/svc/__gateway_metrics", "/ar-io/__gateway_metrics", "/metrics"])("GET %s", async (path) => {
     if (path === "/svc/__gateway_metrics") await get("/chunk/99999999999999999");
-    const answer = await get(path);
-    expect(header(answer, "content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    const response = await get(path);
+    expect(header(response, "content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
     for (const name of [
       "http_request_duration_seconds_bucket",
       "http_memory_hits_total",
@@ -277,9 +280,9 @@ describe("what the gateway says of itself", () => {
       'queue_length{queue_name="bundles"} 0',
       "cache_size_bytes",
     ])
-      expect(answer.body.toString()).toContain(name);
+      expect(response.body.toString()).toContain(name);
     // Every line is a comment or a figure, and every figure a number.
-    for (const line of answer.body.toString().trim().split("\n"))
+    for (const line of response.body.toString().trim().split("\n"))
       expect(line).toMatch(/^(# (HELP|TYPE) .*|[a-z0-9_]+(\{.*\})? -?[0-9.e+-]+|)$/);
   });
 
@@ -298,7 +301,7 @@ describe("what the gateway says of itself", () => {
       await get(path, "\r\nAccept: text/html", "HEAD"),
     ];
     // A page's nonce is new each time.
-    const said = (found: WireAnswer) =>
+    const said = (found: WireResponse) =>
       found.headers
         .filter(([name]) => !["date", "x-request-id", "content-length"].includes(name))
         .map(([name, value]) => `${name}: ${value.replace(/nonce-[^']+/, "nonce")}`)
@@ -312,9 +315,9 @@ describe("what the gateway says of itself", () => {
 describe("a page on its own host", () => {
   test("is sent there, and answered there", async () => {
     const opened = "\r\nHost: gateway.test\r\nSec-Fetch-Dest: document";
-    const answer = await get(`/${page.id}`, opened);
-    const location = new URL(header(answer, "location"));
-    expect([answer.status, location.pathname]).toEqual([302, `/${page.id}`]);
+    const response = await get(`/${page.id}`, opened);
+    const location = new URL(header(response, "location"));
+    expect([response.status, location.pathname]).toEqual([302, `/${page.id}`]);
     const there = await get(location.pathname, `\r\nHost: ${location.host}\r\nSec-Fetch-Dest: document`);
     expect([there.status, there.body.toString()]).toEqual([200, "<h1>page</h1>"]);
   });

@@ -12,7 +12,7 @@ import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { type Id, idOfSignature } from "../../src/arweave/id.ts";
 import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
-import { type WireAnswer, wire } from "../support/gateway-server.ts";
+import { type WireResponse, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
@@ -69,13 +69,14 @@ afterAll(async () => {
 
 const ask = (stack: Stack, path: string, host = "127.0.0.1", more = "") =>
   wire(stack.port, `GET ${path} HTTP/1.1\r\nHost: ${host}${more}`);
-const shown = ({ status, body }: WireAnswer) => [status, body.toString()];
-const header = (answer: WireAnswer, name: string) => answer.headers.find(([found]) => found === name)?.[1];
+const shown = ({ status, body }: WireResponse) => [status, body.toString()];
+const header = (response: WireResponse, name: string) =>
+  response.headers.find(([found]) => found === name)?.[1];
 const administer = async (stack: Stack, what: string, name: string) => {
   const headers = { Authorization: `Bearer ${key}` };
   const body = JSON.stringify({ name });
-  const answer = await fetch(`${stack.gateway.url}/svc/admin/${what}`, { method: "PUT", headers, body });
-  expect(answer.status).toBe(200);
+  const response = await fetch(`${stack.gateway.url}/svc/admin/${what}`, { method: "PUT", headers, body });
+  expect(response.status).toBe(200);
 };
 
 describe("GET /", () => {
@@ -131,9 +132,9 @@ describe("GET /", () => {
 
 describe("names of a file", () => {
   test("are served on their hosts and told at the resolver", async () => {
-    const answer = await ask(named, "/docs/a", "docs.gw.localhost");
-    expect([...shown(answer), header(answer, "x-ar-io-verified")]).toEqual([200, "<p>other", "true"]);
-    expect(header(answer, "cache-control")).toBe("public, max-age=900");
+    const response = await ask(named, "/docs/a", "docs.gw.localhost");
+    expect([...shown(response), header(response, "x-ar-io-verified")]).toEqual([200, "<p>other", "true"]);
+    expect(header(response, "cache-control")).toBe("public, max-age=900");
     expect(shown(await ask(named, "/", "a_many.gw.localhost"))).toEqual([200, "<p>other"]);
     expect((await ask(named, "/", "b_many.gw.localhost")).status).toBe(402);
     expect(JSON.parse((await ask(named, "/svc/resolver/docs")).body.toString()).txId).toBe(site.id);
@@ -175,16 +176,16 @@ describe("names of another gateway", () => {
 
     await named.restart(); // at another port: for the second gateway it is gone
     await Bun.sleep(1_100); // beyond the name's time
-    const answer = await ask(stack, "/", "far.gw.localhost");
-    expect([...shown(answer), header(answer, "cache-control")]).toEqual([
+    const response = await ask(stack, "/", "far.gw.localhost");
+    expect([...shown(response), header(response, "cache-control")]).toEqual([
       200,
       "<p>page",
       "public, max-age=0",
     ]);
     expect((await ask(stack, "/", "unheard.gw.localhost")).status).toBe(502);
-    const figures = (await ask(stack, "/metrics")).body.toString();
-    expect(figures).toMatch(/^arns_cache_miss_total [1-9]/m);
-    expect(figures).toMatch(/^arns_resolution_time_ms_count [1-9]/m);
+    const stats = (await ask(stack, "/metrics")).body.toString();
+    expect(stats).toMatch(/^arns_cache_miss_total [1-9]/m);
+    expect(stats).toMatch(/^arns_resolution_time_ms_count [1-9]/m);
   }, 120_000);
 });
 

@@ -144,7 +144,7 @@ describe("the document", () => {
 describe("a running gateway", () => {
   test("answers each example as the document says", async () => {
     for (const [name, operation] of operations) {
-      const status = await checkAnswer(name, operation, {});
+      const status = await checkResponse(name, operation, {});
       if (/queue-data-item|graphql/.test(name)) expect(status, name).toBe(200);
       else expect(status, name).not.toBe(401);
     }
@@ -153,13 +153,13 @@ describe("a running gateway", () => {
   test("answers what exists with success, as the document says", async () => {
     for (const [name, operation] of operations) {
       if (!/^(GET|HEAD)/.test(name) || /bundle-status|resolver|\{path\}/.test(name)) continue;
-      expect(await checkAnswer(name, operation, real), name).toBe(200);
+      expect(await checkResponse(name, operation, real), name).toBe(200);
     }
   }, 120_000);
 
   test("answers administration without its key as the document says", async () => {
     for (const [name, operation] of operations.filter(([each]) => each.includes("/svc/admin/")))
-      expect(await checkAnswer(name, operation, {}, "wrong key"), name).toBe(401);
+      expect(await checkResponse(name, operation, {}, "wrong key"), name).toBe(401);
   }, 120_000);
 
   test("tells mistakes in a document as the document says", async () => {
@@ -173,7 +173,7 @@ describe("a running gateway", () => {
       `{ ${Array.from({ length: 500 }, (_, index) => `a${index}: __typename`).join(" ")} }`,
     ]) {
       const content = { "application/json": { schema: {}, example: { query } } };
-      expect(await checkAnswer("POST /graphql", { ...ask, requestBody: { content } }, {}), query).toBe(200);
+      expect(await checkResponse("POST /graphql", { ...ask, requestBody: { content } }, {}), query).toBe(200);
     }
   });
 
@@ -224,11 +224,11 @@ describe("a running gateway", () => {
     const files = [...html.matchAll(/(?:src|href)="(api-docs\/[^"]+)"/g)].map(([, file]) => file ?? "");
     expect(files).toHaveLength(3);
     for (const file of files) {
-      const answer = await fetch(`${stack.gateway.url}/${file}`);
-      expect([file, answer.status, answer.headers.get("cache-control")]).toEqual([
+      const response = await fetch(`${stack.gateway.url}/${file}`);
+      expect([file, response.status, response.headers.get("cache-control")]).toEqual([
         ...[file, 200, "public, max-age=31536000, immutable"],
       ]);
-      expect((await answer.text()).length).toBeGreaterThan(100);
+      expect((await response.text()).length).toBeGreaterThan(100);
     }
   });
 });
@@ -243,7 +243,7 @@ async function statusOf(
   const [method = ""] = name.split(" ");
   const query = parameters.filter((each) => each.in === "query" && values[each.name] !== undefined);
   const asked = query.map((each) => `${each.name}=${values[each.name]}`).join("&");
-  const answer = await fetch(
+  const response = await fetch(
     `${stack.gateway.url}${filledPath(name, parameters, values)}${asked === "" ? "" : `?${asked}`}`,
     {
       method,
@@ -255,8 +255,8 @@ async function statusOf(
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     },
   );
-  await answer.arrayBuffer();
-  return answer.status;
+  await response.arrayBuffer();
+  return response.status;
 }
 
 /** The path with these values, and with examples for the others. */
@@ -273,7 +273,7 @@ function filledPath(
 }
 
 /** Sends one example and holds the answer to the document. @returns The status. */
-async function checkAnswer(
+async function checkResponse(
   name: string,
   { tags = [], parameters = [], requestBody, responses }: Operation,
   values: Readonly<Record<string, string>>,
@@ -283,7 +283,7 @@ async function checkAnswer(
   const [type, sent] = Object.entries(requestBody?.content ?? {})[0] ?? [];
   const needed = parameters.filter((each) => each.in === "query" && each.required);
   const query = needed.map((each) => `?${each.name}=${encodeURIComponent(each.example ?? "")}`).join("");
-  const answer = await fetch(`${stack.gateway.url}${filledPath(name, parameters, values)}${query}`, {
+  const response = await fetch(`${stack.gateway.url}${filledPath(name, parameters, values)}${query}`, {
     method,
     redirect: "manual",
     headers: {
@@ -293,14 +293,14 @@ async function checkAnswer(
     },
     ...(sent === undefined ? {} : { body: JSON.stringify(sent.example) }),
   });
-  const body = await answer.text();
-  const said = responses[answer.status];
-  const where = `${name} answered ${answer.status} ${body.slice(0, 200)}`;
-  expect(Object.keys(responses), where).toContain(String(answer.status));
-  const answered = { body, typeLine: answer.headers.get("content-type") ?? "" };
+  const body = await response.text();
+  const said = responses[response.status];
+  const where = `${name} answered ${response.status} ${body.slice(0, 200)}`;
+  expect(Object.keys(responses), where).toContain(String(response.status));
+  const responded = { body, typeLine: response.headers.get("content-type") ?? "" };
   if (said?.content === undefined) expect(body, where).toBe("");
-  else expect(faultsOfBody(answered, said.content, tags), where).toEqual([]);
-  return answer.status;
+  else expect(faultsOfBody(responded, said.content, tags), where).toEqual([]);
+  return response.status;
 }
 
 /** Nodes' records may have more than is shown of them, for they are passed on; ours have no field besides. */

@@ -276,7 +276,7 @@ const said = new Map<string, Set<string>>();
 
 async function ask(origin: string, endpoint: string, step: Step, bearer: string) {
   const [method = "", path = ""] = endpoint.split(" ");
-  const answer = await fetch(`${origin}${step.path?.() ?? path}`, {
+  const response = await fetch(`${origin}${step.path?.() ?? path}`, {
     method,
     redirect: "manual",
     headers: {
@@ -286,11 +286,11 @@ async function ask(origin: string, endpoint: string, step: Step, bearer: string)
     },
     ...(step.body === undefined ? {} : { body: JSON.stringify(step.body) }),
   });
-  const body = await answer.text();
+  const body = await response.text();
   const message = body.startsWith('"') || body === "" ? body.replace(/^"|"$/g, "") : undefined;
-  if (message !== undefined && answer.status !== 200)
+  if (message !== undefined && response.status !== 200)
     said.set(endpoint, (said.get(endpoint) ?? new Set()).add(message));
-  return { status: answer.status, body };
+  return { status: response.status, body };
 }
 
 describe("part 4A", () => {

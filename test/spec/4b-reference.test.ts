@@ -95,9 +95,9 @@ describe("the document", () => {
   test("is the same below /v1, and where the service is mounted on the gateway, and so is its page", async () => {
     const { payment, gateway } = program.line;
     for (const origin of [`${payment}/v1`, `${gateway}/payment`, `${gateway}/payment/v1`]) {
-      const answer = await fetch(`${origin}/openapi.json`);
-      expect([origin, answer.status]).toEqual([origin, 200]);
-      expect(await answer.json()).toEqual({ ...reference, servers: [{ url: origin }] });
+      const response = await fetch(`${origin}/openapi.json`);
+      expect([origin, response.status]).toEqual([origin, 200]);
+      expect(await response.json()).toEqual({ ...reference, servers: [{ url: origin }] });
       const page = await fetch(`${origin}/api-docs`);
       expect([origin, page.status]).toEqual([origin, 200]);
       for (const [, file] of (await page.text()).matchAll(/(?:src|href)="(api-docs\/[^"]+)"/g)) {
@@ -111,7 +111,7 @@ describe("the document", () => {
 test("every example is answered as the document says, at each address", async () => {
   const { payment, gateway } = program.line;
   for (const origin of [payment, `${payment}/v1`, `${gateway}/payment`, `${gateway}/payment/v1`])
-    for (const [method, path, operation] of operations) await checkAnswer(origin, method, path, operation);
+    for (const [method, path, operation] of operations) await checkResponse(origin, method, path, operation);
 }, 120_000);
 
 /** Where what looks right and stands for nothing is answered as what does not even look right. */
@@ -123,11 +123,11 @@ const unfound = [
 test("refuses every parameter of a path or a query that is not of the kind that the document shows", async () => {
   const refused = new Set<string>();
   for (const [method, path, operation] of operations) {
-    const right = await answerOf(method, path, operation, {});
+    const right = await responseOf(method, path, operation, {});
     for (const { name, in: place, schema } of operation.parameters ?? []) {
       const where = `${method} ${path} ${name}`;
       for (const wrong of place === "header" ? [] : wrongTexts(schema)) {
-        const { status, body } = await answerOf(method, path, operation, { [name]: wrong });
+        const { status, body } = await responseOf(method, path, operation, { [name]: wrong });
         expect([400, 403, 404], `${where}=${wrong} answered ${status} ${body}`).toContain(status);
         expect(Object.keys(operation.responses), where).toContain(String(status));
         if (!unfound.includes(where)) expect(body, `${where}=${wrong}`).not.toBe(right.body);
@@ -150,14 +150,14 @@ test("refuses every field of a body that is not of the kind that the document sh
   const wrong = wrongValues(schema, example);
   expect(wrong.length).toBeGreaterThan(5);
   for (const body of wrong)
-    expect(await answerOf(method, path, operation, {}, body), JSON.stringify(body)).toEqual({
+    expect(await responseOf(method, path, operation, {}, body), JSON.stringify(body)).toEqual({
       status: 400,
       body: '"Missing tx_id in request body"',
     });
 }, 120_000);
 
 /** What an example is answered with, with other values, or with another body. */
-async function answerOf(
+async function responseOf(
   method: string,
   path: string,
   { parameters = [], requestBody }: Operation,
@@ -169,14 +169,14 @@ async function answerOf(
     .filter((each) => each.in === "query" && valueFor(each.name) !== undefined)
     .map(({ name }) => `${name}=${valueFor(name)}`);
   const filled = path.replace(/\{(\w+)\}/g, (_, name) => valueFor(name) ?? "");
-  const answer = await fetch(`${program.line.payment}${filled}?${query.join("&")}`, {
+  const response = await fetch(`${program.line.payment}${filled}?${query.join("&")}`, {
     ...{ method, headers: { Connection: "close" } },
     ...(body === undefined ? {} : { body: JSON.stringify(body) }),
   });
-  return { status: answer.status, body: await answer.text() };
+  return { status: response.status, body: await response.text() };
 }
 
-async function checkAnswer(
+async function checkResponse(
   origin: string,
   method: string,
   path: string,
@@ -190,16 +190,16 @@ async function checkAnswer(
   const [sent] = Object.values(requestBody?.content ?? {});
   // The root of a version or a mount has no slash at its end.
   const place = filled === "/" && !origin.endsWith(program.line.payment) ? origin : `${origin}${filled}`;
-  const answer = await fetch(`${place}?${query}`, {
+  const response = await fetch(`${place}?${query}`, {
     method,
     redirect: "manual",
     ...(sent === undefined ? {} : { body: JSON.stringify(sent.example) }),
   });
-  const body = await answer.text();
-  const where = `${method} ${place}?${query} answered ${answer.status} ${body.slice(0, 200)}`;
-  expect(Object.keys(responses), where).toContain(String(answer.status));
-  const [type = ""] = (answer.headers.get("content-type") ?? "").split(";");
-  const content = responses[answer.status]?.content;
+  const body = await response.text();
+  const where = `${method} ${place}?${query} answered ${response.status} ${body.slice(0, 200)}`;
+  expect(Object.keys(responses), where).toContain(String(response.status));
+  const [type = ""] = (response.headers.get("content-type") ?? "").split(";");
+  const content = responses[response.status]?.content;
   if (content === undefined) return expect(body, where).toBe("");
   const schema = content[type]?.schema ?? content["*/*"]?.schema;
   expect(schema, `${where}: ${type}`).toBeDefined();

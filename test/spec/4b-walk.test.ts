@@ -10,7 +10,7 @@ import { funded } from "../payment/x402/x402-world.ts";
 import { testAddress } from "../support/payment.ts";
 import { faultsOf } from "../support/schema.ts";
 import { signedHeaders } from "../support/signed-headers.ts";
-import { answers, beyond, endpoints, messages, prefixes, records, requirement } from "./part-4b.ts";
+import { beyond, endpoints, messages, prefixes, records, requirement, responses } from "./part-4b.ts";
 import { friend, hashes, openPlaces, type Place, type Places, wallet } from "./payment-places.ts";
 
 let places: Places;
@@ -230,17 +230,18 @@ function messageOf(endpoint: string, body: unknown): string | undefined {
 
 async function take(endpoint: string, step: Step, origin: string) {
   const [method = ""] = endpoint.split(" ");
-  const answer = await fetch(`${origin}${step.path}`, {
+  const response = await fetch(`${origin}${step.path}`, {
     method,
     redirect: "manual",
     headers: step.headers?.() ?? {},
     ...(step.body === undefined ? {} : { body: step.body }),
   });
-  expect([step.path, answer.status]).toEqual([step.path, step.status]);
-  expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
-  expect(answer.headers.get("access-control-allow-origin")).toBe("*");
-  if (step.status === 404 || step.status >= 500) expect(answer.headers.get("cache-control")).toBe("no-store");
-  const body: unknown = await answer.json();
+  expect([step.path, response.status]).toEqual([step.path, step.status]);
+  expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+  expect(response.headers.get("access-control-allow-origin")).toBe("*");
+  if (step.status === 404 || step.status >= 500)
+    expect(response.headers.get("cache-control")).toBe("no-store");
+  const body: unknown = await response.json();
   const message = messageOf(endpoint, body);
   if (message !== undefined && step.kind !== "good") {
     const known = said.get(endpoint) ?? new Map<string, Set<number>>();
@@ -253,7 +254,7 @@ describe("part 4B", () => {
   test("is walked whole, with good, bad and missing input wherever there is any", () => {
     const named = endpoints.map(([method, path]) => `${method} ${path}`);
     expect(Object.keys(walk).toSorted()).toEqual(named.toSorted());
-    expect(Object.keys(answers).toSorted()).toEqual(named.toSorted());
+    expect(Object.keys(responses).toSorted()).toEqual(named.toSorted());
     const without = new Set(["GET /currencies", "GET /countries", "GET /rates"]);
     for (const [endpoint, steps] of Object.entries(walk)) {
       const kinds = new Set<string>(steps.map(({ kind }) => kind));
@@ -269,7 +270,7 @@ describe("part 4B", () => {
     for (const origin of places.origins[step.place]) {
       const { body, message } = await take(endpoint, step, origin);
       if (step.says !== undefined) expect(message).toBe(step.says);
-      const schema = step.status === 402 ? requirement : (answers[endpoint] ?? {});
+      const schema = step.status === 402 ? requirement : (responses[endpoint] ?? {});
       const isRecord = step.kind === "good" || typeof body === "object";
       if (isRecord) expect(faultsOf(body, schema, records), step.path).toEqual([]);
     }

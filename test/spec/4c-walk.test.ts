@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { faultsOf } from "../support/schema.ts";
 import type { TestItem } from "../support/upload.ts";
 import { requirement } from "./part-4b.ts";
-import { added, answers, type Endpoint, fixedPartOf, messages, records, specified } from "./part-4c.ts";
+import { added, type Endpoint, fixedPartOf, messages, records, responses, specified } from "./part-4c.ts";
 import {
   blockedSigner,
   freeBytes,
@@ -94,16 +94,16 @@ describe("the upload service", () => {
     (what: string): Step["request"] =>
     async (origin) => {
       const { id, bytes } = newItem();
-      const answer = await fetch(`${origin}/tx`, { method: "POST", body: bytes });
-      expect(answer.status).toBe(200);
+      const response = await fetch(`${origin}/tx`, { method: "POST", body: bytes });
+      expect(response.status).toBe(200);
       return { path: `/tx/${id}/${what}` };
     };
 
   const begin = async (origin: string) =>
     String((await (await fetch(`${origin}/chunks/arweave/-1/-1`)).json()).id);
   const put = async (origin: string, id: string, bytes: Uint8Array<ArrayBuffer>) => {
-    const answer = await fetch(`${origin}/chunks/arweave/${id}/0`, { method: "POST", body: bytes });
-    expect(answer.status).toBe(200);
+    const response = await fetch(`${origin}/chunks/arweave/${id}/0`, { method: "POST", body: bytes });
+    expect(response.status).toBe(200);
   };
   /** Begins an upload in parts, which has the bytes of an item, then asks something of it. */
   const begun =
@@ -124,12 +124,12 @@ describe("the upload service", () => {
     (method: string, make: () => Request): Step["request"] =>
     async (origin) => {
       const { path, body, headers } = make();
-      const answer = await fetch(`${origin}${path}`, {
+      const response = await fetch(`${origin}${path}`, {
         ...{ method, headers: headers ?? {} },
         ...(body === undefined ? {} : { body }),
       });
-      expect(answer.status).toBe(402);
-      const { maxAmountRequired } = await answer.json();
+      expect(response.status).toBe(402);
+      const { maxAmountRequired } = await response.json();
       return {
         ...{ path, headers: { ...headers, "x-payment": places.payment(BigInt(maxAmountRequired)) } },
         ...(body === undefined ? {} : { body }),
@@ -390,25 +390,25 @@ describe("the upload service", () => {
   async function take(endpoint: Endpoint, step: Step, origin: string): Promise<void> {
     const [method = ""] = endpoint.split(" ");
     const { path, body, headers = {} } = await step.request(origin);
-    const answer = await fetch(`${origin}${path}`, {
+    const response = await fetch(`${origin}${path}`, {
       ...{ method, headers },
       ...(body === undefined ? {} : { body }),
     });
-    const { status } = answer;
-    const text = await answer.text();
+    const { status } = response;
+    const text = await response.text();
     expect([path, status, status === step.status ? "" : text]).toEqual([path, step.status, ""]);
-    expect(answer.headers.get("access-control-allow-origin")).toBe("*");
-    expect(answer.headers.get("x-request-id")).toMatch(/^[A-Za-z0-9._:-]{1,128}$/);
-    if (status === 404 || status >= 500) expect(answer.headers.get("cache-control")).toBe("no-store");
+    expect(response.headers.get("access-control-allow-origin")).toBe("*");
+    expect(response.headers.get("x-request-id")).toMatch(/^[A-Za-z0-9._:-]{1,128}$/);
+    if (status === 404 || status >= 500) expect(response.headers.get("cache-control")).toBe("no-store");
     if (status === 503 && step.says !== isOff && step.says !== x402Off)
-      expect(Number(answer.headers.get("retry-after"))).toBeGreaterThan(0);
+      expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
     if (status === 202) return expect(text).toBe("");
-    const wanted = answers[endpoint];
+    const wanted = responses[endpoint];
     if (step.kind === "good" && wanted instanceof RegExp) {
-      expect(answer.headers.get("content-type")).toBe("text/plain; charset=utf-8");
+      expect(response.headers.get("content-type")).toBe("text/plain; charset=utf-8");
       return expect(text).toMatch(wanted);
     }
-    expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
+    expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
     const value: unknown = JSON.parse(text);
     const message = messageOf(value);
     if (message !== undefined) note(endpoint, message, status);

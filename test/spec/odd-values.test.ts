@@ -155,7 +155,7 @@ for (const { name, need, open } of ledgerKinds())
         for (const [path, method, operation] of await operationsOf(origin))
           for (const sent of oddAddresses(path, operation)) rows.push({ method, url: `${origin}${sent}` });
       }
-      await answerAll(rows, program);
+      await responseAll(rows, program);
       expect(rows.length).toBeGreaterThan(3_000);
     }, 120_000);
 
@@ -168,7 +168,7 @@ for (const { name, need, open } of ledgerKinds())
       ].flatMap(([method, origin, path]) =>
         oddAddresses(path, undefined).map((sent) => ({ method, url: `${origin}${sent}` })),
       );
-      await answerAll(rows, program);
+      await responseAll(rows, program);
       expect(rows.length).toBeGreaterThan(900);
     }, 120_000);
 
@@ -183,7 +183,7 @@ for (const { name, need, open } of ledgerKinds())
           for (const body of oddBodies(example)) rows.push({ method, url, type: "application/json", body });
         }
       }
-      await answerAll(rows, program);
+      await responseAll(rows, program);
       expect(rows.length).toBeGreaterThan(50);
     }, 120_000);
 
@@ -192,7 +192,7 @@ for (const { name, need, open } of ledgerKinds())
       const rows = ["giftMessage", "promoCode", "successUrl", "cancelUrl", "returnUrl", "uiMode"].flatMap(
         (name) => oddParts.map((odd) => ({ method: "GET", url: `${gift}&${name}=${odd}` })),
       );
-      await answerAll(rows, program);
+      await responseAll(rows, program);
     }, 120_000);
 
     test("no odd text in a payment by x402 or in a header of a signed request is answered with a 5xx", async () => {
@@ -216,7 +216,7 @@ for (const { name, need, open } of ledgerKinds())
             })),
         ),
       );
-      await answerAll([...paid, ...signed], program);
+      await responseAll([...paid, ...signed], program);
     }, 120_000);
 
     test("an item is taken whatever text its tags hold, also one without bytes, and its status and content are answered", async () => {
@@ -226,14 +226,14 @@ for (const { name, need, open } of ledgerKinds())
       for (const odd of ["\u0000", "text/plain\u0000", "\u0001", "\uffff", "\u202e"])
         for (const name of names) {
           const { id, bytes } = testItem(`${name} ${odd}`, { tags: [{ name, value: odd }] });
-          const answer = await fetch(`${upload}/v1/tx`, { method: "POST", body: bytes });
+          const response = await fetch(`${upload}/v1/tx`, { method: "POST", body: bytes });
           const wanted = name === "x-approve-payment" ? 400 : 200;
-          expect([name, JSON.stringify(odd), answer.status]).toEqual([name, JSON.stringify(odd), wanted]);
+          expect([name, JSON.stringify(odd), response.status]).toEqual([name, JSON.stringify(odd), wanted]);
           if (wanted === 200) taken.push(id);
         }
       const empty = await fetch(`${upload}/v1/x402/upload/unsigned`, { method: "POST" });
       expect([empty.status, (await empty.json()).winc]).toEqual([200, "0"]);
-      await answerAll(
+      await responseAll(
         taken.flatMap((id) =>
           [`${upload}/v1/tx/${id}/status`, `${upload}/v1/tx/${id}/offsets`, `${gateway}/${id}`].map(
             (url) => ({
@@ -302,12 +302,12 @@ function replaced(value: unknown, odd: string): unknown[] {
 }
 
 /** Sends all of them, a few at a time, and expects that none is answered with a 5xx. */
-async function answerAll(rows: readonly Sent[], { line }: RunningProgram): Promise<void> {
+async function responseAll(rows: readonly Sent[], { line }: RunningProgram): Promise<void> {
   const faults: string[] = [];
   const left = rows.values();
   const send = async () => {
     for (const { method, url, type, body, headers } of left) {
-      const answer = await fetch(url, {
+      const response = await fetch(url, {
         ...{ method, redirect: "manual" },
         headers: {
           authorization: `Bearer ${line.adminKey}`,
@@ -316,10 +316,10 @@ async function answerAll(rows: readonly Sent[], { line }: RunningProgram): Promi
         },
         ...(body === undefined ? {} : { body }),
       });
-      const text = await answer.text();
-      if (answer.status >= 500)
+      const text = await response.text();
+      if (response.status >= 500)
         faults.push(
-          `${answer.status} ${method} ${url.slice(0, 200)} ${(body ?? "").slice(0, 200)}: ${text.slice(0, 100)}`,
+          `${response.status} ${method} ${url.slice(0, 200)} ${(body ?? "").slice(0, 200)}: ${text.slice(0, 100)}`,
         );
     }
   };

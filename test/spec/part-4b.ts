@@ -154,7 +154,7 @@ export const records: Schema = {
 };
 
 /** What success is, by endpoint; where there are several, by what the answer holds. */
-export const answers: Readonly<Record<string, Schema>> = {
+export const responses: Readonly<Record<string, Schema>> = {
   "GET /top-up/{method}/{address}/{currency}/{amount}": named("TopUp"),
   "POST /account/balance/{token}": {
     oneOf: [

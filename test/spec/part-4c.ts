@@ -181,7 +181,7 @@ export const records: Readonly<Record<string, Schema>> = {
 };
 
 /** What success is, by endpoint: a record, or the pattern of a bare text. */
-export const answers: Readonly<Record<Endpoint, Schema | RegExp>> = {
+export const responses: Readonly<Record<Endpoint, Schema | RegExp>> = {
   "GET /price/{token}/{byteCount}": /^\d+$/,
   "GET /price/{token}": /^\d+$/,
   "GET /": named("Information"),

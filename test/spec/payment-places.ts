@@ -79,7 +79,7 @@ export async function openPlaces(): Promise<Places> {
   play(chain);
   const silent = createScriptedChain();
   silent.fail("timeout");
-  const unheard = await openTokenWorld([silent]);
+  const ignoreRejection = await openTokenWorld([silent]);
   const x402 = await openX402World();
   const blind = await openCardWorld({ feed: {} });
   const reportGuard = createReportGuard(Date.now, 1);
@@ -90,7 +90,7 @@ export async function openPlaces(): Promise<Places> {
     openPaymentServer(() => [
       createPriceRoutes({ prices: brokenPrices, promoGuard: createPromoGuard(Date.now, 1) }),
     ]),
-    openPaymentServer(() => [createTokenRoutes({ ...unheard, reportGuard })]),
+    openPaymentServer(() => [createTokenRoutes({ ...ignoreRejection, reportGuard })]),
   ];
   const [own, reports, broken, priceless, unanswered] = served.map(({ url }) => url);
   const { payment, gateway } = program.line;
@@ -105,7 +105,7 @@ export async function openPlaces(): Promise<Places> {
     },
     close: async () => {
       for (const server of served) await server.close();
-      for (const each of [accounts, tokens, unheard, x402, blind]) await each.close();
+      for (const each of [accounts, tokens, ignoreRejection, x402, blind]) await each.close();
       await program.remove();
     },
   };

@@ -11,7 +11,7 @@ import { createItemRoutes } from "../../src/http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../../src/http/upload/price-routes.ts";
 import { createReceiptRoutes } from "../../src/http/upload/receipt-routes.ts";
 import { createX402UploadRoutes } from "../../src/http/upload/x402-upload-routes.ts";
-import { createTurns } from "../../src/lib/queue.ts";
+import { createSemaphore } from "../../src/lib/queue.ts";
 import { funded, openX402World, type X402World } from "../payment/x402/x402-world.ts";
 import { openPaymentServer } from "../support/payment-server.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
@@ -69,7 +69,7 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
   const uploads = {
     "no price": await openTestUpload({ priceOf: noPrice }),
     "not synced": await openTestUpload({ height: () => undefined, rules: { freeBytesMax: 2 ** 20 } }),
-    "no room": await openTestUpload({ room: { bytesMax: 10 }, rules: { freeBytesMax: 2 ** 20 } }),
+    "no room": await openTestUpload({ quota: { bytesMax: 10 }, rules: { freeBytesMax: 2 ** 20 } }),
     strict: await openTestUpload({ rules: strict }),
   };
   const priceless = openPaymentServer(() => [
@@ -78,7 +78,7 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
   ]);
   const off = openPaymentServer(() => [
     createItemRoutes({ intake: undefined, writeReceipt: unasked }),
-    createReceiptRoutes({ find: undefined, writeReceipt: unasked, turns: createTurns(1, 0) }),
+    createReceiptRoutes({ find: undefined, writeReceipt: unasked, semaphore: createSemaphore(1, 0) }),
     createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
     createX402UploadRoutes({
       ...{ uploads: undefined, intake: undefined, writeReceipt: unasked, publicUrl: () => "" },

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { temporaryFolder } from "./folder.ts";
 
-const letter = (name: string) => ({ event: "e", body: name });
+const delivery = (name: string) => ({ event: "e", body: name });
 const item = (key: string) => ({ kind: "item", key }) as const;
 
 test("letters are kept for each target in order, and survive a restart", () => {
@@ -19,7 +19,7 @@ test("letters are kept for each target in order, and survive a restart", () => {
     ["item", "x"],
     ["block", "7"],
   ]);
-  before.choose(2, [letter("one"), letter("two")]);
+  before.choose(2, [delivery("one"), delivery("two")]);
   expect(before.announced(10)).toEqual([]);
   before.remove(before.first("a")?.number ?? 0);
   before.refused(before.first("b")?.number ?? 0);
@@ -38,7 +38,7 @@ test("letters to a target that is no longer named are given up", () => {
   using folder = temporaryFolder();
   const path = join(folder.path, "outbox.sqlite");
   const before = openOutbox(path, ["a", "b"], Date.now);
-  before.choose(0, [letter("one")]);
+  before.choose(0, [delivery("one")]);
   before.close();
   const after = openOutbox(path, ["b"], Date.now);
   expect([after.first("a"), after.first("b")?.body]).toEqual([undefined, "one"]);
@@ -48,15 +48,15 @@ test("letters to a target that is no longer named are given up", () => {
 test("of too many announcements and letters the oldest go, and their count is told", () => {
   using folder = temporaryFolder();
   const outbox = openOutbox(join(folder.path, "o.sqlite"), ["a"], Date.now, {
-    lettersMax: 3,
+    deliveriesMax: 3,
     announcedMax: 2,
   });
   expect(outbox.announce([item("1"), item("2")])).toBe(0);
   expect(outbox.announce([item("3")])).toBe(1);
   expect(outbox.announced(9).map(({ key }) => key)).toEqual(["2", "3"]);
-  expect(outbox.choose(9, [letter("1"), letter("2"), letter("3")])).toBe(0);
-  expect(outbox.choose(9, [letter("4"), letter("5")])).toBe(2);
-  expect([outbox.first("a")?.body, outbox.counts()]).toEqual(["3", { letters: 3, announced: 0 }]);
+  expect(outbox.choose(9, [delivery("1"), delivery("2"), delivery("3")])).toBe(0);
+  expect(outbox.choose(9, [delivery("4"), delivery("5")])).toBe(2);
+  expect([outbox.first("a")?.body, outbox.counts()]).toEqual(["3", { deliveries: 3, announced: 0 }]);
   outbox.close();
 });
 
@@ -64,9 +64,9 @@ test("letters that are too old go, those of the last second stay", () => {
   using folder = temporaryFolder();
   let now = 0;
   const outbox = openOutbox(join(folder.path, "o.sqlite"), ["a"], () => now);
-  outbox.choose(0, [letter("old")]);
+  outbox.choose(0, [delivery("old")]);
   now = 60_000;
-  outbox.choose(0, [letter("new")]);
+  outbox.choose(0, [delivery("new")]);
   now = 100_000;
   expect([outbox.expire(100), outbox.expire(99), outbox.first("a")?.body]).toEqual([0, 1, "new"]);
   outbox.close();
@@ -75,10 +75,10 @@ test("letters that are too old go, those of the last second stay", () => {
 test("numbers are never used twice, so that a letter's id is its own", () => {
   using folder = temporaryFolder();
   const outbox = openOutbox(join(folder.path, "o.sqlite"), ["a"], Date.now);
-  outbox.choose(0, [letter("one")]);
+  outbox.choose(0, [delivery("one")]);
   const first = outbox.first("a")?.number ?? 0;
   outbox.remove(first);
-  outbox.choose(0, [letter("two")]);
+  outbox.choose(0, [delivery("two")]);
   expect(outbox.first("a")?.number).toBeGreaterThan(first);
   outbox.close();
 });

@@ -14,7 +14,7 @@ import {
   type GatewayReader,
 } from "../../src/http/gateway/gateway.ts";
 import type { Certificate } from "../../src/http/listener.ts";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { openTestManifests } from "./large-manifests.ts";
@@ -102,7 +102,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
       notFoundPage: { id: undefined, name: undefined },
       sendsArweaveHeaders: false,
       coldBufferBytes: 8 * 2 ** 20,
-      hitsBytesMax: 16 * 2 ** 20,
+      responseCacheBytesMax: 16 * 2 ** 20,
       ...options.settings,
     },
   });
@@ -122,7 +122,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
     memory,
     certificate: options.certificate,
     log,
-    figures: createRequestFigures(metrics, log),
+    stats: createRequestMetrics(metrics, log),
     ...(options.isTrustedProxy === undefined ? {} : { isTrustedProxy: options.isTrustedProxy }),
   });
   return {
@@ -140,7 +140,7 @@ export function openGatewayServer(options: GatewayServerOptions): GatewayServer 
 }
 
 /** An answer as it came over the wire. */
-export type WireAnswer = Readonly<{
+export type WireResponse = Readonly<{
   status: number;
   /** Names in lower case, in order of arrival; a name that came twice is there twice. */
   headers: readonly (readonly [string, string])[];
@@ -155,12 +155,12 @@ export type WireAnswer = Readonly<{
  * @param head - Request line and headers, lines joined by "\r\n", without the empty line; Host is added when absent.
  * @param waitMs - An answer that is not complete by then is given as far as it came.
  */
-export function wire(port: number, head: string, waitMs = 20_000): Promise<WireAnswer> {
+export function wire(port: number, head: string, waitMs = 20_000): Promise<WireResponse> {
   const host = /^host:/im.test(head) ? "" : `Host: 127.0.0.1:${port}\r\n`;
   return new Promise((resolve, reject) => {
     const socket = net.connect(port, "127.0.0.1");
     const pieces: Buffer[] = [];
-    let end: WireAnswer["end"] = "open";
+    let end: WireResponse["end"] = "open";
     const timer = setTimeout(() => socket.destroy(), waitMs);
     socket.on("data", (piece: Buffer) => {
       pieces.push(piece);
@@ -175,14 +175,14 @@ export function wire(port: number, head: string, waitMs = 20_000): Promise<WireA
     });
     socket.on("close", () => {
       clearTimeout(timer);
-      resolve({ ...readAnswer(Buffer.concat(pieces)), end });
+      resolve({ ...readResponse(Buffer.concat(pieces)), end });
     });
     socket.write(`${head}\r\n${host}\r\n`);
   });
 }
 
 /** All values of a header in order of arrival, joined by " | "; "" when it is absent. */
-export function header({ headers }: WireAnswer, name: string): string {
+export function header({ headers }: WireResponse, name: string): string {
   const found = headers.filter(([each]) => each === name.toLowerCase());
   return found.map(([, value]) => value).join(" | ");
 }
@@ -190,14 +190,14 @@ export function header({ headers }: WireAnswer, name: string): string {
 function isComplete(bytes: Buffer, headOnly: boolean): boolean {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd === -1) return false;
-  const { status, headers, body } = readAnswer(bytes);
+  const { status, headers, body } = readResponse(bytes);
   if (headOnly || status === 304 || status === 204) return true;
   const length = headers.find(([name]) => name === "content-length")?.[1];
   if (length !== undefined) return body.length >= Number(length);
   return bytes.subarray(-5).toString() === "0\r\n\r\n";
 }
 
-function readAnswer(bytes: Buffer): Omit<WireAnswer, "end"> {
+function readResponse(bytes: Buffer): Omit<WireResponse, "end"> {
   const headEnd = bytes.indexOf("\r\n\r\n");
   const [first = "", ...lines] = bytes
     .subarray(0, headEnd === -1 ? 0 : headEnd)

@@ -50,11 +50,11 @@ export function openTestManifests(options: TestManifestsOptions = {}): TestManif
 export function inlineBuilder(): Pick<Pool, "run"> {
   const { buildIndex, leaveIndex } = createIndexBuilder();
   return {
-    run: async <Answer>(name: string, job: unknown): Promise<Answer> => {
+    run: async <Result>(name: string, job: unknown): Promise<Result> => {
       await Bun.sleep(0);
-      const answer =
+      const response =
         name === "buildIndex" ? buildIndex(job as BuildIndexJob) : leaveIndex(job as LeaveIndexJob);
-      return answer as Answer;
+      return response as Result;
     },
   };
 }

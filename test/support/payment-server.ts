@@ -3,7 +3,7 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { createRequestFigures } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { createRecordingLog } from "./recording-log.ts";
@@ -36,7 +36,7 @@ export function openPaymentServer(
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
     bodyBytesMax,
     log,
-    figures: createRequestFigures(createMetrics(), log),
+    stats: createRequestMetrics(createMetrics(), log),
   });
   return { server, url: server.url, lines, close: () => server.close(1_000) };
 }

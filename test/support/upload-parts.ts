@@ -12,7 +12,7 @@ import { createReceiptRoutes } from "../../src/http/upload/receipt-routes.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { createTurns } from "../../src/lib/queue.ts";
+import { createSemaphore } from "../../src/lib/queue.ts";
 import { createCredits } from "../../src/payment/credits/credits.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import type { MakeId } from "../../src/store/ledger/transfer-ids.ts";
@@ -20,9 +20,9 @@ import { openPool, type Pool } from "../../src/threads/pool.ts";
 import { readTakenById } from "../../src/upload/intake/charge.ts";
 import { createIntake, type IntakeParts } from "../../src/upload/intake/intake.ts";
 import { createItemStore } from "../../src/upload/intake/item-store.ts";
-import { createUploadRoom, type RoomOptions } from "../../src/upload/intake/room.ts";
+import { createUploadQuota, type QuotaOptions } from "../../src/upload/intake/room.ts";
 import { createReceiptSigner } from "../../src/upload/receipt-signer.ts";
-import { keptBytes } from "../../src/upload/uploads.ts";
+import { storedBytes } from "../../src/upload/uploads.ts";
 import { createBlockList } from "./block-lists.ts";
 import { rsaKeys } from "./rsa-keys.ts";
 
@@ -39,7 +39,7 @@ export type TestUploadOptions = Readonly<{
   /** The threads' entry, where it is another than the program's. */
   intakeEntry?: URL;
   rules?: Partial<IntakeParts["rules"]>;
-  room?: Partial<Pick<RoomOptions, "bytesMax" | "freeBytesMin">>;
+  quota?: Partial<Pick<QuotaOptions, "bytesMax" | "freeBytesMin">>;
   /** Price of so many bytes; 1 winc a byte unless told. */
   priceOf?: (bytes: bigint) => Promise<bigint>;
   blockList?: IntakeParts["blockList"];
@@ -68,15 +68,15 @@ export async function openUploadParts(options: TestUploadOptions) {
     closers.add(String(entry), opened.close);
     return wrapPool(opened);
   };
-  const countKept = () => ledger.read((tx) => keptBytes(tx, "test"));
-  const room = createUploadRoom({
-    ...{ folder, countKept, keptBytes: await countKept(), clock, log: silentLog },
+  const countStored = () => ledger.read((tx) => storedBytes(tx, "test"));
+  const quota = createUploadQuota({
+    ...{ folder, countStored, storedBytes: await countStored(), clock, log: silentLog },
     ...{ bytesMax: 2 ** 40, freeBytesMin: 0 },
-    ...options.room,
+    ...options.quota,
   });
   const credits = createCredits({ database: ledger, clock, makeId });
   const intake = createIntake({
-    ...{ ledger, room, makeId, clock, storeName: "test" },
+    ...{ ledger, quota, makeId, clock, storeName: "test" },
     blockList: options.blockList ?? createBlockList(),
     store: createItemStore(
       folder,
@@ -111,13 +111,13 @@ export async function openUploadParts(options: TestUploadOptions) {
   const again = {
     find: (id: string) => ledger.read((tx) => readTakenById(tx, id)),
     writeReceipt,
-    turns: createTurns(1, 2),
+    semaphore: createSemaphore(1, 2),
   };
   const createRoutes = () =>
     createItemRoutes({ intake, writeReceipt, pace: options.pace ?? usualPace }).use(
       createReceiptRoutes(again),
     );
-  return { intake, room, credits, createRoutes, close: closers.closeAll };
+  return { intake, quota, credits, createRoutes, close: closers.closeAll };
 }
 
 const usualPace: Pace = { stallMs: 20_000, windowMs: 60_000, windowBytes: 0 };

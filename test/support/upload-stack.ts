@@ -126,14 +126,14 @@ export type ItemStatus = Readonly<{
 /** Sends a signed item. @returns Its receipt. */
 export async function sendItem(uploads: string, bytes: Uint8Array): Promise<Readonly<{ id: string }>> {
   const headers = { "content-type": "application/octet-stream" };
-  const answer = await fetch(`${uploads}/tx`, { method: "POST", body: new Uint8Array(bytes), headers });
-  if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
-  return await answer.json();
+  const response = await fetch(`${uploads}/tx`, { method: "POST", body: new Uint8Array(bytes), headers });
+  if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
+  return await response.json();
 }
 
 /** How far an item is. */
 export async function statusOf(uploads: string, id: string): Promise<ItemStatus> {
-  const answer = await fetch(`${uploads}/tx/${id}/status`);
-  if (answer.status !== 200) throw new Error(`${answer.status}: ${await answer.text()}`);
-  return await answer.json();
+  const response = await fetch(`${uploads}/tx/${id}/status`);
+  if (response.status !== 200) throw new Error(`${response.status}: ${await response.text()}`);
+  return await response.json();
 }

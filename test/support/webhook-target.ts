@@ -4,30 +4,30 @@
  */
 
 /** A letter as it arrived. */
-export type ArrivedLetter = Readonly<{ headers: Headers; text: string; body: Record<string, unknown> }>;
+export type ArrivedDelivery = Readonly<{ headers: Headers; text: string; body: Record<string, unknown> }>;
 
 /** A target. */
 export type WebhookTarget = Readonly<{
   url: string;
   port: number;
   /** Every attempt, in order. */
-  attempts: ArrivedLetter[];
+  attempts: ArrivedDelivery[];
   /** Statuses of the next answers; 204 when there is none left. */
-  answers: (number | "hang" | Readonly<{ location: string }>)[];
+  responses: (number | "hang" | Readonly<{ location: string }>)[];
   close: () => Promise<void>;
 }>;
 
 /** Opens a target; a port is for one that comes back. */
 export function openWebhookTarget(port = 0): WebhookTarget {
-  const attempts: ArrivedLetter[] = [];
-  const answers: WebhookTarget["answers"] = [];
+  const attempts: ArrivedDelivery[] = [];
+  const responses: WebhookTarget["responses"] = [];
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port,
     fetch: async (request) => {
       const text = await request.text();
       attempts.push({ headers: request.headers, text, body: JSON.parse(text) });
-      const next = answers.shift() ?? 204;
+      const next = responses.shift() ?? 204;
       if (next === "hang") await new Promise<void>(() => undefined);
       if (typeof next === "object")
         return new Response(null, { status: 307, headers: { Location: next.location } });
@@ -38,7 +38,7 @@ export function openWebhookTarget(port = 0): WebhookTarget {
     url: `http://127.0.0.1:${server.port}/hook`,
     port: server.port ?? 0,
     attempts,
-    answers,
+    responses,
     close: () => server.stop(true),
   };
 }

@@ -29,8 +29,8 @@ async function send(sizes: readonly number[]) {
 test("what is sent is there with the answer, whole and in order, from several threads at once", async () => {
   const rounds = Array.from({ length: 300 }, (_, round) => [round, 350_000, 0, 1 + (round % 7)]);
   await Promise.all(
-    Array.from({ length: 4 }, async (_, lane) => {
-      for (let round = lane; round < rounds.length; round += 4) {
+    Array.from({ length: 4 }, async (_, slot) => {
+      for (let round = slot; round < rounds.length; round += 4) {
         const sizes = rounds[round] ?? [];
         const { left, pieces } = await send(sizes);
         expect(left).toBe("0 0 0 0");

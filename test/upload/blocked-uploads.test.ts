@@ -48,8 +48,8 @@ describe("P2: an item that is blocked", () => {
     await upload.payment.credit(item.account, 10n ** 9n);
     block(blockList, by, item, data);
     const send = () => upload.send(how === "sized" ? item.bytes : new Blob([item.bytes]).stream());
-    const answer = await send();
-    expect([answer.status, await answer.json()]).toEqual([451, message]);
+    const response = await send();
+    expect([response.status, await response.json()]).toEqual([451, message]);
     expect([await upload.row(item.id), upload.files()]).toEqual([undefined, {}]);
     expect(await upload.money()).toEqual({ faults: [], revenue: 0n });
     blockList.ids.clear();
@@ -154,8 +154,8 @@ test("P2: in a whole program what waits and is blocked is not posted and fails, 
     const readBack = await eventually(
       async () => {
         await stack.devnet.mine(1);
-        const answer = await fetch(`${stack.content}/raw/${other.bundleId}`);
-        return { status: answer.status, bytes: await answer.bytes() };
+        const response = await fetch(`${stack.content}/raw/${other.bundleId}`);
+        return { status: response.status, bytes: await response.bytes() };
       },
       ({ status }) => status === 200,
     );

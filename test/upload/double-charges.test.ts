@@ -189,8 +189,8 @@ test("a double whose approval holds credits for uploads under way is left until 
 
 test("uploads that are alike but signed for themselves are left alone", async () => {
   // The same owner, sizes and payload; only the anchors differ.
-  const items = ["a", "b"].map((letter) =>
-    testItem("alike", { signer: signer(3), anchor: Buffer.from(letter.repeat(32)).toString("base64url") }),
+  const items = ["a", "b"].map((delivery) =>
+    testItem("alike", { signer: signer(3), anchor: Buffer.from(delivery.repeat(32)).toString("base64url") }),
   );
   for (const { bytes, account } of items) {
     await upload.payment.credit(account, rich);

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { createUploadFigures } from "../../src/upload/figures.ts";
+import { createUploadMetrics } from "../../src/upload/figures.ts";
 import { createPlanner } from "../../src/upload/pipeline/plan.ts";
 import { openBundleWorld, quickRules, storeName } from "./pipeline/bundle-world.ts";
 
@@ -14,7 +14,7 @@ test("the figures follow items on their way", async () => {
   const { database: ledger, makeId } = world;
   const clock = () => now;
   const metrics = createMetrics();
-  const figures = createUploadFigures(metrics, { ledger, storeName, clock });
+  const stats = createUploadMetrics(metrics, { ledger, storeName, clock });
   const read = async () => {
     now += 2_000;
     const lines = (await metrics.text()).split("\n").filter((line) => line.startsWith("upload_"));
@@ -29,7 +29,7 @@ test("the figures follow items on their way", async () => {
 
   const items = world.sign([10, 20, 30]);
   await world.take(items);
-  for (const { bytes } of items) figures.onTaken(bytes.length);
+  for (const { bytes } of items) stats.onTaken(bytes.length);
   await world.take(world.sign([40]), { store: "another" });
   const bytes = items.reduce((sum, each) => sum + each.bytes.length, 0);
   const waiting = await read();
@@ -47,8 +47,8 @@ test("the figures follow items on their way", async () => {
   expect(planned.get('upload_bundles{state="planned"}')).toBe(1);
   expect(planned.get('upload_oldest_seconds{state="planned"}')).toBe(4);
 
-  figures.onEnded("permanent", 3);
-  figures.onEnded("failed", 1);
+  stats.onEnded("permanent", 3);
+  stats.onEnded("failed", 1);
   const ended = await read();
   expect(ended.get('upload_items_ended_total{state="permanent"}')).toBe(3);
   expect(ended.get('upload_items_ended_total{state="failed"}')).toBe(1);

@@ -63,12 +63,12 @@ test.each(rows)(
     try {
       spoil(stack);
       const { bytes } = testItem(new Uint8Array(100));
-      const answer = await eventually(
+      const response = await eventually(
         () => fetch(`${stack.uploads}/tx`, { method: "POST", body: bytes }),
         ({ status }) => status === 503,
         20_000,
       );
-      expect(await answer.json()).toBe(message);
+      expect(await response.json()).toBe(message);
       const health = await (await fetch(`${stack.uploads}/health`)).json();
       expect(health.status).toBe("unhealthy");
       expect(health.reasons.join(" ")).toMatch(reason);

@@ -22,7 +22,7 @@ const parts = await openUploadParts({
   ...{ ledger, folder, keyFile, makeId, clock: Date.now },
   ...(threads === undefined ? {} : { threads }),
   ...(itemBytesMax === undefined ? {} : { rules: { itemBytesMax } }),
-  ...(freeBytesMin === undefined ? {} : { room: { freeBytesMin } }),
+  ...(freeBytesMin === undefined ? {} : { quota: { freeBytesMin } }),
 });
 await openRemoval({ ledger, folder, graceMs: 60_000, clock: Date.now, log: silentLog });
 const server = openPaymentServer(() => [parts.createRoutes()], Number.MAX_SAFE_INTEGER);

@@ -65,6 +65,10 @@ export async function sendItem(
   bytes: Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array<ArrayBuffer>>,
   headers: HeadersInit = {},
 ): Promise<Readonly<{ status: number; text: string; retryAfter: string | null }>> {
-  const answer = await fetch(`${url}/tx`, { method: "POST", body: bytes, headers });
-  return { status: answer.status, text: await answer.text(), retryAfter: answer.headers.get("retry-after") };
+  const response = await fetch(`${url}/tx`, { method: "POST", body: bytes, headers });
+  return {
+    status: response.status,
+    text: await response.text(),
+    retryAfter: response.headers.get("retry-after"),
+  };
 }

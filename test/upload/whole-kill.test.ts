@@ -76,12 +76,14 @@ describe("N2: kill -9 on the whole way", () => {
       let killed = 0;
       for (; killed < kills && Date.now() < endAt; killed += 1) {
         const child = await begin();
-        const answered = Promise.withResolvers<void>();
+        const responded = Promise.withResolvers<void>();
         const traffic = Promise.all(
-          Array.from({ length: senders }, () => sendUntilGone(child.uploads, random, sent, answered.resolve)),
+          Array.from({ length: senders }, () =>
+            sendUntilGone(child.uploads, random, sent, responded.resolve),
+          ),
         );
         // Its threads start with the first items. Some are killed before that.
-        if (random.chance(0.9)) await Promise.race([answered.promise, Bun.sleep(10_000)]);
+        if (random.chance(0.9)) await Promise.race([responded.promise, Bun.sleep(10_000)]);
         const moment = moments[killed % (moments.length + 1)];
         if (moment === undefined) await Bun.sleep(random.below(lifeMsMax));
         else await untilSeen(ledgerFile, moment);
@@ -164,7 +166,7 @@ async function sendUntilGone(
   uploads: string,
   random: Random,
   sent: Sent,
-  onAnswer: () => void,
+  onResponse: () => void,
 ): Promise<void> {
   for (;;) {
     const isAgain = sent.size > 0 && random.chance(0.2);
@@ -175,7 +177,7 @@ async function sendUntilGone(
     if (!sent.has(id)) sent.set(id, { number, receipt: undefined });
     try {
       const receipt = await send(uploads, bytes);
-      onAnswer();
+      onResponse();
       const before = sent.get(id)?.receipt;
       if (before !== undefined) expect(receipt).toBe(before);
       sent.set(id, { number, receipt });
@@ -206,9 +208,9 @@ function idOf(bytes: Uint8Array): string {
 /** @returns The receipt as it was sent, but for what says where it was asked. */
 async function send(uploads: string, bytes: Uint8Array): Promise<string> {
   const headers = { "content-type": "application/octet-stream" };
-  const answer = await fetch(`${uploads}/tx`, { method: "POST", body: new Uint8Array(bytes), headers });
-  const text = await answer.text();
-  if (answer.status !== 200) throw new Error(`${answer.status}: ${text}`);
+  const response = await fetch(`${uploads}/tx`, { method: "POST", body: new Uint8Array(bytes), headers });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${response.status}: ${text}`);
   const { dataCaches: _, fastFinalityIndexes: __, ...receipt } = JSON.parse(text);
   return JSON.stringify(receipt);
 }

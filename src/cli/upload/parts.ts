@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Id } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
-import type { Turns } from "../../lib/queue.ts";
+import type { Semaphore } from "../../lib/queue.ts";
 import { sleep } from "../../lib/stop.ts";
 import { creditsHint, objectIn, refusal, type ServiceClient, shown } from "../service-client.ts";
 import type { WalletToken } from "../wallet-file.ts";
@@ -22,7 +22,7 @@ export type PartsSender = Readonly<{
   client: ServiceClient;
   token: WalletToken;
   /** Requests at once, of all items together. */
-  turns: Turns;
+  semaphore: Semaphore;
   /** Where ids of uploads are kept. */
   stateFolder: string;
   /** Told of bytes that are sent, and of those that an earlier run had sent. */
@@ -60,9 +60,9 @@ export async function sendInParts(
   item: FileItem,
   signal: AbortSignal,
 ): Promise<JsonObject> {
-  const kept = await resumed(sender, item, signal);
-  const upload = kept?.upload ?? (await begin(sender, item, signal));
-  await sendMissing(sender, item, upload, kept?.there ?? [], signal);
+  const stored = await resumed(sender, item, signal);
+  const upload = stored?.upload ?? (await begin(sender, item, signal));
+  await sendMissing(sender, item, upload, stored?.there ?? [], signal);
   const receipt = await finish(sender, upload, signal);
   forgetParts(sender, item.id);
   return receipt;
@@ -84,9 +84,9 @@ async function resumed(
 ): Promise<Readonly<{ upload: PartUpload; there: Span[] }> | undefined> {
   const upload = readState(sender, item.id);
   if (upload === undefined) return undefined;
-  const answer = await sender.client.get(`/chunks/${sender.token}/${upload.id}/-1`, signal);
-  if (answer.status !== 200 || !isJsonObject(answer.value)) return undefined;
-  const { chunks, failedReason } = answer.value;
+  const response = await sender.client.get(`/chunks/${sender.token}/${upload.id}/-1`, signal);
+  if (response.status !== 200 || !isJsonObject(response.value)) return undefined;
+  const { chunks, failedReason } = response.value;
   // What failed for want of credits is whole: once there are some, it need only be finished.
   if ((failedReason ?? underfunded) !== underfunded || !isJsonArray(chunks)) return undefined;
   const there = chunks.flatMap((chunk) => {
@@ -99,8 +99,11 @@ async function resumed(
 async function begin(sender: PartsSender, item: FileItem, signal: AbortSignal): Promise<PartUpload> {
   const { client, token } = sender;
   const wanted = Math.max(partBytes, Math.ceil(item.size / partsMax));
-  const answer = objectIn(await client.get(`/chunks/${token}/-1/-1?chunkSize=${wanted}`, signal), client.url);
-  const { id, chunkSize } = answer;
+  const response = objectIn(
+    await client.get(`/chunks/${token}/-1/-1?chunkSize=${wanted}`, signal),
+    client.url,
+  );
+  const { id, chunkSize } = response;
   if (typeof id !== "string" || !/^[\w-]{1,128}$/.test(id))
     throw new Failure("source_failed", { reason: `${client.url} began an upload without an id` });
   const isSize = typeof chunkSize === "number" && Number.isSafeInteger(chunkSize) && chunkSize > 0;
@@ -130,20 +133,20 @@ async function sendMissing(
 const workersMax = 6;
 
 async function sendPart(
-  { client, token, turns, onSent }: PartsSender,
+  { client, token, semaphore, onSent }: PartsSender,
   item: FileItem,
   upload: PartUpload,
   { start, end }: Span,
   signal: AbortSignal,
 ): Promise<void> {
-  const endTurn = await turns.take(signal);
+  const release = await semaphore.take(signal);
   try {
     const bytes = await item.read(start, end);
-    const answer = await client.post(`/chunks/${token}/${upload.id}/${start}`, bytes, binary, signal);
-    if (answer.status !== 200) throw refusal(answer, client.url);
+    const response = await client.post(`/chunks/${token}/${upload.id}/${start}`, bytes, binary, signal);
+    if (response.status !== 200) throw refusal(response, client.url);
     onSent(bytes.length);
   } finally {
-    endTurn?.();
+    release?.();
   }
 }
 
@@ -154,8 +157,8 @@ async function finish(
   signal: AbortSignal,
 ): Promise<JsonObject> {
   const own = AbortSignal.any([signal, AbortSignal.timeout(finishMsMax)]);
-  const answer = await client.post(`/chunks/${token}/${id}/finalize`, new Uint8Array(0), {}, own);
-  if (answer.status !== 200 && answer.status !== 202) throw refusal(answer, client.url);
+  const response = await client.post(`/chunks/${token}/${id}/finalize`, new Uint8Array(0), {}, own);
+  if (response.status !== 200 && response.status !== 202) throw refusal(response, client.url);
   for (let waitMs = lookMsFirst; ; waitMs = Math.min(waitMs * 2, lookMsLongest)) {
     const state = objectIn(await client.get(`/chunks/${token}/${id}/status`, own), client.url);
     const { status, receipt } = state;
@@ -196,9 +199,9 @@ function stateFile({ stateFolder }: Pick<PartsSender, "stateFolder">, id: Id): s
 /** An upload is gone on with at the service where it was begun. */
 function readState(sender: PartsSender, id: Id): PartUpload | undefined {
   const file = stateFile(sender, id);
-  const kept = existsSync(file) ? readJson(readFileSync(file, "utf8")) : undefined;
-  if (!isJsonObject(kept) || kept["url"] !== sender.client.url) return undefined;
-  const { uploadId, partBytes: bytes } = kept;
+  const stored = existsSync(file) ? readJson(readFileSync(file, "utf8")) : undefined;
+  if (!isJsonObject(stored) || stored["url"] !== sender.client.url) return undefined;
+  const { uploadId, partBytes: bytes } = stored;
   const isKnown = typeof uploadId === "string" && typeof bytes === "number" && bytes > 0;
   return isKnown ? { id: uploadId, partBytes: bytes } : undefined;
 }

@@ -7,14 +7,14 @@ import type { Id } from "../../arweave/id.ts";
 import { readWinc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { KeptReceipts } from "../kept-receipts.ts";
+import type { StoredReceipts } from "../kept-receipts.ts";
 import { receiptFault } from "../receipt-fault.ts";
-import { objectIn, type ServiceAnswer } from "../service-client.ts";
+import { objectIn, type ServiceResponse } from "../service-client.ts";
 import type { LocalItem, WholeItem } from "./item.ts";
 import { forgetParts, type PartsSender, sendInParts } from "./parts.ts";
 
 /** What sends items, and keeps what was promised for them. */
-export type ItemSender = PartsSender & Readonly<{ receipts: KeptReceipts }>;
+export type ItemSender = PartsSender & Readonly<{ receipts: StoredReceipts }>;
 
 /** What became of an item. */
 export type SentItem = Readonly<{
@@ -55,17 +55,21 @@ type ReceiptFound = Pick<SentItem, "receipt" | "receiptFault">;
  */
 async function receiptOfKnown(sender: ItemSender, id: Id, signal: AbortSignal): Promise<ReceiptFound> {
   const { receipts, client } = sender;
-  const kept = receipts.find(id, client.url);
-  if (kept?.kind === "receipt") return { receipt: kept.receipt };
+  const stored = receipts.find(id, client.url);
+  if (stored?.kind === "receipt") return { receipt: stored.receipt };
   const again = await askAgain(sender, id, signal);
   if (again.receipt !== undefined) receipts.keep(again.receipt, client.url);
-  else if (kept !== undefined) return { receipt: undefined, receiptFault: kept.fault };
+  else if (stored !== undefined) return { receipt: undefined, receiptFault: stored.fault };
   return again;
 }
 
 /** Asks for a receipt that was given before. A service that does not give it again has taken the item all the same. */
-async function askAgain({ client, turns }: ItemSender, id: Id, signal: AbortSignal): Promise<ReceiptFound> {
-  const endTurn = await turns.take(signal);
+async function askAgain(
+  { client, semaphore }: ItemSender,
+  id: Id,
+  signal: AbortSignal,
+): Promise<ReceiptFound> {
+  const release = await semaphore.take(signal);
   try {
     const { status, value } = await client.get(`/tx/${id}/receipt`, signal);
     if (status !== 200 || !isJsonObject(value)) return { receipt: undefined };
@@ -76,38 +80,38 @@ async function askAgain({ client, turns }: ItemSender, id: Id, signal: AbortSign
       receiptFault: `the receipt of ${id} that ${client.url} gave is not good: ${fault}`,
     };
   } finally {
-    endTurn?.();
+    release?.();
   }
 }
 
 /** What the service says of an item that it has; an item that failed there is sent again. */
 async function findItem(
-  { client, turns }: PartsSender,
+  { client, semaphore }: PartsSender,
   id: Id,
   signal: AbortSignal,
 ): Promise<JsonObject | undefined> {
-  const endTurn = await turns.take(signal);
+  const release = await semaphore.take(signal);
   try {
-    const { status, value }: ServiceAnswer = await client.get(`/tx/${id}/status`, signal);
+    const { status, value }: ServiceResponse = await client.get(`/tx/${id}/status`, signal);
     return status === 200 && isJsonObject(value) && value["status"] !== "FAILED" ? value : undefined;
   } finally {
-    endTurn?.();
+    release?.();
   }
 }
 
 async function sendWhole(
-  { client, turns, onSent }: PartsSender,
+  { client, semaphore, onSent }: PartsSender,
   { bytes, size }: WholeItem,
   signal: AbortSignal,
 ): Promise<JsonObject> {
-  const endTurn = await turns.take(signal);
+  const release = await semaphore.take(signal);
   try {
     const headers = { "content-type": "application/octet-stream" };
     const receipt = objectIn(await client.post("/tx", bytes, headers, signal), client.url);
     onSent(size);
     return receipt;
   } finally {
-    endTurn?.();
+    release?.();
   }
 }
 

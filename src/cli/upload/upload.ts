@@ -14,8 +14,8 @@ import { manifestContentType } from "../../arweave/manifest.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { createTurns } from "../../lib/queue.ts";
-import { createKeptReceipts } from "../kept-receipts.ts";
+import { createSemaphore } from "../../lib/queue.ts";
+import { createStoredReceipts } from "../kept-receipts.ts";
 import { createProgress, errorScreen, type Progress } from "../progress.ts";
 import { bytesText, durationText } from "../quantities.ts";
 import { ownTerminal } from "../question.ts";
@@ -155,10 +155,10 @@ function createSender(
   stateFolder: string,
   progress: Progress,
 ): ItemSender {
-  const turns = createTurns(requestsAtOnce, requestsWaitingMax);
-  const receipts = createKeptReceipts(stateFolder);
+  const semaphore = createSemaphore(requestsAtOnce, requestsWaitingMax);
+  const receipts = createStoredReceipts(stateFolder);
   const told = { onSent: progress.add, onThere: progress.pass };
-  return { client, token, turns, stateFolder: join(stateFolder, "uploads"), receipts, ...told };
+  return { client, token, semaphore, stateFolder: join(stateFolder, "uploads"), receipts, ...told };
 }
 
 /** Asks the service who it is: nothing is signed for one that is none, or that takes no file of this size. */

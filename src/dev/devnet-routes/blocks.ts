@@ -6,7 +6,7 @@
 import { Elysia } from "elysia";
 import { readAddress } from "../../arweave/id.ts";
 import { isJsonObject, readJson } from "../../lib/json.ts";
-import { nextTurn } from "../devnet/data-tree.ts";
+import { yieldToEventLoop } from "../devnet/data-tree.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { networkName } from "./network.ts";
 import { nodeError, nodeJson, nodeText } from "./node-answers.ts";
@@ -15,7 +15,7 @@ import { nodeError, nodeJson, nodeText } from "./node-answers.ts";
 const blockIndexRangeMax = 10_000;
 
 /** Blocks that are read and parsed at once: 0.4 MiB of empty ones. */
-const blocksPerTurn = 100;
+const blocksPerBatch = 100;
 
 /** Blocks that `/recent` shows. */
 const recentBlocks = 18;
@@ -31,10 +31,10 @@ export function blockRoutes(devnet: Devnet) {
     .get("/height", () => nodeText(`${devnet.height()}`))
     .get("/recent", () => nodeJson(recentText(devnet)))
     .get("/tx_anchor", () => nodeText(devnet.suggestedAnchor()))
-    .get("/block/current", () => blockAnswer(devnet.blockOf(devnet.tipHash())))
-    .get("/current_block", () => blockAnswer(devnet.blockOf(devnet.tipHash())))
+    .get("/block/current", () => blockResponse(devnet.blockOf(devnet.tipHash())))
+    .get("/current_block", () => blockResponse(devnet.blockOf(devnet.tipHash())))
     .get("/block/height/:height", ({ params }) => blockByHeight(devnet, params.height))
-    .get("/block/hash/:hash", ({ params }) => blockAnswer(devnet.blockOf(params.hash)))
+    .get("/block/hash/:hash", ({ params }) => blockResponse(devnet.blockOf(params.hash)))
     .get("/block/height/:height/wallet/:address/balance", ({ params }) =>
       balanceAt(devnet, params.height, params.address),
     )
@@ -64,13 +64,13 @@ export function infoText(devnet: Devnet): string {
   });
 }
 
-function blockAnswer(block: Readonly<{ text: string }> | undefined): Response {
+function blockResponse(block: Readonly<{ text: string }> | undefined): Response {
   return block === undefined ? nodeText("Block not found.", 404) : nodeJson(block.text);
 }
 
 function blockByHeight(devnet: Devnet, text: string): Response {
   const height = readHeight(text);
-  return height === undefined ? nodeText("Invalid height.", 400) : blockAnswer(devnet.blockAt(height));
+  return height === undefined ? nodeText("Invalid height.", 400) : blockResponse(devnet.blockAt(height));
 }
 
 function balanceAt(devnet: Devnet, heightText: string, addressText: string): Response {
@@ -104,9 +104,9 @@ async function blockIndex(
 /** Newest first. Blocks are parsed some at a time, so that others are served in between. */
 async function indexEntries(devnet: Devnet, from: number, to: number) {
   const entries: ReturnType<typeof indexEntry>[] = [];
-  for (let top = Math.min(to, devnet.height()); top >= from; top -= blocksPerTurn) {
-    entries.push(...devnet.blocks(Math.max(from, top - blocksPerTurn + 1), top).map(indexEntry));
-    await nextTurn();
+  for (let top = Math.min(to, devnet.height()); top >= from; top -= blocksPerBatch) {
+    entries.push(...devnet.blocks(Math.max(from, top - blocksPerBatch + 1), top).map(indexEntry));
+    await yieldToEventLoop();
   }
   return entries;
 }

@@ -25,13 +25,13 @@ export function chunkRoutes(devnet: Devnet) {
     );
 }
 
-function ofOffset(devnet: Devnet, text: string, answer: (chunk: WeaveChunk) => Response): Response {
+function ofOffset(devnet: Devnet, text: string, response: (chunk: WeaveChunk) => Response): Response {
   if (!/^[+-]?\d{1,100}$/.test(text)) return nodeError("invalid_offset");
   const offset = BigInt(text);
   if (offset < 0n || offset > offsetMax) return nodeError("offset_out_of_bounds");
   if (offset === 0n || offset > devnet.weaveSize()) return nodeEmpty(404);
   const chunk = devnet.chunkAt(Number(offset));
-  return chunk === undefined ? nodeEmpty(404) : answer(chunk);
+  return chunk === undefined ? nodeEmpty(404) : response(chunk);
 }
 
 function wholeChunk({ chunk, dataPath, txPath, weaveEnd }: WeaveChunk): Response {

@@ -50,9 +50,9 @@ export function controlRoutes(devnet: Devnet, shown: Shown) {
 }
 
 /** Answers, or says what a control takes. */
-async function orWhatIsWanted(answer: () => Response | Promise<Response>): Promise<Response> {
+async function orWhatIsWanted(response: () => Response | Promise<Response>): Promise<Response> {
   try {
-    return await answer();
+    return await response();
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "malformed_input") throw error;
     return nodeText(`${error.facts["reason"]}`, 400);

@@ -62,12 +62,12 @@ async function postTransaction(devnet: Devnet, request: Request, bodies: ByteBud
   if (announced !== null && !/^[A-Za-z0-9_-]{1,43}$/.test(announced)) return nodeText("Invalid hash.", 400);
   if (announced !== null && devnet.isProcessed(announced))
     return nodeText("Transaction already processed.", 208);
-  return await answerBody(request, bodies, transactionBodyMax, async (text) =>
-    transactionAnswer(await devnet.postTransaction(text), request),
+  return await responseBody(request, bodies, transactionBodyMax, async (text) =>
+    transactionResponse(await devnet.postTransaction(text), request),
   );
 }
 
-function transactionAnswer(outcome: TransactionOutcome, request: Request): Response {
+function transactionResponse(outcome: TransactionOutcome, request: Request): Response {
   switch (outcome.kind) {
     case "accepted":
       return nodeText("OK");
@@ -100,7 +100,7 @@ const unknownSplit: Reason = {
 };
 
 async function postChunk(devnet: Devnet, request: Request, bodies: ByteBudget): Promise<Response> {
-  return await answerBody(request, bodies, chunkBodyMax, (text) => {
+  return await responseBody(request, bodies, chunkBodyMax, (text) => {
     const outcome = devnet.postChunk(text);
     if (outcome.kind === "kept") return nodeEmpty(200);
     const { fault, reason } = outcome;
@@ -109,11 +109,11 @@ async function postChunk(devnet: Devnet, request: Request, bodies: ByteBudget): 
 }
 
 /** Reads a body and responds to it, within the memory that bodies may take together; 503 when that stays in use. */
-async function answerBody(
+async function responseBody(
   request: Request,
   bodies: ByteBudget,
   bytesMax: number,
-  answer: (text: string) => Response | Promise<Response>,
+  response: (text: string) => Response | Promise<Response>,
 ): Promise<Response> {
   const announced = Number(request.headers.get("content-length") ?? bytesMax);
   if (announced > bytesMax) return nodeText("Payload too large", 413);
@@ -122,7 +122,7 @@ async function answerBody(
     return nodeText("Too many bodies at once", 503, { "Retry-After": "1", Connection: "close" });
   try {
     const text = await bodyText(request, bytesMax);
-    return text === undefined ? nodeText("Payload too large", 413) : await answer(text);
+    return text === undefined ? nodeText("Payload too large", 413) : await response(text);
   } finally {
     bodies.release("", announced);
   }

@@ -25,15 +25,15 @@ export function transactionRoutes(devnet: Devnet) {
   return new Elysia()
     .get("/tx/pending", pending)
     .get("/tx/ready_for_mining", pending)
-    .get("/tx/:id", ({ params }) => transactionAnswer(devnet, params.id))
-    .get("/tx/:id/status", ({ params }) => statusAnswer(devnet, params.id))
-    .get("/tx/:id/offset", ({ params }) => offsetAnswer(devnet, params.id))
-    .get("/tx/:id/:field", ({ params }) => fieldAnswer(devnet, params.id, params.field))
-    .get("/unconfirmed_tx/:id", ({ params }) => unconfirmedAnswer(devnet, params.id))
-    .get("/:name", ({ params }) => namedAnswer(devnet, params.name));
+    .get("/tx/:id", ({ params }) => transactionResponse(devnet, params.id))
+    .get("/tx/:id/status", ({ params }) => statusResponse(devnet, params.id))
+    .get("/tx/:id/offset", ({ params }) => offsetResponse(devnet, params.id))
+    .get("/tx/:id/:field", ({ params }) => fieldResponse(devnet, params.id, params.field))
+    .get("/unconfirmed_tx/:id", ({ params }) => unconfirmedResponse(devnet, params.id))
+    .get("/:name", ({ params }) => namedResponse(devnet, params.name));
 }
 
-async function transactionAnswer(devnet: Devnet, id: string): Promise<Response> {
+async function transactionResponse(devnet: Devnet, id: string): Promise<Response> {
   if (!isHash(id)) return nodeText("Invalid hash.", 400);
   const found = devnet.transaction(id);
   switch (found.kind) {
@@ -48,12 +48,12 @@ async function transactionAnswer(devnet: Devnet, id: string): Promise<Response> 
   }
 }
 
-async function unconfirmedAnswer(devnet: Devnet, id: string): Promise<Response> {
+async function unconfirmedResponse(devnet: Devnet, id: string): Promise<Response> {
   const text = isHash(id) ? await devnet.written(id) : undefined;
-  return text === undefined ? await transactionAnswer(devnet, id) : nodeJson(text);
+  return text === undefined ? await transactionResponse(devnet, id) : nodeJson(text);
 }
 
-function statusAnswer(devnet: Devnet, id: string): Response {
+function statusResponse(devnet: Devnet, id: string): Response {
   if (!isHash(id)) return nodeText("Invalid address.", 400);
   const found = devnet.transaction(id);
   if (found.kind === "pending") return nodeText("Pending", 202);
@@ -68,7 +68,7 @@ function statusAnswer(devnet: Devnet, id: string): Response {
   );
 }
 
-function offsetAnswer(devnet: Devnet, id: string): Response {
+function offsetResponse(devnet: Devnet, id: string): Response {
   if (!isHash(id)) return nodeError("invalid_address");
   const found = devnet.transaction(id);
   const data = found.kind === "mined" ? found.transaction.data : undefined;
@@ -76,20 +76,20 @@ function offsetAnswer(devnet: Devnet, id: string): Response {
   return nodeJson(JSON.stringify({ offset: `${data.weaveEnd}`, size: `${data.size}` }));
 }
 
-async function fieldAnswer(devnet: Devnet, id: string, field: string): Promise<Response> {
-  if (field.startsWith("data.")) return await rawAnswer(devnet, id);
+async function fieldResponse(devnet: Devnet, id: string, field: string): Promise<Response> {
+  if (field.startsWith("data.")) return await rawResponse(devnet, id);
   if (!isHash(id)) return nodeText("Invalid hash.", 400);
   const found = devnet.transaction(id);
   if (found.kind === "pending") return nodeText("Pending", 202);
   if (found.kind !== "mined") return nodeText("Not Found.", 404);
-  if (field === "data") return await dataAnswer(devnet, found.transaction);
+  if (field === "data") return await dataResponse(devnet, found.transaction);
   const fields = readJson(found.transaction.text);
   const value = isJsonObject(fields) && Object.hasOwn(fields, field) ? fields[field] : undefined;
   if (value === undefined) return nodeError("invalid_field");
   return typeof value === "object" ? nodeJson(JSON.stringify(value)) : nodeText(`${value}`);
 }
 
-async function dataAnswer(devnet: Devnet, transaction: MinedTransaction): Promise<Response> {
+async function dataResponse(devnet: Devnet, transaction: MinedTransaction): Promise<Response> {
   if (transaction.data === undefined) return nodeText("");
   const { size } = transaction.data;
   if (size > servedDataMax) return nodeError("tx_data_too_big");
@@ -98,13 +98,13 @@ async function dataAnswer(devnet: Devnet, transaction: MinedTransaction): Promis
 }
 
 /** A root path is a transaction's data when it begins with 43 characters of an id; an extension may follow. */
-async function namedAnswer(devnet: Devnet, name: string): Promise<Response> {
+async function namedResponse(devnet: Devnet, name: string): Promise<Response> {
   return name.length < 43
     ? nodeText("Request type not found.", 400)
-    : await rawAnswer(devnet, name.slice(0, 43));
+    : await rawResponse(devnet, name.slice(0, 43));
 }
 
-async function rawAnswer(devnet: Devnet, id: string): Promise<Response> {
+async function rawResponse(devnet: Devnet, id: string): Promise<Response> {
   if (!isHash(id)) return nodeText("Invalid hash.", 400);
   const found = devnet.transaction(id);
   if (found.kind !== "mined") return missingPage();

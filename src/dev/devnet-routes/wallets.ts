@@ -33,8 +33,8 @@ export function walletRoutes(devnet: Devnet) {
 
 function priceRoutes(devnet: Devnet) {
   const text = (size: string, target: string | undefined, request: Request) =>
-    priceAnswer(devnet, size, target, wantsJson(request));
-  const json = (size: string, target?: string) => priceAnswer(devnet, size, target, true);
+    priceResponse(devnet, size, target, wantsJson(request));
+  const json = (size: string, target?: string) => priceResponse(devnet, size, target, true);
   return new Elysia()
     .get("/price/:size", ({ params, request }) => text(params.size, undefined, request))
     .get("/price/:size/:target", ({ params, request }) => text(params.size, params.target, request))
@@ -46,7 +46,7 @@ function priceRoutes(devnet: Devnet) {
     .get("/optimistic_price/:size/:target", ({ params }) => json(params.size, params.target));
 }
 
-function priceAnswer(
+function priceResponse(
   devnet: Devnet,
   sizeText: string,
   targetText: string | undefined,
@@ -74,9 +74,9 @@ function wantsJson(request: Request): boolean {
   return request.headers.get("accept") === "application/json";
 }
 
-function ofAddress(text: string, answer: (address: Address | undefined) => string): Response {
+function ofAddress(text: string, response: (address: Address | undefined) => string): Response {
   const address = readChecksummed(text);
-  return address === undefined ? nodeText("Invalid address.", 400) : nodeText(answer(readAddress(address)));
+  return address === undefined ? nodeText("Invalid address.", 400) : nodeText(response(readAddress(address)));
 }
 
 /** Reads an address of 20 to 64 bytes, with or without its checksum; answers it without. */

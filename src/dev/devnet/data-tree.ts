@@ -31,7 +31,7 @@ export async function splitData(
   const parts: Uint8Array[] = [];
   const hashes: Uint8Array[] = [];
   for (let at = 0; at < data.length; at += pieceCharacters) {
-    if (at > 0) await nextTurn();
+    if (at > 0) await yieldToEventLoop();
     const bytes = decodeBase64url(data.slice(at, at + pieceCharacters));
     if (bytes === undefined) return undefined;
     take(bytes);
@@ -51,7 +51,7 @@ export function emptyDataRoot(): Uint8Array {
 }
 
 /** Lets everything that waits run once. */
-export function nextTurn(): Promise<void> {
+export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }
 

@@ -12,7 +12,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { type Log, silentLog } from "../../lib/log.ts";
 import { type MakeRsaJwk, makeRsaJwk } from "../../lib/rsa-jwk.ts";
 import { createAccountOverlay, credit } from "./accounts.ts";
-import { nextTurn } from "./data-tree.ts";
+import { yieldToEventLoop } from "./data-tree.ts";
 import { openDevnetDatabase } from "./database.ts";
 import { genesisBalanceHeight, writeGenesis } from "./genesis.ts";
 import { type ChunkOutcome, createIntake, type Intake, type TransactionOutcome } from "./intake.ts";
@@ -143,7 +143,7 @@ async function mineMany(state: ChainState, count: number): Promise<Block> {
   }
   let block = mineBlock(state);
   for (let mined = 1; mined < count; mined += 1) {
-    await nextTurn();
+    await yieldToEventLoop();
     block = mineBlock(state);
   }
   return block;

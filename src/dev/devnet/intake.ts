@@ -17,7 +17,7 @@ import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import { readUnsigned } from "../../lib/bytes.ts";
 import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import type { DataKey, StoredChunk } from "./chunk-store.ts";
-import { nextTurn, type SplitData, splitData } from "./data-tree.ts";
+import { type SplitData, splitData, yieldToEventLoop } from "./data-tree.ts";
 import { readPosted } from "./posted-transaction.ts";
 import { type AnchorFault, anchorFault, type Fault, type Finding, transactionFaults } from "./rules.ts";
 import { type ChainState, change, rulesView } from "./state.ts";
@@ -160,7 +160,7 @@ async function keep(
   const isHere = split === undefined ? undefined : state.mempool.expect(split.key);
   try {
     for (const [index, chunk] of (split?.chunks ?? []).entries()) {
-      if (index > 0) await nextTurn();
+      if (index > 0) await yieldToEventLoop();
       if (split !== undefined) state.chunks.put(split.key, chunk);
     }
     change(state, () => state.mempool.add(transaction, split?.key));

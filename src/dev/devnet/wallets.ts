@@ -52,12 +52,12 @@ export async function ownWallets(
   makeRsaKey: MakeRsaJwk,
 ): Promise<TestWallet[]> {
   return [
-    await keptWallet(dir, "rsa", makeRsaKey),
-    await keptWallet(dir, "ecdsa", async () => ecdsaJwk(derivePrivateKey(seed, "wallet"))),
+    await storedWallet(dir, "rsa", makeRsaKey),
+    await storedWallet(dir, "ecdsa", async () => ecdsaJwk(derivePrivateKey(seed, "wallet"))),
   ];
 }
 
-async function keptWallet(
+async function storedWallet(
   dir: string | undefined,
   name: string,
   make: () => Promise<JsonObject>,

@@ -4,7 +4,7 @@
  */
 import { Failure } from "../../failures.ts";
 import type { ChunkStore, DataKey, StoredChunk } from "./chunk-store.ts";
-import { nextTurn } from "./data-tree.ts";
+import { yieldToEventLoop } from "./data-tree.ts";
 
 /** A multiple of three, so that pieces of base64url fit together. */
 const pieceSize = 768 * 1_024;
@@ -41,7 +41,7 @@ export async function joinData(
   const data = new Uint8Array(size);
   for (const { start, chunk } of chunks) {
     data.set(chunk, start);
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return data;
 }
@@ -52,7 +52,7 @@ export async function writeData(chunks: Iterable<StoredChunk>, size: number): Pr
   const pieces: string[] = [];
   for (let at = 0; at < size; at += pieceSize) {
     pieces.push(data.toString("base64url", at, Math.min(at + pieceSize, size)));
-    await nextTurn();
+    await yieldToEventLoop();
   }
   return pieces.join("");
 }

@@ -7,7 +7,7 @@ import type { Id } from "../../arweave/id.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { signTransaction } from "../../arweave/transaction-sign.ts";
 import type { Wallet } from "../../arweave/wallet.ts";
-import type { Node, NodeAnswer } from "../../chain/node.ts";
+import type { Node, NodeResponse } from "../../chain/node.ts";
 import { Failure } from "../../failures.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
@@ -58,7 +58,7 @@ export async function postData(
   return transaction.id;
 }
 
-function taken<Value>(what: string, answer: NodeAnswer<Value>): Value {
-  if (answer.kind === "ok") return answer.value;
-  throw new Failure("source_failed", { reason: `the node did not take the ${what}`, answer });
+function taken<Value>(what: string, response: NodeResponse<Value>): Value {
+  if (response.kind === "ok") return response.value;
+  throw new Failure("source_failed", { reason: `the node did not take the ${what}`, response });
 }

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { pageAnswer } from "../../http/answers.ts";
+import { pageResponse } from "../../http/answers.ts";
 import { cardsToTry } from "../sandbox/stripe-cards.ts";
 
 /** What the page shows. */
@@ -121,7 +121,7 @@ ${body}
 </html>
 `;
   const policy = `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:; base-uri 'none'; ${formAction}`;
-  const { headers } = pageAnswer(html, policy);
+  const { headers } = pageResponse(html, policy);
   headers.set("Cache-Control", "no-store");
   headers.set("Referrer-Policy", "no-referrer");
   return new Response(html, { status, headers });

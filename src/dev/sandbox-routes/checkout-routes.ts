@@ -60,9 +60,9 @@ function isForeign(request: Request): boolean {
   return site !== null && site !== "same-origin" && site !== "none";
 }
 
-function orEnded(answer: () => Response): Response {
+function orEnded(response: () => Response): Response {
   try {
-    return answer();
+    return response();
   } catch (error) {
     const refusal = refusalOf(error);
     if (refusal === undefined) throw error;

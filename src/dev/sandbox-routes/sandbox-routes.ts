@@ -4,7 +4,7 @@
  */
 import { Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
-import { codeAnswer, failureAnswer } from "../../http/answers.ts";
+import { codeResponse, failureResponse } from "../../http/answers.ts";
 import { callerLeft, reportsDisconnect } from "../../http/client-left.ts";
 import type { Log } from "../../lib/log.ts";
 import { createCheckoutRoutes } from "./checkout-routes.ts";
@@ -23,11 +23,11 @@ export function createSandboxRoutes(options: SandboxRoutesOptions): (request: Re
   const { sandbox, priceFeed, log } = options;
   const app = new Elysia({ strictPath: true })
     .onError({ as: "global" }, ({ error, code, request }) => {
-      if (code === "NOT_FOUND") return codeAnswer("not_found");
-      if (error instanceof Failure && failures[error.code].status < 500) return failureAnswer(error);
+      if (code === "NOT_FOUND") return codeResponse("not_found");
+      if (error instanceof Failure && failures[error.code].status < 500) return failureResponse(error);
       if (reportsDisconnect(error, request.signal)) return new Response(null, { status: callerLeft });
       log.error("defect in the sandbox", { error });
-      return codeAnswer("internal");
+      return codeResponse("internal");
     })
     .use(createStripeRoutes(options))
     .use(createCheckoutRoutes(sandbox));

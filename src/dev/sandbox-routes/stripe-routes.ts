@@ -6,12 +6,12 @@
 import { timingSafeEqual } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { jsonTextAnswer } from "../../http/answers.ts";
+import { jsonTextResponse } from "../../http/answers.ts";
 import { readBody } from "../../http/body.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { type JsonObject, writeJson } from "../../lib/json.ts";
 import { type FormTree, readForm, textAt, textsAt } from "../sandbox/form.ts";
-import type { SandboxAnswer, StripeSandbox } from "../sandbox/stripe.ts";
+import type { SandboxResponse, StripeSandbox } from "../sandbox/stripe.ts";
 import type { ObjectKind } from "../sandbox/stripe-database.ts";
 import { badParameter, refusalOf, refused } from "../sandbox/stripe-refusal.ts";
 
@@ -40,7 +40,7 @@ export function createStripeRoutes({ sandbox, secretKey, pageUrl }: StripeRoutes
     routes.post(
       path,
       ({ request, params }) =>
-        answer(request, secretKey, async () => {
+        response(request, secretKey, async () => {
           const text = new TextDecoder().decode(await readBody(request, bodyBytesMax));
           const key = readKey(request);
           const asked = `${new URL(request.url).pathname}\n${text}`;
@@ -52,7 +52,7 @@ export function createStripeRoutes({ sandbox, secretKey, pageUrl }: StripeRoutes
     );
   const get = (path: string, perform: Perform) =>
     routes.get(path, ({ request, params }) =>
-      answer(request, secretKey, async () => {
+      response(request, secretKey, async () => {
         const form = formOf(new URL(request.url).search.slice(1));
         return said(() => expanded(sandbox, perform(idIn(params), form), form));
       }),
@@ -70,7 +70,7 @@ export function createStripeRoutes({ sandbox, secretKey, pageUrl }: StripeRoutes
   post("/v1/refunds", (_id, form) => sandbox.createRefund(form));
   getOne("/v1/refunds/:id", "refund");
   getOne("/v1/disputes/:id", "dispute");
-  post("/v1/disputes/:id", (id, form) => sandbox.answerDispute(id, form));
+  post("/v1/disputes/:id", (id, form) => sandbox.respondToDispute(id, form));
   post("/v1/disputes/:id/close", (id) => sandbox.closeDispute(id));
   get("/v1/events", (_id, form) => eventList(sandbox, form));
   getOne("/v1/events/:id", "event");
@@ -80,16 +80,16 @@ export function createStripeRoutes({ sandbox, secretKey, pageUrl }: StripeRoutes
   return routes;
 }
 
-async function answer(
+async function response(
   request: Request,
   secretKey: string,
-  work: () => Promise<SandboxAnswer>,
+  work: () => Promise<SandboxResponse>,
 ): Promise<Response> {
-  const { status, body } = await answered(async () => {
+  const { status, body } = await responded(async () => {
     admit(request, secretKey);
     return await work();
   });
-  return jsonTextAnswer(body, status, {
+  return jsonTextResponse(body, status, {
     "Cache-Control": "no-store",
     "Request-Id": request.headers.get("x-request-id") ?? "req_sandbox",
   });
@@ -124,29 +124,29 @@ function formOf(text: string): FormTree {
 }
 
 /** The answer of one operation. */
-function said(work: () => JsonObject): SandboxAnswer {
+function said(work: () => JsonObject): SandboxResponse {
   try {
     return { status: 200, body: writeJson(work()) };
   } catch (error) {
-    return refusalAnswer(error);
+    return refusalResponse(error);
   }
 }
 
 /** The answer of a whole call. */
-async function answered(work: () => Promise<SandboxAnswer>): Promise<SandboxAnswer> {
+async function responded(work: () => Promise<SandboxResponse>): Promise<SandboxResponse> {
   try {
     return await work();
   } catch (error) {
-    return refusalAnswer(error);
+    return refusalResponse(error);
   }
 }
 
 /** The answer of a refusal; everything else goes on. */
-function refusalAnswer(error: unknown): SandboxAnswer {
+function refusalResponse(error: unknown): SandboxResponse {
   const refusal = refusalOf(error);
   if (refusal === undefined) {
     if (error instanceof Failure && error.code === "too_large")
-      return refusalAnswer(refused({ status: 413, type: "invalid_request_error", message: "Too large." }));
+      return refusalResponse(refused({ status: 413, type: "invalid_request_error", message: "Too large." }));
     throw error;
   }
   const { status, ...words } = refusal;

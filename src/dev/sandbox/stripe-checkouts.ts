@@ -180,8 +180,8 @@ function checkoutOf(desk: StripeDesk, id: string): Checkout {
   return readCheckout(fetchObject(desk, "checkout", id));
 }
 
-function readCheckout(kept: JsonObject): Checkout {
-  const { session, paymentMetadata, description } = kept;
+function readCheckout(stored: JsonObject): Checkout {
+  const { session, paymentMetadata, description } = stored;
   return {
     session: isJsonObject(session) ? session : {},
     description: textOf(description),

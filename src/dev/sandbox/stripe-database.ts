@@ -14,30 +14,30 @@ import { isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 export type ObjectKind = "payment_intent" | "checkout" | "charge" | "refund" | "dispute" | "event";
 
 /** A letter that is due: an event, to be told once more. */
-export type Letter = Readonly<{ id: number; eventId: string; attempts: number; dueAt: number }>;
+export type Delivery = Readonly<{ id: number; eventId: string; attempts: number; dueAt: number }>;
 
 /** An answer that is given again to the same key. */
-export type KeptAnswer = Readonly<{ request: string; status: number; body: string }>;
+export type StoredResponse = Readonly<{ request: string; status: number; body: string }>;
 
 /** The sandbox's memory. */
 export type StripeDatabase = Readonly<{
   /** Runs work as one transaction; what it throws undoes it. */
-  transaction: <Answer>(work: () => Answer) => Answer;
+  transaction: <Result>(work: () => Result) => Result;
   put: (kind: ObjectKind, object: JsonObject, createdAt: number) => void;
   find: (kind: ObjectKind, id: string) => JsonObject | undefined;
   /** Newest first. @param from, to - Unix ms, half-open. @param after - Only those older than this one. */
   list: (kind: ObjectKind, page: ListPage) => JsonObject[];
   /** Checkouts that are open, oldest first. */
   openCheckouts: () => JsonObject[];
-  addLetter: (eventId: string, dueAt: number) => void;
-  dueLetters: (now: number, limit: number) => Letter[];
+  addDelivery: (eventId: string, dueAt: number) => void;
+  dueDeliveries: (now: number, limit: number) => Delivery[];
   nextDueAt: () => number | undefined;
-  letterCount: () => number;
-  putLetterOff: (id: number, dueAt: number) => void;
-  removeLetter: (id: number) => void;
-  keepAnswer: (key: string, answer: KeptAnswer, at: number) => void;
-  keptAnswer: (key: string) => KeptAnswer | undefined;
-  forgetAnswersBefore: (at: number) => void;
+  deliveryCount: () => number;
+  putDeliveryOff: (id: number, dueAt: number) => void;
+  removeDelivery: (id: number) => void;
+  keepResponse: (key: string, response: StoredResponse, at: number) => void;
+  storedResponse: (key: string) => StoredResponse | undefined;
+  forgetResponsesBefore: (at: number) => void;
   close: () => void;
 }>;
 
@@ -104,18 +104,18 @@ export function openStripeDatabase(path: string | undefined): StripeDatabase {
         )
         .all()
         .map(({ json }) => readObject(json)),
-    ...letterBox(db),
-    ...answerBook(db),
+    ...deliveryBox(db),
+    ...respondBook(db),
     close: () => db.close(),
   };
 }
 
-function letterBox(db: Database) {
+function deliveryBox(db: Database) {
   return {
-    addLetter: (eventId: string, dueAt: number) => {
+    addDelivery: (eventId: string, dueAt: number) => {
       db.query("INSERT INTO letters (event_id, attempts, due_at) VALUES (?, 0, ?)").run(eventId, dueAt);
     },
-    dueLetters: (now: number, limit: number): Letter[] =>
+    dueDeliveries: (now: number, limit: number): Delivery[] =>
       db
         .query<{ id: number; event_id: string; attempts: number; due_at: number }, [number, number]>(
           "SELECT id, event_id, attempts, due_at FROM letters WHERE due_at <= ? ORDER BY due_at, id LIMIT ?",
@@ -125,19 +125,19 @@ function letterBox(db: Database) {
     nextDueAt: () =>
       db.query<{ due_at: number | null }, []>("SELECT min(due_at) AS due_at FROM letters").get()?.due_at ??
       undefined,
-    letterCount: () => db.query<{ n: number }, []>("SELECT count(*) AS n FROM letters").get()?.n ?? 0,
-    putLetterOff: (id: number, dueAt: number) => {
+    deliveryCount: () => db.query<{ n: number }, []>("SELECT count(*) AS n FROM letters").get()?.n ?? 0,
+    putDeliveryOff: (id: number, dueAt: number) => {
       db.query("UPDATE letters SET attempts = attempts + 1, due_at = ? WHERE id = ?").run(dueAt, id);
     },
-    removeLetter: (id: number) => {
+    removeDelivery: (id: number) => {
       db.query("DELETE FROM letters WHERE id = ?").run(id);
     },
   };
 }
 
-function answerBook(db: Database) {
+function respondBook(db: Database) {
   return {
-    keepAnswer: (key: string, { request, status, body }: KeptAnswer, at: number) => {
+    keepResponse: (key: string, { request, status, body }: StoredResponse, at: number) => {
       db.query("INSERT INTO answers (key, request, status, body, at) VALUES (?, ?, ?, ?, ?)").run(
         key,
         request,
@@ -146,13 +146,13 @@ function answerBook(db: Database) {
         at,
       );
     },
-    keptAnswer: (key: string): KeptAnswer | undefined =>
+    storedResponse: (key: string): StoredResponse | undefined =>
       db
         .query<{ request: string; status: number; body: string }, [string]>(
           "SELECT request, status, body FROM answers WHERE key = ?",
         )
         .get(key) ?? undefined,
-    forgetAnswersBefore: (at: number) => {
+    forgetResponsesBefore: (at: number) => {
       db.query("DELETE FROM answers WHERE at < ?").run(at);
     },
   };

@@ -96,7 +96,7 @@ export function openDispute(desk: StripeDesk, chargeId: string, reason: string, 
 }
 
 /** `POST /v1/disputes/{id}`: the evidence `winning_evidence` wins, `losing_evidence` loses, other is under review. */
-export function answerDispute(desk: StripeDesk, id: string, form: FormTree): JsonObject {
+export function respondToDispute(desk: StripeDesk, id: string, form: FormTree): JsonObject {
   refuseUnknown(form, ["evidence", "metadata", "submit", "expand"]);
   const evidence = textAt(form, "evidence", "uncategorized_text");
   if (evidence === "winning_evidence") return endDispute(desk, id, "won");

@@ -21,7 +21,7 @@ export type EventQuestion = Readonly<{
 export type EventPage = Readonly<{ events: readonly JsonObject[]; hasMore: boolean }>;
 
 /** Letters that may wait; nothing more happens until somebody takes them. */
-const lettersMax = 10_000;
+const deliveriesMax = 10_000;
 
 /** Events that are looked through for one page. */
 const lookedAtOnce = 500;
@@ -29,12 +29,12 @@ const lookedAtOnce = 500;
 /** Keeps an event and writes the letters about it. */
 export function tellEvent(
   desk: StripeDesk,
-  writeLetters: (eventId: string) => void,
+  writeDeliveries: (eventId: string) => void,
   type: string,
   object: JsonObject,
   apiVersion: string,
 ): void {
-  if (desk.db.letterCount() >= lettersMax)
+  if (desk.db.deliveryCount() >= deliveriesMax)
     throw refused({
       status: 429,
       type: "api_error",
@@ -52,7 +52,7 @@ export function tellEvent(
     request: { id: null, idempotency_key: null },
     type,
   });
-  writeLetters(textOf(event["id"]));
+  writeDeliveries(textOf(event["id"]));
 }
 
 /** `GET /v1/events`. */

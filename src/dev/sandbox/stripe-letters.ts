@@ -7,13 +7,13 @@
 import { writeJson } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
 import { sleep } from "../../lib/stop.ts";
-import type { Letter, StripeDatabase } from "./stripe-database.ts";
+import type { Delivery, StripeDatabase } from "./stripe-database.ts";
 
 /** Where letters go. */
-export type LetterTarget = Readonly<{ url: string; secret: string }>;
+export type DeliveryTarget = Readonly<{ url: string; secret: string }>;
 
 /** What goes wrong on the way, by chance. Shares are of 1. */
-export type LetterFaults = Readonly<{
+export type DeliveryFaults = Readonly<{
   /** Each letter leaves up to so much later, so that they overtake each other. Milliseconds. */
   delayMsMax: number;
   doubledShare: number;
@@ -21,24 +21,24 @@ export type LetterFaults = Readonly<{
 }>;
 
 /** Nothing goes wrong. */
-export const noFaults: LetterFaults = { delayMsMax: 0, doubledShare: 0, lostShare: 0 };
+export const noFaults: DeliveryFaults = { delayMsMax: 0, doubledShare: 0, lostShare: 0 };
 
 /** What telling needs. */
-export type LetterParts = Readonly<{
+export type DeliveryParts = Readonly<{
   db: StripeDatabase;
   /** Unix ms. */
   now: () => number;
   random: () => number;
-  faults: LetterFaults;
+  faults: DeliveryFaults;
   log: Log;
 }>;
 
 /** The post office. */
-export type StripeLetters = Readonly<{
+export type StripeDeliveries = Readonly<{
   /** Writes letters about an event, within the transaction of the event. */
   write: (eventId: string) => void;
   /** From now on letters go there, also those that waited. */
-  deliverTo: (target: LetterTarget) => void;
+  deliverTo: (target: DeliveryTarget) => void;
   /** Sends what is due now, and tells how many were taken. */
   deliver: (signal: AbortSignal) => Promise<number>;
   close: () => Promise<void>;
@@ -48,7 +48,7 @@ export type StripeLetters = Readonly<{
 const atOnce = 8;
 
 /** A target that is slower is told again. Milliseconds. */
-const answerMsMax = 10_000;
+const responseMsMax = 10_000;
 
 /** First and longest wait before a letter is told again; a letter that was refused so often is given up. */
 const firstWaitMs = 250;
@@ -59,16 +59,16 @@ const attemptsMax = 20;
 const restMs = 250;
 
 /** Opens the post office; it delivers by itself as soon as it has a target. */
-export function openStripeLetters(parts: LetterParts): StripeLetters {
+export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
   const { db, now, random, faults, log } = parts;
   const life = new AbortController();
-  let target: LetterTarget | undefined;
+  let target: DeliveryTarget | undefined;
 
   const sendDue = async (signal: AbortSignal): Promise<number> => {
     const to = target;
     if (to === undefined) return 0;
-    const due = db.dueLetters(now(), atOnce);
-    const taken = await Promise.all(due.map((letter) => send(parts, letter, to, signal)));
+    const due = db.dueDeliveries(now(), atOnce);
+    const taken = await Promise.all(due.map((delivery) => send(parts, delivery, to, signal)));
     return taken.filter((isTaken) => isTaken).length;
   };
   // A letter that is on its way is not sent a second time beside.
@@ -96,7 +96,7 @@ export function openStripeLetters(parts: LetterParts): StripeLetters {
       if (random() < faults.lostShare) return;
       const copies = random() < faults.doubledShare ? 2 : 1;
       for (let copy = 0; copy < copies; copy += 1)
-        db.addLetter(eventId, now() + Math.floor(random() * faults.delayMsMax));
+        db.addDelivery(eventId, now() + Math.floor(random() * faults.delayMsMax));
     },
     deliverTo: (to) => {
       target = to;
@@ -111,51 +111,51 @@ export function openStripeLetters(parts: LetterParts): StripeLetters {
 }
 
 /** Signs a body as Stripe does. @param at - Unix seconds. */
-export function signLetter(body: string, secret: string, at: number): string {
+export function signDelivery(body: string, secret: string, at: number): string {
   const digest = new Bun.CryptoHasher("sha256", secret).update(`${at}.${body}`).digest("hex");
   return `t=${at},v1=${digest}`;
 }
 
 async function send(
-  { db, now, log }: LetterParts,
-  letter: Letter,
-  target: LetterTarget,
+  { db, now, log }: DeliveryParts,
+  delivery: Delivery,
+  target: DeliveryTarget,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const event = db.find("event", letter.eventId);
+  const event = db.find("event", delivery.eventId);
   if (event === undefined) {
-    db.removeLetter(letter.id);
+    db.removeDelivery(delivery.id);
     return false;
   }
   const body = writeJson(event);
   const status = await post(target, body, Math.floor(now() / 1_000), signal);
   if (status >= 200 && status < 300) {
-    db.removeLetter(letter.id);
+    db.removeDelivery(delivery.id);
     return true;
   }
-  if (letter.attempts + 1 >= attemptsMax) {
-    log.warn("a webhook of the sandbox was given up", { event: letter.eventId, status });
-    db.removeLetter(letter.id);
+  if (delivery.attempts + 1 >= attemptsMax) {
+    log.warn("a webhook of the sandbox was given up", { event: delivery.eventId, status });
+    db.removeDelivery(delivery.id);
     return false;
   }
-  const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** letter.attempts);
-  db.putLetterOff(letter.id, now() + wait);
+  const wait = Math.min(longestWaitMs, firstWaitMs * 2 ** delivery.attempts);
+  db.putDeliveryOff(delivery.id, now() + wait);
   return false;
 }
 
 /** @returns The status of the answer; 0 when there was none. */
-async function post(target: LetterTarget, body: string, at: number, signal: AbortSignal): Promise<number> {
+async function post(target: DeliveryTarget, body: string, at: number, signal: AbortSignal): Promise<number> {
   try {
     const response = await fetch(target.url, {
       method: "POST",
       headers: {
         "Content-Type": "application/json; charset=utf-8",
-        "Stripe-Signature": signLetter(body, target.secret, at),
+        "Stripe-Signature": signDelivery(body, target.secret, at),
         "User-Agent": "Stripe/1.0 (sandbox)",
       },
       body,
       redirect: "manual",
-      signal: AbortSignal.any([signal, AbortSignal.timeout(answerMsMax)]),
+      signal: AbortSignal.any([signal, AbortSignal.timeout(responseMsMax)]),
     });
     await response.body?.cancel();
     return response.status;

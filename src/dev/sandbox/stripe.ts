@@ -21,9 +21,14 @@ import {
 } from "./stripe-checkouts.ts";
 import { type ObjectKind, openStripeDatabase } from "./stripe-database.ts";
 import { fetchObject, type StripeDesk } from "./stripe-desk.ts";
-import { answerDispute, closeDispute, createRefund, failRefund, openDispute } from "./stripe-disputes.ts";
+import { closeDispute, createRefund, failRefund, openDispute, respondToDispute } from "./stripe-disputes.ts";
 import { type EventPage, type EventQuestion, listEvents, tellEvent } from "./stripe-events.ts";
-import { type LetterFaults, type LetterTarget, noFaults, openStripeLetters } from "./stripe-letters.ts";
+import {
+  type DeliveryFaults,
+  type DeliveryTarget,
+  noFaults,
+  openStripeDeliveries,
+} from "./stripe-letters.ts";
 import { cancelIntent, cardError, confirmIntent, createIntent } from "./stripe-payments.ts";
 import { refused } from "./stripe-refusal.ts";
 
@@ -34,7 +39,7 @@ export type StripeSandboxOptions = Readonly<{
   clock: Clock;
   /** In [0, 1): ids, and faults. */
   random: () => number;
-  faults?: LetterFaults;
+  faults?: DeliveryFaults;
   log: Log;
 }>;
 
@@ -53,28 +58,28 @@ export type StripeSandbox = Readonly<{
   failRefund: (id: string) => JsonObject;
   /** @param amount - Smallest unit; all of the charge when undefined. */
   openDispute: (chargeId: string, reason: string, amount?: number) => JsonObject;
-  answerDispute: (id: string, form: FormTree) => JsonObject;
+  respondToDispute: (id: string, form: FormTree) => JsonObject;
   closeDispute: (id: string) => JsonObject;
   fetch: (kind: ObjectKind, id: string) => JsonObject;
   events: (question: EventQuestion) => EventPage;
   /** Answers as it did before to the same key; refuses the key with another request. */
-  oncePerKey: (key: string | null, request: string, answer: () => SandboxAnswer) => SandboxAnswer;
-  deliverTo: (target: LetterTarget) => void;
+  oncePerKey: (key: string | null, request: string, response: () => SandboxResponse) => SandboxResponse;
+  deliverTo: (target: DeliveryTarget) => void;
   /** Sends what is due now, and tells how many letters were taken; for those who move the clock. */
   deliver: (signal: AbortSignal) => Promise<number>;
   /** Letters that wait. */
-  lettersWaiting: () => number;
+  deliveriesWaiting: () => number;
   close: () => Promise<void>;
 }>;
 
 /** An answer, as text. */
-export type SandboxAnswer = Readonly<{ status: number; body: string }>;
+export type SandboxResponse = Readonly<{ status: number; body: string }>;
 
 /** The version whose shapes are answered. */
 export const apiVersion = "2023-10-16";
 
 /** How long answers are kept for their keys, and how often sessions are looked over. Milliseconds. */
-const answersKeptMs = 24 * 60 * 60_000;
+const responsesStoredMs = 24 * 60 * 60_000;
 const sweepMs = 1_000;
 
 const idLength = 24;
@@ -84,19 +89,25 @@ const idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox {
   const { clock, random, log } = options;
   const db = openStripeDatabase(options.path);
-  const letters = openStripeLetters({ db, now: clock, random, faults: options.faults ?? noFaults, log });
+  const deliveries = openStripeDeliveries({
+    db,
+    now: clock,
+    random,
+    faults: options.faults ?? noFaults,
+    log,
+  });
   const makeId = (prefix: string) =>
     `${prefix}_${Array.from({ length: idLength }, () => idDigits[Math.floor(random() * idDigits.length)]).join("")}`;
   const desk: StripeDesk = {
     db,
     now: clock,
     makeId,
-    tell: (type, object) => tellEvent(desk, letters.write, type, object, apiVersion),
+    tell: (type, object) => tellEvent(desk, deliveries.write, type, object, apiVersion),
   };
-  const whole = <Answer>(work: () => Answer): Answer => db.transaction(work);
+  const whole = <Result>(work: () => Result): Result => db.transaction(work);
   const sweep = setInterval(() => {
     whole(() => expireDueCheckouts(desk));
-    db.forgetAnswersBefore(clock() - answersKeptMs);
+    db.forgetResponsesBefore(clock() - responsesStoredMs);
   }, sweepMs);
 
   return {
@@ -116,17 +127,17 @@ export function openStripeSandbox(options: StripeSandboxOptions): StripeSandbox 
     createRefund: (form) => whole(() => createRefund(desk, form)),
     failRefund: (id) => whole(() => failRefund(desk, id)),
     openDispute: (chargeId, reason, amount) => whole(() => openDispute(desk, chargeId, reason, amount)),
-    answerDispute: (id, form) => whole(() => answerDispute(desk, id, form)),
+    respondToDispute: (id, form) => whole(() => respondToDispute(desk, id, form)),
     closeDispute: (id) => whole(() => closeDispute(desk, id)),
     fetch: (kind, id) => fetchObject(desk, kind, id),
     events: (question) => listEvents(desk, question),
-    oncePerKey: (key, request, answer) => whole(() => oncePerKey(desk, key, request, answer)),
-    deliverTo: letters.deliverTo,
-    deliver: letters.deliver,
-    lettersWaiting: db.letterCount,
+    oncePerKey: (key, request, response) => whole(() => oncePerKey(desk, key, request, response)),
+    deliverTo: deliveries.deliverTo,
+    deliver: deliveries.deliver,
+    deliveriesWaiting: db.deliveryCount,
     close: async () => {
       clearInterval(sweep);
-      await letters.close();
+      await deliveries.close();
       db.close();
     },
   };
@@ -136,17 +147,17 @@ function oncePerKey(
   { db, now }: StripeDesk,
   key: string | null,
   request: string,
-  answer: () => SandboxAnswer,
-): SandboxAnswer {
-  if (key === null) return answer();
-  const known = db.keptAnswer(key);
+  response: () => SandboxResponse,
+): SandboxResponse {
+  if (key === null) return response();
+  const known = db.storedResponse(key);
   if (known !== undefined && known.request !== request) {
     const message = "Keys for idempotent requests can only be used with the same parameters.";
     throw refused({ status: 400, type: "idempotency_error", message, code: "idempotency_key_in_use" });
   }
   if (known !== undefined) return known;
-  const given = answer();
+  const given = response();
   // A refusal that changed nothing may be asked again.
-  if (given.status === 200 || given.status === 402) db.keepAnswer(key, { request, ...given }, now());
+  if (given.status === 200 || given.status === 402) db.keepResponse(key, { request, ...given }, now());
   return given;
 }

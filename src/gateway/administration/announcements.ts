@@ -29,7 +29,7 @@ import type { PendingRow } from "../../store/index/rows.ts";
 export type AnnouncementsJob = Readonly<{ body: Uint8Array }>;
 
 /** What a body turned out to be. */
-export type AnnouncementsAnswer =
+export type AnnouncementsResponse =
   | Readonly<{ kind: "rows"; rows: readonly PendingRow[] }>
   | Readonly<{ kind: "no JSON" }>
   | Readonly<{ kind: "too many" }>
@@ -81,7 +81,7 @@ export const announcementKind = objectKind(
 export const announcementsSchema = listKind(announcementKind, 1, announcementsMax).schema;
 
 /** Reads the headers of a body, all or none. */
-export function readAnnouncements({ body }: AnnouncementsJob): AnnouncementsAnswer {
+export function readAnnouncements({ body }: AnnouncementsJob): AnnouncementsResponse {
   const headers = parse(body);
   if (headers === undefined) return { kind: "no JSON" };
   if (!Array.isArray(headers) || headers.length === 0)

@@ -5,39 +5,39 @@
  * @module
  */
 import { LRUCache } from "lru-cache";
-import type { NameAnswer, NameGateways } from "../../chain/name-gateways.ts";
+import type { NameGateways, NameResponse } from "../../chain/name-gateways.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { failureOf, type Trouble, trouble } from "../../lib/http-client.ts";
+import { type Fault, failureOf, fault } from "../../lib/http-client.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
-import { isTimeout, unheard, untilStopped, withDeadline } from "../../lib/stop.ts";
+import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../../lib/stop.ts";
 
 /** What was said of a name, and when. */
-export type KeptName = Readonly<{
-  answer: Exclude<NameAnswer, { kind: "trouble" }>;
+export type StoredName = Readonly<{
+  response: Exclude<NameResponse, { kind: "trouble" }>;
   /** Milliseconds since the epoch. */
   resolvedAt: number;
 }>;
 
 /** Names of trusted gateways. */
-export type KeptNames = Readonly<{
+export type StoredNames = Readonly<{
   /**
    * @param hops - How many gateways stand between the reader and us.
    * @throws Failure `source_failed`, `source_timeout`, `busy` when nobody could say and nothing is kept.
    */
-  find: (name: string, hops: number, signal: AbortSignal) => Promise<KeptName>;
+  find: (name: string, hops: number, signal: AbortSignal) => Promise<StoredName>;
   /** Ends every asking under way. */
   close: () => void;
 }>;
 
 /** What it is made of. */
-export type KeptNamesOptions = Readonly<{
+export type StoredNamesOptions = Readonly<{
   gateways: Pick<NameGateways, "ask">;
   /** How long what is old is given when nobody can say otherwise. Milliseconds since it was resolved. */
-  keptMs: number;
+  retentionMs: number;
   /** Names that are kept, at least 1. */
-  keptMax: number;
+  storedMax: number;
   /** How long a reader waits for a new answer where an old one is there. Milliseconds. */
   patienceMs: number;
   metrics: Metrics;
@@ -49,62 +49,62 @@ export type KeptNamesOptions = Readonly<{
 const absentMs = 10_000;
 
 /** Gateways that were in trouble are left alone for this long where an old answer is there. Milliseconds. */
-const troubleMs = 5_000;
+const faultMs = 5_000;
 
 /** Gateways that ask one another: the third in a row asks no further. */
 const hopsMax = 3;
 
 /** Until when it is given without asking. Milliseconds since the epoch. */
-type Entry = KeptName & Readonly<{ freshUntil: number }>;
+type Entry = StoredName & Readonly<{ freshUntil: number }>;
 
-type Asked = KeptName | Trouble;
+type Asked = StoredName | Fault;
 
 /** Creates the keeper. */
-export function createKeptNames(options: KeptNamesOptions): KeptNames {
+export function createStoredNames(options: StoredNamesOptions): StoredNames {
   const { gateways, clock, log } = options;
-  const entries = new LRUCache<string, Entry>({ max: Math.max(1, options.keptMax) });
+  const entries = new LRUCache<string, Entry>({ max: Math.max(1, options.storedMax) });
   const flights = createSingleFlight<Asked>();
   const life = new AbortController();
-  const figures = figuresIn(options.metrics);
+  const stats = metricsIn(options.metrics);
 
   /** Hops are told apart, or two gateways that trust each other would each wait for the other's one asking. */
   const ask = (name: string, hops: number, signal: AbortSignal): Promise<Asked> =>
     flights.run(`${name} ${hops}`, signal, async (own) => {
       const startedAt = performance.now();
-      const answer = await gateways.ask(name, hops, own);
-      figures.asked(performance.now() - startedAt);
-      if (answer.kind !== "trouble") return keep(name, answer);
-      log.warn("a name could not be resolved", { name, reason: answer.reason, detail: answer.detail });
+      const response = await gateways.ask(name, hops, own);
+      stats.asked(performance.now() - startedAt);
+      if (response.kind !== "trouble") return keep(name, response);
+      log.warn("a name could not be resolved", { name, reason: response.reason, detail: response.detail });
       postpone(name);
-      return answer;
+      return response;
     });
 
-  const keep = (name: string, answer: KeptName["answer"]): KeptName => {
+  const keep = (name: string, response: StoredName["response"]): StoredName => {
     const resolvedAt = clock();
-    const freshMs = answer.kind === "resolved" ? answer.record.ttlSeconds * 1_000 : absentMs;
-    entries.set(name, { answer, resolvedAt, freshUntil: resolvedAt + freshMs });
-    return { answer, resolvedAt };
+    const freshMs = response.kind === "resolved" ? response.record.ttlSeconds * 1_000 : absentMs;
+    entries.set(name, { response, resolvedAt, freshUntil: resolvedAt + freshMs });
+    return { response, resolvedAt };
   };
 
   /** Lets an old answer be given for a moment, but not for longer than anything is. */
   const postpone = (name: string): void => {
     const old = entries.peek(name);
     if (old === undefined) return;
-    const freshUntil = Math.min(clock() + troubleMs, old.resolvedAt + options.keptMs);
+    const freshUntil = Math.min(clock() + faultMs, old.resolvedAt + options.retentionMs);
     if (old.freshUntil < freshUntil) entries.set(name, { ...old, freshUntil });
   };
 
   const isUsable = (entry: Entry | undefined): entry is Entry =>
-    entry?.answer.kind === "resolved" && clock() < entry.resolvedAt + options.keptMs;
+    entry?.response.kind === "resolved" && clock() < entry.resolvedAt + options.retentionMs;
 
   /** Waits a moment; the asking goes on behind. */
   const askPatiently = async (name: string, hops: number, signal: AbortSignal): Promise<Asked> => {
     const asking = ask(name, hops, life.signal);
-    unheard(asking);
+    ignoreRejection(asking);
     try {
       return await withDeadline(signal, options.patienceMs, (own) => untilStopped(asking, own));
     } catch (error) {
-      if (isTimeout(error)) return trouble("timeout", `nothing within ${options.patienceMs} ms`);
+      if (isTimeout(error)) return fault("timeout", `nothing within ${options.patienceMs} ms`);
       throw error;
     }
   };
@@ -113,15 +113,15 @@ export function createKeptNames(options: KeptNamesOptions): KeptNames {
     find: async (name, hops, signal) => {
       const entry = entries.get(name);
       if (entry !== undefined && clock() < entry.freshUntil) {
-        figures.kept();
+        stats.stored();
         return entry;
       }
       const old = isUsable(entry) ? entry : undefined;
       const asked =
         hops >= hopsMax
-          ? trouble("wrong", `${hops} gateways ask one another`)
+          ? fault("wrong", `${hops} gateways ask one another`)
           : await (old === undefined ? ask(name, hops, signal) : askPatiently(name, hops, signal));
-      if ("answer" in asked) return asked;
+      if ("response" in asked) return asked;
       if (old === undefined) throw failureOf(asked, { name });
       return old;
     },
@@ -132,8 +132,8 @@ export function createKeptNames(options: KeptNamesOptions): KeptNames {
 /** Upper bounds of the histogram: from next door to beyond the time-out. Milliseconds. */
 const buckets = [10, 50, 100, 250, 500, 1_000, 3_000, 10_000];
 
-function figuresIn(metrics: Metrics) {
-  const kept = metrics.counter({ name: "arns_cache_hit_total", help: "Names given as they were kept." });
+function metricsIn(metrics: Metrics) {
+  const stored = metrics.counter({ name: "arns_cache_hit_total", help: "Names given as they were kept." });
   const asked = metrics.counter({
     name: "arns_cache_miss_total",
     help: "Names that gateways were asked for.",
@@ -146,7 +146,7 @@ function figuresIn(metrics: Metrics) {
   });
   const ofAll = times.series({});
   return {
-    kept: () => kept.inc(),
+    stored: () => stored.inc(),
     asked: (ms: number) => {
       asked.inc();
       ofAll.observe(ms);

@@ -11,12 +11,12 @@ import type { Name } from "./name.ts";
 import { type GivenNames, readNamesText } from "./names-text.ts";
 
 /** What the file says of a name; absent where the base name is the operator's and has no such undername. */
-export type FileAnswer = Readonly<{ kind: "resolved"; record: NameRecord }> | Readonly<{ kind: "absent" }>;
+export type FileResponse = Readonly<{ kind: "resolved"; record: NameRecord }> | Readonly<{ kind: "absent" }>;
 
 /** Names of a file. */
 export type NamesFile = Readonly<{
   /** Looks a name up; `undefined` when the file has nothing to do with it. */
-  find: (name: Name) => FileAnswer | undefined;
+  find: (name: Name) => FileResponse | undefined;
   /** Why the file that is there is not the one in force; empty while it is. */
   reasons: () => readonly string[];
 }>;
@@ -36,7 +36,7 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
   let seen = markOf(path);
   let names = readNamesFile(path);
   let lookedAt = clock();
-  let trouble: string | undefined;
+  let fault: string | undefined;
 
   const look = (): void => {
     const now = clock();
@@ -47,11 +47,11 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
     seen = mark;
     try {
       names = readNamesFile(path);
-      trouble = undefined;
+      fault = undefined;
       log.info("names were read again", { path, names: names.records.size });
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      trouble = `NAMES_FILE could not be read again, its former names are in force: ${error.facts["reason"]}.`;
+      fault = `NAMES_FILE could not be read again, its former names are in force: ${error.facts["reason"]}.`;
       log.error("names could not be read again", { path, error });
     }
   };
@@ -65,7 +65,7 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
     },
     reasons: () => {
       look();
-      return trouble === undefined ? [] : [trouble];
+      return fault === undefined ? [] : [fault];
     },
   };
 }

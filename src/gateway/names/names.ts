@@ -8,7 +8,7 @@ import type { NameRecord } from "../../chain/name-gateways.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Moderation } from "../../store/moderation.ts";
-import type { KeptName, KeptNames } from "./kept-names.ts";
+import type { StoredName, StoredNames } from "./kept-names.ts";
 import { type Name, readName } from "./name.ts";
 import type { NamesFile } from "./names-file.ts";
 
@@ -44,7 +44,7 @@ export type Names = Readonly<{
 export type NamesOptions = Readonly<{
   refusals: Pick<Moderation, "isBlockedName">;
   file: NamesFile | undefined;
-  gateways: KeptNames | undefined;
+  gateways: StoredNames | undefined;
   /** Whether undernames beyond the limit of their base name are told apart. */
   isLimitEnforced: boolean;
   clock: Clock;
@@ -52,10 +52,11 @@ export type NamesOptions = Readonly<{
 
 /** Creates the resolver of names. */
 export function createNames({ refusals, file, gateways, isLimitEnforced, clock }: NamesOptions): Names {
-  const meaningOf = (name: Name, { answer, resolvedAt }: KeptName): NameMeaning => {
-    if (answer.kind === "refused") throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
-    if (answer.kind !== "resolved") return answer;
-    const { record } = answer;
+  const meaningOf = (name: Name, { response, resolvedAt }: StoredName): NameMeaning => {
+    if (response.kind === "refused")
+      throw new Failure("blocked", { name: name.text, by: "a trusted gateway" });
+    if (response.kind !== "resolved") return response;
+    const { record } = response;
     const { ttlSeconds, index, limit } = record;
     const isOverLimit = isLimitEnforced && index !== undefined && limit !== undefined && index > limit;
     const isOld = clock() >= resolvedAt + ttlSeconds * 1_000;
@@ -71,7 +72,7 @@ export function createNames({ refusals, file, gateways, isLimitEnforced, clock }
       if (blocked !== undefined) throw new Failure("blocked", { name: name.text, blocked });
       // The file is looked at with every question: nothing of it is ever old.
       const given = file?.find(name);
-      if (given !== undefined) return meaningOf(name, { answer: given, resolvedAt: clock() });
+      if (given !== undefined) return meaningOf(name, { response: given, resolvedAt: clock() });
       if (gateways === undefined) return { kind: "absent" };
       return meaningOf(name, await gateways.find(name.text, hops, signal));
     },

@@ -16,7 +16,7 @@ import type { RefusalsDesk } from "../../gateway/administration/refusals.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import type { AdminGuard } from "../admin-guard.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { type Fields, readFields } from "../body-fields.ts";
 import { contextOf } from "../context.ts";
@@ -66,23 +66,23 @@ export type AdminRoutesOptions = Readonly<{
 const pruneSilenceSeconds = 255;
 
 /** An answer, given to the owner of the key alone. */
-type Answer = (request: Request, params: Readonly<Record<string, string>>) => Promise<Response> | Response;
+type Result = (request: Request, params: Readonly<Record<string, string>>) => Promise<Response> | Response;
 
 /** One endpoint, below `/svc/admin`. */
-type Endpoint = Readonly<{ method: "GET" | "POST" | "PUT"; path: string; answer: Answer }>;
+type Endpoint = Readonly<{ method: "GET" | "POST" | "PUT"; path: string; response: Result }>;
 
 /** Creates the routes. */
 export function createAdminRoutes(options: AdminRoutesOptions): AnyElysia {
   const endpoints = [...queueEndpoints(options), ...refusalEndpoints(options), ...upkeepEndpoints(options)];
   const routes = new Elysia({ strictPath: true });
   for (const prefix of servicePrefixes) {
-    for (const { method, path, answer } of endpoints) {
+    for (const { method, path, response } of endpoints) {
       routes.route(
         method,
         `${prefix}/admin${path}`,
         async ({ request, params }) => {
           await admit(request, options.guard);
-          return await answer(request, params);
+          return await response(request, params);
         },
         { parse: "none" },
       );
@@ -101,7 +101,7 @@ function queueEndpoints({ queue, bundleStatus }: AdminRoutesOptions): Endpoint[]
     if (!pathParameters.bundleId.is(id)) throw new Failure("invalid_bundle_id", { id });
     const record = bundleStatus(id);
     if (record === undefined) throw new Failure("bundle_not_found", { id });
-    return jsonAnswer(record);
+    return jsonResponse(record);
   };
   return [
     post("/queue-tx", async (request) => {
@@ -151,19 +151,19 @@ function refusalEndpoints({ refusals }: AdminRoutesOptions): Endpoint[] {
     get("/blocks", (request) => {
       const { limit, after } = readPage(new URLSearchParams(contextOf(request).target.query));
       const { blocks, next } = refusals.list(limit, after);
-      return jsonAnswer({ blocks, next: next === undefined ? null : writeCursor(next) });
+      return jsonResponse({ blocks, next: next === undefined ? null : writeCursor(next) });
     }),
   ];
 }
 
 function upkeepEndpoints({ debug, exports, prune }: AdminRoutesOptions): Endpoint[] {
   return [
-    get("/debug", () => jsonAnswer(debug())),
+    get("/debug", () => jsonResponse(debug())),
     post("/export-parquet", async (request) => {
       await exports.start(readExportWish(await fieldsOf(request).catch(refuseExport)));
       return said("Parquet export started");
     }),
-    get("/export-parquet/status", () => jsonAnswer(exports.status())),
+    get("/export-parquet/status", () => jsonResponse(exports.status())),
     post("/prune-stable-data-items", async (request) => {
       const wish = readPruneWish(await fieldsOf(request));
       contextOf(request).allowSilence(pruneSilenceSeconds);
@@ -184,20 +184,20 @@ function refuseExport(error: unknown): never {
     : error;
 }
 
-function get(path: string, answer: Answer): Endpoint {
-  return { method: "GET", path, answer };
+function get(path: string, response: Result): Endpoint {
+  return { method: "GET", path, response };
 }
 
-function post(path: string, answer: Answer): Endpoint {
-  return { method: "POST", path, answer };
+function post(path: string, response: Result): Endpoint {
+  return { method: "POST", path, response };
 }
 
-function put(path: string, answer: Answer): Endpoint {
-  return { method: "PUT", path, answer };
+function put(path: string, response: Result): Endpoint {
+  return { method: "PUT", path, response };
 }
 
 function said(message: string): Response {
-  return jsonAnswer({ message });
+  return jsonResponse({ message });
 }
 
 /** Done, and nothing to say. */

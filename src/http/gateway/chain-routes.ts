@@ -10,13 +10,13 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
 import type { Blocks } from "../../gateway/blocks.ts";
 import type { Broadcast } from "../../gateway/broadcast.ts";
-import { type ChainAnswer, nodeTexts, relayed } from "../../gateway/chain-answer.ts";
+import { type ChainResponse, nodeTexts, relayed } from "../../gateway/chain-answer.ts";
 import type { Network } from "../../gateway/network.ts";
 import type { Relay, RelayCheck } from "../../gateway/relay.ts";
 import { relayedShapes } from "../../gateway/relayed-shapes.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
 import type { Composing } from "../../lib/composing.ts";
-import { jsonTextAnswer, sizeOf, textAnswer, textType } from "../answers.ts";
+import { jsonTextResponse, sizeOf, textResponse, textType } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { withBodySize } from "../body-size.ts";
 import { composingOf, contextOf } from "../context.ts";
@@ -38,7 +38,7 @@ export type ChainRoutesOptions = Readonly<{
 type Asked = Readonly<{ params: Readonly<{ id: string; field?: string }>; request: Request }>;
 
 /** How long a node's answer is given again. Milliseconds. */
-const keptMs = { peers: 30_000, anchor: 1_000, price: 2_000, wallet: 500 } as const;
+const retentionMs = { peers: 30_000, anchor: 1_000, price: 2_000, wallet: 500 } as const;
 
 /** What never changes may be kept as long as content. */
 const finalCache = { "Cache-Control": "public, max-age=2592000, immutable" } as const;
@@ -54,10 +54,10 @@ export function createChainRoutes(options: ChainRoutesOptions): AnyElysia {
 }
 
 /** The same, within the memory of responses: a node's bytes are shared by all who ask, and copied for each response. */
-async function heldAnswer(answer: ChainAnswer, request: Request): Promise<Response> {
-  const { body } = answer;
+async function heldResponse(reply: ChainResponse, request: Request): Promise<Response> {
+  const { body } = reply;
   if (body instanceof Uint8Array) await holdShared(body, contextOf(request).memory);
-  return chainAnswer(answer);
+  return chainResponse(reply);
 }
 
 /** Bytes of nodes with which somebody waits for memory. */
@@ -75,36 +75,36 @@ async function holdShared(body: Uint8Array, memory: RequestMemory): Promise<void
 }
 
 /** A node's words as an answer: text stays bare. */
-export function chainAnswer({ status, form, body, isFinal, rejectReason }: ChainAnswer): Response {
+export function chainResponse({ status, form, body, isFinal, rejectReason }: ChainResponse): Response {
   const cache = isFinal ? finalCache : status === 200 ? {} : { "Cache-Control": "no-store" };
   // Some of it is a node's text: nobody may take it for anything but what it is called here.
   const reason = rejectReason === undefined ? {} : { "X-Reject-Reason": rejectReason };
   const headers = { "X-Content-Type-Options": "nosniff", ...cache, ...reason };
-  if (form === "json") return jsonTextAnswer(body, status, headers);
+  if (form === "json") return jsonTextResponse(body, status, headers);
   const response = new Response(body, { status, headers: { "Content-Type": textType, ...headers } });
   return withBodySize(response, sizeOf(body));
 }
 
 function networkRoutes({ network, relay }: ChainRoutesOptions): AnyElysia {
   const relayTo =
-    (path: string, kept: number, shape: RelayCheck) =>
+    (path: string, stored: number, shape: RelayCheck) =>
     async ({ request }: { request: Request }) =>
-      await heldAnswer(relayed(await relay.get(path, kept, request.signal, shape)), request);
+      await heldResponse(relayed(await relay.get(path, stored, request.signal, shape)), request);
   return new Elysia({ strictPath: true })
-    .get("/info", async ({ request }) => jsonTextAnswer(await network.infoText(request.signal)))
-    .get("/height", async ({ request }) => textAnswer(String(await network.height(request.signal))))
-    .get("/peers", relayTo("/peers", keptMs.peers, relayedShapes.peers))
-    .get("/tx_anchor", relayTo("/tx_anchor", keptMs.anchor, relayedShapes.anchor));
+    .get("/info", async ({ request }) => jsonTextResponse(await network.infoText(request.signal)))
+    .get("/height", async ({ request }) => textResponse(String(await network.height(request.signal))))
+    .get("/peers", relayTo("/peers", retentionMs.peers, relayedShapes.peers))
+    .get("/tx_anchor", relayTo("/tx_anchor", retentionMs.anchor, relayedShapes.anchor));
 }
 
 function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
   const current = async ({ request }: { request: Request }) =>
-    await heldAnswer(await blocks.current(request.signal), request);
+    await heldResponse(await blocks.current(request.signal), request);
   return new Elysia({ strictPath: true })
     .get("/current_block", current)
     .get("/block/current", current)
     .get("/block/height/:height", async ({ params: { height }, request }) =>
-      heldAnswer(
+      heldResponse(
         pathParameters.height.is(height)
           ? await blocks.byHeight(Number(height), request.signal)
           : nodeTexts.invalidHeight,
@@ -112,7 +112,7 @@ function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
       ),
     )
     .get("/block/hash/:hash", async ({ params: { hash }, request }) =>
-      heldAnswer(
+      heldResponse(
         pathParameters.blockHash.is(hash)
           ? await blocks.byHash(hash, request.signal)
           : nodeTexts.blockNotFound,
@@ -124,9 +124,9 @@ function blockRoutes({ blocks }: ChainRoutesOptions): AnyElysia {
 function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
   /** A question about one transaction, and what a node says where the id is none. */
   const about =
-    (ask: (id: Id, composing: Composing, field: string) => Promise<ChainAnswer>, noId: ChainAnswer) =>
+    (ask: (id: Id, composing: Composing, field: string) => Promise<ChainResponse>, noId: ChainResponse) =>
     async ({ params: { id, field = "" }, request }: Asked) =>
-      heldAnswer(
+      heldResponse(
         pathParameters.transactionId.is(id) ? await ask(id, composingOf(request), field) : noId,
         request,
       );
@@ -137,7 +137,7 @@ function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
   const offset = (id: Id, { signal }: Composing) => transactions.offset(id, signal);
   return new Elysia({ strictPath: true })
     .get("/tx/pending", async ({ request }) =>
-      heldAnswer(await transactions.pending(request.signal), request),
+      heldResponse(await transactions.pending(request.signal), request),
     )
     .get("/tx/:id", about(transactions.record, nodeTexts.invalidHash))
     .get("/tx/:id/status", about(status, nodeTexts.invalidAddress))
@@ -148,18 +148,20 @@ function transactionRoutes({ transactions }: ChainRoutesOptions): AnyElysia {
 
 function walletRoutes({ relay }: ChainRoutesOptions): AnyElysia {
   const wallet = async (address: string, question: "balance" | "last_tx", signal: AbortSignal) => {
-    if (!pathParameters.address.is(address)) return chainAnswer(nodeTexts.invalidAddress);
+    if (!pathParameters.address.is(address)) return chainResponse(nodeTexts.invalidAddress);
     const shape = question === "balance" ? relayedShapes.amount : relayedShapes.idOrNothing;
-    return bareText(relayed(await relay.get(`/wallet/${address}/${question}`, keptMs.wallet, signal, shape)));
+    return bareText(
+      relayed(await relay.get(`/wallet/${address}/${question}`, retentionMs.wallet, signal, shape)),
+    );
   };
   const price = async (size: string, target: string, signal: AbortSignal) => {
-    if (!pathParameters.size.is(size)) return chainAnswer(nodeTexts.sizeNotInteger);
+    if (!pathParameters.size.is(size)) return chainResponse(nodeTexts.sizeNotInteger);
     // The specification writes the parameter's name where the address stands; the word itself asks for no
     // address.
     const to = target === "target" ? "" : target;
-    if (to !== "" && !pathParameters.target.is(to)) return chainAnswer(nodeTexts.invalidAddress);
+    if (to !== "" && !pathParameters.target.is(to)) return chainResponse(nodeTexts.invalidAddress);
     const path = `/price/${size}${to === "" ? "" : `/${to}`}`;
-    return bareText(relayed(await relay.get(path, keptMs.price, signal, relayedShapes.amount)));
+    return bareText(relayed(await relay.get(path, retentionMs.price, signal, relayedShapes.amount)));
   };
   return new Elysia({ strictPath: true })
     .get("/wallet/:address/balance", ({ params, request }) =>
@@ -179,19 +181,19 @@ function postingRoutes({ broadcast }: ChainRoutesOptions): AnyElysia {
       async ({ request }) => {
         const body = await readBody(request, limits.transactionBytesMax);
         const accept = takesOnlyJson(request) ? "application/json" : undefined;
-        return chainAnswer(await broadcast.transaction(body, request.signal, accept));
+        return chainResponse(await broadcast.transaction(body, request.signal, accept));
       },
       { parse: "none" },
     )
     .post(
       "/chunk",
       async ({ request }) =>
-        chainAnswer(await broadcast.chunk(await readBody(request, limits.chunkBytesMax), request.signal)),
+        chainResponse(await broadcast.chunk(await readBody(request, limits.chunkBytesMax), request.signal)),
       { parse: "none" },
     );
 }
 
 /** Amounts and ids are text also where they look like JSON. */
-function bareText(answer: ChainAnswer): Response {
-  return chainAnswer(answer.status === 200 ? { ...answer, form: "text" } : answer);
+function bareText(reply: ChainResponse): Response {
+  return chainResponse(reply.status === 200 ? { ...reply, form: "text" } : reply);
 }

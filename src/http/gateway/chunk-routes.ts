@@ -18,7 +18,7 @@ import { contextOf } from "../context.ts";
 import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";
 import { hopsOf } from "./content-sender.ts";
-import type { Hits } from "./hits.ts";
+import type { ResponseCache } from "./hits.ts";
 import { pathParameters } from "./parameters.ts";
 
 /** How long sources may keep a reader waiting, in seconds. */
@@ -31,7 +31,7 @@ const cacheControl = { final: "public, max-age=2592000, immutable", other: "publ
 const chunkHoldBytes = 640 * 2 ** 10;
 
 /** An answer with 200, with all its headers but its length. */
-type ChunkAnswer = Readonly<{ body: Blob; headers: Headers }>;
+type ChunkResponse = Readonly<{ body: Blob; headers: Headers }>;
 
 /** What an answer says of a chunk beside what all say, and its body. */
 type Writing = Readonly<{ headers: Readonly<Record<string, string>>; body: string | Uint8Array }>;
@@ -40,7 +40,7 @@ type Writing = Readonly<{ headers: Readonly<Record<string, string>>; body: strin
 export type ChunkRoutesOptions = Readonly<{
   chunks: Chunks;
   /** Keeps answers that are final, by their path: such a chunk is proven, hashed and written once for many readers. */
-  memory: Hits;
+  memory: ResponseCache;
 }>;
 
 /** Creates the routes. */
@@ -55,20 +55,20 @@ export function createChunkRoutes({ chunks, memory }: ChunkRoutesOptions): AnyEl
     offset: bigint,
     request: Request,
     write: (found: FoundChunk, digest: Uint8Array, offset: bigint) => Writing,
-  ): Promise<ChunkAnswer> => {
+  ): Promise<ChunkResponse> => {
     const since = memory.moment();
     await contextOf(request).memory.holdResponse(chunkHoldBytes);
     const found = await find(offset, request);
     const digest = sha256(found.served.chunk);
     const { headers: own, body } = write(found, digest, offset);
     const headers = new Headers({ ...corsHeaders, ...chunkHeaders(found, digest), ...own });
-    const answer = { body: new Blob([typeof body === "string" ? body : new Uint8Array(body)]), headers };
+    const response = { body: new Blob([typeof body === "string" ? body : new Uint8Array(body)]), headers };
     if (found.verified && found.stable && found.transaction !== undefined) {
-      const kept = { ...answer, dependsOn: [found.transaction.id], goodUntil: Number.POSITIVE_INFINITY };
+      const stored = { ...response, dependsOn: [found.transaction.id], goodUntil: Number.POSITIVE_INFINITY };
       // What was refused or taken back meanwhile must not come into memory.
-      memory.put(contextOf(request).target.path, kept, since);
+      memory.put(contextOf(request).target.path, stored, since);
     }
-    return answer;
+    return response;
   };
 
   const route =

@@ -4,7 +4,7 @@
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
-import type { Clue } from "../../chain/clue.ts";
+import type { Hint } from "../../chain/clue.ts";
 import type { Content, GatewayContentStore } from "../../content/content.ts";
 import type { OpenContent } from "../../content/open-content.ts";
 import { foundItemPlace, type ItemPlace } from "../../gateway/item-place.ts";
@@ -17,7 +17,7 @@ import { setArweaveHeaders } from "../arweave-headers.ts";
 import type { ReadableContent } from "../content-body.ts";
 import { type ContentPolicy, changingAgeSeconds, contentHeaders, type Keep } from "../content-headers.ts";
 import type { ContentPath } from "./content-address.ts";
-import { type Hit, type Hits, hitBytesMax } from "./hits.ts";
+import { type Hit, hitBytesMax, type ResponseCache } from "./hits.ts";
 
 /** What an address led to. */
 export type Found =
@@ -35,7 +35,7 @@ export type FindRequest = Readonly<{
   /** Asked by another gateway: what the index does not have is not looked for at third ones. */
   isForGateway: boolean;
   /** Where whoever asks says that the addressed id lies. */
-  clue: Clue | undefined;
+  hint: Hint | undefined;
   signal: AbortSignal;
 }>;
 
@@ -52,12 +52,12 @@ export type ContentFinderOptions = Readonly<{
   itemPlaceOf: (id: Id) => ItemPlace | undefined;
   /** Finds what was signed with content, for headers; undefined where those are switched off. */
   signedContentOf: FindSignedContent | undefined;
-  hits: Hits;
+  responseCache: ResponseCache;
   clock: Clock;
 }>;
 
 /** What is not stable or not verified yet is looked at again after this long. Milliseconds. */
-const changeableKeptMs = 5_000;
+const changeableStoredMs = 5_000;
 
 /** What was found of content, beside itself. */
 type Circumstances = Readonly<{
@@ -73,7 +73,7 @@ type Circumstances = Readonly<{
 
 /** Creates a finder. */
 export function createContentFinder(options: ContentFinderOptions): ContentFinder {
-  const { hits, clock } = options;
+  const { responseCache, clock } = options;
 
   const headersOf = (
     content: OpenContent,
@@ -112,20 +112,20 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
       goodUntil:
         content.stable && content.verified && about.isPathVerified
           ? Number.POSITIVE_INFINITY
-          : clock() + changeableKeptMs,
+          : clock() + changeableStoredMs,
     };
     // What was refused or found anew meanwhile must not come back into memory as it was.
-    hits.put(request.key, hit, since);
+    responseCache.put(request.key, hit, since);
     const headers = cached ? hit.headers : headersOf(content, digest, false, about);
     return { kind: "content", content: contentInMemory(body), headers };
   };
 
   return {
     find: async (request) => {
-      const ready = hits.get(request.key);
+      const ready = responseCache.get(request.key);
       if (ready !== undefined)
         return { kind: "content", content: contentInMemory(ready.body), headers: ready.headers };
-      const since = hits.moment();
+      const since = responseCache.moment();
       const found = await resolve(options, request);
       if (found.kind === "folder") return found;
       const { content, fallback, manifestId, isPathVerified } = found;
@@ -146,7 +146,7 @@ export function createContentFinder(options: ContentFinderOptions): ContentFinde
 
 async function resolve({ resolver, content }: ContentFinderOptions, request: FindRequest) {
   const { address, signal } = request;
-  const open = request.isForGateway ? content.openIndexed : openWith(content.open, address.id, request.clue);
+  const open = request.isForGateway ? content.openIndexed : openWith(content.open, address.id, request.hint);
   if (!address.raw) return await resolver.resolve(address.id, address.path, open, signal);
   const found = await open(address.id, signal);
   return {
@@ -159,8 +159,8 @@ async function resolve({ resolver, content }: ContentFinderOptions, request: Fin
 }
 
 /** Passes a clue on with the id that it is about. */
-function openWith(open: Content["open"], about: Id, clue: Clue | undefined): Content["open"] {
-  return clue === undefined ? open : (id, signal) => open(id, signal, id === about ? clue : undefined);
+function openWith(open: Content["open"], about: Id, hint: Hint | undefined): Content["open"] {
+  return hint === undefined ? open : (id, signal) => open(id, signal, id === about ? hint : undefined);
 }
 
 function contentInMemory(body: Blob): ReadableContent {

@@ -13,7 +13,7 @@ import type { Names } from "../../gateway/names/names.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
 import type { FindSignedContent } from "../../gateway/signed-content.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { codeAnswer } from "../answers.ts";
+import { codeResponse } from "../answers.ts";
 import { withBodySize } from "../body-size.ts";
 import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../context.ts";
@@ -45,7 +45,7 @@ export type ContentRoutesOptions = Readonly<{
   coldBufferBytes: number;
   clock: Clock;
   /** Told of each answer that gives content, but of those from memory. */
-  note?: ((answer: Response) => void) | undefined;
+  note?: ((response: Response) => void) | undefined;
 }>;
 
 /** Content over HTTP. */
@@ -64,7 +64,7 @@ const methods = "GET, HEAD, OPTIONS";
 export function createContentRoutes(options: ContentRoutesOptions): ContentRoutes {
   const { memory, hosts, isolation, apex } = options;
   const { coldBufferBytes, names, notFoundPage } = options;
-  const finder = createContentFinder({ ...options, hits: memory.bodies });
+  const finder = createContentFinder({ ...options, responseCache: memory.bodies });
   const sender = createContentSender({ finder, coldBufferBytes, note: options.note });
   const named = createNamedContent({ names, sender, notFoundPage });
   const isolates = isolation.mode !== "off" && isolation.hasRootHost;
@@ -74,7 +74,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const host = hosts.meaningOf(target.host);
     const address = readContentAddress(segments, host, apex);
     if (address.kind === "none") throw new NotFoundError();
-    if (request.method !== "GET") return codeAnswer("method_not_allowed", { Allow: methods });
+    if (request.method !== "GET") return codeResponse("method_not_allowed", { Allow: methods });
     if (address.kind === "invalid id") throw new Failure("invalid_id", { path: target.path });
     if (address.kind === "absent") throw new Failure("not_found", { path: target.path });
     return await serveContent(address, host, request);
@@ -86,7 +86,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     if (host.kind === "shared" && asksForServiceWorker(readFetchFacts(request.headers)))
       throw new Failure("service_worker_refused", { path: target.path });
     const policy = policyOf(address, host, isolation, isolates);
-    if (address.kind === "named") return await named.answer(request, address, policy);
+    if (address.kind === "named") return await named.response(request, address, policy);
     const elsewhere = redirectOf(address, host, request, context);
     if (elsewhere !== undefined) return elsewhere;
     const key = host.kind === "shared" ? target.path : `${target.host}${target.path}`;

@@ -3,8 +3,8 @@
  * Source: docs/reference/gateway.md#content-responses.
  * @module
  */
-import { readClueHeaders } from "../../chain/clue.ts";
-import { type ContentWish, contentAnswer, readWish } from "../content-answer.ts";
+import { readHintHeaders } from "../../chain/clue.ts";
+import { type ContentWish, contentResponse, readWish } from "../content-answer.ts";
 import type { ContentPolicy } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../context.ts";
 import { contentDisposition } from "../header-values.ts";
@@ -18,7 +18,7 @@ export type Sending = Readonly<{
   /** The address as memory knows it (hits.ts). */
   key: string;
   /** Adds what the address says of itself; gets headers of its own to change. */
-  dress?: (headers: Headers) => void;
+  decorate?: (headers: Headers) => void;
 }>;
 
 /** Sends content. */
@@ -35,7 +35,7 @@ export type ContentSenderOptions = Readonly<{
   /** A body up to this size that is not on disk is answered when complete. Bytes. */
   coldBufferBytes: number;
   /** Told of each answer that gives content. */
-  note?: ((answer: Response) => void) | undefined;
+  note?: ((response: Response) => void) | undefined;
 }>;
 
 /** How long a source may keep a reader waiting before the connection is closed, in seconds. */
@@ -53,7 +53,7 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
       key,
       wantsWhole: wantsWhole && !context.headOnly,
       isForGateway: hopsOf(request) > 0,
-      clue: readClueHeaders(request.headers),
+      hint: readHintHeaders(request.headers),
       signal: request.signal,
     });
   };
@@ -63,20 +63,20 @@ export function createContentSender({ finder, coldBufferBytes, note }: ContentSe
       const context = contextOf(request);
       const wish = readWish(request, context);
       const found = await find(request, sending, isUnconditional(wish));
-      if (found.kind === "folder") return folderAnswer(context);
-      const headers = dressed(found.headers, request, sending.dress);
-      const answer = await contentAnswer(found.content, headers, wish, coldBufferBytes);
-      note?.(answer);
-      return answer;
+      if (found.kind === "folder") return folderResponse(context);
+      const headers = decorated(found.headers, request, sending.decorate);
+      const response = await contentResponse(found.content, headers, wish, coldBufferBytes);
+      note?.(response);
+      return response;
     },
     sendWhole: async (request, sending, status) => {
       const context = contextOf(request);
       const found = await find(request, sending, true);
-      if (found.kind === "folder") return folderAnswer(context);
+      if (found.kind === "folder") return folderResponse(context);
       const unconditional = { range: null, ifRange: null, ifMatch: null, ifNoneMatch: null };
       const wish = { ...readWish(request, context), ...unconditional };
-      const headers = dressed(found.headers, request, sending.dress);
-      return await contentAnswer(found.content, headers, wish, coldBufferBytes, status);
+      const headers = decorated(found.headers, request, sending.decorate);
+      return await contentResponse(found.content, headers, wish, coldBufferBytes, status);
     },
   };
 }
@@ -98,19 +98,19 @@ export function queryPart(query: string): string {
 }
 
 /** A manifest without its slash: links in its pages are relative to the slash. */
-function folderAnswer({ target }: RequestContext): Response {
+function folderResponse({ target }: RequestContext): Response {
   const Location = `${target.path}/${queryPart(target.query)}`;
   return new Response(null, { status: 301, headers: { Location, "Cache-Control": "public, max-age=7200" } });
 }
 
 /** Headers in memory are shared by answers: they are copied before they change. */
-function dressed(found: Headers, request: Request, dress: Sending["dress"]): Headers {
+function decorated(found: Headers, request: Request, decorate: Sending["decorate"]): Headers {
   const { query } = contextOf(request).target;
   const hops = hopsOf(request);
-  if (dress === undefined && query === "" && hops === 0) return found;
+  if (decorate === undefined && query === "" && hops === 0) return found;
   const headers = new Headers(found);
   if (hops > 0) headers.set("X-AR-IO-Hops", String(hops + 1));
-  dress?.(headers);
+  decorate?.(headers);
   const disposition = query === "" ? undefined : dispositionOf(query);
   if (disposition !== undefined) headers.set("Content-Disposition", disposition);
   return headers;

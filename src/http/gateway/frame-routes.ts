@@ -9,7 +9,7 @@ import { isId } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { Frames } from "../../gateway/frames.ts";
 import { asksForServiceWorker } from "../../gateway/isolation.ts";
-import { jsonTextAnswer } from "../answers.ts";
+import { jsonTextResponse } from "../answers.ts";
 import { readBody, readJsonBody } from "../body.ts";
 import { sandboxWithScripts } from "../content-headers.ts";
 import { composingOf } from "../context.ts";
@@ -27,11 +27,11 @@ const paths = ["/local/social/frame/:id", "/local/farcaster/frame/:id"] as const
 
 /** Creates the routes. */
 export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyElysia {
-  const answer = async (text: string, request: Request): Promise<Response> => {
+  const response = async (text: string, request: Request): Promise<Response> => {
     if (!pathParameters.framedId.is(text)) throw new Failure("invalid_id", { id: text });
     if (!isId(text)) throw new Failure("not_found", { id: text });
     if (wantsRecord(request.headers.get("accept")))
-      return jsonTextAnswer(await frames.record(text, composingOf(request)), 200, { Vary: "Accept" });
+      return jsonTextResponse(await frames.record(text, composingOf(request)), 200, { Vary: "Accept" });
     if (asksForServiceWorker(readFetchFacts(request.headers)))
       throw new Failure("service_worker_refused", { id: text });
     const sending: Sending = {
@@ -39,7 +39,7 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
       // A frame is shown inside of others: what runs in it gets an origin of its own, wherever it is asked for.
       policy: { sandbox: sandboxWithScripts, variesByDestination: false },
       key: `@frame ${text}`,
-      dress: (headers) => headers.append("Vary", "Accept"),
+      decorate: (headers) => headers.append("Vary", "Accept"),
     };
     return request.method === "GET"
       ? await sender.send(request, sending)
@@ -48,12 +48,12 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
 
   const routes = new Elysia({ strictPath: true });
   for (const path of paths.flatMap((each) => [each, `${each}/`] as const)) {
-    routes.get(path, ({ params, request }) => answer(params.id, request));
+    routes.get(path, ({ params, request }) => response(params.id, request));
     routes.post(
       path,
       async ({ params, request }) => {
         await takeBody(request);
-        return await answer(params.id, request);
+        return await response(params.id, request);
       },
       { parse: "none" },
     );

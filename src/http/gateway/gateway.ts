@@ -13,7 +13,7 @@ import { createBlocks } from "../../gateway/blocks.ts";
 import { type BroadcastListeners, createBroadcast } from "../../gateway/broadcast.ts";
 import { createChunkProofs } from "../../gateway/chunk-proofs.ts";
 import { createChunks } from "../../gateway/chunks.ts";
-import { countChunks, createPostFigures } from "../../gateway/figures.ts";
+import { countChunks, createPostMetrics } from "../../gateway/figures.ts";
 import { createFrames } from "../../gateway/frames.ts";
 import type { Health } from "../../gateway/health.ts";
 import { gatewayInfo, type InfoOptions } from "../../gateway/info.ts";
@@ -35,7 +35,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { writeJson } from "../../lib/json.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import type { IndexReader } from "../../store/index/types.ts";
-import { jsonTextAnswer } from "../answers.ts";
+import { jsonTextResponse } from "../answers.ts";
 import { createHosts, type Hosts } from "../hosts.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../metrics-routes.ts";
 import { gatewayReference } from "../reference/gateway-reference.ts";
@@ -117,7 +117,7 @@ export type GatewaySettings = Readonly<{
   /** A body up to this size that is not on disk is answered when complete. Bytes. */
   coldBufferBytes: number;
   /** Memory for small bodies that are often read; 0 keeps none. Bytes. */
-  hitsBytesMax: number;
+  responseCacheBytesMax: number;
 }>;
 
 /** The gateway over HTTP. */
@@ -137,7 +137,7 @@ export type Gateway = Readonly<{
 export function createGateway(options: GatewayOptions): Gateway {
   const { reader, content, nodes, clock, metrics, settings, checkRelayed } = options;
   const hosts = createHosts(settings.rootHosts);
-  const memory = createMemory(settings.hitsBytesMax, clock);
+  const memory = createMemory(settings.responseCacheBytesMax, clock);
   const relay = createRelay(nodes);
   const network = createNetwork(nodes, reader, clock);
   const relayedData = createRelayedData(options.refusals);
@@ -148,7 +148,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   const chunkParts = { reader, content, ...sources, proofs, relayedData, keep: options.listeners.onChunk };
   const infoText = writeJson(gatewayInfo(options.info));
   const urls = nodes.all.map(({ url }) => url);
-  const spread = createSpread(nodes, undefined, createPostFigures(metrics, urls));
+  const spread = createSpread(nodes, undefined, createPostMetrics(metrics, urls));
 
   const transactions = createTransactions({ reader, content, relay, relayedData, checkRelayed });
   const contentRoutes = createContentRoutes({
@@ -169,9 +169,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     notFoundPage: settings.notFoundPage,
     coldBufferBytes: settings.coldBufferBytes,
     clock,
-    note: createCacheFigures(metrics),
+    note: createCacheStats(metrics),
   });
-  addFigures(metrics, memory.bytes, memory.count);
+  addMetrics(metrics, memory.bytes, memory.count);
 
   const app = new Elysia({ strictPath: true })
     .use(
@@ -204,10 +204,10 @@ export function createGateway(options: GatewayOptions): Gateway {
   if (options.graphql !== undefined) app.use(options.graphql);
   if (options.administration !== undefined) app.use(options.administration);
   for (const service of options.services ?? []) app.use(service);
-  if (settings.apex === undefined) app.get("/", () => jsonTextAnswer(infoText));
+  if (settings.apex === undefined) app.get("/", () => jsonTextResponse(infoText));
   app.use(createReferenceRoutes(gatewayReference, () => app.routes, settings.publicUrl));
   app.use(contentRoutes.routes);
-  const forgetAll = inTurn(memory.clear, relay.forgetAll, network.forget);
+  const forgetAll = inOrder(memory.clear, relay.forgetAll, network.forget);
   return { app, hit: contentRoutes.hit, pathOf: pathsOn(hosts), forget: memory.forget, forgetAll };
 }
 
@@ -219,13 +219,13 @@ function pathsOn(hosts: Hosts): Gateway["pathOf"] {
   };
 }
 
-function inTurn(...calls: readonly (() => void)[]): () => void {
+function inOrder(...calls: readonly (() => void)[]): () => void {
   return () => {
     for (const call of calls) call();
   };
 }
 
-function addFigures(metrics: Metrics, bytes: () => number, count: () => number): void {
+function addMetrics(metrics: Metrics, bytes: () => number, count: () => number): void {
   metrics.gaugeOf({
     name: "memory_hits_bytes",
     help: "Memory that small bodies take, in bytes.",
@@ -235,17 +235,17 @@ function addFigures(metrics: Metrics, bytes: () => number, count: () => number):
 }
 
 /** Counts answers by whether their bytes were on this disk, under the peer's names. */
-function createCacheFigures(metrics: Metrics): (answer: Response) => void {
+function createCacheStats(metrics: Metrics): (response: Response) => void {
   const of = (name: string, help: string) =>
     metrics.counter({ name, help, labels: { request_type: ["full", "range"] } });
-  const hits = of(
+  const responseCache = of(
     "contiguous_data_cache_hit_total",
     "Content that was on this disk; from memory not counted.",
   );
   const misses = of("contiguous_data_cache_miss_total", "Content that had to be fetched.");
   return ({ status, headers }) => {
     if (status !== 200 && status !== 206) return; // no content
-    const counter = headers.get("X-Cache") === "HIT" ? hits : misses;
+    const counter = headers.get("X-Cache") === "HIT" ? responseCache : misses;
     counter.inc({ request_type: status === 206 ? "range" : "full" });
   };
 }

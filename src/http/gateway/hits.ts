@@ -28,7 +28,7 @@ export type Hit = Readonly<{
 }>;
 
 /** Answers in memory. */
-export type Hits = Readonly<{
+export type ResponseCache = Readonly<{
   get: (address: string) => Hit | undefined;
   /**
    * Keeps an answer, unless what it depends on was forgotten since it was begun.
@@ -61,7 +61,11 @@ const forgottenMax = 50_000;
  * @param bytesMax - All of it, bytes; 0 keeps nothing.
  * @param bodyBytesMax - The largest body in it.
  */
-export function createHits(bytesMax: number, clock: Clock, bodyBytesMax = hitBytesMax): Hits {
+export function createResponseCache(
+  bytesMax: number,
+  clock: Clock,
+  bodyBytesMax = hitBytesMax,
+): ResponseCache {
   const byId = new Map<Id, Set<string>>();
   const forgotten = createForgotten();
   const entries = new LRUCache<string, Hit>({
@@ -99,19 +103,19 @@ export function createHits(bytesMax: number, clock: Clock, bodyBytesMax = hitByt
 /** Memory of two kinds, so that whoever reads chunk after chunk drives no often-read body out. */
 export type Memory = Readonly<{
   /** Content by its address. */
-  bodies: Hits;
+  bodies: ResponseCache;
   /** Answers of `/chunk` by their path. */
-  chunks: Hits;
+  chunks: ResponseCache;
   /** Both, by address. */
-  get: Hits["get"];
-  forget: Hits["forget"];
-  clear: Hits["clear"];
-  bytes: Hits["bytes"];
-  count: Hits["count"];
+  get: ResponseCache["get"];
+  forget: ResponseCache["forget"];
+  clear: ResponseCache["clear"];
+  bytes: ResponseCache["bytes"];
+  count: ResponseCache["count"];
 }>;
 
 /** A chunk as JSON with its paths is larger than any content that is kept. Bytes. */
-const chunkAnswerBytesMax = 512 * 2 ** 10;
+const chunkResponseBytesMax = 512 * 2 ** 10;
 
 /** Of all memory, chunks get one part in so many. */
 const chunkShare = 8;
@@ -119,18 +123,18 @@ const chunkShare = 8;
 /** Creates an empty memory of at most `bytesMax` bytes for both kinds. */
 export function createMemory(bytesMax: number, clock: Clock): Memory {
   const chunkBytes = Math.floor(bytesMax / chunkShare);
-  const bodies = createHits(bytesMax - chunkBytes, clock);
-  const chunks = createHits(chunkBytes, clock, chunkAnswerBytesMax);
+  const bodies = createResponseCache(bytesMax - chunkBytes, clock);
+  const chunks = createResponseCache(chunkBytes, clock, chunkResponseBytesMax);
   const both = [bodies, chunks] as const;
   return {
     bodies,
     chunks,
     get: (address) => (address.startsWith("/chunk/") ? chunks : bodies).get(address),
     forget: (id) => {
-      for (const hits of both) hits.forget(id);
+      for (const responseCache of both) responseCache.forget(id);
     },
     clear: () => {
-      for (const hits of both) hits.clear();
+      for (const responseCache of both) responseCache.clear();
     },
     bytes: () => bodies.bytes() + chunks.bytes(),
     count: () => bodies.count() + chunks.count(),

@@ -6,11 +6,11 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Names, ResolvedName } from "../../gateway/names/names.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { servicePrefixes } from "../reserved.ts";
 import { hopsOf } from "./content-sender.ts";
 import { nameCacheControl, nameHeaders } from "./name-headers.ts";
-import { overLimitAnswer } from "./named-content.ts";
+import { overLimitResponse } from "./named-content.ts";
 
 /** Creates the routes, under both spellings of the service prefix. */
 export function createNameRoutes(names: Names): AnyElysia {
@@ -19,18 +19,18 @@ export function createNameRoutes(names: Names): AnyElysia {
     routes.get(`${prefix}/resolver/:name`, async ({ params, request }) => {
       const meaning = await names.resolve(params.name, hopsOf(request), request.signal);
       if (meaning.kind === "absent") throw new Failure("not_found", { name: params.name });
-      if (meaning.kind === "over limit") return overLimitAnswer({});
-      return answerOf(meaning.resolved);
+      if (meaning.kind === "over limit") return overLimitResponse({});
+      return responseOf(meaning.resolved);
     });
   return routes;
 }
 
 /** The limit is told and not enforced: what is asked for is the record, not content. */
-function answerOf(resolved: ResolvedName): Response {
+function responseOf(resolved: ResolvedName): Response {
   const { record, resolvedAt } = resolved;
   const { id, ttlSeconds, processId, index, limit } = record;
   const body = { txId: id, ttlSeconds, processId, resolvedAt, index, limit };
-  return jsonAnswer(body, 200, {
+  return jsonResponse(body, 200, {
     ...nameHeaders(resolved),
     "Cache-Control": nameCacheControl(resolved),
   });

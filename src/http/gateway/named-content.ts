@@ -7,7 +7,7 @@
 import type { Id } from "../../arweave/id.ts";
 import { Failure, failures } from "../../failures.ts";
 import type { Names, ResolvedName } from "../../gateway/names/names.ts";
-import { codeAnswer, textAnswer } from "../answers.ts";
+import { codeResponse, textResponse } from "../answers.ts";
 import { type ContentPolicy, changingAgeSeconds } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../context.ts";
 import { hostName } from "../target.ts";
@@ -28,7 +28,7 @@ export type NamedContentOptions = Readonly<{
 /** Answers for names. */
 export type NamedContent = Readonly<{
   /** @throws Failure `not_found`, `blocked`, `source_failed`, `source_timeout`, `busy`. */
-  answer: (request: Request, address: NamedPath, policy: ContentPolicy) => Promise<Response>;
+  response: (request: Request, address: NamedPath, policy: ContentPolicy) => Promise<Response>;
 }>;
 
 const noStore = { "Cache-Control": "no-store" } as const;
@@ -45,7 +45,7 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
   ): Promise<Response> => {
     const { id } = resolved.record;
     const own = nameHeaders(resolved);
-    const dress = (headers: Headers) => {
+    const decorate = (headers: Headers) => {
       const isFallback = headers.has("X-AR-IO-Manifest-Fallback");
       const keep = nameCacheControl(resolved, isFallback ? changingAgeSeconds : undefined);
       for (const [name, value] of Object.entries({ ...own, "Cache-Control": keep })) headers.set(name, value);
@@ -54,10 +54,10 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
     // No host begins so: what memory holds of it is never given without asking what the name stands for.
     const key = `@${isApex ? "apex" : "name"} ${id}${contextOf(request).target.path}`;
     try {
-      return await sender.send(request, { address, policy, key, dress });
+      return await sender.send(request, { address, policy, key, decorate });
     } catch (error) {
       // The name is there though its content is not: who asks for the name must be able to tell.
-      if (error instanceof Failure && error.code === "not_found") return codeAnswer("not_found", own);
+      if (error instanceof Failure && error.code === "not_found") return codeResponse("not_found", own);
       throw error;
     }
   };
@@ -76,7 +76,7 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
     }
   };
 
-  const answerAbsent = async (request: Request, path: string, policy: ContentPolicy): Promise<Response> => {
+  const respondAbsent = async (request: Request, path: string, policy: ContentPolicy): Promise<Response> => {
     const context = contextOf(request);
     const isRoot = context.target.path === "/";
     if (!isRoot && !isFromSameHost(request, context))
@@ -86,8 +86,8 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
     const address = { kind: "content", id, path, raw: false, changing: true } as const;
     const key = `@absent ${id}${context.target.path}`;
     // The page stands at an address that somebody may have tomorrow.
-    const dress = (headers: Headers) => headers.set("Cache-Control", "no-store");
-    const sending = { address, policy, key, dress };
+    const decorate = (headers: Headers) => headers.set("Cache-Control", "no-store");
+    const sending = { address, policy, key, decorate };
     try {
       return await sender.sendWhole(request, sending, isRoot ? failures.not_found.status : 200);
     } catch (error) {
@@ -98,24 +98,24 @@ export function createNamedContent({ names, sender, notFoundPage }: NamedContent
   };
 
   return {
-    answer: async (request, address, policy) => {
+    response: async (request, address, policy) => {
       const meaning = await resolve(address.name, request);
-      if (meaning.kind === "over limit") return overLimitAnswer({});
+      if (meaning.kind === "over limit") return overLimitResponse({});
       if (meaning.kind === "resolved") {
         const { resolved } = meaning;
-        if (resolved.isOverLimit) return overLimitAnswer(nameHeaders(resolved));
+        if (resolved.isOverLimit) return overLimitResponse(nameHeaders(resolved));
         return await sendResolved(request, resolved, address, policy);
       }
       if (address.isApex) throw new Failure("not_found", { apex: address.name });
-      return await answerAbsent(request, address.path, policy);
+      return await respondAbsent(request, address.path, policy);
     },
   };
 }
 
 /** An undername that its base name has not paid for. */
-export function overLimitAnswer(headers: Readonly<Record<string, string>>): Response {
+export function overLimitResponse(headers: Readonly<Record<string, string>>): Response {
   const { message, status } = failures.undername_limit;
-  return textAnswer(message, status, { ...headers, ...noStore });
+  return textResponse(message, status, { ...headers, ...noStore });
 }
 
 /** Whether a page of the same host asks: it asks for its own parts, not for a page that is gone. */

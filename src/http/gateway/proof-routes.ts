@@ -11,7 +11,7 @@ import type { Proofs } from "../../gateway/proofs.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { jsonTextAnswer } from "../answers.ts";
+import { jsonTextResponse } from "../answers.ts";
 import { namesTag } from "../conditional.ts";
 import { composingOf, contextOf } from "../context.ts";
 import { servicePrefixes } from "../reserved.ts";
@@ -25,7 +25,7 @@ const cacheControl = { stable: "public, max-age=7200", other: "public, max-age=1
 
 /** Creates the routes, under both spellings of the service prefix. */
 export function createProofRoutes(proofs: Proofs): AnyElysia {
-  const answer = async (text: string, request: Request): Promise<Response> => {
+  const response = async (text: string, request: Request): Promise<Response> => {
     if (!pathParameters.provenId.is(text)) throw new Failure("invalid_id", { text });
     if (!isId(text)) throw new Failure("not_found", { text });
     const context = contextOf(request);
@@ -40,12 +40,12 @@ export function createProofRoutes(proofs: Proofs): AnyElysia {
     };
     if (namesTag(request.headers.get("if-none-match"), headers.ETag))
       return new Response(null, { status: 304, headers });
-    return jsonTextAnswer(body, 200, headers);
+    return jsonTextResponse(body, 200, headers);
   };
 
   const routes = new Elysia({ strictPath: true });
   for (const prefix of servicePrefixes) {
-    routes.get(`${prefix}/proof/:id`, ({ params, request }) => answer(params.id, request));
+    routes.get(`${prefix}/proof/:id`, ({ params, request }) => response(params.id, request));
   }
   return routes;
 }

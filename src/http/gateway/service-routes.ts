@@ -8,7 +8,7 @@ import { failures } from "../../failures.ts";
 import type { Health } from "../../gateway/health.ts";
 import type { JsonValue } from "../../lib/json.ts";
 import { writeJson } from "../../lib/json.ts";
-import { jsonAnswer, jsonTextAnswer } from "../answers.ts";
+import { jsonResponse, jsonTextResponse } from "../answers.ts";
 import { servicePrefixes } from "../reserved.ts";
 
 /** What the routes ask. */
@@ -25,22 +25,22 @@ const noStore = { "Cache-Control": "no-store" } as const;
 
 /** Creates the routes, under both spellings of the service prefix. */
 export function createServiceRoutes({ info, peers, health }: ServiceRoutesOptions): AnyElysia {
-  const infoAnswer = () => jsonTextAnswer(writeJson(info()));
-  const peersAnswer = async ({ request }: Readonly<{ request: Request }>) =>
-    jsonTextAnswer(writeJson(await peers(request.signal)));
-  const healthAnswer = () => jsonAnswer(health.record(), 200, noStore);
-  const readyAnswer = () => {
-    if (health.isReady()) return jsonAnswer(health.record(), 200, noStore);
+  const infoResponse = () => jsonTextResponse(writeJson(info()));
+  const peersResponse = async ({ request }: Readonly<{ request: Request }>) =>
+    jsonTextResponse(writeJson(await peers(request.signal)));
+  const healthResponse = () => jsonResponse(health.record(), 200, noStore);
+  const readyResponse = () => {
+    if (health.isReady()) return jsonResponse(health.record(), 200, noStore);
     const { status, retryAfterSeconds } = failures.busy;
-    return jsonAnswer(health.record(), status, { ...noStore, "Retry-After": String(retryAfterSeconds) });
+    return jsonResponse(health.record(), status, { ...noStore, "Retry-After": String(retryAfterSeconds) });
   };
 
-  const routes = new Elysia({ strictPath: true }).get("/health", healthAnswer).get("/ready", readyAnswer);
+  const routes = new Elysia({ strictPath: true }).get("/health", healthResponse).get("/ready", readyResponse);
   for (const prefix of servicePrefixes) {
     routes
-      .get(`${prefix}/info`, infoAnswer)
-      .get(`${prefix}/peers`, peersAnswer)
-      .get(`${prefix}/healthcheck`, healthAnswer);
+      .get(`${prefix}/info`, infoResponse)
+      .get(`${prefix}/peers`, peersResponse)
+      .get(`${prefix}/healthcheck`, healthResponse);
   }
   return routes;
 }

@@ -4,8 +4,8 @@
  * @module
  */
 import { Elysia } from "elysia";
-import { pageAnswer } from "../answers.ts";
-import { type AssetSource, assetAnswer } from "../assets.ts";
+import { pageResponse } from "../answers.ts";
+import { type AssetSource, assetResponse } from "../assets.ts";
 import type { GraphiqlFile } from "./graphiql-assets.ts";
 
 /** Scripts, styles and requests only to us. The one style that a dialog adds (it locks scrolling) has the nonce. */
@@ -33,7 +33,7 @@ export function wantsPage(request: Request): boolean {
 export async function graphiqlPage(source: AssetSource<GraphiqlFile>): Promise<Response> {
   const { version } = await source();
   const nonce = crypto.getRandomValues(new Uint8Array(nonceBytes)).toBase64();
-  const page = pageAnswer(
+  const page = pageResponse(
     `<!doctype html>
 <html lang="en">
 <head>
@@ -61,9 +61,9 @@ export async function graphiqlPage(source: AssetSource<GraphiqlFile>): Promise<R
 export function graphiqlFilesRoutes(source: AssetSource<GraphiqlFile>) {
   return new Elysia()
     .get("/graphql/graphiql.js", ({ request }) =>
-      assetAnswer(request, source, "graphiql.js.gz", "text/javascript; charset=utf-8"),
+      assetResponse(request, source, "graphiql.js.gz", "text/javascript; charset=utf-8"),
     )
     .get("/graphql/graphiql.css", ({ request }) =>
-      assetAnswer(request, source, "graphiql.css.gz", "text/css; charset=utf-8"),
+      assetResponse(request, source, "graphiql.css.gz", "text/css; charset=utf-8"),
     );
 }

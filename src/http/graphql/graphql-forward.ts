@@ -8,9 +8,9 @@
 import { Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { bodyBytesMax } from "../../graphql/query-limits.ts";
-import type { Http, HttpAnswer, HttpRequest } from "../../lib/http-client.ts";
+import type { Http, HttpRequest, HttpResponse } from "../../lib/http-client.ts";
 import type { Log } from "../../lib/log.ts";
-import { jsonAnswer, jsonType } from "../answers.ts";
+import { jsonResponse, jsonType } from "../answers.ts";
 import { createAssetSource } from "../assets.ts";
 import { readBody } from "../body.ts";
 import { withBodySize } from "../body-size.ts";
@@ -37,7 +37,7 @@ const passedHeader = "x-cairn-graphql-passed";
 const passedMax = 8;
 
 /** Bytes of an answer that is taken from the other host: a page of a thousand rows has 3 MiB. */
-const answerBytesMax = 64 * 2 ** 20;
+const responseBytesMax = 64 * 2 ** 20;
 
 /**
  * Reads the value of `GRAPHQL_HOST`.
@@ -59,12 +59,12 @@ export function graphqlOrigin(host: string, port: number): string | undefined {
 /** Creates the route `/graphql` that forwards. */
 export function graphqlForward(options: GraphqlForwardOptions) {
   const source = createAssetSource(graphiqlFiles, bundleGraphiql);
-  const answer = ({ request }: { request: Request }) =>
+  const reply = ({ request }: { request: Request }) =>
     wantsPage(request) ? graphiqlPage(source) : forward(request, options);
   return new Elysia()
     .use(graphiqlFilesRoutes(source))
-    .get("/graphql", answer)
-    .post("/graphql", answer, { parse: "none" });
+    .get("/graphql", reply)
+    .post("/graphql", reply, { parse: "none" });
 }
 
 async function forward(
@@ -73,25 +73,25 @@ async function forward(
 ): Promise<Response> {
   const passed = (request.headers.get(passedHeader) ?? "").split(",").filter((part) => part !== "");
   if (passed.includes(name) || passed.length >= passedMax)
-    return errorAnswer(508, "The query was forwarded in a loop.");
+    return errorResponse(508, "The query was forwarded in a loop.");
   let outgoing: HttpRequest;
   try {
     outgoing = await outgoingOf(request, origin, [...passed, name]);
   } catch (error) {
     if (error instanceof Failure && error.code === "too_large")
-      return errorAnswer(413, `The body is larger than ${bodyBytesMax} bytes.`);
+      return errorResponse(413, `The body is larger than ${bodyBytesMax} bytes.`);
     throw error;
   }
   const { hold, signal } = composingOf(request);
-  const answer = await http.whole({ ...outgoing, hold }, answerBytesMax, signal);
-  if (answer.kind === "answer" && isJson(answer)) return passedOn(answer);
+  const reply = await http.whole({ ...outgoing, hold }, responseBytesMax, signal);
+  if (reply.kind === "answer" && isJson(reply)) return passedOn(reply);
   const { requestId } = contextOf(request);
   const facts =
-    answer.kind === "answer" ? { status: answer.status, type: answer.headers.get("content-type") } : answer;
+    reply.kind === "answer" ? { status: reply.status, type: reply.headers.get("content-type") } : reply;
   log.warn("query could not be forwarded", { requestId, origin, ...facts });
-  return answer.kind === "trouble" && answer.reason === "timeout"
-    ? errorAnswer(504, "The host that answers queries did not answer in time.")
-    : errorAnswer(502, "The host that answers queries gave no answer.");
+  return reply.kind === "trouble" && reply.reason === "timeout"
+    ? errorResponse(504, "The host that answers queries did not answer in time.")
+    : errorResponse(502, "The host that answers queries gave no answer.");
 }
 
 async function outgoingOf(request: Request, origin: string, passed: readonly string[]): Promise<HttpRequest> {
@@ -107,17 +107,17 @@ async function outgoingOf(request: Request, origin: string, passed: readonly str
 }
 
 /** A redirect, a page of a proxy, or an empty error is no answer to a query. */
-function isJson({ status, headers }: HttpAnswer): boolean {
+function isJson({ status, headers }: HttpResponse): boolean {
   const isRedirect = status >= 300 && status < 400;
   return !isRedirect && /^application\/([a-z.-]+\+)?json\b/i.test(headers.get("content-type") ?? "");
 }
 
-function passedOn({ status, headers, body }: HttpAnswer): Response {
+function passedOn({ status, headers, body }: HttpResponse): Response {
   const type = headers.get("content-type") ?? jsonType;
   const response = new Response(new Uint8Array(body), { status, headers: { "Content-Type": type } });
   return withBodySize(response, body.byteLength);
 }
 
-function errorAnswer(status: number, message: string): Response {
-  return jsonAnswer({ errors: [{ message }] }, status, { "Cache-Control": "no-store" });
+function errorResponse(status: number, message: string): Response {
+  return jsonResponse({ errors: [{ message }] }, status, { "Cache-Control": "no-store" });
 }

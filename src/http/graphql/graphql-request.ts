@@ -19,7 +19,7 @@ import { readTarget } from "../target.ts";
 export type GraphqlMediaType = "application/json" | "application/graphql-response+json";
 
 /** Status and headers of an answer to an error, as yoga understands them. */
-export type ErrorAnswer = Readonly<{
+export type ErrorResponse = Readonly<{
   status: number;
   headers?: Readonly<Record<string, string>>;
 }>;
@@ -32,7 +32,7 @@ export const queryRequestParameters = {
 } as const;
 
 /** An error with the status that answers it. */
-export function graphqlError(message: string, http: ErrorAnswer): GraphQLError {
+export function graphqlError(message: string, http: ErrorResponse): GraphQLError {
   return new GraphQLError(message, { extensions: { http } });
 }
 

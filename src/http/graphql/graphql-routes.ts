@@ -17,7 +17,7 @@ import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Pool } from "../../threads/pool.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { createAssetSource } from "../assets.ts";
 import { contextOf } from "../context.ts";
 import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
@@ -79,7 +79,7 @@ export function graphql(options: GraphqlOptions) {
             const taken = sent.get(request);
             assert(taken !== undefined, "a request is taken before it is answered");
             const result = {};
-            replies.set(result, await answerInThread(taken, request, options));
+            replies.set(result, await respondInThread(taken, request, options));
             setResult(result);
           },
           onResultProcess: ({ request, result, setResultProcessor }) => {
@@ -105,7 +105,7 @@ export function graphql(options: GraphqlOptions) {
  *
  * @throws GraphQLError with the status that answers it.
  */
-async function answerInThread(
+async function respondInThread(
   taken: SentRequest,
   request: Request,
   { pool, indexPath, contentFolder, timeoutMs, clock, log }: GraphqlOptions,
@@ -117,7 +117,7 @@ async function answerInThread(
     endsAtMs: endsAtMs + startMs,
   });
   try {
-    const reply = await pool.run<QueryReply>("answerQuery", job, { signal: request.signal });
+    const reply = await pool.run<QueryReply>("executeQuery", job, { signal: request.signal });
     for (const error of reply.defects) log.error("defect", { requestId, error });
     await memory.holdComposed(reply.body.byteLength);
     return reply;
@@ -128,24 +128,24 @@ async function answerInThread(
       throw failureError(error);
     }
     log.error("defect", { requestId, error });
-    throw graphqlError(defectMessage, { status: 500, headers: notKept });
+    throw graphqlError(defectMessage, { status: 500, headers: notStored });
   }
 }
 
 function notAcceptable(): Response {
   const message = "Answers are application/json or application/graphql-response+json.";
-  return jsonAnswer({ errors: [{ message }] }, 406);
+  return jsonResponse({ errors: [{ message }] }, 406);
 }
 
 /** Nobody may keep an answer to trouble of ours. */
-const notKept = { "Cache-Control": "no-store" };
+const notStored = { "Cache-Control": "no-store" };
 
 function failureError(failure: Failure): GraphQLError {
   if (failure.facts["hung"] === true)
-    return graphqlError("The query took too long.", { status: 504, headers: notKept });
+    return graphqlError("The query took too long.", { status: 504, headers: notStored });
   const row: FailureRow = failures[failure.code];
   const retry = row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) };
-  return graphqlError(row.message, { status: row.status, headers: { ...notKept, ...retry } });
+  return graphqlError(row.message, { status: row.status, headers: { ...notStored, ...retry } });
 }
 
 /** 400 for what is refused, but 200 for clients of `application/json`, whose libraries read `errors` only then. */

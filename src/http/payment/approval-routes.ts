@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { approvalRecord } from "./credit-records.ts";
 import { accountParameters } from "./parameters.ts";
@@ -30,7 +30,7 @@ export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyEly
       amount: String(unusedWinc),
       ...(expiresBy === undefined ? {} : { expiresBy }),
     };
-    return jsonAnswer(record, 200, noStore);
+    return jsonResponse(record, 200, noStore);
   }
 
   async function ofOne(request: Request): Promise<Response> {
@@ -40,10 +40,10 @@ export function createApprovalRoutes({ credits }: ApprovalRoutesOptions): AnyEly
       givenApprovals: balance?.givenApprovals.map(approvalRecord) ?? [],
       receivedApprovals: balance?.receivedApprovals.map(approvalRecord) ?? [],
     };
-    return jsonAnswer(record, 200, noStore);
+    return jsonResponse(record, 200, noStore);
   }
 
-  const inWords = <Answer>(answer: Promise<Answer>) => fromLedger("approvals_unavailable", answer);
+  const inWords = <Result>(response: Promise<Result>) => fromLedger("approvals_unavailable", response);
   return new Elysia({ strictPath: true })
     .get("/account/approvals", ({ request }) => inWords(between(request)))
     .get("/account/approval", ({ request }) => inWords(between(request)))

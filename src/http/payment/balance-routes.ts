@@ -9,7 +9,7 @@ import type { WalletAccess } from "../../payment/access/wallet-access.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import type { Credits } from "../../payment/credits/credits.ts";
 import type { FreeAllowance } from "../../payment/prices/free-allowance.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { balanceRecord } from "./credit-records.ts";
 import { accountParameters } from "./parameters.ts";
@@ -41,24 +41,24 @@ export function createBalanceRoutes({ credits, access, free }: BalanceRoutesOpti
     const balance = await balanceOf(wallet?.address ?? parameter.read(named ?? ""));
     const token = wallet?.by === "signature" ? access.issue(wallet.address) : undefined;
     const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
-    return jsonAnswer(balanceRecord(balance), 200, { ...noStore, ...authorization });
+    return jsonResponse(balanceRecord(balance), 200, { ...noStore, ...authorization });
   }
 
   /** What clients ask before an upload; some read the sum by its old name. */
   async function balanceOfAddress(request: Request): Promise<Response> {
     const balance = await balanceOf(parameter.read(namedAddress(request)));
     const record = balanceRecord(balance);
-    return jsonAnswer({ ...record, balance: record.winc }, 200, noStore);
+    return jsonResponse({ ...record, balance: record.winc }, 200, noStore);
   }
 
   function freeOfAddress(request: Request): Response {
     const address = parameter.read(namedAddress(request));
     if (address === undefined) throw new Failure("invalid_paying_address", {});
     const { bytesRemaining, itemBytesMax } = free(address);
-    return jsonAnswer({ bytesRemaining, freeUploadLimitBytes: itemBytesMax }, 200, noStore);
+    return jsonResponse({ bytesRemaining, freeUploadLimitBytes: itemBytesMax }, 200, noStore);
   }
 
-  const inWords = <Answer>(answer: Promise<Answer>) => fromLedger("database_unavailable", answer);
+  const inWords = <Result>(response: Promise<Result>) => fromLedger("database_unavailable", response);
   return new Elysia({ strictPath: true })
     .get("/balance", ({ request }) => inWords(balanceForWallet(request)))
     .get("/account/balance", ({ request }) => inWords(balanceOfAddress(request)))

@@ -11,7 +11,7 @@ import { Failure, failures } from "../../failures.ts";
 import { readAddressOfWord, type UserAddress } from "../../payment/addresses.ts";
 import { refused } from "../../payment/refusal.ts";
 import type { Gifts, Redemption } from "../../payment/top-ups/gifts.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { contextOf } from "../context.ts";
 import { isoDate } from "./credit-records.ts";
@@ -44,8 +44,8 @@ export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
       wantsPage(request) && !query.has(parameters.destination.name) && parameters.secret.is(secret);
     if (isOpened) return giftForm(secret);
     const wish = readWish(query);
-    if (isUnasked(request)) return jsonAnswer({ message: "Not redeemed" }, 200, noStore);
-    return redeemedAnswer(await redeem(wish), wish);
+    if (isUnasked(request)) return jsonResponse({ message: "Not redeemed" }, 200, noStore);
+    return redeemedResponse(await redeem(wish), wish);
   }
 
   async function onPost(request: Request): Promise<Response> {
@@ -56,7 +56,7 @@ export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
       const redemption = await redeem(wish);
       return isPage
         ? giftOutcome(`${redemption.winc} winc are on the account`, 200)
-        : redeemedAnswer(redemption, wish);
+        : redeemedResponse(redemption, wish);
     } catch (error) {
       if (!isPage || !(error instanceof Failure) || error.code !== "payment_refused") throw error;
       return giftOutcome(String(error.facts["reason"]), failures.payment_refused.status);
@@ -81,8 +81,8 @@ function readWish(query: URLSearchParams): Wish {
   return { secret, address };
 }
 
-function redeemedAnswer({ winc, balance, since }: Redemption, { address }: Wish): Response {
-  return jsonAnswer(
+function redeemedResponse({ winc, balance, since }: Redemption, { address }: Wish): Response {
+  return jsonResponse(
     {
       message: `Payment receipt redeemed for ${winc} winc!`,
       userBalance: balance.toString(),

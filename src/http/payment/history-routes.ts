@@ -16,7 +16,7 @@ import {
   type PaymentsPage,
   paymentsPageMax,
 } from "../../payment/top-ups/payment-history.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { isoDate } from "./credit-records.ts";
 import { accountParameters, pageUsual } from "./parameters.ts";
@@ -52,7 +52,7 @@ export function createHistoryRoutes({ access, payments, pending }: HistoryRoutes
     const last = shown.at(-1);
     const hasMore = found.length > limit;
     const cursor = hasMore && last !== undefined ? writeCursor(last.place) : null;
-    return jsonAnswer({ payments: shown.map(paymentRecord), ...waiting, hasMore, cursor }, 200, noStore);
+    return jsonResponse({ payments: shown.map(paymentRecord), ...waiting, hasMore, cursor }, 200, noStore);
   }
 
   return new Elysia({ strictPath: true }).get("/account/payments", ({ request }) =>

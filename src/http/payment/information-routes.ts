@@ -8,7 +8,7 @@ import type { Health } from "../../gateway/health.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import { type Token, wordsOf } from "../../payment/addresses.ts";
 import { supportedCountries } from "../../payment/cards/countries.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
 
 /** What the routes ask. */
@@ -35,7 +35,7 @@ export function createInformationRoutes(options: InformationRoutesOptions): AnyE
   const { release, gatewayUrl, freeUploadBytes, health, metrics } = options;
   const addresses = byEveryWord(options.addresses);
   const information = ({ request }: Readonly<{ request: Request }>) =>
-    jsonAnswer({
+    jsonResponse({
       version: release,
       gateway: gatewayUrl(request),
       freeUploadLimitBytes: freeUploadBytes,
@@ -46,9 +46,9 @@ export function createInformationRoutes(options: InformationRoutesOptions): AnyE
     .get("/", information)
     .get("/info", information)
     .get("/countries", () =>
-      jsonAnswer(supportedCountries, 200, { "Cache-Control": `public, max-age=${countriesAgeSeconds}` }),
+      jsonResponse(supportedCountries, 200, { "Cache-Control": `public, max-age=${countriesAgeSeconds}` }),
     )
-    .get("/health", () => jsonAnswer(health.record(), 200, noStore))
+    .get("/health", () => jsonResponse(health.record(), 200, noStore))
     .use(createMetricsRoutes(metrics, serviceMetricsPaths));
 }
 

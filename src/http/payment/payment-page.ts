@@ -2,7 +2,7 @@
  * The pages that the payment service shows to people: plain, without scripts, loading nothing.
  * @module
  */
-import { pageAnswer } from "../answers.ts";
+import { pageResponse } from "../answers.ts";
 
 const style = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
@@ -45,7 +45,7 @@ ${body}
 `;
   const loads = `default-src 'none'; style-src 'sha256-${styleHash}'; img-src data:`;
   const policy = `${loads}; base-uri 'none'; form-action 'self'`;
-  const { headers } = pageAnswer(html, policy);
+  const { headers } = pageResponse(html, policy);
   headers.set("Cache-Control", "no-store");
   // A gift's link is the gift: no other place may learn of it.
   headers.set("Referrer-Policy", "no-referrer");

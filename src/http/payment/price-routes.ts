@@ -9,7 +9,7 @@ import { isSigned, readSigner } from "../../payment/access/signed-request.ts";
 import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
 import { invalidAmountText } from "../../payment/amounts.ts";
 import type { Buyer, Prices } from "../../payment/prices/prices.ts";
-import { jsonAnswer, jsonTextAnswer } from "../answers.ts";
+import { jsonResponse, jsonTextResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { priceParameters } from "./parameters.ts";
 import {
@@ -42,7 +42,7 @@ export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): A
     const size = priceParameters.bytes.read(text);
     if (size === undefined) throw new Failure("invalid_byte_count", { text: text.slice(0, 100) });
     const price = await prices.bytes(size, request.signal);
-    return jsonAnswer(bytesPriceRecord(price), 200, ageOf(request));
+    return jsonResponse(bytesPriceRecord(price), 200, ageOf(request));
   };
 
   const ofToken = async (word: string, text: string, request: Request): Promise<Response | undefined> => {
@@ -51,7 +51,7 @@ export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): A
     const amount = priceParameters.amount.read(text);
     if (amount === undefined) throw new Failure("price_amount_invalid", { reason: invalidAmountText(text) });
     const price = await prices.token(token, amount, request.signal);
-    return jsonAnswer(paymentPriceRecord(price), 200, ageOf(request));
+    return jsonResponse(paymentPriceRecord(price), 200, ageOf(request));
   };
 
   const ofFiat = async (word: string, text: string, request: Request): Promise<Response> => {
@@ -60,7 +60,7 @@ export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): A
     const ask = () => prices.fiat(currency, text, buyer, request.signal);
     const hasCodes = buyer !== nobody;
     const price = await (hasCodes ? promoGuard.guarded(request, ask) : ask());
-    return jsonAnswer(paymentPriceRecord(price), 200, hasCodes ? noStore : ageOf(request));
+    return jsonResponse(paymentPriceRecord(price), 200, hasCodes ? noStore : ageOf(request));
   };
 
   return new Elysia({ strictPath: true })
@@ -73,18 +73,18 @@ export function createPriceRoutes({ prices, promoGuard }: PriceRoutesOptions): A
         (await ofFiat(params.type, params.amount, request)),
     )
     .get("/rates", async ({ request }) =>
-      jsonTextAnswer(ratesText(await prices.rates(request.signal)), 200, ageOf(request)),
+      jsonTextResponse(ratesText(await prices.rates(request.signal)), 200, ageOf(request)),
     )
     .get("/rates/:currency", async ({ params, request }) => {
       const currency = params.currency.toLowerCase();
-      return jsonTextAnswer(
+      return jsonTextResponse(
         rateText(currency, await prices.rate(currency, request.signal)),
         200,
         ageOf(request),
       );
     })
     .get("/currencies", async ({ request }) =>
-      jsonAnswer(currenciesRecord(await prices.limits(request.signal)), 200, ofHours),
+      jsonResponse(currenciesRecord(await prices.limits(request.signal)), 200, ofHours),
     );
 }
 

@@ -17,7 +17,7 @@ export type PromoGuard = Readonly<{
    * Does work that looks codes up.
    * @throws Failure `too_many_requests` where the client has guessed too often; what the work throws.
    */
-  guarded: <Answer>(request: Request, work: () => Promise<Answer>) => Promise<Answer>;
+  guarded: <Result>(request: Request, work: () => Promise<Result>) => Promise<Result>;
 }>;
 
 /** Somebody who mistypes has enough of these; of a million codes a client finds out two thousand in ten hours. */

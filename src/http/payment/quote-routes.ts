@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { cancelledPage, donePage } from "./checkout-return-page.ts";
 import { isoDate } from "./credit-records.ts";
@@ -41,6 +41,6 @@ export function createQuoteRoutes({ quote }: QuoteRoutesOptions): AnyElysia {
         wincTakenBack: takenBackWinc.toString(),
         quoteExpirationDate: isoDate(expiresAt),
       };
-      return jsonAnswer(record, 200, noStore);
+      return jsonResponse(record, 200, noStore);
     });
 }

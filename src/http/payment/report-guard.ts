@@ -18,7 +18,7 @@ export type ReportGuard = Readonly<{
    * Does work that looks a payment up.
    * @throws Failure `too_many_requests` where the client has reported too much in vain; what the work throws.
    */
-  guarded: <Answer>(request: Request, work: () => Promise<Answer>) => Promise<Answer>;
+  guarded: <Result>(request: Request, work: () => Promise<Result>) => Promise<Result>;
 }>;
 
 /** A shop's server that reports what its customers have just sent may be early with some. */

@@ -10,10 +10,10 @@ import { isoDate } from "./credit-records.ts";
 import { adjustmentRecord, wireInteger } from "./price-records.ts";
 
 /** What a report of a payment is answered with, and the status that goes with it. */
-export type SubmittedAnswer = Readonly<{ status: number; body: Readonly<Record<string, unknown>> }>;
+export type SubmittedResponse = Readonly<{ status: number; body: Readonly<Record<string, unknown>> }>;
 
 /** Writes the answer. @param word - The token's name as the request has it. */
-export function submittedAnswer({ payment, isKnown }: Submitted, word: string): SubmittedAnswer {
+export function submittedResponse({ payment, isKnown }: Submitted, word: string): SubmittedResponse {
   const already = isKnown ? "already " : "";
   switch (payment.state) {
     case "credited":

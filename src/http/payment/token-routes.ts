@@ -8,13 +8,13 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { TokenPayments } from "../../payment/tokens/payments.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { readJsonBody } from "../body.ts";
 import { limits } from "../limits.ts";
 import { accountParameters } from "./parameters.ts";
 import type { ReportGuard } from "./report-guard.ts";
 import { noStore } from "./signer.ts";
-import { submittedAnswer } from "./token-records.ts";
+import { submittedResponse } from "./token-records.ts";
 import { readTokenReport } from "./token-report.ts";
 
 /** What the route asks. */
@@ -32,8 +32,8 @@ export function createTokenRoutes({ payments, reportGuard }: TokenRoutesOptions)
       const token = accountParameters.token.read(params.token);
       if (token === undefined) throw new Failure("token_not_supported", { token: params.token });
       const submitted = await reportGuard.guarded(request, () => payments.submit(token, id, request.signal));
-      const { status, body } = submittedAnswer(submitted, params.token);
-      return jsonAnswer(body, status, noStore);
+      const { status, body } = submittedResponse(submitted, params.token);
+      return jsonResponse(body, status, noStore);
     },
     { parse: "none" },
   );

@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import { giftWord, type QuoteTerms } from "../../payment/top-ups/quotes.ts";
 import type { TopUp, TopUps, TopUpWish } from "../../payment/top-ups/top-up.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { isoDate } from "./credit-records.ts";
@@ -47,7 +47,7 @@ export function createTopUpRoutes(options: TopUpRoutesOptions): AnyElysia {
       context.allowSilence(silenceSeconds);
       const work = () => start(topUps, wish, rules.publicUrl, context.headOnly, request.signal);
       const record = await (wish.promoCodes.length > 0 ? promoGuard.guarded(request, work) : work());
-      return jsonAnswer(record, 200, noStore);
+      return jsonResponse(record, 200, noStore);
     },
   );
 }

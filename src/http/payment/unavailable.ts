@@ -10,12 +10,12 @@ import { Failure, type FailureCode } from "../../failures.ts";
  *
  * @throws Failure `code` in place of `database_unavailable` and `busy`.
  */
-export async function fromLedger<Answer>(code: FailureCode, answer: Promise<Answer>): Promise<Answer> {
+export async function fromLedger<Result>(code: FailureCode, response: Promise<Result>): Promise<Result> {
   try {
-    return await answer;
+    return await response;
   } catch (error) {
-    const isTrouble =
+    const isFault =
       error instanceof Failure && (error.code === "database_unavailable" || error.code === "busy");
-    throw isTrouble ? new Failure(code, error.facts, error) : error;
+    throw isFault ? new Failure(code, error.facts, error) : error;
   }
 }

@@ -13,10 +13,10 @@ import type { X402Payment } from "../../payment/x402/payload.ts";
 import type { X402Resource } from "../../payment/x402/requirement.ts";
 import { topUpPurpose, type X402, type X402Settled, type X402Want } from "../../payment/x402/x402.ts";
 import { amountMax } from "../../store/ledger/limits.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
-import { x402PaymentOf, x402RequiredAnswer, x402SettledHeaders } from "../x402-answers.ts";
+import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-answers.ts";
 import { x402Parameters as parameters } from "./parameters.ts";
 
 /** What the route asks. */
@@ -37,9 +37,9 @@ export function createX402Routes({ x402, publicUrl }: X402RoutesOptions): AnyEly
     const want = readWant(contextOf(request).target.query);
     const payment = x402PaymentOf(request);
     const resource = resourceOf(publicUrl(request), want);
-    if (payment !== undefined) return await paidAnswer(x402, { payment, want, resource }, request.signal);
+    if (payment !== undefined) return await paidResponse(x402, { payment, want, resource }, request.signal);
     const quote = await x402.quote(want, request.signal);
-    return x402RequiredAnswer({ terms: x402.terms, quote, resource, error: noPaymentText });
+    return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentText });
   });
 }
 
@@ -48,7 +48,7 @@ type TopUp = Exclude<X402Want, { kind: "dollars" }>;
 
 type Paid = Readonly<{ payment: X402Payment; want: TopUp; resource: X402Resource }>;
 
-async function paidAnswer(
+async function paidResponse(
   x402: X402,
   { payment, want, resource }: Paid,
   signal: AbortSignal,
@@ -58,7 +58,7 @@ async function paidAnswer(
       { payment, want, purpose: topUpPurpose, resource: resource.url },
       signal,
     );
-    return jsonAnswer(
+    return jsonResponse(
       topUpRecord(x402, payment, settled),
       200,
       x402SettledHeaders(payment, x402.terms, settled),
@@ -71,7 +71,7 @@ async function paidAnswer(
       reason: String(error.facts["reason"]),
     };
     const quote = await x402.quote(want, signal);
-    return x402RequiredAnswer({ terms: x402.terms, quote, resource, error: error.message, refused });
+    return x402RequiredResponse({ terms: x402.terms, quote, resource, error: error.message, refused });
   }
 }
 

@@ -11,11 +11,11 @@ import type { Body } from "../body-fields.ts";
 import { adminBodies } from "../gateway/admin-bodies.ts";
 import { pathParameters, queryParameters } from "../gateway/parameters.ts";
 import {
-  type Answers,
   type Description,
   empty,
   inQuery,
   json,
+  type Responses,
   ref,
   refusals,
   sampleId,
@@ -28,11 +28,18 @@ function endpoint(
   method: "GET" | "POST" | "PUT",
   path: string,
   summary: string,
-  answers: Answers,
+  responses: Responses,
   more: Partial<Description> = {},
 ): Description {
   const guarded = refusals("unauthorized", "too_many_requests", "internal");
-  return { method, path: `/svc/admin${path}`, tag, summary, answers: { ...guarded, ...answers }, ...more };
+  return {
+    method,
+    path: `/svc/admin${path}`,
+    tag,
+    summary,
+    responses: { ...guarded, ...responses },
+    ...more,
+  };
 }
 
 /** What any JSON body may be told. */
@@ -43,7 +50,7 @@ function taking(
   method: "POST" | "PUT",
   path: string,
   summary: string,
-  answers: Answers,
+  responses: Responses,
   { schema, refusals: refused }: Pick<Body<unknown>, "schema" | "refusals">,
   example: unknown,
   more: Partial<Description> = {},
@@ -53,7 +60,7 @@ function taking(
     method,
     path,
     summary,
-    { ...answers, ...refusals(...unreadable, ...refused) },
+    { ...responses, ...refusals(...unreadable, ...refused) },
     { body, ...more },
   );
 }

@@ -5,8 +5,6 @@
  */
 import { pathParameters } from "../gateway/parameters.ts";
 import {
-  type Answer,
-  type Answers,
   bytes,
   type Description,
   empty,
@@ -15,11 +13,13 @@ import {
   json,
   type Parameter,
   patterns,
+  type Responses,
+  type Result,
   ref,
   refusals,
   type Schema,
   sampleId,
-  sourceTrouble,
+  sourceFault,
   text,
   textSchema,
 } from "./words.ts";
@@ -37,7 +37,7 @@ const sampleChunk = {
 const digits: Schema = { type: "string", pattern: patterns.digits };
 
 /** What a node says to a wrong or unknown question: bare text, or an object. */
-function nodeSays(description: string): Answer {
+function nodeSays(description: string): Result {
   return {
     description,
     content: { "text/plain": { schema: textSchema }, "application/json": { schema: ref("NodeError") } },
@@ -45,21 +45,21 @@ function nodeSays(description: string): Answer {
 }
 
 /** What every question answers that a node may have to be asked. */
-const asked: Answers = {
+const asked: Responses = {
   400: nodeSays("The question is wrong; a node's own words."),
   404: nodeSays("`Not Found.`, `Block not found.`"),
-  ...sourceTrouble,
+  ...sourceFault,
 };
 
 function question(
   tag: string,
   path: string,
   summary: string,
-  found: Answer,
+  found: Result,
   parameters: readonly Parameter[] = [],
 ): Description {
-  const answers = { 200: found, ...(parameters.length === 0 ? sourceTrouble : asked) };
-  return { method: "GET", path, tag, summary, answers, ...(parameters.length === 0 ? {} : { parameters }) };
+  const responses = { 200: found, ...(parameters.length === 0 ? sourceFault : asked) };
+  return { method: "GET", path, tag, summary, responses, ...(parameters.length === 0 ? {} : { parameters }) };
 }
 
 const block = json("The block, as a node words it.", ref("Block"));
@@ -82,10 +82,10 @@ const blocks: readonly Description[] = [
 
 const pendingToo = { 202: text("`Pending`: not in a block yet.") };
 
-function ofTransaction(path: string, summary: string, found: Answer): Description {
+function ofTransaction(path: string, summary: string, found: Result): Description {
   const asksFor = question("Transactions", path, summary, found, [pathParameters.transactionId]);
   const refused = { 451: refusals("blocked")[451] ?? empty("Refused.") };
-  return { ...asksFor, answers: { ...asksFor.answers, ...pendingToo, ...refused } };
+  return { ...asksFor, responses: { ...asksFor.responses, ...pendingToo, ...refused } };
 }
 
 const transactions: readonly Description[] = [
@@ -119,20 +119,20 @@ const transactions: readonly Description[] = [
   posting("/tx", "Post a transaction to the chain", "Transaction", sampleTransaction),
 ];
 
-const chunkAnswers: Answers = {
+const chunkResponses: Responses = {
   304: empty("`If-None-Match` names this chunk."),
   ...refusals("invalid_offset", "not_found", "blocked"),
-  ...sourceTrouble,
+  ...sourceFault,
 };
 const chunkParameters = [
   pathParameters.offset,
   inHeader("If-None-Match", textSchema, "Entity tag of a chunk that the client has."),
 ];
 
-function ofChunk(method: "GET" | "HEAD", path: string, summary: string, found: Answer): Description {
+function ofChunk(method: "GET" | "HEAD", path: string, summary: string, found: Result): Description {
   return {
     ...{ method, path, tag: "Chunks", summary, parameters: chunkParameters },
-    answers: { 200: found, ...chunkAnswers },
+    responses: { 200: found, ...chunkResponses },
   };
 }
 
@@ -161,13 +161,13 @@ function posting(path: string, summary: string, schema: string, example: unknown
       "Sent to several nodes; the response is what most of them respond. `X-Reject-Reason` says why they refuse it, " +
       "where they say so; clients that accept only JSON get it as `reasons`.",
     body: { type: "application/json", schema: ref(schema), example },
-    answers: {
+    responses: {
       200: { ...nodeSays("Nodes took it."), description: "Nodes took it." },
       208: nodeSays("Nodes have it already."),
       400: nodeSays("Nodes refuse it."),
       ...refusals("too_large"),
       429: nodeSays("Nodes are asked too much."),
-      ...sourceTrouble,
+      ...sourceFault,
     },
   };
 }

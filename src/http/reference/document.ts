@@ -12,7 +12,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { assert } from "../../lib/assert.ts";
 import { version } from "../../version.ts";
 import type { RegisteredRoute } from "../routes.ts";
-import type { Answers, Description, Schema } from "./words.ts";
+import type { Description, Responses, Schema } from "./words.ts";
 
 /** What one service says of itself. */
 export type Reference = Readonly<{
@@ -46,10 +46,10 @@ export async function writeReference(
   const registered = new Set(
     routes.flatMap(({ method, path }) => methodsOf(method).map((each) => `${each} ${path}`)),
   );
-  const sheet = new Elysia();
+  const document = new Elysia();
   for (const each of descriptions)
-    if (registered.has(`${each.method} ${each.servedBy ?? each.path}`)) note(sheet, each);
-  sheet.use(
+    if (registered.has(`${each.method} ${each.servedBy ?? each.path}`)) note(document, each);
+  document.use(
     swagger({
       path: "/page-of-the-plugin",
       specPath: documentPath,
@@ -63,7 +63,7 @@ export async function writeReference(
       },
     }),
   );
-  const text = await (await sheet.handle(new Request(`http://localhost${documentPath}`))).text();
+  const text = await (await document.handle(new Request(`http://localhost${documentPath}`))).text();
   const [before, after, ...more] = text.split(JSON.stringify(serverMark));
   assert(
     before !== undefined && after !== undefined && more.length === 0,
@@ -73,8 +73,8 @@ export async function writeReference(
 }
 
 /** The plugin reads the word for word `detail`; nobody asks the sheet's own routes. */
-function note(sheet: AnyElysia, description: Description): void {
-  const { method, path, tag, summary, parameters, body, answers } = description;
+function note(document: AnyElysia, description: Description): void {
+  const { method, path, tag, summary, parameters, body, responses: replies } = description;
   const isGuarded = path.startsWith("/svc/admin/");
   const detail = {
     tags: [tag],
@@ -83,18 +83,18 @@ function note(sheet: AnyElysia, description: Description): void {
     ...(parameters === undefined ? {} : { parameters }),
     ...(body === undefined ? {} : { requestBody: requestBodyOf(body) }),
     ...(isGuarded ? { security: [{ key: [] }] } : {}),
-    responses: method === "HEAD" ? withoutBodies(answers) : answers,
+    responses: method === "HEAD" ? withoutBodies(replies) : replies,
   };
-  sheet.route(method, path, () => "", { detail: JSON.parse(JSON.stringify(detail)) });
+  document.route(method, path, () => "", { detail: JSON.parse(JSON.stringify(detail)) });
 }
 
 function requestBodyOf({ type, schema, example, required = true }: NonNullable<Description["body"]>) {
   return { required, content: { [type]: { schema, example } } };
 }
 
-function withoutBodies(answers: Answers): Answers {
+function withoutBodies(replies: Responses): Responses {
   return Object.fromEntries(
-    Object.entries(answers).map(([status, { description }]) => [status, { description }]),
+    Object.entries(replies).map(([status, { description }]) => [status, { description }]),
   );
 }
 

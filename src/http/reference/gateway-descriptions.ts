@@ -9,8 +9,6 @@ import { pathParameters, queryParameters } from "../gateway/parameters.ts";
 import { queryRequestParameters } from "../graphql/graphql-request.ts";
 import { requiredParameter } from "../parameter.ts";
 import {
-  type Answer,
-  type Answers,
   bytes,
   type Description,
   empty,
@@ -18,22 +16,24 @@ import {
   inPath,
   json,
   patterns,
+  type Responses,
+  type Result,
   record,
   ref,
   refusals,
-  sourceTrouble,
+  sourceFault,
   text,
   textSchema,
 } from "./words.ts";
 
 const information = "Information";
 
-function says(path: string, summary: string, found: Answer, more: Answers = {}): Description {
-  return { method: "GET", path, tag: information, summary, answers: { 200: found, ...more } };
+function says(path: string, summary: string, found: Result, more: Responses = {}): Description {
+  return { method: "GET", path, tag: information, summary, responses: { 200: found, ...more } };
 }
 
 const health = json("Its health.", ref("Health"));
-const figures = text("The figures, in the exposition format of Prometheus.");
+const stats = text("The figures, in the exposition format of Prometheus.");
 
 const ofItself: readonly Description[] = [
   says("/", "What this gateway is, or the content that its operator chose", {
@@ -43,13 +43,13 @@ const ofItself: readonly Description[] = [
   says("/svc/info", "What this gateway is", json("The record.", ref("GatewayInfo"))),
   says("/svc/peers", "Gateways and nodes that it asks", json("The record.", ref("Peers"))),
   says("/svc/healthcheck", "How it is, with reasons", health),
-  says("/svc/__gateway_metrics", "Figures", figures),
+  says("/svc/__gateway_metrics", "Figures", stats),
   says("/health", "How it is, under the address of orchestrators", health),
   says("/ready", "Whether it can serve", health, { 503: json("Not yet.", ref("Health")) }),
-  says("/metrics", "Figures, under the address of collectors", figures),
+  says("/metrics", "Figures, under the address of collectors", stats),
 ];
 
-const content: Answers = {
+const content: Responses = {
   200: bytes("The content. Headers say whether it was verified, whence it is, and how long it may be kept."),
   206: bytes("The ranges that were asked for; several as multipart/byteranges."),
   302: empty("The content has a host of its own."),
@@ -63,7 +63,7 @@ const content: Answers = {
     "blocked",
   ),
   ...refusals("range_not_satisfiable"),
-  ...sourceTrouble,
+  ...sourceFault,
 };
 
 const range = inHeader(
@@ -79,7 +79,7 @@ function ofContent(method: "GET" | "HEAD", path: string, summary: string): Descr
   const parameters = path.endsWith("/:path")
     ? [contentId, pathBelow, range, tagged]
     : [contentId, range, tagged];
-  return { method, path, servedBy: "/*", tag: "Content", summary, parameters, answers: content };
+  return { method, path, servedBy: "/*", tag: "Content", summary, parameters, responses: content };
 }
 
 const contents: readonly Description[] = [
@@ -94,12 +94,12 @@ const proof: Description = {
   ...{ method: "GET", path: "/svc/proof/:id", tag: "Content" },
   summary: "Everything by which content can be checked without trust",
   parameters: [pathParameters.provenId, range, queryParameters.provenRange, tagged],
-  answers: {
+  responses: {
     200: json("The proof.", ref("Proof")),
     304: empty("The client has it."),
     ...refusals("invalid_id", "malformed_input"),
     ...refusals("not_found", "proof_too_large", "range_not_satisfiable", "blocked"),
-    ...sourceTrouble,
+    ...sourceFault,
   },
 };
 
@@ -107,15 +107,15 @@ const resolver: Description = {
   ...{ method: "GET", path: "/svc/resolver/:name", tag: "Names" },
   summary: "What a name stands for",
   parameters: [inPath("name", textSchema, "an-example", "The name, with its undername before a `_`.")],
-  answers: {
+  responses: {
     200: json("The record.", ref("NameRecord")),
     402: text("The name has more undernames than were bought; in these words."),
     ...refusals("not_found", "blocked"),
-    ...sourceTrouble,
+    ...sourceFault,
   },
 };
 
-const queryAnswers: Answers = {
+const queryResponses: Responses = {
   200: json("Data, errors, or both.", ref("QueryAnswer")),
   ...Object.fromEntries(
     [400, 405, 406, 413, 415, 429, 500, 503, 504].map((status) => [
@@ -125,7 +125,7 @@ const queryAnswers: Answers = {
   ),
 };
 const sampleQuery = "{ transactions(first: 1) { pageInfo { hasNextPage } edges { cursor node { id } } } }";
-const asksIndex = { path: "/graphql", tag: "Index query", answers: queryAnswers } as const;
+const asksIndex = { path: "/graphql", tag: "Index query", responses: queryResponses } as const;
 
 const queries: readonly Description[] = [
   {
@@ -135,8 +135,8 @@ const queries: readonly Description[] = [
       queryRequestParameters.variables,
       queryRequestParameters.operationName,
     ],
-    answers: {
-      ...queryAnswers,
+    responses: {
+      ...queryResponses,
       200: {
         description: "Data, errors, or both; or the page.",
         content: {
@@ -156,21 +156,21 @@ const queries: readonly Description[] = [
 ];
 
 function frame(method: "GET" | "POST", summary: string): Description {
-  const answers: Answers = {
+  const responses: Responses = {
     200: {
       description: "The record; the content where `Accept` names a type that is not JSON.",
       content: { "application/json": { schema: ref("Transaction") }, "*/*": { schema: textSchema } },
     },
     202: text("`Pending`: not in a block yet."),
     ...refusals("invalid_id", "not_found", "too_large", "blocked", "service_worker_refused"),
-    ...sourceTrouble,
+    ...sourceFault,
   };
   const parameters = [pathParameters.framedId];
   const described = { method, path: "/local/social/frame/:id", tag: "Social frame", summary, parameters };
-  if (method === "GET") return { ...described, answers };
+  if (method === "GET") return { ...described, responses };
   const sent = { type: "application/json", schema: { type: "object" }, example: {} };
   const unreadable = refusals("invalid_id", "malformed_json");
-  return { ...described, body: { ...sent, required: false }, answers: { ...answers, ...unreadable } };
+  return { ...described, body: { ...sent, required: false }, responses: { ...responses, ...unreadable } };
 }
 
 const frames: readonly Description[] = [

@@ -7,12 +7,12 @@ import { nonceLengthMax } from "../../payment/access/signed-request.ts";
 import { requiredParameter } from "../parameter.ts";
 import { accountParameters, sampleAccount } from "../payment/parameters.ts";
 import {
-  type Answers,
   type Description,
   inHeader,
   inPath,
   json,
   type Parameter,
+  type Responses,
   record,
   ref,
   refusals,
@@ -158,7 +158,7 @@ const ofAccounts: readonly Description[] = [
       "Signed, with the token that a signed request was answered with, or with an address. A signed request is " +
       "answered with a token for an hour, in the header `Authorization`.",
     parameters: [address, ...signed],
-    answers: { 200: json("The balance.", ref("Balance")), ...unsigned, ...noUser },
+    responses: { 200: json("The balance.", ref("Balance")), ...unsigned, ...noUser },
   },
   balanceOf("/account/balance", []),
   balanceOf("/account/balance/:token", [
@@ -172,7 +172,7 @@ const ofAccounts: readonly Description[] = [
       summary: "What may be uploaded without paying",
     },
     parameters: [namedAddress],
-    answers: { 200: json("The allowance.", ref("FreeAllowance")), ...refusals("invalid_paying_address") },
+    responses: { 200: json("The allowance.", ref("FreeAllowance")), ...refusals("invalid_paying_address") },
   },
   {
     ...{
@@ -185,7 +185,7 @@ const ofAccounts: readonly Description[] = [
       "Of the account that signed, or whose token is shown; newest first. What is paid and not confirmed yet stands " +
       "beside the first page.",
     parameters: [accountParameters.limit, accountParameters.cursor, ...signed],
-    answers: {
+    responses: {
       200: json("A page.", ref("PaymentsMade")),
       ...refusals("payment_refused"),
       ...unsigned,
@@ -198,7 +198,7 @@ function balanceOf(path: string, more: readonly Parameter[]): Description {
   return {
     ...{ method: "GET", path, tag: accounts, summary: "What the account of an address holds" },
     parameters: [...more, namedAddress],
-    answers: {
+    responses: {
       200: json("The balance.", ref("BalanceOfAddress")),
       ...refusals("payment_refused"),
       ...noUser,
@@ -206,12 +206,12 @@ function balanceOf(path: string, more: readonly Parameter[]): Description {
   };
 }
 
-const noApprovals: Answers = refusals("invalid_paying_address", "approvals_unavailable");
+const noApprovals: Responses = refusals("invalid_paying_address", "approvals_unavailable");
 
 const between: Omit<Description, "path"> = {
   ...{ method: "GET", tag: "Approvals", summary: "What one account may spend of another's" },
   parameters: [accountParameters.payingAddress, accountParameters.approvedAddress],
-  answers: { 200: json("The approvals, soonest expiry first.", ref("Approvals")), ...noApprovals },
+  responses: { 200: json("The approvals, soonest expiry first.", ref("Approvals")), ...noApprovals },
 };
 
 const ofApprovals: readonly Description[] = [
@@ -221,14 +221,14 @@ const ofApprovals: readonly Description[] = [
     ...{ method: "GET", path: "/account/approvals/get", tag: "Approvals" },
     summary: "What an account has approved, and what it may spend",
     parameters: [accountParameters.userAddress],
-    answers: { 200: json("The approvals.", ref("ApprovalsOfAddress")), ...noApprovals },
+    responses: { 200: json("The approvals.", ref("ApprovalsOfAddress")), ...noApprovals },
   },
 ];
 
 const information = "Information";
 
-function says(path: string, summary: string, answer: Answers[number]): Description {
-  return { method: "GET", path, tag: information, summary, answers: { 200: answer } };
+function says(path: string, summary: string, response: Responses[number]): Description {
+  return { method: "GET", path, tag: information, summary, responses: { 200: response } };
 }
 
 const ofItself: readonly Description[] = [

@@ -6,13 +6,13 @@
 import { priceParameters } from "../payment/parameters.ts";
 import { signed } from "./payment-account-descriptions.ts";
 import {
-  type Answers,
   type Description,
   inPath,
   inQuery,
   json,
   type Parameter,
   patterns,
+  type Responses,
   record,
   ref,
   refusals,
@@ -90,7 +90,7 @@ const prices = "Prices";
 const noNetwork = refusals("pricing_oracle_unavailable");
 const noFeed = refusals("fiat_oracle_unavailable");
 
-const ofPayments: Answers = {
+const ofPayments: Responses = {
   200: json("What it buys.", ref("PaymentPrice")),
   ...refusals("price_amount_invalid", "payment_refused"),
   ...refusals("invalid_signature", "too_many_requests"),
@@ -101,7 +101,7 @@ function ofBytes(path: string, parameter: Parameter): Description {
   return {
     ...{ method: "GET", path, tag: prices, summary: "What an upload of so many bytes costs" },
     parameters: [parameter],
-    answers: {
+    responses: {
       200: json("The price.", ref("BytesPrice")),
       ...refusals("invalid_byte_count"),
       ...noNetwork,
@@ -127,11 +127,11 @@ export const paymentPriceDescriptions: readonly Description[] = [
       ),
       ...signed,
     ],
-    answers: ofPayments,
+    responses: ofPayments,
   },
   {
     ...{ method: "GET", path: "/rates", tag: prices, summary: "What a gibibyte costs" },
-    answers: {
+    responses: {
       200: json("The rates.", ref("Rates")),
       ...refusals("pricing_oracle_unavailable", "fiat_oracle_unavailable"),
     },
@@ -144,7 +144,7 @@ export const paymentPriceDescriptions: readonly Description[] = [
       summary: "What one native token costs, without fees",
     },
     parameters: [inPath("currency", textSchema, "usd", "A currency.")],
-    answers: { 200: json("The rate.", ref("Rate")), ...refusals("invalid_currency"), ...noFeed },
+    responses: { 200: json("The rate.", ref("Rate")), ...refusals("invalid_currency"), ...noFeed },
   },
   {
     ...{
@@ -153,6 +153,6 @@ export const paymentPriceDescriptions: readonly Description[] = [
       tag: prices,
       summary: "Currencies, and what payments in them may be",
     },
-    answers: { 200: json("The limits, after today's rates.", ref("Currencies")), ...noFeed },
+    responses: { 200: json("The limits, after today's rates.", ref("Currencies")), ...noFeed },
   },
 ];

@@ -52,7 +52,7 @@ const refused = refusals(
   "transaction_not_found",
   "too_large",
   "too_many_requests",
-  "transaction_trouble",
+  "transaction_fault",
 );
 
 /** Every route of payments in tokens. */
@@ -71,7 +71,7 @@ export const paymentTokenDescriptions: readonly Description[] = [
       schema: tokenReport.schema,
       example: { tx_id: "A".repeat(43) },
     },
-    answers: {
+    responses: {
       ...refused,
       200: json(
         "It is credited.",

@@ -79,7 +79,7 @@ const redemption: Omit<Description, "method"> = {
     giftParameters.addressType,
     giftParameters.email,
   ],
-  answers: {
+  responses: {
     200: json("It was taken.", ref("Redemption")),
     ...refusals("payment_refused", "database_unavailable"),
   },
@@ -107,7 +107,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
       topUpParameters.cancelUrl,
       topUpParameters.returnUrl,
     ],
-    answers: {
+    responses: {
       200: json("The quote and its session.", ref("TopUp")),
       ...refusals(
         "top_up_amount_invalid",
@@ -127,7 +127,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
     ...{ method: "GET", path: "/top-up-quote/:id", tag: topUps, summary: "How a quote stands" },
     description: "For whoever knows its id. Quotes that ended unpaid are removed after a while.",
     parameters: [topUpParameters.quoteId],
-    answers: {
+    responses: {
       200: json("What became of it.", ref("QuoteStanding")),
       ...refusals("not_found", "database_unavailable"),
     },
@@ -136,7 +136,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
     ...{ method: "GET", path: "/done", tag: topUps, summary: "The page that completed checkouts return to" },
     description:
       "Amount, credits and account, and whether they are there, of the quote that `topUpQuoteId` names.",
-    answers: page,
+    responses: page,
   },
   {
     ...{
@@ -145,7 +145,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
       tag: topUps,
       summary: "The page that abandoned checkouts return to",
     },
-    answers: page,
+    responses: page,
   },
   { ...redemption, method: "GET" },
   { ...redemption, method: "POST", description: `${redemption.description} Also as a form.` },
@@ -154,7 +154,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
     description: "Signed by Stripe; answered when what follows from it is on the disk.",
     parameters: [inHeader("stripe-signature", textSchema, "`t=…,v1=…`")],
     body: { type: "application/json", schema: { type: "object" }, example: {} },
-    answers: {
+    responses: {
       200: empty("It was taken in, now or before."),
       ...refusals("payment_refused", "too_large", "fiat_off", "database_unavailable"),
     },

@@ -69,7 +69,7 @@ export const paymentX402Descriptions: readonly Description[] = [
       inHeader("X-PAYMENT", base64("a payment of version 1."), "A payment."),
       inHeader("PAYMENT-SIGNATURE", base64("a payment of version 2."), "A payment; stands before the other."),
     ],
-    answers: {
+    responses: {
       200: { ...json("It is settled and credited.", ref("X402TopUp")), headers: responseHeaders },
       ...refusals(
         "invalid_quantity",

@@ -268,7 +268,7 @@ const adminRecords = {
 } as const satisfies Record<string, Schema>;
 
 const queryRecords = {
-  QueryAnswer: {
+  QueryResult: {
     type: "object",
     properties: {
       data: { type: "object", nullable: true },

@@ -4,8 +4,8 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { jsonTextAnswer, pageAnswer } from "../answers.ts";
-import { assetAnswer, createAssetSource } from "../assets.ts";
+import { jsonTextResponse, pageResponse } from "../answers.ts";
+import { assetResponse, createAssetSource } from "../assets.ts";
 import { contextOf } from "../context.ts";
 import type { RegisteredRoute } from "../routes.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
@@ -47,18 +47,22 @@ export function createReferenceRoutes(
     .get(documentPath, async ({ request }) => {
       document ??= writeReference(reference, routes());
       const write = await document;
-      return jsonTextAnswer(write(publicUrl?.replace(/\/+$/, "") ?? addressOf(request)), 200, briefly);
+      return jsonTextResponse(write(publicUrl?.replace(/\/+$/, "") ?? addressOf(request)), 200, briefly);
     })
     .get("/api-docs", async () => {
-      const page = pageAnswer(pageText((await assets()).version), contentSecurityPolicy);
+      const page = pageResponse(pageText((await assets()).version), contentSecurityPolicy);
       page.headers.set("Cache-Control", "no-store");
       return page;
     })
-    .get("/api-docs/swagger-ui.js", ({ request }) => assetAnswer(request, assets, "swagger-ui.js.gz", script))
-    .get("/api-docs/swagger-ui.css", ({ request }) =>
-      assetAnswer(request, assets, "swagger-ui.css.gz", "text/css; charset=utf-8"),
+    .get("/api-docs/swagger-ui.js", ({ request }) =>
+      assetResponse(request, assets, "swagger-ui.js.gz", script),
     )
-    .get("/api-docs/start.js", ({ request }) => assetAnswer(request, assets, "swagger-start.js.gz", script));
+    .get("/api-docs/swagger-ui.css", ({ request }) =>
+      assetResponse(request, assets, "swagger-ui.css.gz", "text/css; charset=utf-8"),
+    )
+    .get("/api-docs/start.js", ({ request }) =>
+      assetResponse(request, assets, "swagger-start.js.gz", script),
+    );
 }
 
 /** The address of the service that was asked, as its caller sees it; relative where the caller names no host. */

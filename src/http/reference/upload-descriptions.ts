@@ -7,13 +7,13 @@ import { paidByMax } from "../../payment/credits/reservations.ts";
 import { pathParameters } from "../upload/parameters.ts";
 import { approvalSchema } from "./payment-account-descriptions.ts";
 import {
-  type Answers,
   countSchema,
   type Description,
   idSchema,
   inHeader,
   json,
   type Parameter,
+  type Responses,
   record,
   ref,
   refusals,
@@ -119,7 +119,7 @@ export const payerHeaders: readonly Parameter[] = [
 ];
 
 /** What may be said of an item that is not taken. */
-export const itemRefusals: Answers = {
+export const itemRefusals: Responses = {
   ...refusals(
     "upload_refused",
     "upload_forbidden",
@@ -127,7 +127,7 @@ export const itemRefusals: Answers = {
     "body_timeout",
     "item_too_large",
     "busy",
-    "no_room",
+    "no_space",
     "disk_failed",
     "not_synced",
     "pricing_oracle_unavailable",
@@ -149,13 +149,13 @@ const item = {
     schema: { type: "string", format: "binary" },
     example: "an item's bytes",
   },
-  answers: {
+  responses: {
     ...itemRefusals,
     200: json("The receipt, the first one of an item that was taken before.", ref("Receipt")),
   },
 } as const;
 
-const priceAnswers: Answers = {
+const priceResponses: Responses = {
   ...refusals("token_not_supported", "invalid_byte_count", "pricing_oracle_unavailable"),
   200: text("Winc, in digits."),
 };
@@ -167,14 +167,14 @@ export const uploadDescriptions: readonly Description[] = [
     ...{ ...item, method: "POST", path: "/tx/:token" },
     summary: "Upload an item, naming a token",
     parameters: [pathParameters.token, ...payerHeaders],
-    answers: { ...item.answers, ...refusals("upload_refused", "token_not_supported") },
+    responses: { ...item.responses, ...refusals("upload_refused", "token_not_supported") },
   },
   {
     ...{ method: "GET", path: "/tx/:id/status", servedBy: "/tx/:token/status", tag: "Items" },
     summary: "How far an item is on its way",
     description: "`CONFIRMED` from the receipt on, `FINALIZED` when its bundle is permanent.",
     parameters: [pathParameters.id],
-    answers: {
+    responses: {
       ...refusals("upload_not_found", "database_unavailable"),
       200: json("Its status.", ref("UploadStatus")),
     },
@@ -183,7 +183,7 @@ export const uploadDescriptions: readonly Description[] = [
     ...{ method: "GET", path: "/tx/:id/offsets", servedBy: "/tx/:token/offsets", tag: "Items" },
     summary: "Where an item stands in its bundle",
     parameters: [pathParameters.id],
-    answers: {
+    responses: {
       ...refusals("upload_not_found", "database_unavailable"),
       200: json("Its place.", ref("UploadOffsets")),
     },
@@ -197,7 +197,7 @@ export const uploadDescriptions: readonly Description[] = [
       "the balances of its approvals say, and authorizes nothing. An item that has failed has none: what it cost was " +
       "paid back. The hosts that it names are those by which the caller reaches the service.",
     parameters: [pathParameters.id],
-    answers: {
+    responses: {
       ...refusals("upload_not_found", "busy", "database_unavailable", "uploads_off"),
       200: json("The receipt.", ref("Receipt")),
     },
@@ -210,26 +210,26 @@ export const uploadDescriptions: readonly Description[] = [
       summary: "The price of one GiB, or of so many bytes",
     },
     parameters: [pathParameters.tokenOrSize],
-    answers: priceAnswers,
+    responses: priceResponses,
   },
   {
     ...{ method: "GET", path: "/price/:token/:size", tag: "Prices", summary: "The price of so many bytes" },
     description: "The same whatever it is paid with. It is of the whole item, header and payload.",
     parameters: [pathParameters.pricedToken, pathParameters.size],
-    answers: priceAnswers,
+    responses: priceResponses,
   },
   ...["/", "/info"].map(
     (path): Description => ({
       ...{ method: "GET", path, tag: "Service", summary: "What the service is" },
-      answers: { 200: json("Its version, its limits, and where payments go.", ref("UploadInfo")) },
+      responses: { 200: json("Its version, its limits, and where payments go.", ref("UploadInfo")) },
     }),
   ),
   {
     ...{ method: "GET", path: "/health", tag: "Service", summary: "Whether all is well" },
-    answers: { 200: json("Reasons where it is not.", ref("Health")) },
+    responses: { 200: json("Reasons where it is not.", ref("Health")) },
   },
   {
     ...{ method: "GET", path: "/metrics", tag: "Service", summary: "Figures for Prometheus" },
-    answers: { 200: text("Prometheus' text format.") },
+    responses: { 200: text("Prometheus' text format.") },
   },
 ];

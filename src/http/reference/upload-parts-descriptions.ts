@@ -5,7 +5,7 @@
  */
 import { pathParameters, queryParameters } from "../upload/parameters.ts";
 import { itemRefusals, payerHeaders } from "./upload-descriptions.ts";
-import { paymentHeaders, paymentRequired, paymentTrouble } from "./upload-x402-descriptions.ts";
+import { paymentFault, paymentHeaders, paymentRequired } from "./upload-x402-descriptions.ts";
 import {
   countSchema,
   type Description,
@@ -96,9 +96,9 @@ export const uploadPartsDescriptions: readonly Description[] = [
       queryParameters.signatureType,
       ...paymentHeaders,
     ],
-    answers: {
+    responses: {
       ...unknown,
-      ...paymentTrouble,
+      ...paymentFault,
       ...refusals("too_many_requests", "item_too_large"),
       ...refusals("invalid_signature", "upload_forbidden"),
       402: paymentRequired,
@@ -115,7 +115,7 @@ export const uploadPartsDescriptions: readonly Description[] = [
       schema: { type: "string", format: "binary" },
       example: "a part's bytes",
     },
-    answers: {
+    responses: {
       ...refusals(
         "token_not_supported",
         "upload_refused",
@@ -123,7 +123,7 @@ export const uploadPartsDescriptions: readonly Description[] = [
         "body_timeout",
         "item_too_large",
         "busy",
-        "no_room",
+        "no_space",
         "disk_failed",
         "database_unavailable",
         "uploads_off",
@@ -140,7 +140,7 @@ export const uploadPartsDescriptions: readonly Description[] = [
       summary: "What of an item is there",
     },
     parameters: common,
-    answers: { ...unknown, 200: json("Its parts.", ref("PartUploadState")) },
+    responses: { ...unknown, 200: json("Its parts.", ref("PartUploadState")) },
   },
   {
     ...{
@@ -152,14 +152,14 @@ export const uploadPartsDescriptions: readonly Description[] = [
     },
     parameters: [...common, ...payerHeaders],
     body: nothing,
-    answers: { ...itemRefusals, ...unknown, 200: json("The receipt.", ref("Receipt")) },
+    responses: { ...itemRefusals, ...unknown, 200: json("The receipt.", ref("Receipt")) },
   },
   {
     ...{ method: "POST", path: "/chunks/:token/:uploadId/finalize", servedBy, tag, summary: "Finalize" },
     description: "The item is verified and charged for in the background, over restarts; `status` tells.",
     parameters: [...common, ...payerHeaders],
     body: nothing,
-    answers: {
+    responses: {
       ...unknown,
       200: json("It was taken before: its receipt.", ref("Receipt")),
       202: empty("It is under way."),
@@ -174,6 +174,6 @@ export const uploadPartsDescriptions: readonly Description[] = [
       summary: "How far finalizing is",
     },
     parameters: common,
-    answers: { ...unknown, 200: json("Its status, and in the end the receipt.", ref("PartUploadStatus")) },
+    responses: { ...unknown, 200: json("Its status, and in the end the receipt.", ref("PartUploadStatus")) },
   },
 ];

@@ -6,13 +6,13 @@
 import { paymentX402Records } from "./payment-x402-descriptions.ts";
 import { itemRefusals, receiptFields } from "./upload-descriptions.ts";
 import {
-  type Answer,
-  type Answers,
   type Description,
   inHeader,
   inPath,
   json,
   type Parameter,
+  type Responses,
+  type Result,
   record,
   ref,
   refusals,
@@ -50,13 +50,13 @@ export const paymentHeaders: readonly Parameter[] = [
 ];
 
 /** What is asked for where nothing, or not enough, was paid. */
-export const paymentRequired: Answer = json(
+export const paymentRequired: Result = json(
   "What is to be paid; or the payment did not settle, and why is in the header of its answer.",
   ref("X402Required"),
 );
 
 /** What can go wrong with a payment. */
-export const paymentTrouble: Answers = refusals(
+export const paymentFault: Responses = refusals(
   "invalid_signature",
   "settlement_unknown",
   "payment_method_off",
@@ -64,7 +64,7 @@ export const paymentTrouble: Answers = refusals(
   "pricing_oracle_unavailable",
   "fiat_oracle_unavailable",
   "database_unavailable",
-  "no_room",
+  "no_space",
   "disk_failed",
   "not_synced",
   "uploads_off",
@@ -83,10 +83,10 @@ const network = inPath(
 );
 const tagsHeader = inHeader("x-data-item-tags", textSchema, "JSON list of objects with name and value.");
 
-const answers: Answers = {
+const responses: Responses = {
   ...itemRefusals,
   ...refusals("upload_refused", "length_required", "item_too_large"),
-  ...paymentTrouble,
+  ...paymentFault,
   402: paymentRequired,
   403: refusals("invalid_signature", "upload_forbidden")[403] ?? paymentRequired,
   200: json("The receipt.", ref("PaidReceipt")),
@@ -116,7 +116,7 @@ const unsigned: Kind = {
 };
 
 function at(path: string, { parameters = [], ...kind }: Kind, more: readonly Parameter[] = []): Description {
-  return { ...kind, method: "POST", path, tag, parameters: [...more, ...parameters], answers };
+  return { ...kind, method: "POST", path, tag, parameters: [...more, ...parameters], responses };
 }
 
 /** Every route of paid uploads. */

@@ -9,14 +9,14 @@ import type { Parameter } from "../parameter.ts";
 export type { Parameter, Schema };
 
 /** One answer of a route. */
-export type Answer = Readonly<{
+export type Result = Readonly<{
   description: string;
   headers?: Readonly<Record<string, unknown>>;
   content?: Readonly<Record<string, Readonly<{ schema: Schema; example?: unknown }>>>;
 }>;
 
 /** Answers by status. */
-export type Answers = Readonly<Record<number, Answer>>;
+export type Responses = Readonly<Record<number, Result>>;
 
 /** What is said of one method of one path. */
 export type Description = Readonly<{
@@ -30,7 +30,7 @@ export type Description = Readonly<{
   description?: string;
   parameters?: readonly Parameter[];
   body?: Readonly<{ type: string; schema: Schema; example: unknown; required?: boolean }>;
-  answers: Answers;
+  responses: Responses;
 }>;
 
 /** The patterns of identifiers. Source: docs/reference/formats.md#identifiers. */
@@ -83,27 +83,27 @@ export function inHeader(name: string, schema: Schema, description: string): Par
 }
 
 /** An answer of JSON. */
-export function json(description: string, schema: Schema): Answer {
+export function json(description: string, schema: Schema): Result {
   return { description, content: { "application/json": { schema } } };
 }
 
 /** An answer of bare text. */
-export function text(description: string, schema: Schema = textSchema): Answer {
+export function text(description: string, schema: Schema = textSchema): Result {
   return { description, content: { "text/plain": { schema } } };
 }
 
 /** An answer of any bytes. */
-export function bytes(description: string): Answer {
+export function bytes(description: string): Result {
   return { description, content: { "*/*": { schema: { type: "string", format: "binary" } } } };
 }
 
 /** An answer without a body. */
-export function empty(description: string): Answer {
+export function empty(description: string): Result {
   return { description };
 }
 
 /** The answers of failures, with the messages of the one table that has them; the same status is one answer. */
-export function refusals(...codes: readonly FailureCode[]): Answers {
+export function refusals(...codes: readonly FailureCode[]): Responses {
   const rows = new Map<number, Set<FailureRow>>();
   for (const code of codes) {
     const row: FailureRow = failures[code];
@@ -113,9 +113,9 @@ export function refusals(...codes: readonly FailureCode[]): Answers {
 }
 
 /** The status at which sources failed or were late, and what a reader does about it. */
-export const sourceTrouble = refusals("source_failed", "busy", "not_synced", "source_timeout");
+export const sourceFault = refusals("source_failed", "busy", "not_synced", "source_timeout");
 
-function refusal(rows: readonly FailureRow[]): Answer {
+function refusal(rows: readonly FailureRow[]): Result {
   const said = rows.filter(({ message, explained }) => message !== "" || explained === true);
   if (said.length === 0) return empty("Refused; the body is empty.");
   // What a reason follows can be any text.

@@ -5,7 +5,7 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { unheard } from "../../lib/stop.ts";
+import { ignoreRejection } from "../../lib/stop.ts";
 import type { Token } from "../../payment/addresses.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
 import {
@@ -15,7 +15,7 @@ import {
   type MultipartStatus,
 } from "../../upload/multipart/multipart.ts";
 import type { MultipartUpload } from "../../upload/multipart/rows.ts";
-import { codeAnswer, jsonAnswer, textAnswer } from "../answers.ts";
+import { codeResponse, jsonResponse, textResponse } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
@@ -54,8 +54,8 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
       if (token === undefined) throw new Failure("token_not_supported", { token: tokenText.slice(0, 100) });
       return await work(multipart, token);
     });
-  const receiptAnswer = async (taken: Taken, request: Request) =>
-    jsonAnswer(await writeReceipt(taken, request), 200, noStore);
+  const receiptResponse = async (taken: Taken, request: Request) =>
+    jsonResponse(await writeReceipt(taken, request), 200, noStore);
 
   return new Elysia({ strictPath: true })
     .get("/chunks/:token/:uploadId/:part", ({ request, params, query }) =>
@@ -65,7 +65,7 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
         if (uploadId === none && part === none) return await create({ uploads, createPaid }, request, query);
         if (part === none) return await list(uploads, uploadId);
         if (part !== "status") throw new Failure("not_found", {});
-        return await statusAnswer(await uploads.status(uploadId), (taken) => writeReceipt(taken, request));
+        return await statusResponse(await uploads.status(uploadId), (taken) => writeReceipt(taken, request));
       }),
     )
     .post(
@@ -78,11 +78,11 @@ export function createChunkRoutes({ multipart, createPaid, writeReceipt }: Chunk
           contextOf(request).allowSilence(wholeSilenceSeconds);
           const payers = { ...payersOf(request), token };
           if (part === none)
-            return await receiptAnswer(await uploads.finalize(uploadId, payers, request.signal), request);
+            return await receiptResponse(await uploads.finalize(uploadId, payers, request.signal), request);
           const taken = await uploads.finalizeLater(uploadId, payers);
           return taken === undefined
             ? new Response(null, { status: 202, headers: noStore })
-            : await receiptAnswer(taken, request);
+            : await receiptResponse(taken, request);
         }),
       { parse: "none" },
     );
@@ -97,15 +97,15 @@ async function create(
 ): Promise<Response> {
   const { headOnly, clientAddress } = contextOf(request);
   // It makes something: whoever wants to know whether it would gets no upload for it.
-  if (headOnly) return codeAnswer("method_not_allowed", { Allow: "GET" });
+  if (headOnly) return codeResponse("method_not_allowed", { Allow: "GET" });
   const limits = { min: chunkSizeMin, max: chunkSizeMax };
   const sizeText = query[queryParameters.chunkSize.name];
   const chunkSize = sizeText === undefined ? undefined : queryParameters.chunkSize.read(sizeText);
   if (sizeText !== undefined && chunkSize === undefined)
-    return jsonAnswer({ error: "Invalid chunk size", ...limits }, 400);
+    return jsonResponse({ error: "Invalid chunk size", ...limits }, 400);
   const asked = { chunkSize, client: addressBlock(clientAddress()) };
   const write = (upload: MultipartUpload) =>
-    jsonAnswer({ id: upload.id, ...limits, chunkSize: upload.chunkSize }, 200, noStore);
+    jsonResponse({ id: upload.id, ...limits, chunkSize: upload.chunkSize }, 200, noStore);
   const paid = readPaidChunks(query);
   if (paid === undefined || createPaid === undefined || createPaid.isFree(paid.size))
     return write(await uploads.create(asked));
@@ -124,9 +124,9 @@ async function put(uploads: Multipart, request: Request, uploadId: string, part:
     await uploads.put(uploadId, { start, size, pieces }, request.signal);
   } finally {
     // A wait for more of it ends by itself; the answer does not wait for that.
-    unheard(pieces.return(undefined));
+    ignoreRejection(pieces.return(undefined));
   }
-  return textAnswer("OK", 200, noStore);
+  return textResponse("OK", 200, noStore);
 }
 
 async function list(uploads: Multipart, uploadId: string): Promise<Response> {
@@ -137,25 +137,25 @@ async function list(uploads: Multipart, uploadId: string): Promise<Response> {
     ...(upload.failure === undefined ? {} : { failedReason: upload.failure.word }),
     ...(upload.state === "finalized" ? {} : { expiresAt: upload.expiresAt }),
   };
-  return jsonAnswer(record, 200, noStore);
+  return jsonResponse(record, 200, noStore);
 }
 
-async function statusAnswer(
+async function statusResponse(
   status: MultipartStatus,
   receiptOf: (taken: Taken) => Promise<Readonly<Record<string, unknown>>>,
 ): Promise<Response> {
   const timestamp = status.upload.changedAt;
   switch (status.kind) {
     case "open":
-      return jsonAnswer({ status: "ASSEMBLING", timestamp }, 200, noStore);
+      return jsonResponse({ status: "ASSEMBLING", timestamp }, 200, noStore);
     case "finalizing":
-      return jsonAnswer({ status: status.stage, timestamp }, 200, noStore);
+      return jsonResponse({ status: status.stage, timestamp }, 200, noStore);
     case "failed": {
       const { failure } = status.upload;
-      return jsonAnswer({ status: failure?.word, timestamp, reason: failure?.reason }, 200, noStore);
+      return jsonResponse({ status: failure?.word, timestamp, reason: failure?.reason }, 200, noStore);
     }
     case "finalized":
-      return jsonAnswer(
+      return jsonResponse(
         { status: "FINALIZED", timestamp, receipt: await receiptOf(status.taken) },
         200,
         noStore,

@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Health } from "../../gateway/health.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import { type Token, wordsOf } from "../../payment/addresses.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
 import type { PublicUrl } from "../public-url.ts";
 
@@ -36,7 +36,7 @@ export function createUploadInformationRoutes(options: InformationRoutesOptions)
   const { release, gatewayUrl, addresses, freeBytesMax, itemBytesMax, health, metrics } = options;
   const everyAddress = addressesByWord(addresses);
   const information = ({ request }: Readonly<{ request: Request }>) =>
-    jsonAnswer({
+    jsonResponse({
       version: release,
       gateway: gatewayUrl(request),
       addresses: everyAddress,
@@ -47,7 +47,7 @@ export function createUploadInformationRoutes(options: InformationRoutesOptions)
     .get("", information) // "/v1" has no slash at its end
     .get("/", information)
     .get("/info", information)
-    .get("/health", () => jsonAnswer(health.record(), 200, noStore))
+    .get("/health", () => jsonResponse(health.record(), 200, noStore))
     .use(createMetricsRoutes(metrics, serviceMetricsPaths));
 }
 

@@ -7,7 +7,7 @@ import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Token } from "../../payment/addresses.ts";
 import type { Intake } from "../../upload/intake/intake.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { type Pace, piecesOf } from "../body-pieces.ts";
 import { contextOf } from "../context.ts";
 import { pathParameters } from "./parameters.ts";
@@ -44,7 +44,7 @@ export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptio
         ...payersOf(request),
       };
       const taken = await intake.take(arrival, request.signal);
-      return jsonAnswer(await writeReceipt(taken, request), 200, noStore);
+      return jsonResponse(await writeReceipt(taken, request), 200, noStore);
     });
   return new Elysia({ strictPath: true })
     .post("/tx", ({ request }) => take(request), { parse: "none" })

@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Prices } from "../../payment/prices/prices.ts";
-import { textAnswer } from "../answers.ts";
+import { textResponse } from "../answers.ts";
 import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */
@@ -19,7 +19,7 @@ const ofMinutes = { "Cache-Control": "public, max-age=60" } as const;
 export function createUploadPriceRoutes({ prices }: PriceRoutesOptions): AnyElysia {
   const priceOf = async (size: bigint, request: Request): Promise<Response> => {
     const { winc } = await prices.bytes(size, request.signal);
-    return textAnswer(winc.toString(), 200, ofMinutes);
+    return textResponse(winc.toString(), 200, ofMinutes);
   };
   return new Elysia({ strictPath: true })
     .get("/price/:token", ({ params, request }) => {

@@ -8,9 +8,9 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import type { Turns } from "../../lib/queue.ts";
+import type { Semaphore } from "../../lib/queue.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import { pathParameters } from "./parameters.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
@@ -21,17 +21,17 @@ export type ReceiptRoutesOptions = Readonly<{
   find: ((id: string) => Promise<Taken | undefined>) | undefined;
   writeReceipt: ReceiptWriter;
   /** Bounds the signatures at once: receipts of new uploads must not wait behind those that anybody asks for. */
-  turns: Turns;
+  semaphore: Semaphore;
 }>;
 
 /** Receipts that are written again at once, and requests that may wait for it. */
-export const receiptTurns = { atWorkMax: 2, waitingMax: 100 } as const;
+export const receiptSemaphore = { atWorkMax: 2, waitingMax: 100 } as const;
 
 /** Signing may wait behind others. */
 const silenceSeconds = 60;
 
 /** Creates the routes. */
-export function createReceiptRoutes({ find, writeReceipt, turns }: ReceiptRoutesOptions): AnyElysia {
+export function createReceiptRoutes({ find, writeReceipt, semaphore }: ReceiptRoutesOptions): AnyElysia {
   return new Elysia({ strictPath: true }).get("/tx/:token/receipt", async ({ request, params }) => {
     const id = params.token;
     if (find === undefined) throw new Failure("uploads_off", {});
@@ -40,13 +40,13 @@ export function createReceiptRoutes({ find, writeReceipt, turns }: ReceiptRoutes
     if (taken === undefined || taken.upload.state === "failed")
       throw new Failure("upload_not_found", { id: id.slice(0, 100) });
     contextOf(request).allowSilence(silenceSeconds);
-    const turn = turns.take(request.signal);
+    const turn = semaphore.take(request.signal);
     if (turn === undefined) throw new Failure("busy", { reason: "many receipts are asked for" });
-    const endTurn = await turn;
+    const release = await turn;
     try {
-      return jsonAnswer(await writeReceipt(taken, request), 200, { "Cache-Control": "no-store" });
+      return jsonResponse(await writeReceipt(taken, request), 200, { "Cache-Control": "no-store" });
     } finally {
-      endTurn();
+      release();
     }
   });
 }

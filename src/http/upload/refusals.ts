@@ -5,7 +5,7 @@
  */
 import { Failure, failures } from "../../failures.ts";
 import { refused } from "../../upload/intake/approval-tags.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 
 /**
  * Does the work of a route; a refusal for want of credits becomes an object that says how much is missing.
@@ -23,7 +23,7 @@ export async function fromUpload(work: () => Promise<Response>): Promise<Respons
     const { status, message } = failures.insufficient_balance;
     const { needed, available } = error.facts;
     const amounts = { needed: String(needed), available: String(available) };
-    return jsonAnswer({ error: message, message, ...amounts }, status, { "Cache-Control": "no-store" });
+    return jsonResponse({ error: message, message, ...amounts }, status, { "Cache-Control": "no-store" });
   }
 }
 

@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import type { NestedItem } from "../../upload/nested-offsets.ts";
 import type { UploadStanding } from "../../upload/standing.ts";
 import type { UploadState } from "../../upload/uploads.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */
@@ -55,18 +55,18 @@ export function createStatusRoutes({ standing, nested }: StatusRoutesOptions): A
         ...(upload.failedReason === undefined ? {} : { reason: upload.failedReason }),
         ...offsetsOf(found),
       };
-      return jsonAnswer(record, 200, cacheOf(upload.state));
+      return jsonResponse(record, 200, cacheOf(upload.state));
     })
     .get("/tx/:token/offsets", async ({ params }) => {
       const found = await uploadOf(params.token);
       if (found === undefined) {
         const within = await nested(params.token);
         if (within === undefined) throw notFound(params.token);
-        return jsonAnswer(nestedOffsetsOf(within), 200, cacheOf(stateOf(within)));
+        return jsonResponse(nestedOffsetsOf(within), 200, cacheOf(stateOf(within)));
       }
       const { transactionId } = found;
       const root = transactionId === undefined ? {} : { rootBundleId: transactionId };
-      return jsonAnswer({ ...offsetsOf(found), ...root }, 200, cacheOf(found.upload.state));
+      return jsonResponse({ ...offsetsOf(found), ...root }, 200, cacheOf(found.upload.state));
     });
 }
 

@@ -11,7 +11,7 @@ import type { X402Uploads } from "../../upload/x402/uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
 import { x402PaymentOf } from "../x402-answers.ts";
 import { queryParameters } from "./parameters.ts";
-import { answerPaid, askForPayment, billFor } from "./x402-payments.ts";
+import { askForPayment, billFor, respondPaid } from "./x402-payments.ts";
 
 /** What is asked for when an upload is to be paid for at once. */
 export type PaidChunks = Readonly<{ size: number; refundTo: UserAddress }>;
@@ -55,7 +55,7 @@ export function createPaidChunks(uploads: X402Uploads, publicUrl: PublicUrl): Cr
     const bill = billFor(`${publicUrl(request)}/v1/chunks`, asked.size, "application/json");
     const payment = x402PaymentOf(request);
     if (payment === undefined) return await askForPayment(uploads, bill, request.signal);
-    return await answerPaid(
+    return await respondPaid(
       { x402, bill, payment, signal: request.signal },
       () => uploads.createChunked(asked, { payment, resource: bill.resource.url }, request.signal),
       async (upload) => write(upload),

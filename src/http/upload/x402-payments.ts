@@ -9,8 +9,8 @@ import type { X402Resource } from "../../payment/x402/requirement.ts";
 import type { X402, X402Settled } from "../../payment/x402/x402.ts";
 import type { X402Outcome } from "../../upload/x402/sent.ts";
 import type { X402Uploads } from "../../upload/x402/uploads.ts";
-import { failureAnswer } from "../answers.ts";
-import { x402RequiredAnswer, x402SettledHeaders } from "../x402-answers.ts";
+import { failureResponse } from "../answers.ts";
+import { x402RequiredResponse, x402SettledHeaders } from "../x402-answers.ts";
 import { fromUpload } from "./refusals.ts";
 
 /** What is asked for. */
@@ -40,44 +40,44 @@ export async function askForPayment(
 ): Promise<Response> {
   refuse(size);
   const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
-  return x402RequiredAnswer({ terms: x402.terms, quote, resource, error: noPaymentText });
+  return x402RequiredResponse({ terms: x402.terms, quote, resource, error: noPaymentText });
 }
 
 /**
  * Answers an upload that came with a payment: a payment that did not settle is asked for again; what is refused after
  * it has settled says so beside the refusal, because its payer has the credits.
  */
-export async function answerPaid<Answer>(
+export async function respondPaid<Result>(
   paid: PaidUpload,
-  work: () => Promise<X402Outcome<Answer>>,
-  write: (answer: Answer, settled: X402Settled | undefined) => Promise<Response>,
+  work: () => Promise<X402Outcome<Result>>,
+  write: (response: Result, settled: X402Settled | undefined) => Promise<Response>,
 ): Promise<Response> {
   try {
     const outcome = await work();
-    if (outcome.kind === "refused") return await refusedAnswer(paid, outcome);
-    const answer = await write(outcome.answer, outcome.settled);
-    return outcome.settled === undefined ? answer : settledAnswer(paid, outcome.settled, answer);
+    if (outcome.kind === "refused") return await refusedResponse(paid, outcome);
+    const response = await write(outcome.response, outcome.settled);
+    return outcome.settled === undefined ? response : settledResponse(paid, outcome.settled, response);
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "settlement_failed") throw error;
     return await askAgain(paid, error);
   }
 }
 
-async function refusedAnswer(
+async function refusedResponse(
   paid: PaidUpload,
   { error, settled }: Readonly<{ error: unknown; settled: X402Settled }>,
 ): Promise<Response> {
   if (error instanceof Failure && error.code === "settlement_failed") return await askAgain(paid, error);
-  return settledAnswer(paid, settled, await answerOf(error));
+  return settledResponse(paid, settled, await responseOf(error));
 }
 
 /** What an upload is answered that was refused. */
-async function answerOf(error: unknown): Promise<Response> {
+async function responseOf(error: unknown): Promise<Response> {
   try {
     return await fromUpload(() => Promise.reject(error));
   } catch (refusal) {
     if (!(refusal instanceof Failure)) throw refusal;
-    return failureAnswer(refusal);
+    return failureResponse(refusal);
   }
 }
 
@@ -87,11 +87,11 @@ async function askAgain({ x402, bill, payment, signal }: PaidUpload, error: Fail
   const refused = { version, payer: authorization.from, reason: String(error.facts["reason"]) };
   const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
   const { message } = failures.settlement_failed;
-  return x402RequiredAnswer({ terms: x402.terms, quote, resource, error: message, refused });
+  return x402RequiredResponse({ terms: x402.terms, quote, resource, error: message, refused });
 }
 
-function settledAnswer({ x402, payment }: PaidUpload, settled: X402Settled, answer: Response): Response {
+function settledResponse({ x402, payment }: PaidUpload, settled: X402Settled, response: Response): Response {
   for (const [name, value] of Object.entries(x402SettledHeaders(payment, x402.terms, settled)))
-    answer.headers.set(name, value);
-  return answer;
+    response.headers.set(name, value);
+  return response;
 }

@@ -6,14 +6,14 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { unheard } from "../../lib/stop.ts";
+import { ignoreRejection } from "../../lib/stop.ts";
 import type { X402Payment } from "../../payment/x402/payload.ts";
 import type { X402, X402Settled } from "../../payment/x402/x402.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
 import type { Intake } from "../../upload/intake/intake.ts";
 import { listOrSigner } from "../../upload/x402/sent.ts";
 import type { X402Uploads } from "../../upload/x402/uploads.ts";
-import { jsonAnswer } from "../answers.ts";
+import { jsonResponse } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
@@ -23,7 +23,7 @@ import { readCount } from "./byte-counts.ts";
 import { dataTagsOf } from "./data-tags.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 import { fromUpload } from "./refusals.ts";
-import { answerPaid, askForPayment, billFor, type UploadBill } from "./x402-payments.ts";
+import { askForPayment, billFor, respondPaid, type UploadBill } from "./x402-payments.ts";
 
 /** What the routes ask. */
 export type X402UploadRoutesOptions = Readonly<{
@@ -73,15 +73,19 @@ async function takeSigned(
   if (payment === undefined) {
     if (!uploads.isFree(size)) return await askForPayment(uploads, bill, request.signal);
     const arrival = { pieces: piecesOf(request), size, ...listOrSigner };
-    return jsonAnswer(await writeReceipt(await intake.take(arrival, request.signal), request), 200, noStore);
+    return jsonResponse(
+      await writeReceipt(await intake.take(arrival, request.signal), request),
+      200,
+      noStore,
+    );
   }
   const { x402 } = uploads;
-  return await answerPaid(
+  return await respondPaid(
     { x402, bill, payment, signal: request.signal },
     () => uploads.takeSigned({ pieces: piecesOf(request), size }, sentOf(bill, payment), request.signal),
     async (taken, settled) => {
       const receipt = await writeReceipt(taken, request);
-      return jsonAnswer({ ...receipt, ...paidFields(settled) }, 200, noStore);
+      return jsonResponse({ ...receipt, ...paidFields(settled) }, 200, noStore);
     },
   );
 }
@@ -108,35 +112,35 @@ async function takeUnsigned(
   const upload = { pieces, size, tags, client: addressBlock(contextOf(request).clientAddress()) };
   try {
     if (payment === undefined)
-      return await freeAnswer(options, request, await uploads.takeFree(upload, request.signal));
-    return await answerPaid(
+      return await freeResponse(options, request, await uploads.takeFree(upload, request.signal));
+    return await respondPaid(
       { x402, bill, payment, signal: request.signal },
       () => uploads.takeUnsigned(upload, sentOf(bill, payment), request.signal),
       (taken, settled) =>
         settled === undefined
-          ? freeAnswer(options, request, taken)
-          : paidAnswer(options, request, taken, { x402, payment, settled }),
+          ? freeResponse(options, request, taken)
+          : paidResponse(options, request, taken, { x402, payment, settled }),
     );
   } finally {
     // A wait for more of it ends by itself; the answer does not wait for that.
-    unheard(pieces.return(undefined));
+    ignoreRejection(pieces.return(undefined));
   }
 }
 
 /** The receipt as clients of one service read it, and as those of the other do. */
-async function freeAnswer(
+async function freeResponse(
   { writeReceipt }: X402UploadRoutesOptions,
   request: Request,
   taken: Taken,
 ): Promise<Response> {
   const receipt = await writeReceipt(taken, request);
-  return jsonAnswer({ ...receipt, receipt }, 200, noStore);
+  return jsonResponse({ ...receipt, receipt }, 200, noStore);
 }
 
 type Paid = Readonly<{ x402: X402; payment: X402Payment; settled: X402Settled }>;
 
 /** The same, and what was paid. */
-async function paidAnswer(
+async function paidResponse(
   { writeReceipt }: X402UploadRoutesOptions,
   request: Request,
   taken: Taken,
@@ -156,7 +160,7 @@ async function paidAnswer(
       mode: "payg",
     },
   };
-  return jsonAnswer(record, 200, noStore);
+  return jsonResponse(record, 200, noStore);
 }
 
 /** Absent where the item was there already, and nothing was paid for it now. */

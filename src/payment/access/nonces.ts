@@ -60,7 +60,7 @@ export async function claimNonce(tx: Tx, signer: RequestSigner, now: number): Pr
 export async function claimStrangersNonce(
   tx: Tx,
   signer: RequestSigner,
-  keptMax = strangersNoncesMax,
+  storedMax = strangersNoncesMax,
 ): Promise<void> {
   const last = await tx.get<{ turn: bigint }>("SELECT turn FROM strangers_nonces ORDER BY turn DESC LIMIT 1");
   let turn = last?.turn ?? 0n;
@@ -71,7 +71,7 @@ export async function claimStrangersNonce(
     turn += 1n;
     await tx.run("INSERT INTO strangers_nonces (digest, turn) VALUES (?, ?)", digest, turn);
   }
-  await tx.run("DELETE FROM strangers_nonces WHERE turn <= ?", turn - BigInt(keptMax));
+  await tx.run("DELETE FROM strangers_nonces WHERE turn <= ?", turn - BigInt(storedMax));
 }
 
 async function isStrangers(tx: Tx, digest: string): Promise<boolean> {

@@ -168,12 +168,12 @@ export async function doubtEnded(tx: Tx, paymentId: string, asOf: number): Promi
 async function keepRefunded(tx: Tx, fact: Extract<CardFact, { kind: "refunded" }>): Promise<void> {
   const { paymentId, amount } = fact;
   const asOf = BigInt(fact.asOf);
-  const isKept = await tx.run(
+  const isStored = await tx.run(
     "UPDATE card_payments SET refunded = ?, refunded_as_of = ? " +
       "WHERE id = ? AND (refunded_as_of < ? OR (refunded_as_of = ? AND refunded < ?))",
     ...[amount, asOf, paymentId, asOf, asOf, amount],
   );
-  if (isKept > 0) return;
+  if (isStored > 0) return;
   await tx.run(
     "UPDATE card_payments SET recheck_as_of = refunded_as_of + 1 " +
       "WHERE id = ? AND refunded <> ? AND refunded_as_of > ? AND refunded_as_of < ?",

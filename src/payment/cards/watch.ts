@@ -43,7 +43,7 @@ const refundsPerLook = 20;
 
 /** Ended quotes that one look removes, and how long they are kept for questions. */
 const removedPerLook = 500;
-const endedKeptMs = 90 * 24 * 60 * 60_000;
+const endedStoredMs = 90 * 24 * 60 * 60_000;
 
 /** The list of events is read in spans of at most this, each whole before the next. */
 const spanMs = 60 * 60_000;
@@ -58,7 +58,7 @@ const markEveryMs = 60_000;
 const removeEveryMs = 60 * 60_000;
 
 /** The provider keeps events for 30 days. */
-const eventsKeptMs = 29 * 24 * 60 * 60_000;
+const eventsStoredMs = 29 * 24 * 60 * 60_000;
 
 /** Pages of one span; as many events in an hour are not ours. */
 const pagesPerSpanMax = 200;
@@ -73,7 +73,7 @@ const longestPauseMs = 60 * 60_000;
 /** A quote whose session was never known is given up this long after it expired. */
 const sessionlessMs = 5 * 60_000;
 
-const ledgerTroubles: readonly FailureCode[] = ["database_unavailable", "busy"];
+const ledgerFaults: readonly FailureCode[] = ["database_unavailable", "busy"];
 
 /** The mark up to which the list was read. */
 const mark = "events";
@@ -97,7 +97,7 @@ export function createCardWatch(parts: CardWatchParts): CardWatch {
       await endDoubts(parts, signal);
       if (clock() - removedAt < removeEveryMs) return;
       removedAt = clock();
-      await ledger.write((tx) => removeEndedQuotes(tx, removedAt - endedKeptMs, removedPerLook));
+      await ledger.write((tx) => removeEndedQuotes(tx, removedAt - endedStoredMs, removedPerLook));
     },
   };
 }
@@ -147,9 +147,9 @@ async function attempt(
     return true;
   } catch (error) {
     signal.throwIfAborted();
-    if (error instanceof Failure && ledgerTroubles.includes(error.code)) throw error;
-    const isTrouble = error instanceof Failure && error.code === "payment_session_failed";
-    if (isTrouble) log.warn("the card provider could not be asked", { ...facts, error });
+    if (error instanceof Failure && ledgerFaults.includes(error.code)) throw error;
+    const isFault = error instanceof Failure && error.code === "payment_session_failed";
+    if (isFault) log.warn("the card provider could not be asked", { ...facts, error });
     else log.error("a step of the watch over card payments failed", { ...facts, error });
     return false;
   }
@@ -252,7 +252,7 @@ async function readEvents(parts: CardWatchParts, signal: AbortSignal): Promise<b
   for (let spans = 0; spans < spansPerLookMax; spans += 1) {
     const now = clock();
     const at = await ledger.read(readMark);
-    const from = later((at ?? now) - overlapMs, now - eventsKeptMs);
+    const from = later((at ?? now) - overlapMs, now - eventsStoredMs);
     const to = from + spanMs < now ? from + spanMs : now + 1_000;
     const isRead = await attempt(parts, signal, { from, to }, () => readSpan(parts, from, to, signal));
     if (!isRead) return false;

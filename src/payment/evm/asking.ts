@@ -4,9 +4,9 @@
  * Coins of a test network look like any others, and a transaction sent to another chain may be carried out there.
  * @module
  */
-import { type Trouble, trouble } from "../../lib/http-client.ts";
+import { type Fault, fault } from "../../lib/http-client.ts";
 import type { JsonValue } from "../../lib/json.ts";
-import type { Asked, JsonRpc, RpcAnswer } from "./json-rpc.ts";
+import type { Asked, JsonRpc, RpcResponse } from "./json-rpc.ts";
 import { readQuantity } from "./values.ts";
 
 /** Asks for what must be there. */
@@ -28,19 +28,19 @@ export type Asking = Readonly<{
     signal: AbortSignal,
   ) => Promise<Asked<Value | undefined>>;
   /** Asks where a server's error is an answer. */
-  call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcAnswer>;
+  call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
 }>;
 
 /** Creates the questions. @param chainId - Of the chain that is meant. */
 export function createAsking(rpc: JsonRpc, chainId: bigint): Asking {
   let isProven = false;
 
-  async function prove(signal: AbortSignal): Promise<Trouble | undefined> {
+  async function prove(signal: AbortSignal): Promise<Fault | undefined> {
     if (isProven) return undefined;
     const found = await rpc.ask({ method: "eth_chainId", params: [], read: readQuantity }, signal);
     if (found.kind === "trouble") return found;
     if (found.value !== chainId)
-      return trouble("wrong", `${rpc.host} is of chain ${found.value}, and ${chainId} is meant`);
+      return fault("wrong", `${rpc.host} is of chain ${found.value}, and ${chainId} is meant`);
     isProven = true;
     return undefined;
   }
@@ -59,8 +59,8 @@ export function createAsking(rpc: JsonRpc, chainId: bigint): Asking {
       const found = read(value);
       return found === undefined ? undefined : { found };
     };
-    const answer = await ask(method, params, readOrNone, signal);
-    return answer.kind === "trouble" ? answer : { kind: "ok", value: answer.value.found };
+    const response = await ask(method, params, readOrNone, signal);
+    return response.kind === "trouble" ? response : { kind: "ok", value: response.value.found };
   }
 
   return {

@@ -7,7 +7,7 @@
  */
 
 import { atLeast, atMost } from "../../lib/bounds.ts";
-import { type Trouble, trouble } from "../../lib/http-client.ts";
+import { type Fault, fault } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../lib/json.ts";
 import type { Asking } from "./asking.ts";
 import { type Authorization, endTopics, readAuthorizationEnd, writeStateCall } from "./authorization.ts";
@@ -43,7 +43,7 @@ export type AuthorizationStanding =
   | (Readonly<{ kind: "unused" }> & ChainTime);
 
 /** Whether an authorization could be carried out in the newest block. */
-export type Trial = Readonly<{ kind: "fits" }> | Readonly<{ kind: "reverts"; reason: string }> | Trouble;
+export type Trial = Readonly<{ kind: "fits" }> | Readonly<{ kind: "reverts"; reason: string }> | Fault;
 
 /** Where to look for an authorization. */
 export type Whereabouts = Readonly<{
@@ -92,15 +92,15 @@ export function createAuthorizationChain(options: AuthorizationChainOptions): Au
       const { to, data, gasMax, hasResult } = writeAuthorizationCall(domain, authorization, signature);
       const gas = gasMax === undefined ? {} : { gas: writeQuantity(gasMax) };
       const request = { to, data: writeHexBytes(data), ...gas };
-      const answer = await asking.call("eth_call", [request, "latest"], signal);
+      const response = await asking.call("eth_call", [request, "latest"], signal);
       // A call to an address without a contract succeeds, and answers nothing.
-      const isEmpty = hasResult && answer.kind === "ok" && answer.value === "0x";
+      const isEmpty = hasResult && response.kind === "ok" && response.value === "0x";
       if (isEmpty) return { kind: "reverts", reason: `the chain has no contract at ${to}` };
-      if (answer.kind === "ok") return { kind: "fits" };
-      if (answer.kind === "trouble") return answer;
-      return isRevert(answer.code, answer.message)
-        ? { kind: "reverts", reason: answer.message }
-        : trouble("status", `eth_call: ${answer.code} ${answer.message}`);
+      if (response.kind === "ok") return { kind: "fits" };
+      if (response.kind === "trouble") return response;
+      return isRevert(response.code, response.message)
+        ? { kind: "reverts", reason: response.message }
+        : fault("status", `eth_call: ${response.code} ${response.message}`);
     },
     look: async (authorization, where, signal) => {
       const hinted =
@@ -130,9 +130,9 @@ async function endIn(
   transaction: string,
   signal: AbortSignal,
 ): Promise<Asked<Found | undefined>> {
-  const answer = await evm.receipt(transaction, signal);
-  if (answer.kind === "trouble") return answer;
-  const receipt = answer.value;
+  const response = await evm.receipt(transaction, signal);
+  if (response.kind === "trouble") return response;
+  const receipt = response.value;
   const end = receipt?.succeeded ? readAuthorizationEnd(receipt.logs, contract, authorization) : undefined;
   if (receipt === undefined || end === undefined) return { kind: "ok", value: undefined };
   const block = { height: receipt.height, hash: receipt.blockHash };
@@ -160,7 +160,7 @@ async function lookThrough(
     if (found.kind === "trouble") return found;
     if (found.value !== undefined) return { kind: "ok", value: placed(found.value, now) };
   }
-  return trouble("wrong", `the authorization was used, and no block from ${fromHeight} on tells of it`);
+  return fault("wrong", `the authorization was used, and no block from ${fromHeight} on tells of it`);
 }
 
 /** Transactions that ended the authorization, newest blocks first: there is one, unless a server is confused. */

@@ -6,14 +6,14 @@
  * Source: https://www.jsonrpc.org/specification.
  * @module
  */
-import { type HttpTimeouts, openHttp, type Trouble, trouble } from "../../lib/http-client.ts";
+import { type Fault, fault, type HttpTimeouts, openHttp } from "../../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson, writeJson } from "../../lib/json.ts";
 
 /** What a server answered. */
-export type RpcAnswer =
+export type RpcResponse =
   | Readonly<{ kind: "ok"; value: JsonValue }>
   | Readonly<{ kind: "error"; code: number; message: string; data: JsonValue | undefined }>
-  | Trouble;
+  | Fault;
 
 /** A client of one server. An aborted call rejects with the signal's reason, nothing else rejects. */
 export type JsonRpc = Readonly<{
@@ -23,7 +23,7 @@ export type JsonRpc = Readonly<{
    * Asks.
    * @param params - `bigint`s are written as integers; EVM quantities are texts (`writeQuantity`).
    */
-  call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcAnswer>;
+  call: (method: string, params: readonly JsonValue[], signal: AbortSignal) => Promise<RpcResponse>;
   /**
    * Asks, and takes only an answer that can be read.
    * @param read - The answer's meaning; `undefined` when it has none, which is trouble `malformed`.
@@ -41,20 +41,20 @@ export type Question<Value> = Readonly<{
 }>;
 
 /** A value, or why there is none; a server's error is trouble here. */
-export type Asked<Value> = Readonly<{ kind: "ok"; value: Value }> | Trouble;
+export type Asked<Value> = Readonly<{ kind: "ok"; value: Value }> | Fault;
 
 /** How a server is asked. */
 export type JsonRpcOptions = Readonly<{
   timeouts?: HttpTimeouts;
   /** Largest answer. Bytes. */
-  answerBytesMax?: number;
+  responseBytesMax?: number;
 }>;
 
 /** Blocks with all their transactions come in one piece, from servers that may be busy. */
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 10_000, stallMs: 5_000, totalMs: 20_000 };
 
 /** A full block of a busy chain has about 1 MiB. */
-const answerBytesMaxDefault = 8 * 2 ** 20;
+const responseBytesMaxDefault = 8 * 2 ** 20;
 
 const errorTextMax = 500;
 const encoder = new TextEncoder();
@@ -63,46 +63,51 @@ const decoder = new TextDecoder();
 /** Makes a client. @param url - `http:` or `https:`; a path and a query are kept. */
 export function openJsonRpc(url: string, options: JsonRpcOptions = {}): JsonRpc {
   const http = openHttp(options.timeouts ?? timeoutsDefault);
-  const answerBytesMax = options.answerBytesMax ?? answerBytesMaxDefault;
+  const responseBytesMax = options.responseBytesMax ?? responseBytesMaxDefault;
   let lastId = 0;
 
-  async function call(method: string, params: readonly JsonValue[], signal: AbortSignal): Promise<RpcAnswer> {
+  async function call(
+    method: string,
+    params: readonly JsonValue[],
+    signal: AbortSignal,
+  ): Promise<RpcResponse> {
     lastId += 1;
     const id = lastId;
     const body = encoder.encode(writeJson({ jsonrpc: "2.0", id, method, params }));
     const headers = { "content-type": "application/json", accept: "application/json" };
-    const answer = await http.whole({ method: "POST", url, headers, body }, answerBytesMax, signal);
-    if (answer.kind === "trouble") return answer;
+    const response = await http.whole({ method: "POST", url, headers, body }, responseBytesMax, signal);
+    if (response.kind === "trouble") return response;
     // Servers differ in the status that goes with an error; the body says what it is.
-    return readAnswer(readJson(decoder.decode(answer.body)), id, answer.status);
+    return readResponse(readJson(decoder.decode(response.body)), id, response.status);
   }
 
   return {
     host: new URL(url).host,
     call,
     ask: async ({ method, params, read }, signal) => {
-      const answer = await call(method, params, signal);
-      if (answer.kind === "trouble") return answer;
-      if (answer.kind === "error") return trouble("status", `${method}: ${answer.code} ${answer.message}`);
-      const value = read(answer.value);
+      const response = await call(method, params, signal);
+      if (response.kind === "trouble") return response;
+      if (response.kind === "error")
+        return fault("status", `${method}: ${response.code} ${response.message}`);
+      const value = read(response.value);
       return value === undefined
-        ? trouble("malformed", `${method}: the answer cannot be read`)
+        ? fault("malformed", `${method}: the answer cannot be read`)
         : { kind: "ok", value };
     },
     close: http.close,
   };
 }
 
-function readAnswer(answer: JsonValue | undefined, id: number, status: number): RpcAnswer {
-  if (!isJsonObject(answer)) return trouble("status", `status ${status}, and no JSON-RPC`, status);
-  const { error, result } = answer;
+function readResponse(response: JsonValue | undefined, id: number, status: number): RpcResponse {
+  if (!isJsonObject(response)) return fault("status", `status ${status}, and no JSON-RPC`, status);
+  const { error, result } = response;
   if (isJsonObject(error)) return readError(error);
-  if (answer["id"] !== id || result === undefined)
-    return trouble("malformed", "the answer is not to this question", status);
+  if (response["id"] !== id || result === undefined)
+    return fault("malformed", "the answer is not to this question", status);
   return { kind: "ok", value: result };
 }
 
-function readError(error: Readonly<Record<string, JsonValue>>): RpcAnswer {
+function readError(error: Readonly<Record<string, JsonValue>>): RpcResponse {
   const { code, message, data } = error;
   return {
     kind: "error",

@@ -8,9 +8,9 @@
  */
 import { ethereumAddress } from "../../arweave/signers/ethereum.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { type Trouble, trouble } from "../../lib/http-client.ts";
+import { type Fault, fault } from "../../lib/http-client.ts";
 import { isJsonObject, type JsonValue } from "../../lib/json.ts";
-import { createTurns } from "../../lib/queue.ts";
+import { createSemaphore } from "../../lib/queue.ts";
 import { secp256k1 } from "../../lib/secp256k1.ts";
 import type { UserAddress } from "../addresses.ts";
 import type { Asking } from "./asking.ts";
@@ -40,7 +40,7 @@ export type SendOutcome =
   /** `onSending` said no; nothing was sent. */
   | Readonly<{ kind: "withheld" }>
   /** Nothing was sent. */
-  | Trouble;
+  | Fault;
 
 /** Is waited for before a transaction leaves; when it says no, or rejects, the transaction does not. */
 export type OnSending = (transaction: string) => Promise<boolean>;
@@ -75,22 +75,22 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
   const { asking, chainId, privateKey, costMax, clock } = options;
   const address = ethereumAddress(secp256k1.publicKeyOf(privateKey)) as UserAddress;
   const numbering = createNumbering(clock);
-  const turns = createTurns(1, waitingMax);
+  const semaphore = createSemaphore(1, waitingMax);
 
-  async function sendInTurn(draft: Draft, onSending: OnSending, signal: AbortSignal): Promise<SendOutcome> {
+  async function sendInOrder(draft: Draft, onSending: OnSending, signal: AbortSignal): Promise<SendOutcome> {
     const counts = await askCounts(asking, address, signal);
     if (counts.kind === "trouble") return counts;
     const numbered = numbering.next(draft.fees, counts.value);
     const { call, gasMax } = draft;
     const cost = gasMax * numbered.feeMax;
     if (costMax !== undefined && cost > costMax)
-      return trouble("busy", `gas is too dear: up to ${cost} wei, ${costMax} are allowed`);
+      return fault("busy", `gas is too dear: up to ${cost} wei, ${costMax} are allowed`);
     const { raw, hash } = signTransaction({ chainId, ...numbered, ...call, gasMax }, privateKey);
     if (!(await onSending(hash))) return { kind: "withheld" };
     numbering.sent(numbered);
-    const answer = await asking.call("eth_sendRawTransaction", [raw], signal);
-    if (answer.kind === "ok") return { kind: "sent", transaction: hash };
-    const reason = answer.kind === "error" ? answer.message : answer.detail;
+    const response = await asking.call("eth_sendRawTransaction", [raw], signal);
+    if (response.kind === "ok") return { kind: "sent", transaction: hash };
+    const reason = response.kind === "error" ? response.message : response.detail;
     return isKnown(reason)
       ? { kind: "sent", transaction: hash }
       : { kind: "unknown", transaction: hash, reason };
@@ -107,13 +107,13 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
       if (fees.kind === "trouble") return fees;
       // Other calls may come before it in a block and make it dearer; what is not used is not paid for.
       const gasMax = (gas.value * 5n) / 4n;
-      const turn = turns.take(signal);
-      if (turn === undefined) return trouble("busy", `${waitingMax} transactions wait already`);
-      const endTurn = await turn;
+      const turn = semaphore.take(signal);
+      if (turn === undefined) return fault("busy", `${waitingMax} transactions wait already`);
+      const release = await turn;
       try {
-        return await sendInTurn({ call, gasMax, fees: fees.value }, onSending, signal);
+        return await sendInOrder({ call, gasMax, fees: fees.value }, onSending, signal);
       } finally {
-        endTurn();
+        release();
       }
     },
   };
@@ -122,7 +122,7 @@ export function createEvmSender(options: EvmSenderOptions): EvmSender {
 type Estimate =
   | Readonly<{ kind: "ok"; value: bigint }>
   | Readonly<{ kind: "reverts"; reason: string }>
-  | Trouble;
+  | Fault;
 
 async function estimateGas(
   asking: Asking,
@@ -130,15 +130,15 @@ async function estimateGas(
   { to, data }: ContractCall,
   signal: AbortSignal,
 ): Promise<Estimate> {
-  const answer = await asking.call("eth_estimateGas", [{ from, to, data: writeHexBytes(data) }], signal);
-  if (answer.kind === "trouble") return answer;
-  if (answer.kind === "error")
-    return isRevert(answer.code, answer.message)
-      ? { kind: "reverts", reason: answer.message }
-      : trouble("status", `eth_estimateGas: ${answer.code} ${answer.message}`);
-  const value = readQuantity(answer.value);
+  const response = await asking.call("eth_estimateGas", [{ from, to, data: writeHexBytes(data) }], signal);
+  if (response.kind === "trouble") return response;
+  if (response.kind === "error")
+    return isRevert(response.code, response.message)
+      ? { kind: "reverts", reason: response.message }
+      : fault("status", `eth_estimateGas: ${response.code} ${response.message}`);
+  const value = readQuantity(response.value);
   return value === undefined
-    ? trouble("malformed", "eth_estimateGas: the answer cannot be read")
+    ? fault("malformed", "eth_estimateGas: the answer cannot be read")
     : { kind: "ok", value };
 }
 

@@ -7,11 +7,11 @@
  * Source: EIP-1271; EIP-6492; the contract ABI specification; Multicall3 (https://github.com/mds1/multicall3).
  * @module
  */
-import { trouble } from "../../lib/http-client.ts";
+import { fault } from "../../lib/http-client.ts";
 import { readAddress, type UserAddress } from "../addresses.ts";
 import type { Asking } from "./asking.ts";
 import { type Authorization, writeBytesTransferCall, writeTransferCall } from "./authorization.ts";
-import type { Asked, RpcAnswer } from "./json-rpc.ts";
+import type { Asked, RpcResponse } from "./json-rpc.ts";
 import { authorizationHash, isSignedByOwner, type TypedDomain } from "./typed-data.ts";
 import { readHexBytes, writeQuantity } from "./values.ts";
 import {
@@ -115,7 +115,7 @@ function call(
   to: UserAddress,
   data: Uint8Array,
   signal: AbortSignal,
-): Promise<RpcAnswer> {
+): Promise<RpcResponse> {
   const request = { to, data: writeHexBytes(data), gas: writeQuantity(walletGasMax) };
   return asking.call("eth_call", [request, "latest"], signal);
 }
@@ -125,14 +125,14 @@ const refusalPattern =
   /revert|out of gas|outofgas|gas required exceeds|invalid opcode|invalidfeopcode|stack/i;
 const revertedCode = 3;
 
-function isYes(answer: RpcAnswer, read: (bytes: Uint8Array) => Uint8Array | undefined): Asked<boolean> {
-  if (answer.kind === "trouble") return answer;
-  if (answer.kind === "error")
-    return answer.code === revertedCode || refusalPattern.test(answer.message)
+function isYes(response: RpcResponse, read: (bytes: Uint8Array) => Uint8Array | undefined): Asked<boolean> {
+  if (response.kind === "trouble") return response;
+  if (response.kind === "error")
+    return response.code === revertedCode || refusalPattern.test(response.message)
       ? { kind: "ok", value: false }
-      : trouble("status", `eth_call: ${answer.code} ${answer.message}`);
-  const bytes = readHexBytes(answer.value);
-  if (bytes === undefined) return trouble("malformed", "eth_call: the response cannot be read");
+      : fault("status", `eth_call: ${response.code} ${response.message}`);
+  const bytes = readHexBytes(response.value);
+  if (bytes === undefined) return fault("malformed", "eth_call: the response cannot be read");
   const word = read(bytes);
   return { kind: "ok", value: word?.toHex() === wordOfBytes(validitySelector).toHex() };
 }

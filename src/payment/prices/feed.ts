@@ -58,7 +58,7 @@ const everyMsDefault = 60_000;
 const timeoutMsDefault = 5_000;
 
 /** An answer of 8 coins in 10 currencies has 2 KiB. */
-const answerBytesMax = 256 * 1_024;
+const responseBytesMax = 256 * 1_024;
 
 /** No coin that is paid with costs less than a billionth, or more than a billion, of any currency. */
 const priceMin = rational(1n, 1_000_000_000n);
@@ -76,10 +76,10 @@ export function openPriceFeed(options: PriceFeedOptions): PriceFeed {
   let knownFaults = "";
 
   const ask = async (signal: AbortSignal): Promise<void> => {
-    const answer = await http.whole({ method: "GET", url: address }, answerBytesMax, signal);
-    if (answer.kind === "trouble") throw unusable(`${answer.reason}: ${answer.detail}`);
-    if (answer.status !== 200) throw unusable(`status ${answer.status}`);
-    const { readings, faults } = readFeed(answer.body, pairs, now(), ageMaxMs);
+    const response = await http.whole({ method: "GET", url: address }, responseBytesMax, signal);
+    if (response.kind === "trouble") throw unusable(`${response.reason}: ${response.detail}`);
+    if (response.status !== 200) throw unusable(`status ${response.status}`);
+    const { readings, faults } = readFeed(response.body, pairs, now(), ageMaxMs);
     for (const [key, reading] of readings) held.set(key, reading);
     if (readings.size === 0) throw unusable(faults[0] ?? "it has no price");
     if (faults.join() !== knownFaults && faults.length > 0)
@@ -139,12 +139,12 @@ export function readFeed(
   now: bigint,
   ageMaxMs: bigint,
 ): FeedReadings {
-  const answer = isUtf8(body) ? readWrittenJson(new TextDecoder().decode(body)) : undefined;
-  if (answer === undefined) return { readings: new Map(), faults: ["the answer is not JSON"] };
+  const response = isUtf8(body) ? readWrittenJson(new TextDecoder().decode(body)) : undefined;
+  if (response === undefined) return { readings: new Map(), faults: ["the answer is not JSON"] };
   const readings = new Map<string, Reading>();
   const faults: string[] = [];
   for (const pair of pairs) {
-    const coin = memberOf(answer, pair.coin);
+    const coin = memberOf(response, pair.coin);
     const reading = readPrice(memberOf(coin, pair.currency), memberOf(coin, "last_updated_at"), now);
     if (typeof reading === "string") faults.push(`${keyOf(pair)}: ${reading}`);
     else if (reading.at < now - ageMaxMs) faults.push(`${keyOf(pair)}: it is too old`);

@@ -55,9 +55,13 @@ export function openNetworkPrice(options: NetworkPriceOptions): NetworkPrice {
   let held: { price: bigint; at: number } | undefined;
 
   const ask = async (signal: AbortSignal): Promise<void> => {
-    const answer = await nodes.ask((node, own) => node.price(askedBytes, undefined, own), signal, checkPrice);
-    if (answer.kind !== "ok") throw new Failure("pricing_oracle_unavailable", { answer });
-    held = { price: answer.value, at: clock() };
+    const response = await nodes.ask(
+      (node, own) => node.price(askedBytes, undefined, own),
+      signal,
+      checkPrice,
+    );
+    if (response.kind !== "ok") throw new Failure("pricing_oracle_unavailable", { response });
+    held = { price: response.value, at: clock() };
   };
   const refresh = openRefresh({
     ...{ name: "network price", ask, everyMs: options.everyMs ?? everyMsDefault, timeoutMs, random, log },

@@ -7,7 +7,7 @@
  */
 import type { Log } from "../../lib/log.ts";
 import { type RetryPlan, retryWaitMs } from "../../lib/retry.ts";
-import { isTimeout, unheard, untilStopped, withDeadline } from "../../lib/stop.ts";
+import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../../lib/stop.ts";
 
 /** What is asked for, and how often. */
 export type RefreshOptions = Readonly<{
@@ -75,11 +75,11 @@ export function openRefresh(options: RefreshOptions): Refresh {
       underWay = undefined;
       if (life.signal.aborted) return;
       const restMs = failed === 0 ? everyMs : retryWaitMs(afterFailure, failed, random);
-      timer = setTimeout(() => unheard(attempt()), restMs);
+      timer = setTimeout(() => ignoreRejection(attempt()), restMs);
     });
     return underWay;
   };
-  unheard(attempt());
+  ignoreRejection(attempt());
 
   return {
     settled: async (signal) => {

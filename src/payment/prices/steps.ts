@@ -83,7 +83,7 @@ export function fiatPrice(
     const least = before - floor(smallestOf(rational(rule.discountUsdCentsMax), money));
     return larger(after, least);
   });
-  const kept = walk(amount, fees, (before, rule) =>
+  const stored = walk(amount, fees, (before, rule) =>
     step(
       before,
       rule,
@@ -91,11 +91,11 @@ export function fiatPrice(
       nearest,
     ),
   );
-  const whole = rational(kept.amount, unitsOf(money));
+  const whole = rational(stored.amount, unitsOf(money));
   return {
     winc: winc(nearest(multiply(divide(whole, money.rates.here), rational(winstonPerAr)))),
     adjustments: discounted.adjustments,
-    fees: kept.adjustments,
+    fees: stored.adjustments,
     actualPaymentAmount: discounted.amount,
     quotedPaymentAmount: amount,
   };
@@ -149,11 +149,11 @@ export function wincOfUsdCent(usd: Rational): Rational {
 export function tokenPrice(amount: bigint, rate: TokenRate, fees: readonly Rule[]): PaymentPrice | undefined {
   const worth = floor(multiply(rational(amount), rate.wincEach));
   if (worth < 1n) return undefined;
-  const kept = walk(worth, fees, (before, rule) => step(before, rule, tokenAddend(rule, rate), floor));
+  const stored = walk(worth, fees, (before, rule) => step(before, rule, tokenAddend(rule, rate), floor));
   return {
-    winc: winc(kept.amount),
+    winc: winc(stored.amount),
     adjustments: [],
-    fees: kept.adjustments,
+    fees: stored.adjustments,
     actualPaymentAmount: worth,
     quotedPaymentAmount: worth,
   };

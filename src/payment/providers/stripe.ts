@@ -8,11 +8,11 @@
 
 import { Failure } from "../../failures.ts";
 import {
+  type Fault,
   type Http,
-  type HttpAnswer,
   type HttpRequest,
+  type HttpResponse,
   openHttp,
-  type Trouble,
 } from "../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
@@ -35,7 +35,7 @@ const apiVersion = "2023-10-16";
 const timeouts = { firstByteMs: 15_000, stallMs: 5_000, totalMs: 20_000 };
 
 /** The largest answer is a page of a hundred events. Bytes. */
-const answerBytesMax = 4 * 2 ** 20;
+const responseBytesMax = 4 * 2 ** 20;
 
 const plan: RetryPlan = { attempts: 3, firstMs: 250, longestMs: 2_000 };
 
@@ -45,7 +45,7 @@ const eventsPerPage = 100n;
 export function openStripe({ url, secretKey, random }: StripeOptions): CardProvider {
   const http = openHttp(timeouts);
   const call: Call = (request, signal) =>
-    answerOf(http, { ...request, origin: url, secretKey }, signal, random);
+    responseOf(http, { ...request, origin: url, secretKey }, signal, random);
   return {
     createPaymentIntent: async (wish, signal) => {
       const form = {
@@ -74,12 +74,12 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
     },
     refund: async (paymentId, signal) => {
       const form = writeForm({ payment_intent: paymentId });
-      const answer = await call(
+      const response = await call(
         { method: "POST", path: "/v1/refunds", form, key: `refund-${paymentId}` },
         signal,
       );
-      const isDone = codeOf(answer) === "charge_already_refunded";
-      if (answer.status !== 200 && !isDone) throw refusal(answer);
+      const isDone = codeOf(response) === "charge_already_refunded";
+      if (response.status !== 200 && !isDone) throw refusal(response);
     },
     events: async (from, to, after, signal) => {
       const query = writeForm({
@@ -98,9 +98,9 @@ export function openStripe({ url, secretKey, random }: StripeOptions): CardProvi
 type Ask = Readonly<{ method: "GET" | "POST"; path: string; form?: string; key?: string }>;
 
 /** An answer of Stripe's: JSON, with a status that it chose. */
-type Answered = Readonly<{ status: number; body: JsonObject }>;
+type Responded = Readonly<{ status: number; body: JsonObject }>;
 
-type Call = (ask: Ask, signal: AbortSignal) => Promise<Answered>;
+type Call = (ask: Ask, signal: AbortSignal) => Promise<Responded>;
 
 function checkoutForm(wish: SessionWish, expiresAt: number, back: CheckoutReturn): Record<string, FormValue> {
   const metadata = { ...wish.metadata, [quoteKey]: wish.quoteId };
@@ -135,7 +135,7 @@ function returnFields(back: CheckoutReturn): Record<string, FormValue> {
 const paymentPath = (id: string): string => `/v1/payment_intents/${id}?expand%5B0%5D=latest_charge`;
 const checkoutPath = (id: string): string => `/v1/checkout/sessions/${id}`;
 
-async function get(call: Call, path: string, signal: AbortSignal): Promise<Answered> {
+async function get(call: Call, path: string, signal: AbortSignal): Promise<Responded> {
   return await call({ method: "GET", path }, signal);
 }
 
@@ -145,23 +145,23 @@ async function post(
   fields: Readonly<Record<string, FormValue>>,
   key: string,
   signal: AbortSignal,
-): Promise<Answered> {
+): Promise<Responded> {
   return await call({ method: "POST", path, form: writeForm(fields), key }, signal);
 }
 
 async function tryPost(call: Call, path: string, signal: AbortSignal): Promise<void> {
-  const answer = await call({ method: "POST", path, form: "" }, signal);
-  const isExpected = answer.status === 200 || answer.status === 400 || answer.status === 404;
-  if (!isExpected) throw refusal(answer);
+  const response = await call({ method: "POST", path, form: "" }, signal);
+  const isExpected = response.status === 200 || response.status === 400 || response.status === 404;
+  if (!isExpected) throw refusal(response);
 }
 
 /** Makes attempts until Stripe has an opinion. @throws Failure `payment_session_failed`, or the signal's reason. */
-async function answerOf(
+async function responseOf(
   http: Http,
   ask: Ask & Readonly<{ origin: string; secretKey: string }>,
   signal: AbortSignal,
   random: () => number,
-): Promise<Answered> {
+): Promise<Responded> {
   const request: HttpRequest = {
     method: ask.method,
     url: `${ask.origin}${ask.path}`,
@@ -173,14 +173,14 @@ async function answerOf(
     },
     ...(ask.form === undefined ? {} : { body: new TextEncoder().encode(ask.form) }),
   };
-  const answer = await retry(
+  const response = await retry(
     plan,
     signal,
     random,
-    () => http.whole(request, answerBytesMax, signal),
+    () => http.whole(request, responseBytesMax, signal),
     (came) => came.kind === "answer" && !isPassing(came.status),
   );
-  return readAnswer(answer, ask.path);
+  return readResponse(response, ask.path);
 }
 
 /** Stripe is busy, or another call with the same key is under way. */
@@ -188,42 +188,42 @@ function isPassing(status: number): boolean {
   return status >= 500 || status === 409 || status === 429;
 }
 
-function readAnswer(answer: HttpAnswer | Trouble, path: string): Answered {
-  if (answer.kind === "trouble") {
-    const { reason, detail } = answer;
-    throw new Failure("payment_session_failed", { path, trouble: reason, detail });
+function readResponse(response: HttpResponse | Fault, path: string): Responded {
+  if (response.kind === "trouble") {
+    const { reason, detail } = response;
+    throw new Failure("payment_session_failed", { path, fault: reason, detail });
   }
-  const body = readJson(new TextDecoder().decode(answer.body));
-  if (!isJsonObject(body) || isPassing(answer.status))
-    throw new Failure("payment_session_failed", { path, status: answer.status });
-  return { status: answer.status, body };
+  const body = readJson(new TextDecoder().decode(response.body));
+  if (!isJsonObject(body) || isPassing(response.status))
+    throw new Failure("payment_session_failed", { path, status: response.status });
+  return { status: response.status, body };
 }
 
-function required<Value>(read: (body: JsonObject) => Value | undefined, answer: Answered): Value {
-  const value = answer.status === 200 ? read(answer.body) : undefined;
-  if (value === undefined) throw refusal(answer);
+function required<Value>(read: (body: JsonObject) => Value | undefined, response: Responded): Value {
+  const value = response.status === 200 ? read(response.body) : undefined;
+  if (value === undefined) throw refusal(response);
   return value;
 }
 
-function found<Value>(read: (body: JsonObject) => Value | undefined, answer: Answered): Value | undefined {
-  return answer.status === 404 ? undefined : required(read, answer);
+function found<Value>(read: (body: JsonObject) => Value | undefined, response: Responded): Value | undefined {
+  return response.status === 404 ? undefined : required(read, response);
 }
 
-function eventPage(answer: Answered): CardEventPage {
-  const list = answer.body["data"];
-  if (answer.status !== 200 || !isJsonArray(list)) throw refusal(answer);
+function eventPage(response: Responded): CardEventPage {
+  const list = response.body["data"];
+  if (response.status !== 200 || !isJsonArray(list)) throw refusal(response);
   const events = list.map(readEvent).filter((event) => event !== undefined);
-  return { events, next: answer.body["has_more"] === true ? events.at(-1)?.id : undefined };
+  return { events, next: response.body["has_more"] === true ? events.at(-1)?.id : undefined };
 }
 
 /** What Stripe said, for the log: its texts name parameters, never secrets. */
-function refusal({ status, body }: Answered): Failure {
+function refusal({ status, body }: Responded): Failure {
   const error = isJsonObject(body["error"]) ? body["error"] : {};
   const { code, message, param } = { code: error["code"], message: error["message"], param: error["param"] };
   return new Failure("payment_session_failed", { status, code, message, param });
 }
 
-function codeOf({ body }: Answered): unknown {
+function codeOf({ body }: Responded): unknown {
   return isJsonObject(body["error"]) ? body["error"]["code"] : undefined;
 }
 

@@ -2,7 +2,7 @@
  * Following payments that are kept: those that wait for confirmations, and those that the chain may still take back.
  * @module
  */
-import type { Trouble } from "../../lib/http-client.ts";
+import type { Fault } from "../../lib/http-client.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import { dueTransactions, paymentsOf, placePayment, type TokenPayment } from "./kept-payments.ts";
 import { nextLookAt, type Settle, type SettlingOptions } from "./settling.ts";
@@ -15,10 +15,10 @@ import type { BlockRef, Standing, TokenChain } from "./sight.ts";
  * @returns Why the last of these could not be looked at.
  * @throws Failure of the prices or the ledger.
  */
-export type Follow = (chain: TokenChain, limit: number, signal: AbortSignal) => Promise<Trouble | undefined>;
+export type Follow = (chain: TokenChain, limit: number, signal: AbortSignal) => Promise<Fault | undefined>;
 
 /** Transactions looked at at once. */
-const lanes = 4;
+const slots = 4;
 
 /** Creates the following. */
 export function createFollowing(options: SettlingOptions, settle: Settle): Follow {
@@ -30,7 +30,7 @@ export function createFollowing(options: SettlingOptions, settle: Settle): Follo
     transactionId: string,
     standingOf: StandingOf,
     signal: AbortSignal,
-  ): Promise<Trouble | undefined> {
+  ): Promise<Fault | undefined> {
     const payments = await ledger.read((tx) => paymentsOf(tx, chain.token, transactionId));
     const block = payments.find(isCreditedAndDue)?.block;
     const standing = block === undefined ? undefined : await standingOf(block);
@@ -69,22 +69,22 @@ export function createFollowing(options: SettlingOptions, settle: Settle): Follo
   return async (chain, limit, signal) => {
     const standingOf = createStandings(chain, signal);
     const due = await ledger.read((tx) => dueTransactions(tx, chain.token, clock(), limit));
-    let trouble: Trouble | undefined;
-    for (let index = 0; index < due.length; index += lanes) {
+    let fault: Fault | undefined;
+    for (let index = 0; index < due.length; index += slots) {
       signal.throwIfAborted();
-      const some = due.slice(index, index + lanes);
+      const some = due.slice(index, index + slots);
       const problems = await Promise.all(some.map((id) => followOne(chain, id, standingOf, signal)));
-      trouble = problems.find((problem) => problem !== undefined) ?? trouble;
+      fault = problems.find((problem) => problem !== undefined) ?? fault;
     }
-    return trouble;
+    return fault;
   };
 }
 
-type StandingOf = (block: BlockRef) => Promise<Standing | Trouble>;
+type StandingOf = (block: BlockRef) => Promise<Standing | Fault>;
 
 /** Payments of one block are asked for together, once a pass. */
 function createStandings(chain: TokenChain, signal: AbortSignal): StandingOf {
-  const asked = new Map<string, Promise<Standing | Trouble>>();
+  const asked = new Map<string, Promise<Standing | Fault>>();
   return (block) => {
     const standing = asked.get(block.hash) ?? chain.standing(block, signal);
     asked.set(block.hash, standing);
@@ -113,8 +113,8 @@ async function setDue(
   if (payments.length === 0) return;
   await ledger.write(async (tx) => {
     for (const seen of payments) {
-      const kept = await paymentsOf(tx, seen.token, seen.transactionId);
-      const payment = kept.find((each) => each.id === seen.id && standsAlike(each, seen));
+      const stored = await paymentsOf(tx, seen.token, seen.transactionId);
+      const payment = stored.find((each) => each.id === seen.id && standsAlike(each, seen));
       if (payment !== undefined) await placePayment(tx, payment, payment.block, dueAtOf(payment));
     }
   });

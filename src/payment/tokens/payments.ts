@@ -9,7 +9,7 @@
  */
 
 import { Failure, type FailureCode } from "../../failures.ts";
-import type { Trouble } from "../../lib/http-client.ts";
+import type { Fault } from "../../lib/http-client.ts";
 import { type RetryPlan, retry } from "../../lib/retry.ts";
 import { createSingleFlight } from "../../lib/single-flight.ts";
 import { chainOf, readTransactionId, type Token } from "../addresses.ts";
@@ -45,7 +45,7 @@ export type TokenPayments = Readonly<{
    * @returns Trouble that may pass: then some of them were not taken.
    * @throws Failure of the prices or the ledger.
    */
-  take: (chain: TokenChain, ids: readonly string[], signal: AbortSignal) => Promise<Trouble | undefined>;
+  take: (chain: TokenChain, ids: readonly string[], signal: AbortSignal) => Promise<Fault | undefined>;
   follow: Follow;
 }>;
 
@@ -65,7 +65,7 @@ export type TokenPaymentsOptions = SettlingOptions &
 const firstSightDefault: RetryPlan = { attempts: 3, firstMs: 400, longestMs: 800 };
 
 /** Trouble that will be the same next time: what it is about is passed over, or it would be in the way for ever. */
-const lastingTroubles: ReadonlySet<Trouble["reason"]> = new Set(["malformed", "too_large"]);
+const lastingFaults: ReadonlySet<Fault["reason"]> = new Set(["malformed", "too_large"]);
 
 /** Failures that say something of the report; all others are trouble of ours. */
 const saidOfReports: ReadonlySet<FailureCode> = new Set([
@@ -96,7 +96,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
       () => chain.look(id, signal),
       ({ kind }) => kind !== "absent" || first !== undefined,
     );
-    if (sight.kind === "trouble") throw new Failure("transaction_trouble", { ...sight, token: chain.token });
+    if (sight.kind === "trouble") throw new Failure("transaction_fault", { ...sight, token: chain.token });
     if (first === undefined && isEarly(chain, sight, mark)) throw earlyRefusal(id);
     const { payments, refusal } = await settle(chain, id, { sight, isReplaced: false }, signal);
     const [payment] = payments;
@@ -115,7 +115,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
         return await flights.run(`${token}:${id}`, signal, (own) => submit(chain, id, own));
       } catch (error) {
         if (!(error instanceof Failure) || saidOfReports.has(error.code)) throw error;
-        throw new Failure("transaction_trouble", { ...error.facts, token, id }, error);
+        throw new Failure("transaction_fault", { ...error.facts, token, id }, error);
       }
     },
     take: async (chain, ids, signal) => {
@@ -124,7 +124,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
         if (known.has(id)) continue;
         const sight = await chain.look(id, signal);
         if (sight.kind !== "trouble") await settle(chain, id, { sight, isReplaced: false }, signal);
-        else if (lastingTroubles.has(sight.reason)) log.error("a payment cannot be read", { id, ...sight });
+        else if (lastingFaults.has(sight.reason)) log.error("a payment cannot be read", { id, ...sight });
         else return sight;
       }
       return undefined;

@@ -2,7 +2,7 @@
  * What a chain says of one transaction that may pay us, in one form for every chain.
  * @module
  */
-import type { Trouble } from "../../lib/http-client.ts";
+import type { Fault } from "../../lib/http-client.ts";
 import type { AddressType, Token, UserAddress } from "../addresses.ts";
 
 /** What one sender pays us in one transaction. A transaction of several senders has one for each. */
@@ -76,13 +76,13 @@ export type TokenChain = Readonly<{
   /** Confirmations at which a credited payment is no longer watched. */
   finalConfirmations: number;
   /** @param id - canonical. */
-  look: (id: string, signal: AbortSignal) => Promise<Sight | Trouble>;
-  standing: (block: BlockRef, signal: AbortSignal) => Promise<Standing | Trouble>;
+  look: (id: string, signal: AbortSignal) => Promise<Sight | Fault>;
+  standing: (block: BlockRef, signal: AbortSignal) => Promise<Standing | Fault>;
   /**
    * Looks for payments that nobody reported, a bounded step at a time.
    * @param cursor - Where the last step ended; `undefined` begins at the chain's tip. One that cannot be read too.
    */
-  scan: (cursor: string | undefined, signal: AbortSignal) => Promise<Found | Trouble>;
+  scan: (cursor: string | undefined, signal: AbortSignal) => Promise<Found | Fault>;
   /** The height from which on payments are ours, as a cursor has it: when it was begun, nothing below was sold. */
   beginsAt: (cursor: string) => number | undefined;
 }>;

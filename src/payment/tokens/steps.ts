@@ -71,12 +71,13 @@ export function newTransfers(
   return transfers
     .map((transfer, part) => ({ part, transfer }))
     .filter(({ part, transfer }) => {
-      const kept = payments.find((payment) => payment.part === part);
-      if (kept === undefined) return true;
-      if (kept.credits > 0) return false;
-      if (kept.state === "failed") return kept.failureReason === notFoundReason;
-      const isLate = sight.kind === "mined" && kept.block === undefined && now - kept.seenAt > priceHeldMs;
-      return isLate || !isSame(kept, transfer);
+      const stored = payments.find((payment) => payment.part === part);
+      if (stored === undefined) return true;
+      if (stored.credits > 0) return false;
+      if (stored.state === "failed") return stored.failureReason === notFoundReason;
+      const isLate =
+        sight.kind === "mined" && stored.block === undefined && now - stored.seenAt > priceHeldMs;
+      return isLate || !isSame(stored, transfer);
     });
 }
 

@@ -24,7 +24,7 @@ export type WatchStatus = Readonly<{
   /** When a step last came to its end, Unix milliseconds; undefined before the first. */
   doneAt: number | undefined;
   /** Why the last step did not; undefined when it did. */
-  trouble: string | undefined;
+  fault: string | undefined;
 }>;
 
 /** The watcher at work. */
@@ -51,13 +51,13 @@ export type TokenWatcherOptions = Readonly<{
 const followedMax = 100;
 
 /** How patiently a chain in trouble is tried again. */
-const troubled: RetryPlan = { attempts: 1, firstMs: 1_000, longestMs: 5 * 60_000 };
+const faulty: RetryPlan = { attempts: 1, firstMs: 1_000, longestMs: 5 * 60_000 };
 
 /** One token's loop. */
 type Loop = {
   readonly chain: TokenChain;
   doneAt: number | undefined;
-  trouble: string | undefined;
+  fault: string | undefined;
   wake: () => void;
 };
 
@@ -65,14 +65,14 @@ type Loop = {
 export function openTokenWatcher(options: TokenWatcherOptions): TokenWatcher {
   const life = new AbortController();
   const loops = options.payments.chains.map(
-    (chain): Loop => ({ chain, doneAt: undefined, trouble: undefined, wake: () => undefined }),
+    (chain): Loop => ({ chain, doneAt: undefined, fault: undefined, wake: () => undefined }),
   );
   const ended = Promise.all(loops.map((loop) => run(loop, options, life.signal)));
   return {
     wake: (token) => {
       for (const loop of loops) if (loop.chain.token === token) loop.wake();
     },
-    status: () => loops.map(({ chain, doneAt, trouble }) => ({ token: chain.token, doneAt, trouble })),
+    status: () => loops.map(({ chain, doneAt, fault }) => ({ token: chain.token, doneAt, fault })),
     close: async () => {
       life.abort(new DOMException("the watcher was closed", "AbortError"));
       await ended;
@@ -83,18 +83,18 @@ export function openTokenWatcher(options: TokenWatcherOptions): TokenWatcher {
 async function run(loop: Loop, options: TokenWatcherOptions, signal: AbortSignal): Promise<void> {
   let failures = 0;
   while (!signal.aborted) {
-    const { trouble, hasMore } = await stepSafely(loop.chain, options, signal);
+    const { fault, hasMore } = await stepSafely(loop.chain, options, signal);
     if (signal.aborted) return;
-    failures = trouble === undefined ? 0 : failures + 1;
-    if (trouble === undefined) loop.doneAt = options.clock();
-    loop.trouble = trouble;
+    failures = fault === undefined ? 0 : failures + 1;
+    if (fault === undefined) loop.doneAt = options.clock();
+    loop.fault = fault;
     const waitMs =
-      failures > 0 ? retryWaitMs(troubled, failures, options.random) : hasMore ? 0 : options.intervalMs;
+      failures > 0 ? retryWaitMs(faulty, failures, options.random) : hasMore ? 0 : options.intervalMs;
     await sleepUntilWoken(loop, waitMs, signal);
   }
 }
 
-type StepEnd = Readonly<{ trouble: string | undefined; hasMore: boolean }>;
+type StepEnd = Readonly<{ fault: string | undefined; hasMore: boolean }>;
 
 /** Nothing that happens in a step ends the loop. */
 async function stepSafely(
@@ -105,15 +105,15 @@ async function stepSafely(
   const { token } = chain;
   try {
     const end = await step(chain, options, signal);
-    if (end.trouble !== undefined)
-      options.log.warn("a chain of payments is in trouble", { token, reason: end.trouble });
+    if (end.fault !== undefined)
+      options.log.warn("a chain of payments is in trouble", { token, reason: end.fault });
     return end;
   } catch (error) {
-    if (signal.aborted) return { trouble: undefined, hasMore: false };
+    if (signal.aborted) return { fault: undefined, hasMore: false };
     const isExpected = error instanceof Failure;
     if (isExpected) options.log.warn("payments cannot be taken", { token, error });
     else options.log.error("defect in a step of the token watcher", { token, error });
-    return { trouble: isExpected ? error.message : "a defect", hasMore: false };
+    return { fault: isExpected ? error.message : "a defect", hasMore: false };
   }
 }
 
@@ -126,11 +126,11 @@ async function step(
   const followed = await payments.follow(chain, followedMax, signal);
   const mark = await ledger.read((tx) => markOf(tx, token, address));
   const found = await chain.scan(mark, signal);
-  if (found.kind === "trouble") return { trouble: found.detail, hasMore: false };
+  if (found.kind === "trouble") return { fault: found.detail, hasMore: false };
   const taken = await payments.take(chain, found.ids, signal);
-  if (taken !== undefined) return { trouble: taken.detail, hasMore: false };
+  if (taken !== undefined) return { fault: taken.detail, hasMore: false };
   if (found.cursor !== mark) await ledger.write((tx) => keepMark(tx, token, address, found.cursor, clock()));
-  return { trouble: followed?.detail, hasMore: found.hasMore };
+  return { fault: followed?.detail, hasMore: found.hasMore };
 }
 
 async function sleepUntilWoken(loop: Loop, ms: number, signal: AbortSignal): Promise<void> {

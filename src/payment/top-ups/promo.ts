@@ -145,13 +145,13 @@ function spellingOf(code: string): string {
   return canonicalCode(code) ?? code;
 }
 
-async function inOrder<Item, Answer>(
+async function inOrder<Item, Result>(
   items: readonly Item[],
-  ask: (item: Item) => Promise<Answer>,
-): Promise<Answer[]> {
-  const answers: Answer[] = [];
-  for (const item of items) answers.push(await ask(item));
-  return answers;
+  ask: (item: Item) => Promise<Result>,
+): Promise<Result[]> {
+  const responses: Result[] = [];
+  for (const item of items) responses.push(await ask(item));
+  return responses;
 }
 
 function unknown(code: string): Failure {

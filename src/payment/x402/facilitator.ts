@@ -36,7 +36,7 @@ export type FacilitatorOptions = Readonly<{
 const timeoutsDefault: HttpTimeouts = { firstByteMs: 25_000, stallMs: 5_000, totalMs: 30_000 };
 
 /** An answer has a few hundred bytes. */
-const answerBytesMax = 64 * 2 ** 10;
+const responseBytesMax = 64 * 2 ** 10;
 
 const reasonLengthMax = 300;
 
@@ -57,14 +57,14 @@ export function openFacilitator(options: FacilitatorOptions): Facilitator {
       const body = encoder.encode(writeJson(settleBody(terms, order)));
       const headers = { "content-type": "application/json", accept: "application/json", ...identified() };
       if (!(await onSending(undefined))) return { kind: "withheld" };
-      const answer = await http.whole(
+      const response = await http.whole(
         { method: "POST", url: settleUrl, headers, body },
-        answerBytesMax,
+        responseBytesMax,
         signal,
       );
-      if (answer.kind === "trouble")
-        return { kind: "unknown", transaction: undefined, reason: answer.detail };
-      return withoutKey(readSettlement(readJson(decoder.decode(answer.body)), answer.status), access);
+      if (response.kind === "trouble")
+        return { kind: "unknown", transaction: undefined, reason: response.detail };
+      return withoutKey(readSettlement(readJson(decoder.decode(response.body)), response.status), access);
     },
     close: http.close,
   };
@@ -104,13 +104,13 @@ function writeAuthorization({ from, to, value, validAfter, validBefore, nonce }:
 }
 
 function readSettlement(value: JsonValue | undefined, status: number): Carried {
-  const answer = isJsonObject(value) ? value : {};
-  const transaction = readHash(answer["transaction"]);
-  if (answer["success"] === true && status < 300) return { kind: "sent", transaction };
-  const told = answer["errorReason"];
+  const response = isJsonObject(value) ? value : {};
+  const transaction = readHash(response["transaction"]);
+  if (response["success"] === true && status < 300) return { kind: "sent", transaction };
+  const told = response["errorReason"];
   const reason =
     typeof told === "string" && told !== "" ? told.slice(0, reasonLengthMax) : `status ${status}`;
-  if (answer["success"] === false && transaction === undefined) return { kind: "refused", reason };
+  if (response["success"] === false && transaction === undefined) return { kind: "refused", reason };
   // It does not take orders from us, so it has carried nothing out.
   if (status === 401 || status === 403)
     return { kind: "untried", reason: `the facilitator refuses the key: ${reason}` };

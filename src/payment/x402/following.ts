@@ -8,7 +8,7 @@
 import { sleep } from "../../lib/stop.ts";
 import type { AuthorizationChain, AuthorizationStanding } from "../evm/authorization-chain.ts";
 import type { Asked } from "../evm/json-rpc.ts";
-import type { X402Kept } from "./kept-payments.ts";
+import type { X402Stored } from "./kept-payments.ts";
 import type { Settler } from "./settler.ts";
 import { createStepWriter, type StepWriterOptions } from "./step-writer.ts";
 import { refusedStep, stepOf } from "./steps.ts";
@@ -40,34 +40,33 @@ export type Patience = Readonly<{
  * @returns Why it could not be brought on; `undefined` when it was, or has to wait.
  * @throws Failure of the ledger; the signal's reason.
  */
-export type FollowX402 = (payment: X402Kept, signal: AbortSignal) => Promise<string | undefined>;
+export type FollowX402 = (payment: X402Stored, signal: AbortSignal) => Promise<string | undefined>;
 
 const patienceDefault: Patience = { sentMs: 12_000, unknownMs: 3_000, pauseMs: 250 };
 
-/** Creates it. */
 export function createX402Following(options: FollowingOptions): FollowX402 {
   const { chain } = options;
   const { take, putOff, begin } = createStepWriter(options);
   const patience = options.patience ?? patienceDefault;
 
   const look = (
-    { authorization, fromHeight }: X402Kept,
+    { authorization, fromHeight }: X402Stored,
     transaction: string | undefined,
     signal: AbortSignal,
   ): Promise<Asked<AuthorizationStanding>> => chain.look(authorization, { transaction, fromHeight }, signal);
 
-  const byChain = (standing: AuthorizationStanding) => (kept: X402Kept) =>
-    stepOf(kept, standing, options.finalConfirmations);
+  const byChain = (standing: AuthorizationStanding) => (stored: X402Stored) =>
+    stepOf(stored, standing, options.finalConfirmations);
 
   /** Where it stands on the chain, or why that could not be asked: then it is put off. */
-  async function standingOf(payment: X402Kept, signal: AbortSignal): Promise<AuthorizationStanding | string> {
+  async function standingOf(payment: X402Stored, signal: AbortSignal) {
     const standing = await look(payment, payment.transaction, signal);
     if (standing.kind === "ok") return standing.value;
     await putOff(payment);
     return standing.detail;
   }
 
-  async function send(payment: X402Kept, signal: AbortSignal): Promise<string | undefined> {
+  async function send(payment: X402Stored, signal: AbortSignal): Promise<string | undefined> {
     const carried = await options.settle(payment, (transaction) => begin(payment, transaction), signal);
     switch (carried.kind) {
       case "withheld":
@@ -89,19 +88,19 @@ export function createX402Following(options: FollowingOptions): FollowX402 {
 
   /** A refusal counts unless the chain, or an attempt before, says otherwise. */
   async function refused(
-    payment: X402Kept,
+    payment: X402Stored,
     reason: string,
     signal: AbortSignal,
   ): Promise<string | undefined> {
     const standing = await standingOf(payment, signal);
     if (typeof standing === "string") return standing;
     const decide = byChain(standing);
-    await take(payment, (kept) => refusedStep(kept, decide(kept), reason, payment.attempts));
+    await take(payment, (stored) => refusedStep(stored, decide(stored), reason, payment.attempts));
     return undefined;
   }
 
   async function waitFor(
-    payment: X402Kept,
+    payment: X402Stored,
     transaction: string | undefined,
     ms: number,
     signal: AbortSignal,

@@ -45,7 +45,7 @@ export type X402Offer = Readonly<{
 }>;
 
 /** A payment as it is kept. Times are Unix milliseconds. */
-export type X402Kept = X402Offer &
+export type X402Stored = X402Offer &
   Readonly<{
     id: string;
     state: X402State;
@@ -100,7 +100,7 @@ export function x402IdOf(
 }
 
 /** Finds a payment. */
-export async function findX402(tx: Tx, id: string): Promise<X402Kept | undefined> {
+export async function findX402(tx: Tx, id: string): Promise<X402Stored | undefined> {
   const row = await tx.get<X402Row>("SELECT * FROM x402_payments WHERE id = ?", id);
   return row === undefined ? undefined : readRow(row);
 }
@@ -111,7 +111,7 @@ export async function dueX402(
   { network, asset }: Pick<X402Offer, "network" | "asset">,
   now: number,
   limit: number,
-): Promise<X402Kept[]> {
+): Promise<X402Stored[]> {
   const rows = await tx.all<X402Row>(
     "SELECT * FROM x402_payments WHERE network = ? AND asset = ? AND due_at <= ? ORDER BY due_at, id LIMIT ?",
     network,
@@ -125,7 +125,7 @@ export async function dueX402(
 /** Keeps a payment that was not seen before. @returns Whether it is new; one that is not is left as it was. */
 export async function keepX402(tx: Tx, offer: X402Offer, { now, dueAt }: X402Time): Promise<boolean> {
   const { from, to, value, validAfter, validBefore, nonce } = offer.authorization;
-  const kept = await tx.run(
+  const stored = await tx.run(
     "INSERT INTO x402_payments (id, network, asset, payer, nonce, token, state, version, pay_to, value, valid_after, " +
       "valid_before, signature, resource, purpose, winc, quoted_winc, from_height, seen_at, attempts, due_at) " +
       "VALUES (?, ?, ?, ?, ?, ?, 'seen', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?) ON CONFLICT (id) DO NOTHING",
@@ -136,7 +136,7 @@ export async function keepX402(tx: Tx, offer: X402Offer, { now, dueAt }: X402Tim
     BigInt(now),
     timeOrNull(dueAt),
   );
-  return kept === 1;
+  return stored === 1;
 }
 
 /**
@@ -145,7 +145,7 @@ export async function keepX402(tx: Tx, offer: X402Offer, { now, dueAt }: X402Tim
  * @param seen - As it was found due.
  * @returns False when somebody else did.
  */
-export async function takeX402(tx: Tx, seen: X402Kept, dueAt: number): Promise<boolean> {
+export async function takeX402(tx: Tx, seen: X402Stored, dueAt: number): Promise<boolean> {
   const taken = await tx.run(
     "UPDATE x402_payments SET due_at = ? WHERE id = ? AND due_at = ? AND state = ?",
     BigInt(dueAt),
@@ -179,7 +179,7 @@ export async function beginX402(
 }
 
 /** Credits a payment whose dollars have come. */
-export async function settleX402(tx: Tx, payment: X402Kept, end: EndPlace, time: X402Time): Promise<void> {
+export async function settleX402(tx: Tx, payment: X402Stored, end: EndPlace, time: X402Time): Promise<void> {
   assert(payment.state !== "settled" && payment.state !== "reversed", "a payment is credited once");
   const { id, winc, authorization } = payment;
   const account = user(authorization.from);
@@ -203,7 +203,7 @@ export async function settleX402(tx: Tx, payment: X402Kept, end: EndPlace, time:
 /** Ends a payment that was not credited; it is watched while it is due. */
 export async function rejectX402(
   tx: Tx,
-  { id, state }: X402Kept,
+  { id, state }: X402Stored,
   reason: string,
   { now, dueAt }: X402Time,
 ): Promise<void> {
@@ -215,7 +215,12 @@ export async function rejectX402(
 }
 
 /** Takes back what a payment was credited with; the account may owe afterwards. */
-export async function reverseX402(tx: Tx, payment: X402Kept, reason: string, time: X402Time): Promise<void> {
+export async function reverseX402(
+  tx: Tx,
+  payment: X402Stored,
+  reason: string,
+  time: X402Time,
+): Promise<void> {
   assert(payment.state === "settled", "what is reversed was settled");
   const { id, winc, authorization } = payment;
   const legs = [
@@ -232,7 +237,7 @@ export async function reverseX402(tx: Tx, payment: X402Kept, reason: string, tim
 /** Notes where a settled payment stands on its chain, and when it is to be looked at again. */
 export async function placeX402(
   tx: Tx,
-  { id }: X402Kept,
+  { id }: X402Stored,
   { transaction, block }: EndPlace,
   dueAt: number | undefined,
 ): Promise<void> {
@@ -245,7 +250,7 @@ export async function placeX402(
 /** Notes when a payment is to be looked at again, and by which transaction it may have been carried out. */
 export async function laterX402(
   tx: Tx,
-  { id }: X402Kept,
+  { id }: X402Stored,
   dueAt: number | undefined,
   transaction?: string,
 ): Promise<void> {
@@ -267,7 +272,7 @@ export function removeRejectedX402(tx: Tx, before: number, limit: number): Promi
   );
 }
 
-function readRow(row: X402Row): X402Kept {
+function readRow(row: X402Row): X402Stored {
   assert(row.version === 1n || row.version === 2n, "a payment is of version 1 or 2");
   return {
     id: row.id,

@@ -23,7 +23,7 @@ import type { X402, X402Terms } from "./x402.ts";
 export type OpenX402 = X402 &
   Readonly<{
     /** Why payments cannot be followed; undefined when they can. */
-    trouble: () => string | undefined;
+    fault: () => string | undefined;
     /** Follows what is due now, beside the watch's own pace. @throws Failure of the ledger. */
     look: (signal: AbortSignal) => Promise<void>;
     close: () => Promise<void>;
@@ -49,7 +49,7 @@ export type X402Options = Readonly<{
   /** Between two looks of the watch. Milliseconds. */
   watchMs?: number;
   /** How long a request waits for its payment. Milliseconds. */
-  answerMs?: number;
+  responseMs?: number;
 }>;
 
 const watchMsDefault = 2_000;
@@ -75,7 +75,7 @@ export function openX402(options: X402Options): OpenX402 {
     terms,
     quote: quotes.quote,
     settle: settling.settle,
-    trouble: watch.trouble,
+    fault: watch.fault,
     look: watch.look,
     close: async () => {
       await Promise.all([settling.close(), watch.close()]);

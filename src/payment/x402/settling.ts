@@ -10,15 +10,15 @@ import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { createTurns } from "../../lib/queue.ts";
-import { unheard, untilStopped, withDeadline } from "../../lib/stop.ts";
+import { createSemaphore } from "../../lib/queue.ts";
+import { ignoreRejection, untilStopped, withDeadline } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import type { Asking } from "../evm/asking.ts";
 import { isSignedByWallet } from "../evm/wallet-signature.ts";
 import { domainOf, faultOf, isSignedByKey } from "./check.ts";
 import type { FollowX402 } from "./following.ts";
-import { findX402, keepX402, type X402Kept, x402IdOf } from "./kept-payments.ts";
+import { findX402, keepX402, type X402Stored, x402IdOf } from "./kept-payments.ts";
 import { type OfferX402, x402Refusal } from "./offers.ts";
 import type { X402Payment } from "./payload.ts";
 import { inHandMs } from "./step-writer.ts";
@@ -35,7 +35,7 @@ export type X402SettlingOptions = Readonly<{
   makeId: MakeId;
   log: Log;
   /** How long a request waits for its payment. Milliseconds. */
-  answerMs?: number;
+  responseMs?: number;
 }>;
 
 /** Settling, open. */
@@ -46,7 +46,7 @@ export type X402Settling = Readonly<{
 }>;
 
 /** A facilitator's time-out and the patience after it; below the silence after which connections are closed. */
-const answerMsDefault = 45_000;
+const responseMsDefault = 45_000;
 
 /** Payments under way at once: each holds a connection to the chain or the facilitator. */
 const underWayMax = 256;
@@ -58,13 +58,13 @@ const checksWaitingMax = 256;
 /** Creates it. */
 export function openX402Settling(options: X402SettlingOptions): X402Settling {
   const { terms, ledger, offer, follow, clock, log } = options;
-  const answerMs = options.answerMs ?? answerMsDefault;
+  const responseMs = options.responseMs ?? responseMsDefault;
   const life = new AbortController();
   const underWay = new Set<Promise<void>>();
-  const checks = createTurns(checksMax, checksWaitingMax);
+  const checks = createSemaphore(checksMax, checksWaitingMax);
 
   /** Follows a payment whether its request waits or not. */
-  function begin(payment: X402Kept): Promise<void> {
+  function begin(payment: X402Stored): Promise<void> {
     const work = follow(payment, life.signal).then(
       (reason) => {
         if (reason !== undefined) log.warn("an x402 payment waits", { payment: payment.id, reason });
@@ -76,7 +76,7 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
       },
     );
     underWay.add(work);
-    unheard(work.finally(() => underWay.delete(work)));
+    ignoreRejection(work.finally(() => underWay.delete(work)));
     return work;
   }
 
@@ -102,22 +102,22 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
     if (underWay.size >= underWayMax) throw new Failure("busy", { underWay: underWay.size });
     const offered = await offer(request, signal);
     const now = clock();
-    const [isNew, kept] = await ledger.write(async (tx) => {
+    const [isNew, stored] = await ledger.write(async (tx) => {
       const time = { now, dueAt: now + inHandMs, makeId: options.makeId };
       return [await keepX402(tx, offered, time), await findX402(tx, id)] as const;
     });
-    assert(kept !== undefined, "what was just kept is there");
-    if (!isNew) return answerOf(kept, request, true);
-    const work = begin(kept);
+    assert(stored !== undefined, "what was just kept is there");
+    if (!isNew) return responseOf(stored, request, true);
+    const work = begin(stored);
     await waitFor(work, signal);
     const after = await ledger.read((tx) => findX402(tx, id));
-    return answerOf(after ?? kept, request, false);
+    return responseOf(after ?? stored, request, false);
   }
 
   /** Waits for as long as a request may; what is not done by then goes on without it. */
   async function waitFor(work: Promise<void>, signal: AbortSignal): Promise<void> {
     try {
-      await withDeadline(signal, answerMs, (own) => untilStopped(work, own));
+      await withDeadline(signal, responseMs, (own) => untilStopped(work, own));
     } catch {
       // The time is up: the ledger says how far it is. Who has gone hears nothing either way.
       signal.throwIfAborted();
@@ -128,11 +128,11 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
     settle: async (request, signal) => {
       const { payment } = request;
       const id = x402IdOf(terms.network.name, terms.network.asset.address, payment.authorization);
-      const kept = await ledger.read((tx) => findX402(tx, id));
+      const stored = await ledger.read((tx) => findX402(tx, id));
       // What was kept was checked: then the chain need not be asked.
-      if (kept?.signature.toHex() !== payment.signature.toHex() || !isSame(kept, payment))
+      if (stored?.signature.toHex() !== payment.signature.toHex() || !isSame(stored, payment))
         await checkSignature(payment, signal);
-      return kept === undefined ? await settleNew(request, id, signal) : answerOf(kept, request, true);
+      return stored === undefined ? await settleNew(request, id, signal) : responseOf(stored, request, true);
     },
     close: async () => {
       life.abort(new DOMException("x402 was closed", "AbortError"));
@@ -142,36 +142,36 @@ export function openX402Settling(options: X402SettlingOptions): X402Settling {
 }
 
 /** What a request is answered, from where its payment stands. */
-function answerOf(kept: X402Kept, { payment, purpose }: X402Request, isReplay: boolean): X402Settled {
+function responseOf(stored: X402Stored, { payment, purpose }: X402Request, isReplay: boolean): X402Settled {
   // Whoever has seen a payment on the chain can send it again, but not for something else.
-  if (!isSame(kept, payment)) throw x402Refusal("the nonce was used for another payment");
-  if (kept.purpose !== purpose) throw x402Refusal("the payment was made for something else");
-  switch (kept.state) {
+  if (!isSame(stored, payment)) throw x402Refusal("the nonce was used for another payment");
+  if (stored.purpose !== purpose) throw x402Refusal("the payment was made for something else");
+  switch (stored.state) {
     case "seen":
     case "settling":
-      throw new Failure("settlement_unknown", { payment: kept.id });
+      throw new Failure("settlement_unknown", { payment: stored.id });
     case "rejected":
     case "reversed":
-      throw x402Refusal(kept.reason ?? "");
+      throw x402Refusal(stored.reason ?? "");
     case "settled": {
-      const { transaction, balance } = kept;
+      const { transaction, balance } = stored;
       assert(transaction !== undefined && balance !== undefined, "what is settled has its transaction");
       return {
-        payer: kept.authorization.from,
-        creditedWinc: kept.winc,
-        quotedWinc: kept.quotedWinc,
-        paid: kept.authorization.value,
+        payer: stored.authorization.from,
+        creditedWinc: stored.winc,
+        quotedWinc: stored.quotedWinc,
+        paid: stored.authorization.value,
         ...{ balance, transaction, isReplay },
       };
     }
   }
 }
 
-function isSame({ authorization: kept }: X402Kept, { authorization: sent }: X402Payment): boolean {
+function isSame({ authorization: stored }: X402Stored, { authorization: sent }: X402Payment): boolean {
   return (
-    kept.to === sent.to &&
-    kept.value === sent.value &&
-    kept.validAfter === sent.validAfter &&
-    kept.validBefore === sent.validBefore
+    stored.to === sent.to &&
+    stored.value === sent.value &&
+    stored.validAfter === sent.validAfter &&
+    stored.validBefore === sent.validBefore
   );
 }

@@ -15,7 +15,7 @@ import {
   rejectX402,
   reverseX402,
   settleX402,
-  type X402Kept,
+  type X402Stored,
   type X402Time,
 } from "./kept-payments.ts";
 import type { X402Step } from "./steps.ts";
@@ -29,11 +29,11 @@ export type StepWriter = Readonly<{
    * Takes the step that the row asks for; that a payment is to be sent is the caller's to do.
    * @param decide - Gets the row as it is in this transaction.
    */
-  take: (payment: X402Kept, decide: (kept: X402Kept) => X402Step) => Promise<X402Step>;
+  take: (payment: X402Stored, decide: (stored: X402Stored) => X402Step) => Promise<X402Step>;
   /** Lets it be looked at again later. @param transaction - By which it may have been carried out. */
-  putOff: (payment: X402Kept, transaction?: string) => Promise<void>;
+  putOff: (payment: X402Stored, transaction?: string) => Promise<void>;
   /** Notes that it is about to be sent. @returns False when it must not be: it has ended meanwhile. */
-  begin: (payment: X402Kept, transaction: string | undefined) => Promise<boolean>;
+  begin: (payment: X402Stored, transaction: string | undefined) => Promise<boolean>;
 }>;
 
 /** Longer than a payment is ever in one's hands: a facilitator's time-out, and the patience after it. Milliseconds. */
@@ -45,9 +45,9 @@ export function createStepWriter({ ledger, clock, makeId, log }: StepWriterOptio
     take: async (payment, decide) => {
       const now = clock();
       const taken = await ledger.write(async (tx) => {
-        const kept = (await findX402(tx, payment.id)) ?? payment;
-        const step = decide(kept);
-        await writeStep(tx, kept, step, { now, dueAt: lookAgainAt(kept, step, now), makeId });
+        const stored = (await findX402(tx, payment.id)) ?? payment;
+        const step = decide(stored);
+        await writeStep(tx, stored, step, { now, dueAt: lookAgainAt(stored, step, now), makeId });
         return step;
       });
       announce(log, payment, taken);
@@ -67,7 +67,7 @@ const openPauses = { ageDivisor: 10, leastMs: 2_000, mostMs: 60_000 };
 const watchedPauses = { ageDivisor: 2, leastMs: 30_000, mostMs: 10 * 60_000 };
 
 /** When a payment is worth another look after a step: the older it is, the less often. */
-function lookAgainAt({ state, seenAt }: X402Kept, step: X402Step, now: number): number | undefined {
+function lookAgainAt({ state, seenAt }: X402Stored, step: X402Step, now: number): number | undefined {
   const isOver = step.kind === "rest" || step.kind === "reverse" || ("isFinal" in step && step.isFinal);
   if (isOver) return undefined;
   const isOpen = (state === "seen" || state === "settling") && (step.kind === "wait" || step.kind === "send");
@@ -77,7 +77,7 @@ function lookAgainAt({ state, seenAt }: X402Kept, step: X402Step, now: number): 
   return now + atLeast(atMost(wait, mostMs), leastMs);
 }
 
-async function writeStep(tx: Tx, payment: X402Kept, step: X402Step, time: X402Time): Promise<void> {
+async function writeStep(tx: Tx, payment: X402Stored, step: X402Step, time: X402Time): Promise<void> {
   switch (step.kind) {
     case "credit":
       return await settleX402(tx, payment, step.end, time);
@@ -96,7 +96,7 @@ async function writeStep(tx: Tx, payment: X402Kept, step: X402Step, time: X402Ti
 }
 
 /** Every change of a state is worth a line. */
-function announce(log: Log, { id, winc, authorization }: X402Kept, step: X402Step): void {
+function announce(log: Log, { id, winc, authorization }: X402Stored, step: X402Step): void {
   const facts = { payment: id, account: authorization.from, winc };
   if (step.kind === "credit") log.info("an x402 payment is settled", { ...facts, ...step.end });
   if (step.kind === "reject") log.info("an x402 payment is rejected", { ...facts, reason: step.reason });

@@ -3,7 +3,7 @@
  * @module
  */
 import type { AuthorizationStanding, EndPlace } from "../evm/authorization-chain.ts";
-import type { X402Kept } from "./kept-payments.ts";
+import type { X402Stored } from "./kept-payments.ts";
 
 /** What is to be done. */
 export type X402Step =
@@ -33,7 +33,7 @@ export const otherwiseReason = "The authorization was cancelled or used for some
 
 /** Decides. @param finalConfirmations - From here on the chain never goes back. */
 export function stepOf(
-  payment: Pick<X402Kept, "state" | "authorization">,
+  payment: Pick<X402Stored, "state" | "authorization">,
   standing: AuthorizationStanding,
   finalConfirmations: number,
 ): X402Step {
@@ -64,7 +64,7 @@ export function stepOf(
  * @param attemptsBefore - How often it had been sent before this attempt began.
  */
 export function refusedStep(
-  { state, attempts }: Pick<X402Kept, "state" | "attempts">,
+  { state, attempts }: Pick<X402Stored, "state" | "attempts">,
   step: X402Step,
   reason: string,
   attemptsBefore: number,
@@ -76,7 +76,7 @@ export function refusedStep(
 }
 
 /** It did not pay, and, where that is final, never will. */
-function endedStep(state: X402Kept["state"], reason: string, isFinal: boolean): X402Step {
+function endedStep(state: X402Stored["state"], reason: string, isFinal: boolean): X402Step {
   if (state === "seen" || state === "settling") return { kind: "reject", reason, isFinal };
   if (!isFinal) return { kind: "wait" };
   return state === "settled" ? { kind: "reverse", reason } : { kind: "rest" };

@@ -13,7 +13,7 @@ import type { Log } from "../../lib/log.ts";
 import { sleep } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { FollowX402 } from "./following.ts";
-import { dueX402, removeRejectedX402, takeX402, type X402Kept } from "./kept-payments.ts";
+import { dueX402, removeRejectedX402, takeX402, type X402Stored } from "./kept-payments.ts";
 import { inHandMs } from "./step-writer.ts";
 import type { X402Terms } from "./x402.ts";
 
@@ -32,7 +32,7 @@ export type X402Watch = Readonly<{
   /** Follows what is due. Nothing that happens to one payment ends it. @throws Failure of the ledger. */
   look: (signal: AbortSignal) => Promise<void>;
   /** Why payments of the last look could not be followed; undefined when all could. */
-  trouble: () => string | undefined;
+  fault: () => string | undefined;
 }>;
 
 /** A watch at work. */
@@ -43,7 +43,7 @@ const followedPerLook = 100;
 const followedAtOnce = 10;
 
 /** What was rejected for good is kept for those who ask why. Milliseconds. */
-const rejectedKeptMs = 7 * 86_400_000;
+const rejectedStoredMs = 7 * 86_400_000;
 const removedPerLook = 100;
 const removeEveryMs = 3_600_000;
 
@@ -51,11 +51,11 @@ const removeEveryMs = 3_600_000;
 export function createX402Watch({ terms, ledger, follow, clock, log }: X402WatchOptions): X402Watch {
   const { name: network, asset } = terms.network;
   const whose = { network, asset: asset.address };
-  let trouble: string | undefined;
+  let fault: string | undefined;
   let removedAt: number | undefined;
 
   /** @returns Why it could not be followed. */
-  async function followOne(payment: X402Kept, signal: AbortSignal): Promise<string | undefined> {
+  async function followOne(payment: X402Stored, signal: AbortSignal): Promise<string | undefined> {
     try {
       const taken = await ledger.write((tx) => takeX402(tx, payment, clock() + inHandMs));
       return taken ? await follow(payment, signal) : undefined;
@@ -71,12 +71,14 @@ export function createX402Watch({ terms, ledger, follow, clock, log }: X402Watch
   async function removeSome(): Promise<void> {
     const now = clock();
     if (removedAt !== undefined && now - removedAt < removeEveryMs) return;
-    const removed = await ledger.write((tx) => removeRejectedX402(tx, now - rejectedKeptMs, removedPerLook));
+    const removed = await ledger.write((tx) =>
+      removeRejectedX402(tx, now - rejectedStoredMs, removedPerLook),
+    );
     if (removed < removedPerLook) removedAt = now;
   }
 
   return {
-    trouble: () => trouble,
+    fault: () => fault,
     look: async (signal) => {
       const due = await ledger.read((tx) => dueX402(tx, whose, clock(), followedPerLook));
       let found: string | undefined;
@@ -86,7 +88,7 @@ export function createX402Watch({ terms, ledger, follow, clock, log }: X402Watch
         found ??= reasons.find((reason) => reason !== undefined);
       }
       if (due.length > 0 && found !== undefined) log.warn("x402 payments are in trouble", { reason: found });
-      trouble = found ?? (due.length > 0 ? undefined : trouble);
+      fault = found ?? (due.length > 0 ? undefined : fault);
       await removeSome();
     },
   };

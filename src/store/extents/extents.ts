@@ -19,12 +19,12 @@ import { createFragments, type Fragments, splitSteps } from "./fragments.ts";
 import { type ExtentMap, openExtentMap } from "./map.ts";
 import { createPaths } from "./paths.ts";
 import { createReading, extentCallBytesMax, sampleSteps } from "./read.ts";
-import { createRoom, diskFreeBytes, type Room, type RoomLimits } from "./room.ts";
+import { createQuota, diskFreeBytes, type Quota, type QuotaLimits } from "./room.ts";
 import { createRoots, type Root, type Roots } from "./roots.ts";
 import { checksumOf } from "./steps.ts";
 
 /** Figures of the cache. */
-export type ExtentFigures = Readonly<{
+export type ExtentStats = Readonly<{
   bytes: number; // of disk that present steps take
   bytesMax: number;
   freeBytes: number | undefined; // of the disk, when it was last asked
@@ -70,8 +70,8 @@ export type Extents = Readonly<{
   digest: (root: RootSpec) => Uint8Array | undefined;
   setDigest: (root: RootSpec, digest: Uint8Array) => void;
   /** Whether there was room lately. */
-  hasRoom: () => boolean;
-  figures: () => ExtentFigures;
+  hasSpace: () => boolean;
+  stats: () => ExtentStats;
   /** Compares up to `count` present steps, chosen by `random`, with their checksums; drops the damaged ones. */
   sample: (count: number, random: () => number) => Promise<Readonly<{ compared: number; damaged: number }>>;
   /** Texts of what is wrong with the map; empty when it is whole. */
@@ -82,7 +82,7 @@ export type Extents = Readonly<{
 }>;
 
 /** Where the cache lies and what it may take. */
-export type ExtentsOptions = RoomLimits &
+export type ExtentsOptions = QuotaLimits &
   Readonly<{
     folder: string; // of the files
     mapPath: string; // of the SQLite file
@@ -105,14 +105,14 @@ export function openExtents(options: ExtentsOptions): Extents {
   const files = openExtentFiles(folder);
   const roots = createRoots(map, clock, log);
   const freeBytesOf = options.freeBytesOf ?? (() => diskFreeBytes(folder));
-  const room = createRoom({ limits: options, map, roots, files, clock, log, freeBytesOf });
+  const quota = createQuota({ limits: options, map, roots, files, clock, log, freeBytesOf });
   const reading = createReading({ roots, files, log });
   const paths = createPaths({ files, reading, clock });
   const flush = startFlush({ map, roots, files, log });
   const sweeping = sweep(files, roots, map).catch((error: unknown) =>
     log.warn("orphaned content files could not be swept", { error }),
   );
-  const writes = createWrites({ roots, files, room, log });
+  const writes = createWrites({ roots, files, quota, log });
 
   return {
     missing: (spec, span) => (spec.size === 0 ? [] : roots.find(spec).steps.missing(span)),
@@ -137,14 +137,14 @@ export function openExtents(options: ExtentsOptions): Extents {
       root.digest = digest;
       if (root.bytes > 0) roots.change(root);
     },
-    hasRoom: room.isOpen,
-    figures: () => ({
+    hasSpace: quota.isOpen,
+    stats: () => ({
       bytes: roots.totalBytes(),
       bytesMax: options.bytesMax,
-      freeBytes: room.freeBytes(),
-      evictedRoots: room.evictedCount(),
+      freeBytes: quota.freeBytes(),
+      evictedRoots: quota.evictedCount(),
       refusedWrites: writes.refused(),
-      ...reading.figures(),
+      ...reading.stats(),
     }),
     sample: (count, random) => sampleSteps({ map, roots, reading }, count, random),
     integrity: map.integrity,
@@ -196,25 +196,25 @@ async function sweep(files: ExtentFiles, roots: Roots, map: ExtentMap): Promise<
 
 type Stored = "stored" | "refused" | "lost";
 
-function createWrites(parts: { roots: Roots; files: ExtentFiles; room: Room; log: Log }) {
-  const { roots, files, room, log } = parts;
+function createWrites(parts: { roots: Roots; files: ExtentFiles; quota: Quota; log: Log }) {
+  const { roots, files, quota, log } = parts;
   const fragments = createFragments();
   let refused = 0;
 
   async function store(root: Root, start: number, bytes: Uint8Array): Promise<Stored> {
-    const giveBack = await room.take(bytes.length);
+    const giveBack = await quota.take(bytes.length);
     if (giveBack === undefined) return "refused";
     try {
-      return root.isGone ? "refused" : await storeInRoom(root, start, bytes);
+      return root.isGone ? "refused" : await storeInQuota(root, start, bytes);
     } finally {
       giveBack();
     }
   }
 
-  async function storeInRoom(root: Root, start: number, bytes: Uint8Array): Promise<Stored> {
+  async function storeInQuota(root: Root, start: number, bytes: Uint8Array): Promise<Stored> {
     const result = await files.write(root.name, root.size, start, bytes);
     if (result.kind === "full") {
-      room.noteFull();
+      quota.noteFull();
       // What was written before the disk was full is of no use, and would take room that nobody counts.
       if (root.bytes === 0 && root.users === 1) await files.remove(root.name);
     }

@@ -24,7 +24,7 @@ import { LRUCache } from "lru-cache";
 export type FileIdentity = Readonly<{ inode: bigint; size: bigint; changedNs: bigint }>;
 
 /** What became of a reading or writing. */
-export type FileTrouble =
+export type FileFault =
   | Readonly<{ kind: "lost" }> // there is no such file, or something else stands in its place
   | Readonly<{ kind: "full" }> // no space, no quota, no inodes
   | Readonly<{ kind: "trouble"; code: string }>; // the disk or the system failed
@@ -37,18 +37,18 @@ export type ExtentFiles = Readonly<{
     name: string,
     start: number,
     length: number,
-  ) => Promise<Readonly<{ kind: "bytes"; bytes: Uint8Array }> | FileTrouble>;
+  ) => Promise<Readonly<{ kind: "bytes"; bytes: Uint8Array }> | FileFault>;
   /** Writes bytes at `start`; makes the file, of `size` bytes, when there is none. */
   write: (
     name: string,
     size: number,
     start: number,
     bytes: Uint8Array,
-  ) => Promise<Readonly<{ kind: "written" }> | FileTrouble>;
+  ) => Promise<Readonly<{ kind: "written" }> | FileFault>;
   /** What stands at the file's path now; undefined when that is not the regular file that is open here. */
   identity: (name: string) => Promise<FileIdentity | undefined>;
   /** Brings what was written onto the disk. */
-  sync: (name: string) => Promise<Readonly<{ kind: "synced" }> | FileTrouble>;
+  sync: (name: string) => Promise<Readonly<{ kind: "synced" }> | FileFault>;
   /** Unlinks whatever stands at the file's path. */
   remove: (name: string) => Promise<void>;
   /** Names of all files, by folder: to be compared with the rows. */
@@ -88,7 +88,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
     name: string,
     size: number | undefined,
     work: (handle: Handle) => Promise<Value>,
-  ): Promise<Value | FileTrouble> {
+  ): Promise<Value | FileFault> {
     try {
       const handle = await handleOf(name, size);
       handle.users += 1;
@@ -99,7 +99,7 @@ export function openExtentFiles(folder: string): ExtentFiles {
         if (handle.retired) await closeUnused(handle);
       }
     } catch (error) {
-      return troubleOf(error);
+      return faultOf(error);
     }
   }
 
@@ -263,7 +263,7 @@ const lostCodes: ReadonlySet<string> = new Set([
 ]);
 const fullCodes: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 
-function troubleOf(error: unknown): FileTrouble {
+function faultOf(error: unknown): FileFault {
   const code = codeOf(error);
   if (code === undefined) throw error; // none of the system's: a defect
   if (lostCodes.has(code)) return { kind: "lost" };

@@ -17,7 +17,7 @@ export const extentCallBytesMax = 2 ** 20;
 export type Reading = Readonly<{
   /** Reads a span, at most 1 MiB; undefined when any of it is absent, or unreadable, or damaged and now dropped. */
   compare: (root: Root, span: ByteSpan) => Promise<Uint8Array | undefined>;
-  figures: () => Readonly<{ damagedSteps: number; lostFiles: number }>;
+  stats: () => Readonly<{ damagedSteps: number; lostFiles: number }>;
 }>;
 
 /** Makes the readings of a cache. */
@@ -67,7 +67,7 @@ export function createReading(parts: { roots: Roots; files: ExtentFiles; log: Lo
     }
   }
 
-  return { compare, figures: () => ({ damagedSteps, lostFiles }) };
+  return { compare, stats: () => ({ damagedSteps, lostFiles }) };
 }
 
 /** Compares up to `count` steps, chosen by chance among those that the rows say are present. */

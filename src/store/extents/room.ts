@@ -10,13 +10,13 @@ import type { ExtentMap } from "./map.ts";
 import type { Roots } from "./roots.ts";
 
 /** How much may be used. */
-export type RoomLimits = Readonly<{
+export type QuotaLimits = Readonly<{
   bytesMax: number; // that content may take
   freeBytesMin: number; // that must stay free on the disk
 }>;
 
 /** Room, made by evicting the roots that were not used for longest. */
-export type Room = Readonly<{
+export type Quota = Readonly<{
   /**
    * Takes room for bytes that are about to be written.
    * @returns What gives it back, once they are written and counted, or were not; undefined when there is no room, and
@@ -52,15 +52,15 @@ const looksMax = 100;
 const handedOutMs = 5_000;
 
 /** Makes the room of a folder. @param freeBytesOf - asks the disk. */
-export function createRoom(parts: {
-  limits: RoomLimits;
+export function createQuota(parts: {
+  limits: QuotaLimits;
   map: ExtentMap;
   roots: Roots;
   files: ExtentFiles;
   clock: Clock;
   log: Log;
   freeBytesOf: () => Promise<number>;
-}): Room {
+}): Quota {
   const { limits, map, roots, files, clock, log } = parts;
   let free: Readonly<{ bytes: number; askedAt: number }> | undefined;
   let writtenSince = 0;

@@ -124,19 +124,19 @@ export function createBundlePasses(db: Database, counts: Counts, clock: Clock): 
     },
     step: (filters, { waitingMax, readMax }) => {
       const waitingCount = waiting.get()?.value ?? 0;
-      const room = waitingMax - waitingCount;
+      const quota = waitingMax - waitingCount;
       const pass = firstPass.get();
-      if (pass === undefined || room <= 0) return { queued: 0, goesOn: false };
+      if (pass === undefined || quota <= 0) return { queued: 0, goesOn: false };
       const { unbundle, index } = filterId(filters);
       const query = pass.kind === "operator" ? read.operator : read.filters;
       const rows = query.all(unbundle, index, pass.bypass, BigInt(pass.first), BigInt(pass.next), readMax);
-      const hits = rows.filter((row) => row.isWanted === 1).slice(0, room);
-      for (const [rank, hit] of hits.entries()) queueAgain(hit, waitingCount + rank, pass.bypass);
-      const isFull = hits.length === room;
-      const last = isFull ? hits.at(-1) : rows.at(-1);
+      const responseCache = rows.filter((row) => row.isWanted === 1).slice(0, quota);
+      for (const [rank, hit] of responseCache.entries()) queueAgain(hit, waitingCount + rank, pass.bypass);
+      const isFull = responseCache.length === quota;
+      const last = isFull ? responseCache.at(-1) : rows.at(-1);
       if (last === undefined || (!isFull && rows.length < readMax)) drop.run(pass.pass);
       else advance.run((BigInt(last.high) << 31n) + BigInt(last.low) - 1n, pass.pass);
-      return { queued: hits.length, goesOn: !isFull };
+      return { queued: responseCache.length, goesOn: !isFull };
     },
   };
 }

@@ -115,5 +115,5 @@ function createBundleRows(db: Database): (located: Located) => BundleRow | undef
 }
 
 function snakeCase(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  return name.replace(/[A-Z]/g, (delivery) => `_${delivery.toLowerCase()}`);
 }

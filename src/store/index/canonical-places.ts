@@ -19,7 +19,7 @@ import { decodeTagBlob } from "./tag-blob.ts";
 export type Halves = Readonly<{ high: number; low: number }>;
 
 /** What keys and counts need of a row that is stored. */
-export type KeptRow = Halves &
+export type TableRow = Halves &
   Readonly<{
     id: Uint8Array;
     target: Uint8Array | null;
@@ -57,8 +57,8 @@ export function createCanonicalPlaces(
     `SELECT i.n >> 31 AS high, i.n & 0x7fffffff AS low, i.id
      FROM json_each(?) j CROSS JOIN postings p ON p.key = j.value CROSS JOIN items i ON i.n = p.n`,
   );
-  const item = prepareKept(db, "items", "r.n = (? << 31) | ?");
-  const duplicate = prepareKept(db, "duplicates", "r.n = (? << 31) | ?");
+  const item = prepareStored(db, "items", "r.n = (? << 31) | ?");
+  const duplicate = prepareStored(db, "duplicates", "r.n = (? << 31) | ?");
   const lowestDuplicate = prepareQuery<Halves>(
     db,
     `SELECT ${place} FROM duplicates WHERE id = ? ORDER BY n LIMIT 1`,
@@ -98,7 +98,7 @@ export function createCanonicalPlaces(
 }
 
 /** What filters find a stored row by. */
-export function findableRow(row: KeptRow): FindableRow {
+export function findableRow(row: TableRow): FindableRow {
   return { ...row, owner: row.address, tags: decodeTagBlob(row.tags) };
 }
 
@@ -107,8 +107,12 @@ export function findableRow(row: KeptRow): FindableRow {
  *
  * @param condition - SQL over the columns of `r`, ours alone, never text from outside.
  */
-export function prepareKept(db: Database, table: "items" | "duplicates", condition: string): Query<KeptRow> {
-  return prepareQuery<KeptRow>(
+export function prepareStored(
+  db: Database,
+  table: "items" | "duplicates",
+  condition: string,
+): Query<TableRow> {
+  return prepareQuery<TableRow>(
     db,
     `SELECT r.n >> 31 AS high, r.n & 0x7fffffff AS low, r.id, r.target, r.sig, r.parent, r.tags, r.ingested,
        o.address

@@ -4,7 +4,7 @@
  */
 import type { Database } from "bun:sqlite";
 import { prepareQuery } from "../sqlite.ts";
-import { findableRow, type KeptRow } from "./canonical-places.ts";
+import { findableRow, type TableRow } from "./canonical-places.ts";
 import { createFilterKeys, type FilterKeys } from "./filter-key.ts";
 import type { FindableRow } from "./findable-rows.ts";
 import type { PartInfo } from "./parts/places.ts";
@@ -59,7 +59,7 @@ function* eachRow(
   db: Database,
   checkpoint: () => void,
 ): Generator<Readonly<{ row: FindableRow; isUnsealed: boolean }>> {
-  const query = prepareQuery<KeptRow & Readonly<{ unsealed: number }>>(
+  const query = prepareQuery<TableRow & Readonly<{ unsealed: number }>>(
     db,
     `SELECT r.n >> 31 AS high, r.n & 0x7fffffff AS low, r.id, r.target, r.sig, r.parent, r.tags, r.ingested,
        coalesce(o.address, zeroblob(32)) AS address, r.n IN (SELECT n FROM unsealed) AS unsealed

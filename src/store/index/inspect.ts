@@ -64,11 +64,13 @@ const counted: readonly (readonly [CounterName, string])[] = [
 ];
 
 function checkSums(db: Database): string[] {
-  const kept = createCountsReader(db)();
+  const stored = createCountsReader(db)();
   const pending = packHeight(pendingHeight).toString();
   return counted.flatMap(([name, sql]) => {
     const found = prepareQuery<{ n: number }>(db, sql.replaceAll("$pending", pending)).get()?.n;
-    return found === kept[name] ? [] : [`the number of ${name} is kept as ${kept[name]}, counted ${found}`];
+    return found === stored[name]
+      ? []
+      : [`the number of ${name} is kept as ${stored[name]}, counted ${found}`];
   });
 }
 

@@ -7,14 +7,14 @@
  */
 import type { Database } from "bun:sqlite";
 import { prepare, prepareQuery } from "../sqlite.ts";
-import type { Halves, KeptRow } from "./canonical-places.ts";
+import type { Halves, TableRow } from "./canonical-places.ts";
 import { contentTags, writeContentTags } from "./content-tags.ts";
 import { decodeTagBlob } from "./tag-blob.ts";
 
 /** Compact places of one database, for the writer, inside its transaction. */
 export type PrunedItems = Readonly<{
   /** Copies what stays of rows that are about to be removed from a table. */
-  keep: (table: "items" | "duplicates", rows: readonly KeptRow[]) => void;
+  keep: (table: "items" | "duplicates", rows: readonly TableRow[]) => void;
   /** Removes the compact places that rows were written to. */
   replaced: (rows: readonly Halves[]) => void;
 }>;
@@ -38,7 +38,7 @@ export function createPrunedItems(db: Database): PrunedItems {
   // Most indexes are never pruned: then a row that is added costs no look-up here.
   let mayHaveSome = first.get() !== undefined;
 
-  const typeOf = (row: KeptRow): number | null => {
+  const typeOf = (row: TableRow): number | null => {
     const text = writeContentTags(contentTags(decodeTagBlob(row.tags)));
     return text === null ? null : (addType.get(text)?.type ?? null);
   };

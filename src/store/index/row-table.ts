@@ -9,8 +9,8 @@ import {
   createCanonicalPlaces,
   findableRow,
   type Halves,
-  type KeptRow,
-  prepareKept,
+  prepareStored,
+  type TableRow,
 } from "./canonical-places.ts";
 import type { Counts } from "./counts.ts";
 import type { FilterKeys } from "./filter-key.ts";
@@ -62,7 +62,7 @@ export type RowTableParts = Readonly<{
 
 /** Opens the rows of one database. */
 export function createRowTable({ db, keys, owners, counts, partSizes }: RowTableParts): RowTable {
-  const unsealed = prepareKept(
+  const unsealed = prepareStored(
     db,
     "items",
     "r.n IN (SELECT n FROM unsealed WHERE n < ? ORDER BY n LIMIT ?) ORDER BY r.n",
@@ -142,7 +142,7 @@ function createRemovals({
   const dropDuplicate = prepare(db, "DELETE FROM duplicates WHERE n = (? << 31) | ?");
   const meeting = createMeeting(db, "items");
   const meetingDuplicates = createMeeting(db, "duplicates");
-  const dropRows = (gone: readonly KeptRow[], tally: RowTally): number => {
+  const dropRows = (gone: readonly TableRow[], tally: RowTally): number => {
     findable.remove(gone.map(findableRow));
     for (const row of gone) {
       drop.run(row.high, row.low);
@@ -177,10 +177,10 @@ function createRemovals({
 }
 
 /** Answers the query of the rows that meet a condition; there are few conditions, each is prepared once. */
-function createMeeting(db: Database, table: "items" | "duplicates"): (condition: string) => Query<KeptRow> {
-  const known = new Map<string, Query<KeptRow>>();
+function createMeeting(db: Database, table: "items" | "duplicates"): (condition: string) => Query<TableRow> {
+  const known = new Map<string, Query<TableRow>>();
   return (condition) => {
-    const query = known.get(condition) ?? prepareKept(db, table, `${condition} ORDER BY r.n LIMIT ?`);
+    const query = known.get(condition) ?? prepareStored(db, table, `${condition} ORDER BY r.n LIMIT ?`);
     known.set(condition, query);
     return query;
   };

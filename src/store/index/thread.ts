@@ -31,21 +31,21 @@ const callsWaitingMax = 10_000;
  */
 export function createIndexWriterCalls(
   path: string,
-  run: <Answer>(job: WriteJob) => Promise<Answer>,
+  run: <Result>(job: WriteJob) => Promise<Result>,
 ): IndexWriterCalls {
   let last: Promise<unknown> = Promise.resolve();
   let waiting = 0;
-  const inOrder = async <Answer>(job: WriteJob): Promise<Answer> => {
+  const inOrder = async <Result>(job: WriteJob): Promise<Result> => {
     if (waiting >= callsWaitingMax) throw new Failure("busy", { call: job.call, waiting });
     waiting += 1;
-    const answer = last.then(() => run<Answer>(job));
+    const response = last.then(() => run<Result>(job));
     // How a call ends is its caller's business; the next one only waits for it.
-    last = answer.then(
+    last = response.then(
       () => undefined,
       () => undefined,
     );
     try {
-      return await answer;
+      return await response;
     } finally {
       waiting -= 1;
     }

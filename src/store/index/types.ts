@@ -138,7 +138,7 @@ export type IndexReader = Readonly<{
   /** Counts the rows of a plan (`limit` and `columns` aside); undefined when there are more than `max`. */
   count: (plan: PagePlan, max: number) => number | undefined;
   /** Runs calls of this reader that must see one state of the index. Short ones: the log grows while it lasts. */
-  snapshot: <Answer>(work: () => Answer) => Answer;
+  snapshot: <Result>(work: () => Result) => Result;
   /**
    * Items of every nesting level that overlap `[start, end)` of a root's data, in place order, also those whose
    * canonical place is elsewhere; at most `limit`.

@@ -162,12 +162,12 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
   const counts = createCounts(db);
   const owners = createOwners(db, counts);
   /** One call, one transaction; what was remembered of a failed one is forgotten. */
-  const step = <Answer>(work: () => Answer): Answer => {
+  const step = <Result>(work: () => Result): Result => {
     try {
       return inTransaction(db, () => {
-        const answer = work();
+        const response = work();
         counts.flush();
-        return answer;
+        return response;
       });
     } catch (error) {
       counts.discard();
@@ -197,7 +197,7 @@ export function openIndexWriter(path: string, options: IndexWriterOptions): Inde
 
 type Parts = Readonly<{
   db: Database;
-  step: <Answer>(work: () => Answer) => Answer;
+  step: <Result>(work: () => Result) => Result;
   rows: RowTable;
   chain: ChainTables;
   bundles: Bundles;

@@ -20,17 +20,17 @@ export type BundleItem = Readonly<{
 }>;
 
 /** Files could not be read for a reason that says nothing of their bytes: it is to be tried again. */
-export type FilesTrouble = Readonly<{ kind: "trouble"; reason: string }>;
+export type FilesFault = Readonly<{ kind: "trouble"; reason: string }>;
 
 /** A bundle whose items are chosen, to be laid out: each is read once, compared, and hashed. */
 export type LayBundleJob = Readonly<{ folder: string; bundleId: string; items: readonly BundleItem[] }>;
 
 /** What became of it. */
-export type LayBundleAnswer =
+export type LayBundleResult =
   | LaidBundle
   /** Items whose bytes are not what they were; the others are well. */
   | Readonly<{ kind: "poisoned"; items: readonly Readonly<{ id: string; reason: string }>[] }>
-  | FilesTrouble;
+  | FilesFault;
 
 /** A bundle that is laid out: its layout is on the disk. */
 export type LaidBundle = Readonly<{
@@ -55,7 +55,7 @@ export type SignBundleJob = Readonly<{
 }>;
 
 /** A signed transaction, and its JSON without data. */
-export type SignBundleAnswer = Readonly<{ transactionId: string; text: string }>;
+export type SignBundleResult = Readonly<{ transactionId: string; text: string }>;
 
 /** A run of chunks of a bundle that is laid out. */
 export type BundleChunksJob = Readonly<{
@@ -71,14 +71,14 @@ export type BundleChunksJob = Readonly<{
 }>;
 
 /** What became of them. */
-export type BundleChunksAnswer =
+export type BundleChunksResult =
   | Readonly<{ kind: "chunks" }>
   /** No layout of this data root is there: the bundle is to be laid out again. */
   | Readonly<{ kind: "unlaid" }>
-  | FilesTrouble;
+  | FilesFault;
 
 /** Items of which the index has not heard, to be read and verified once more. */
 export type ReadItemsJob = Readonly<{ folder: string; items: readonly BundleItem[] }>;
 
 /** Rows of those that could be read and are what they were. */
-export type ReadItemsAnswer = Readonly<{ rows: readonly PendingRow[] }>;
+export type ReadItemsResult = Readonly<{ rows: readonly PendingRow[] }>;

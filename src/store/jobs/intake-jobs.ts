@@ -28,7 +28,7 @@ export type NotTaken =
   | Readonly<{ kind: "lost"; reason: string }>;
 
 /** What became of an item. */
-export type IntakeAnswer = Readonly<{ kind: "written"; item: WrittenItem }> | NotTaken;
+export type IntakeResult = Readonly<{ kind: "written"; item: WrittenItem }> | NotTaken;
 
 /** Whole items, small ones. */
 export type TakeItemsJob = Readonly<{ folder: string; items: readonly Uint8Array[] }>;
@@ -56,10 +56,10 @@ export type DigestItemJob = FeedItemJob &
 export type EndDigestJob = Readonly<{ session: string }>;
 
 /** The SHA-256 of all that came. */
-export type EndDigestAnswer = Readonly<{ kind: "digest"; digest: Uint8Array }>;
+export type EndDigestResult = Readonly<{ kind: "digest"; digest: Uint8Array }>;
 
 /** Goes on, or says why it need not. */
-export type FeedItemAnswer = Readonly<{ kind: "fed" }> | NotTaken;
+export type FeedItemResult = Readonly<{ kind: "fed" }> | NotTaken;
 
 /** Ends an item that came in pieces. */
 export type FinishItemJob = Readonly<{

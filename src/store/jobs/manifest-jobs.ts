@@ -30,7 +30,7 @@ export type BeginIndex = Readonly<{
 }>;
 
 /** How far the build is. */
-export type BuildIndexAnswer =
+export type BuildIndexResult =
   | Readonly<{ kind: "more" }>
   /** The index stands at its path; it may say that the manifest cannot be read. @property bytes - Of the file. */
   | Readonly<{ kind: "built"; bytes: number }>

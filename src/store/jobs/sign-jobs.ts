@@ -22,7 +22,7 @@ export type SignItemJob = Readonly<{
 }>;
 
 /** How far it is. */
-export type SignItemAnswer =
+export type SignItemResult =
   | Readonly<{ kind: "more" }>
   /** What belongs before the payload. */
   | Readonly<{ kind: "signed"; header: Uint8Array<ArrayBuffer> }>

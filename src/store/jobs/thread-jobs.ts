@@ -40,7 +40,7 @@ export type UnbundleJob = Readonly<{
 }>;
 
 /** What a batch became. */
-export type UnbundleAnswer =
+export type UnbundleResult =
   | Readonly<{
       kind: "batch";
       /** Entries of the whole bundle, by its header. */
@@ -84,7 +84,7 @@ export type FaultyTransaction = Readonly<{ txIndex: number; reason: string }>;
 export type CarriedData = Readonly<{ id: Id; bytes: Uint8Array }>;
 
 /** What a block turned out to be. */
-export type CheckBlockAnswer =
+export type CheckBlockResult =
   | Readonly<{
       kind: "accepted";
       /** `bun:jsc`-serialised `BlockRows`, to be handed on untouched. */

@@ -19,7 +19,7 @@ export type WalkItemJob = Readonly<{
 }>;
 
 /** How far the walk is; what is invalid is said in one lower-case sentence. */
-export type WalkItemAnswer =
+export type WalkItemResult =
   | Readonly<{ kind: "more" }>
   | Readonly<{ kind: "valid"; item: WrittenItem }>
   | Readonly<{ kind: "invalid"; reason: string }>

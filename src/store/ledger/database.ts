@@ -28,7 +28,7 @@ export type Tx = Readonly<{
 }>;
 
 /** Work within one transaction: it touches nothing but `tx` and waits for nothing else, for it may be run again. */
-export type Work<Answer> = (tx: Tx) => Promise<Answer>;
+export type Work<Result> = (tx: Tx) => Promise<Result>;
 
 /** An open ledger. */
 export type LedgerDatabase = Readonly<{
@@ -40,11 +40,11 @@ export type LedgerDatabase = Readonly<{
    * @throws Failure `busy` when too many are waiting, `database_unavailable` when the database cannot write; after
    *   the latter it is unknown whether the work was kept.
    */
-  write: <Answer>(work: Work<Answer>) => Promise<Answer>;
+  write: <Result>(work: Work<Result>) => Promise<Result>;
   /** Runs reads that see one state of the ledger; a write within it fails. */
-  read: <Answer>(work: Work<Answer>) => Promise<Answer>;
+  read: <Result>(work: Work<Result>) => Promise<Result>;
   /** What is wrong with it, as sentences for an operator: why nothing can be written. Empty while all is well. */
-  troubles: () => readonly string[];
+  faults: () => readonly string[];
   /** Finishes what was accepted, then closes. */
   close: () => Promise<void>;
 }>;

@@ -22,7 +22,7 @@ export function openedLedger(
     kind,
     write: writes.write,
     read: reads.read,
-    troubles: writes.troubles,
+    faults: writes.faults,
     close: () => {
       closed ??= close();
       return closed;

@@ -70,8 +70,8 @@ function asConnection(reserved: ReservedSQL): PostgresConnection {
     },
     run: async (sql, values) => {
       checkValues(values);
-      const answer = await reserved.unsafe(numbered(sql), [...values]);
-      return answer.affectedRows;
+      const response = await reserved.unsafe(numbered(sql), [...values]);
+      return response.affectedRows;
     },
     command: async (sql) => (await reserved.unsafe(sql)).command,
     release: () => reserved.release(),

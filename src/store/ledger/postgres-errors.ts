@@ -5,7 +5,7 @@
  */
 import { Failure } from "../../failures.ts";
 import { isLate } from "./run-work.ts";
-import type { Trouble } from "./session.ts";
+import type { Fault } from "./session.ts";
 
 /** Another transaction was in the way: serialisation, deadlock, a lock that was not to be had in time. */
 const conflictCodes = ["40001", "40P01", "55P03"];
@@ -17,7 +17,7 @@ const readOnlyCode = "25006";
 const lossPattern = /^(08|25006|53|54|57|58|F0|XX)/;
 
 /** What an error of a statement means for the transaction around it. */
-export function sharedTroubleOf(error: unknown): Trouble {
+export function sharedFaultOf(error: unknown): Fault {
   if (isLate(error)) return "lost";
   const state = sqlStateOf(error);
   if (state === undefined) return isClientError(error) ? "lost" : "own";
@@ -28,8 +28,8 @@ export function sharedTroubleOf(error: unknown): Trouble {
 
 /** The world's errors of a read become an expected failure; ours (a write within a read) stay what they are. */
 export function explained(error: unknown): unknown {
-  const trouble = sharedTroubleOf(error);
-  if (isLate(error) || trouble === "own" || trouble === "unsure") return error;
+  const fault = sharedFaultOf(error);
+  if (isLate(error) || fault === "own" || fault === "unsure") return error;
   if (sqlStateOf(error) === readOnlyCode) return error;
   return unavailable("the ledger's database cannot be used", error);
 }

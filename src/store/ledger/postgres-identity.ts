@@ -54,10 +54,10 @@ async function identityOn(connection: PostgresConnection): Promise<PostgresIdent
   return { kind: (await exists("ledger_version")) ? "unmarked" : "empty" };
 }
 
-async function withConnection<Answer>(
+async function withConnection<Result>(
   url: string,
-  work: (connection: PostgresConnection) => Promise<Answer>,
-): Promise<Answer> {
+  work: (connection: PostgresConnection) => Promise<Result>,
+): Promise<Result> {
   const pool = openPool(url, 1);
   try {
     const connection = await pool.reserve();

@@ -9,7 +9,7 @@
  */
 import { Failure } from "../../failures.ts";
 import type { Pool, PostgresConnection } from "./postgres-connection.ts";
-import { sharedTroubleOf, unavailable } from "./postgres-errors.ts";
+import { sharedFaultOf, unavailable } from "./postgres-errors.ts";
 import { withinTime } from "./run-work.ts";
 import type { Session } from "./session.ts";
 
@@ -33,10 +33,10 @@ export function createPostgresSession(pool: Pool): Session {
   }
 
   function send(sql: string): void {
-    const answer = connection().command(sql);
-    sent.push(answer);
+    const response = connection().command(sql);
+    sent.push(response);
     // Whoever commits hears of it; until then it is nobody's.
-    answer.catch(() => "told by commit");
+    response.catch(() => "told by commit");
   }
 
   async function discard(): Promise<void> {
@@ -63,7 +63,7 @@ export function createPostgresSession(pool: Pool): Session {
       await beginOnce();
     } catch (error) {
       await discard();
-      if (sharedTroubleOf(error) === "again")
+      if (sharedFaultOf(error) === "again")
         throw new Failure("busy", { reason: "another process holds the ledger" }, error);
       // A connection that was idle may have been closed from the other side: nothing has been asked of it yet.
       if (!isOld) throw unavailable("the ledger's database cannot be reached", error);
@@ -85,9 +85,9 @@ export function createPostgresSession(pool: Pool): Session {
     },
     commit: async () => {
       const ending = connection().command("COMMIT");
-      const answers = await withinTime(Promise.all([ending, ...sent]), commandTimeoutMs);
+      const responses = await withinTime(Promise.all([ending, ...sent]), commandTimeoutMs);
       // A transaction that has failed is rolled back by COMMIT, without an error.
-      if (answers[0] !== "COMMIT") throw unavailable("the ledger could not commit", answers[0]);
+      if (responses[0] !== "COMMIT") throw unavailable("the ledger could not commit", responses[0]);
     },
     abandon: async () => {
       try {
@@ -98,6 +98,6 @@ export function createPostgresSession(pool: Pool): Session {
       }
     },
     durable: async () => undefined,
-    troubleOf: sharedTroubleOf,
+    faultOf: sharedFaultOf,
   };
 }

@@ -14,11 +14,11 @@ export type Reads = Readonly<{
 }>;
 
 /** Creates them. @param snapshot - Runs work that sees one state; it may wait for its turn. */
-export function createReads(snapshot: <Answer>(work: Work<Answer>) => Promise<Answer>): Reads {
+export function createReads(snapshot: <Result>(work: Work<Result>) => Promise<Result>): Reads {
   const running = new Set<Promise<unknown>>();
   let finished = false;
   return {
-    read: <Answer>(work: Work<Answer>): Promise<Answer> => {
+    read: <Result>(work: Work<Result>): Promise<Result> => {
       if (finished)
         return Promise.reject(new Failure("database_unavailable", { reason: "the ledger is closed" }));
       if (running.size >= waitingMax)

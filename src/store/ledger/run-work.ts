@@ -22,14 +22,14 @@ export function isLate(error: unknown): boolean {
 }
 
 /** Waits for an answer, but no longer than so many milliseconds; then `isLate` is true of what it throws. */
-export async function withinTime<Answer>(answer: Promise<Answer>, timeoutMs: number): Promise<Answer> {
+export async function withinTime<Result>(response: Promise<Result>, timeoutMs: number): Promise<Result> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(
     () => late.reject(Object.assign(new Error(lateText), { name: lateName })),
     timeoutMs,
   );
   try {
-    return await Promise.race([answer, late.promise]);
+    return await Promise.race([response, late.promise]);
   } finally {
     clearTimeout(timer);
   }
@@ -41,14 +41,14 @@ export async function withinTime<Answer>(answer: Promise<Answer>, timeoutMs: num
  * @returns The work's answer, when all its statements succeeded.
  * @throws what the work threw, the error of a statement that it caught, or an Error after `workTimeoutMs`.
  */
-export async function runWork<Answer>(statements: Statements, work: Work<Answer>): Promise<Answer> {
+export async function runWork<Result>(statements: Statements, work: Work<Result>): Promise<Result> {
   const { tx, end } = createTx(statements);
   try {
-    const answer = await withinTime(work(tx), workTimeoutMs);
+    const response = await withinTime(work(tx), workTimeoutMs);
     const broken = end();
     // PostgreSQL refuses to go on after a failed statement, so SQLite does too.
     if (broken !== undefined) throw broken.error;
-    return answer;
+    return response;
   } finally {
     end();
   }
@@ -58,7 +58,7 @@ function createTx(statements: Statements) {
   let ended = false;
   let broken: { error: unknown } | undefined;
 
-  async function perform<Answer>(call: () => Answer | Promise<Answer>): Promise<Answer> {
+  async function perform<Result>(call: () => Result | Promise<Result>): Promise<Result> {
     if (ended) throw new Error("the ledger transaction has ended");
     if (broken !== undefined) throw broken.error;
     try {

@@ -13,7 +13,7 @@ import type { Statements } from "./run-work.ts";
  * lost    the transaction has ended, and nothing can be said to be in it
  * damage  as `lost`, and what the disk holds is unknown: nothing may be written any more
  */
-export type Trouble = "own" | "again" | "unsure" | "lost" | "damage";
+export type Fault = "own" | "again" | "unsure" | "lost" | "damage";
 
 /** The writing connection. One transaction at a time; within it one mark at a time. */
 export type Session = Readonly<{
@@ -31,5 +31,5 @@ export type Session = Readonly<{
   abandon: () => Promise<void>;
   /** Waits until what was committed before the call is on the disk. */
   durable: () => Promise<void>;
-  troubleOf: (error: unknown) => Trouble;
+  faultOf: (error: unknown) => Fault;
 }>;

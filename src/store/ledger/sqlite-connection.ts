@@ -24,7 +24,7 @@ const statementsMax = 500;
 /** Page cache of a connection: the upper levels of all trees of a large ledger. */
 const cacheKibibytes = 16 * 1_024;
 /** The log is cut back to this after a checkpoint that emptied it. */
-const walBytesKept = 16 * 2 ** 20;
+const walBytesStored = 16 * 2 ** 20;
 
 /**
  * Opens the file for writing; creates it when absent.
@@ -38,7 +38,7 @@ export function connectForWriting(path: string): Connection {
     "journal_mode = WAL",
     // A commit does not wait for the disk: the owner of the connection does, for many at once.
     "synchronous = NORMAL",
-    `journal_size_limit = ${walBytesKept}`,
+    `journal_size_limit = ${walBytesStored}`,
     "foreign_keys = ON",
     "cell_size_check = ON",
     // Of each page what it was at the last mark is kept until the commit: in memory, not in a file for each group
@@ -89,7 +89,7 @@ function prepared(db: Database, path: string, pragmas: readonly string[]): Conne
     throw error;
   }
   /** SQLite does not say which file is damaged. */
-  const naming = <Answer>(work: () => Answer): Answer => {
+  const naming = <Result>(work: () => Result): Result => {
     try {
       return work();
     } catch (error) {

@@ -3,7 +3,7 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import type { Trouble } from "./session.ts";
+import type { Fault } from "./session.ts";
 
 /** Errors after which what is on the disk is unknown. */
 const damagePattern = /^SQLITE_(IOERR|CORRUPT|NOTADB)/;
@@ -16,7 +16,7 @@ export function isBusy(error: unknown): boolean {
 }
 
 /** What an error of a statement means for the transaction around it. */
-export function sharedTroubleOf(error: unknown): Trouble {
+export function sharedFaultOf(error: unknown): Fault {
   const code = codeOf(error);
   if (damagePattern.test(code)) return "damage";
   // A full disk may have ended the transaction: there is no savepoint to go back to.
@@ -25,7 +25,7 @@ export function sharedTroubleOf(error: unknown): Trouble {
 
 /** The world's errors of a read become an expected failure; ours (a write within a read) stay what they are. */
 export function explained(error: unknown): unknown {
-  if (sharedTroubleOf(error) === "own") return error;
+  if (sharedFaultOf(error) === "own") return error;
   return new Failure("database_unavailable", { reason: "the ledger's file cannot be used" }, error);
 }
 

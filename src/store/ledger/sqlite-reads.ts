@@ -12,7 +12,7 @@ import { explained } from "./sqlite-errors.ts";
 export function createSqliteReads(connection: Connection): Reads {
   let last: Promise<unknown> = Promise.resolve();
 
-  async function snapshot<Answer>(work: Work<Answer>): Promise<Answer> {
+  async function snapshot<Result>(work: Work<Result>): Promise<Result> {
     try {
       connection.run("BEGIN", []);
       return await runWork(connection, work);

@@ -8,7 +8,7 @@ import { Failure } from "../../failures.ts";
 import { createGroupSync } from "./group-sync.ts";
 import type { Session } from "./session.ts";
 import type { Connection } from "./sqlite-connection.ts";
-import { isBusy, sharedTroubleOf } from "./sqlite-errors.ts";
+import { isBusy, sharedFaultOf } from "./sqlite-errors.ts";
 
 /** How long the lock of another process is waited for. */
 const lockTimeoutMs = 10_000;
@@ -42,7 +42,7 @@ export function createSqliteSession(connection: Connection, sync: () => Promise<
       }
     },
     durable: createGroupSync(sync),
-    troubleOf: sharedTroubleOf,
+    faultOf: sharedFaultOf,
   };
 }
 

@@ -61,8 +61,8 @@ export async function openSqliteLedger(options: SqliteLedgerOptions): Promise<Le
  */
 function inSqlite(statement: string): string {
   if (!statement.startsWith("CREATE TABLE")) return statement;
-  const kept = statement.includes("PRIMARY KEY") ? "STRICT, WITHOUT ROWID" : "STRICT";
-  return `${statement.replace(/\bBIGINT\b/g, "INTEGER")} ${kept}`;
+  const stored = statement.includes("PRIMARY KEY") ? "STRICT, WITHOUT ROWID" : "STRICT";
+  return `${statement.replace(/\bBIGINT\b/g, "INTEGER")} ${stored}`;
 }
 
 function closing(connection: Connection, opened: (() => void)[]): Connection {

@@ -9,12 +9,12 @@ import { Failure } from "../../failures.ts";
 import type { LedgerDatabase, Work } from "./database.ts";
 import { waitingMax } from "./limits.ts";
 import { isLate, runWork, type Statements } from "./run-work.ts";
-import type { Session, Trouble } from "./session.ts";
+import type { Fault, Session } from "./session.ts";
 
 /** Writes through one session. */
 export type Writes = Readonly<{
   write: LedgerDatabase["write"];
-  troubles: LedgerDatabase["troubles"];
+  faults: LedgerDatabase["faults"];
   /** Refuses what comes now, and resolves when all that was accepted has been answered. */
   finish: () => Promise<void>;
 }>;
@@ -29,7 +29,7 @@ const pauseMs = 2;
 /** A transaction that waits for its turn. */
 type Job = {
   readonly work: Work<unknown>;
-  readonly resolve: (answer: unknown) => void;
+  readonly resolve: (response: unknown) => void;
   readonly reject: (error: unknown) => void;
   /** Whether it has met a trouble that may have been another's. */
   wasUnsure: boolean;
@@ -45,7 +45,7 @@ export function createWrites(session: Session): Writes {
   let running: Promise<void> | undefined;
   let damage: Failure | undefined;
   /** Why the last group could not be committed; nothing after one that could. */
-  let trouble: Failure | undefined;
+  let fault: Failure | undefined;
   let finished = false;
 
   async function drain(): Promise<void> {
@@ -60,18 +60,18 @@ export function createWrites(session: Session): Writes {
   async function commitGroup(jobs: readonly Job[]): Promise<void> {
     try {
       if (damage !== undefined) throw damage;
-      answerWhenDurable(await runGroup(session, jobs));
-      trouble = undefined;
+      responseWhenDurable(await runGroup(session, jobs));
+      fault = undefined;
     } catch (error) {
       const failure = failureOf(error);
-      trouble = failure;
+      fault = failure;
       for (const job of jobs) job.reject(failure);
     }
   }
 
   function failureOf(error: unknown): Failure {
     if (error instanceof Failure) return error;
-    if (session.troubleOf(error) === "damage") return shut(error);
+    if (session.faultOf(error) === "damage") return shut(error);
     return new Failure("database_unavailable", { reason: "the ledger could not commit" }, error);
   }
 
@@ -80,8 +80,8 @@ export function createWrites(session: Session): Writes {
     return damage;
   }
 
-  function answerWhenDurable(group: readonly Done[]): void {
-    const answered = session
+  function responseWhenDurable(group: readonly Done[]): void {
+    const responded = session
       .durable()
       .then(
         () => {
@@ -92,23 +92,23 @@ export function createWrites(session: Session): Writes {
           for (const { job } of group) job.reject(failure);
         },
       )
-      .finally(() => unanswered.delete(answered));
-    unanswered.add(answered);
+      .finally(() => unanswered.delete(responded));
+    unanswered.add(responded);
   }
 
   return {
-    write: <Answer>(work: Work<Answer>): Promise<Answer> => {
+    write: <Result>(work: Work<Result>): Promise<Result> => {
       const refusal = damage ?? refusalOf(finished, waiting.length);
       if (refusal !== undefined) return Promise.reject(refusal);
-      const { promise, resolve, reject } = Promise.withResolvers<Answer>();
+      const { promise, resolve, reject } = Promise.withResolvers<Result>();
       // The queue holds work of many kinds; each answer goes back to the promise that was made with its work.
-      waiting.push({ work, resolve: resolve as (answer: unknown) => void, reject, wasUnsure: false });
+      waiting.push({ work, resolve: resolve as (response: unknown) => void, reject, wasUnsure: false });
       // What is asked for in the same turn of the event loop shares the group.
       running ??= Promise.resolve().then(drain);
       return promise;
     },
-    troubles: () => {
-      const wrong = damage ?? trouble;
+    faults: () => {
+      const wrong = damage ?? fault;
       return wrong === undefined ? [] : [`Credits cannot be written: ${wrong.facts["reason"]}.`];
     },
     finish: async () => {
@@ -136,8 +136,8 @@ async function runGroup(session: Session, jobs: readonly Job[]): Promise<Done[]>
       return done;
     } catch (error) {
       await session.abandon();
-      const trouble = session.troubleOf(error);
-      if (trouble !== "again" && trouble !== "unsure") throw error;
+      const fault = session.faultOf(error);
+      if (fault !== "again" && fault !== "unsure") throw error;
       if (tries === triesMax)
         throw new Failure("busy", { reason: "other transactions were always in the way" }, error);
     }
@@ -151,15 +151,15 @@ async function runGroup(session: Session, jobs: readonly Job[]): Promise<Done[]>
  * @throws what troubles the whole transaction.
  */
 async function runAlone(session: Session, job: Job): Promise<Done> {
-  const { statements, sharedTrouble } = watched(session, job);
+  const { statements, sharedFault } = watched(session, job);
   await session.mark();
   try {
-    const answer = await runWork(statements, job.work);
+    const response = await runWork(statements, job.work);
     await session.keep();
-    return { job, tell: () => job.resolve(answer) };
+    return { job, tell: () => job.resolve(response) };
   } catch (error) {
-    const trouble = sharedTrouble();
-    if (trouble !== undefined) throw trouble.error;
+    const fault = sharedFault();
+    if (fault !== undefined) throw fault.error;
     if (isLate(error)) {
       // Its statements may still be under way: there is no telling where in the transaction they would end up.
       job.reject(error);
@@ -175,13 +175,13 @@ function watched(session: Session, job: Job) {
   let found: { error: unknown } | undefined;
 
   function note(error: unknown): void {
-    const trouble: Trouble = session.troubleOf(error);
-    const isOwn = trouble === "own" || (trouble === "unsure" && job.wasUnsure);
-    if (trouble === "unsure") job.wasUnsure = true;
+    const fault: Fault = session.faultOf(error);
+    const isOwn = fault === "own" || (fault === "unsure" && job.wasUnsure);
+    if (fault === "unsure") job.wasUnsure = true;
     if (!isOwn) found ??= { error };
   }
 
-  async function noted<Answer>(call: () => Answer | Promise<Answer>): Promise<Answer> {
+  async function noted<Result>(call: () => Result | Promise<Result>): Promise<Result> {
     try {
       return await call();
     } catch (error) {
@@ -194,5 +194,5 @@ function watched(session: Session, job: Job) {
     all: (sql, values) => noted(() => session.statements.all(sql, values)),
     run: (sql, values) => noted(() => session.statements.run(sql, values)),
   };
-  return { statements, sharedTrouble: () => found };
+  return { statements, sharedFault: () => found };
 }

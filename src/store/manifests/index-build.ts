@@ -19,13 +19,13 @@ import { dirname } from "node:path";
 import { idFromBytes } from "../../arweave/id.ts";
 import { createManifestScan, type ScannedManifest } from "../../arweave/manifest-scan.ts";
 import { createFileSessions } from "../file-sessions.ts";
-import type { BeginIndex, BuildIndexAnswer, BuildIndexJob, LeaveIndexJob } from "../jobs/manifest-jobs.ts";
+import type { BeginIndex, BuildIndexJob, BuildIndexResult, LeaveIndexJob } from "../jobs/manifest-jobs.ts";
 import { type IndexHead, indexSizeOf, pageSize, writeHead, writePages } from "./index-file.ts";
 import { type BuiltPaths, createPathTable, createTableMemory, type TableMemory } from "./path-table.ts";
 
 /** The jobs of a thread that builds. */
 export type IndexBuilder = Readonly<{
-  buildIndex: (job: BuildIndexJob) => BuildIndexAnswer;
+  buildIndex: (job: BuildIndexJob) => BuildIndexResult;
   leaveIndex: (job: LeaveIndexJob) => void;
 }>;
 
@@ -53,7 +53,7 @@ export function createIndexBuilder(): IndexBuilder {
       piece.set(new Uint8Array(shared, 0, size));
       const bytes = piece.subarray(0, size);
       const first = begin === undefined ? undefined : () => beginIndexBuild(begin, memory);
-      return builds.step(session, first, (build): BuildIndexAnswer => {
+      return builds.step(session, first, (build): BuildIndexResult => {
         const isWanted = build.take(bytes);
         return isWanted && !isLast ? { kind: "more" } : { kind: "built", bytes: build.finish() };
       });

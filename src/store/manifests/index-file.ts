@@ -30,7 +30,7 @@ export type IndexHead = Readonly<{
 }>;
 
 /** What an index says of a path. */
-export type IndexAnswer =
+export type IndexResult =
   | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined; builtAt: number }>
   | Readonly<{ kind: "unreadable"; reason: string; builtAt: number }>
   /** There is no such file, or it is not what it was. */
@@ -152,7 +152,7 @@ function readHead(page: Uint8Array, id: Id): IndexHead | undefined {
  * @param id - The manifest's. @param path - As `resolvePath` has it.
  * @returns What the manifest says of it. Throws what the system says, unless there is no such file.
  */
-export async function lookUpPath(file: string, id: Id, path: string): Promise<IndexAnswer> {
+export async function lookUpPath(file: string, id: Id, path: string): Promise<IndexResult> {
   let handle: FileHandle;
   try {
     handle = await open(file, "r");
@@ -167,13 +167,13 @@ export async function lookUpPath(file: string, id: Id, path: string): Promise<In
   }
 }
 
-async function lookUp(handle: FileHandle, id: Id, path: string): Promise<IndexAnswer> {
+async function lookUp(handle: FileHandle, id: Id, path: string): Promise<IndexResult> {
   const page = new Uint8Array(pageSize); // the only one of this look-up
   const head = (await readPage(handle, 0, page)) ? readHead(page, id) : undefined;
   if (head === undefined) return { kind: "damaged" };
   const { builtAt, unreadable, fallback } = head;
   if (unreadable !== undefined) return { kind: "unreadable", reason: unreadable, builtAt };
-  const found = (resolved: ResolvedPath | undefined): IndexAnswer => ({ kind: "found", resolved, builtAt });
+  const found = (resolved: ResolvedPath | undefined): IndexResult => ({ kind: "found", resolved, builtAt });
   const keys = keysOfPath(path);
   if (keys.length === 0 && head.index !== undefined) return found({ id: head.index, fallback: false });
   for (const key of keys) {

@@ -15,13 +15,13 @@ import type { ResolvedPath } from "../../arweave/manifest.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { type IndexAnswer, lookUpPath } from "./index-file.ts";
+import { type IndexResult, lookUpPath } from "./index-file.ts";
 
 /** Which index: one of bytes that nobody has checked never stands for one of bytes that were. */
 export type IndexKey = Readonly<{ id: Id; verified: boolean }>;
 
 /** What an index says. */
-export type ManifestAnswer =
+export type ManifestResponse =
   | Readonly<{ kind: "found"; resolved: ResolvedPath | undefined }>
   | Readonly<{ kind: "unreadable"; reason: string }>;
 
@@ -31,12 +31,12 @@ export type ManifestIndexes = Readonly<{
    * Looks a path up. Rejects with Failure `busy` when the system has no file handle left.
    * @returns Undefined when the index must be built.
    */
-  lookUp: (key: IndexKey, path: string) => Promise<ManifestAnswer | undefined>;
+  lookUp: (key: IndexKey, path: string) => Promise<ManifestResponse | undefined>;
   /** Where an index is to be written, and where it is to stand; another temporary path at each call. */
   place: (key: IndexKey) => Readonly<{ temporaryPath: string; path: string }>;
   /** Counts an index that was built, and evicts those that were not used for longest. */
   add: (key: IndexKey, bytes: number) => void;
-  figures: () => Readonly<{ bytes: number; count: number }>;
+  stats: () => Readonly<{ bytes: number; count: number }>;
   /** Waits for what was begun in the background. */
   close: () => Promise<void>;
 }>;
@@ -51,7 +51,7 @@ export type ManifestIndexesOptions = Readonly<{
 }>;
 
 /** Bytes that nobody has checked may be replaced by others. Milliseconds. */
-export const unverifiedKeptMs = 60_000;
+export const unverifiedStoredMs = 60_000;
 
 /** What the smallest file counts: bounds how many there are. Bytes. */
 const chargedMin = 64 * 2 ** 10;
@@ -76,16 +76,16 @@ export function openManifestIndexes(options: ManifestIndexesOptions): ManifestIn
   return {
     async lookUp(key, path) {
       const file = fileOf(key);
-      const answer = await readIndex(pathIn(folder, file), key.id, path);
-      if (answer.kind === "absent") return undefined;
-      if (answer.kind === "damaged") {
+      const response = await readIndex(pathIn(folder, file), key.id, path);
+      if (response.kind === "absent") return undefined;
+      if (response.kind === "damaged") {
         log.warn("the index of a manifest was damaged; it is built again", { file });
         files.forget(file);
         return undefined;
       }
-      if (!key.verified && Math.abs(clock() - answer.builtAt) > unverifiedKeptMs) return undefined;
+      if (!key.verified && Math.abs(clock() - response.builtAt) > unverifiedStoredMs) return undefined;
       files.use(file);
-      return answer;
+      return response;
     },
     place(key) {
       const path = pathIn(folder, fileOf(key));
@@ -93,7 +93,7 @@ export function openManifestIndexes(options: ManifestIndexesOptions): ManifestIn
       return { path, temporaryPath: `${path}.${process.pid}-${temporaries}.part` };
     },
     add: (key, bytes) => files.add(fileOf(key), bytes),
-    figures: files.figures,
+    stats: files.stats,
     close: files.close,
   };
 }
@@ -166,7 +166,7 @@ function createFiles({ folder, bytesMax, clock, log }: ManifestIndexesOptions) {
       count(file, isOld ? { ...entry, touchedAt: now } : entry);
       if (isOld) inBackground(touch(pathIn(folder, file), now));
     },
-    figures: () => ({ bytes: totalBytes, count: entries.size }),
+    stats: () => ({ bytes: totalBytes, count: entries.size }),
     close: async (): Promise<void> => {
       await Promise.all(work);
     },
@@ -182,7 +182,7 @@ function fileOf({ id, verified }: IndexKey): string {
   return `${idBytes(id).toHex()}${verified ? indexEnd : unverifiedEnd}`;
 }
 
-async function readIndex(path: string, id: Id, wanted: string): Promise<IndexAnswer> {
+async function readIndex(path: string, id: Id, wanted: string): Promise<IndexResult> {
   try {
     return await lookUpPath(path, id, wanted);
   } catch (error) {
@@ -208,7 +208,7 @@ async function namesIn(folder: string): Promise<string[]> {
   return (await orMissing(readdir(folder))) ?? [];
 }
 
-async function orMissing<Answer>(work: Promise<Answer>): Promise<Answer | undefined> {
+async function orMissing<Result>(work: Promise<Result>): Promise<Result | undefined> {
   try {
     return await work;
   } catch (error) {

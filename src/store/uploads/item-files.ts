@@ -21,7 +21,7 @@ import {
 import { type FileHandle, open, unlink } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { concatBytes } from "../../lib/bytes.ts";
-import { unheard } from "../../lib/stop.ts";
+import { ignoreRejection } from "../../lib/stop.ts";
 
 /** Folders below that of uploads. */
 export const segmentFolder = "segments";
@@ -139,7 +139,7 @@ export async function openItemFile(folder: string, name: string): Promise<ItemFi
     await flushing;
     flushedSize = size;
     flushing = file.datasync();
-    unheard(flushing); // heard by the next one, or at the end
+    ignoreRejection(flushing); // heard by the next one, or at the end
   }
 
   return {

@@ -73,7 +73,7 @@ export async function openPartFiles(folder: string): Promise<PartFiles> {
 
 function openFile(name: string, file: FileHandle): PartFile {
   let faults = 0;
-  const counted = async <Answer>(work: Promise<Answer>): Promise<Answer> => {
+  const counted = async <Result>(work: Promise<Result>): Promise<Result> => {
     try {
       return await work;
     } catch (error) {
@@ -130,7 +130,7 @@ async function openOrMake(path: string, folder: string): Promise<FileHandle> {
   return await open(path, "r+");
 }
 
-async function orMissing<Answer>(work: Promise<Answer>): Promise<Answer | undefined> {
+async function orMissing<Result>(work: Promise<Result>): Promise<Result | undefined> {
   try {
     return await work;
   } catch (error) {

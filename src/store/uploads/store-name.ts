@@ -19,11 +19,11 @@ const namePattern = /^[0-9a-f-]{36}$/;
  * @param makeName - Answers a UUID that nobody else has.
  * @throws Error when the file holds no name; what the system says.
  */
-export function keptStoreName(folder: string, makeName: () => string): string {
+export function storedStoreName(folder: string, makeName: () => string): string {
   const path = join(folder, fileName);
   mkdirSync(folder, { recursive: true, mode: 0o700 });
-  const kept = readName(path);
-  if (kept !== undefined) return kept;
+  const stored = readName(path);
+  if (stored !== undefined) return stored;
   const name = makeName();
   replaceFile(path, name);
   return name;

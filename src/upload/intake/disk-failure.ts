@@ -18,7 +18,7 @@ const crowdedCodes: ReadonlySet<string> = new Set(["EMFILE", "ENFILE"]);
  * @returns `no_room`, `busy` where too many files are open, else `disk_failed`.
  */
 export function diskFailure(code: string, reason: string, cause?: unknown): Failure {
-  if (fullCodes.has(code)) return new Failure("no_room", { reason }, cause);
+  if (fullCodes.has(code)) return new Failure("no_space", { reason }, cause);
   if (crowdedCodes.has(code)) return new Failure("busy", { reason }, cause);
   return new Failure("disk_failed", { reason }, cause);
 }

@@ -6,9 +6,9 @@
  */
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { unheard } from "../../lib/stop.ts";
+import { ignoreRejection } from "../../lib/stop.ts";
 import type { WrittenItem } from "../../store/jobs/intake-jobs.ts";
-import type { LeaveWalkJob, WalkItemAnswer, WalkItemJob } from "../../store/jobs/walk-jobs.ts";
+import type { LeaveWalkJob, WalkItemJob, WalkItemResult } from "../../store/jobs/walk-jobs.ts";
 import type { Pool } from "../../threads/pool.ts";
 
 /**
@@ -34,14 +34,14 @@ export function createFileCheck(folder: string, pools: readonly Pool[]): CheckFi
     try {
       for (let isFirst = true; ; isFirst = false) {
         const job: WalkItemJob = { folder, session, file, size, isFirst };
-        const answer = await pool.run<WalkItemAnswer>("walkItem", job, { signal });
-        if (answer.kind === "valid") return answer.item;
-        if (answer.kind !== "more") throw failureOf(answer);
+        const response = await pool.run<WalkItemResult>("walkItem", job, { signal });
+        if (response.kind === "valid") return response.item;
+        if (response.kind !== "more") throw failureOf(response);
       }
     } catch (error) {
       // After a wait that was cut short the walk is still open there; a thread that died has let go of it.
       const job: LeaveWalkJob = { session };
-      unheard(pool.run("leaveWalk", job));
+      ignoreRejection(pool.run("leaveWalk", job));
       throw error;
     }
   }
@@ -63,12 +63,12 @@ function idlest(busy: ReadonlyMap<Pool, number>): Pool {
   return first[0];
 }
 
-function failureOf(answer: Exclude<WalkItemAnswer, Readonly<{ kind: "more" | "valid" }>>): Failure {
-  switch (answer.kind) {
+function failureOf(response: Exclude<WalkItemResult, Readonly<{ kind: "more" | "valid" }>>): Failure {
+  switch (response.kind) {
     case "invalid":
-      return new Failure("upload_refused", { reason: `Invalid Data Item! ${answer.reason}` });
+      return new Failure("upload_refused", { reason: `Invalid Data Item! ${response.reason}` });
     case "unread":
-      return new Failure("disk_failed", { reason: answer.reason });
+      return new Failure("disk_failed", { reason: response.reason });
     case "lost":
       return new Failure("worker_failed", { reason: "the thread that walked over the item is gone" });
   }

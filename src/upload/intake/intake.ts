@@ -40,7 +40,7 @@ import {
 } from "./charge.ts";
 import type { ItemSession } from "./item-session.ts";
 import { type ItemStore, smallItemBytesMax } from "./item-store.ts";
-import type { RoomHeld, UploadRoom } from "./room.ts";
+import type { QuotaHeld, UploadQuota } from "./room.ts";
 import { accountOf, namesOf } from "./signer-account.ts";
 
 /** An item as it arrives. */
@@ -58,7 +58,7 @@ export type Arrival = Terms &
   }>;
 
 /** An item whose bytes are in a file that will be its own. */
-export type Lying = Terms &
+export type StagedItem = Terms &
   Readonly<{
     /** Its first bytes, in any pieces. */
     head: AsyncIterable<Uint8Array>;
@@ -85,14 +85,14 @@ export type Intake = Readonly<{
    *
    * @throws Failure as `take` does, but for `no_room`; what `verify` throws.
    */
-  takeLying: (lying: Lying, signal: AbortSignal) => Promise<Taken>;
+  acceptStaged: (staged: StagedItem, signal: AbortSignal) => Promise<Taken>;
 }>;
 
 /** What intake is made of. */
 export type IntakeParts = ChargeParts &
   Readonly<{
     store: ItemStore;
-    room: UploadRoom;
+    quota: UploadQuota;
     balance: (address: UserAddress) => Promise<Balance | undefined>;
     rules: IntakeRules;
     blockList: BlockList;
@@ -111,7 +111,7 @@ const pieceBytes = smallItemBytesMax;
 
 /** Creates the intake. */
 export function createIntake(parts: IntakeParts): Intake {
-  const { room, store, rules } = parts;
+  const { quota, store, rules } = parts;
 
   async function take(arrival: Arrival, signal: AbortSignal): Promise<Taken> {
     refuseSize(arrival.size, rules);
@@ -135,8 +135,8 @@ export function createIntake(parts: IntakeParts): Intake {
     signal: AbortSignal,
   ): Promise<Taken> {
     deadlineFrom(parts.height()); // a receipt could not be written
-    const held = room.take(arrival.size ?? 0);
-    let keptBytes = 0;
+    const held = quota.take(arrival.size ?? 0);
+    let storedBytes = 0;
     try {
       const prepaid = await arrival.prepay?.(arriving.header.id, signal);
       const terms = prepaid === undefined ? arrival : { ...arrival, prepaid };
@@ -145,10 +145,10 @@ export function createIntake(parts: IntakeParts): Intake {
       );
       const item = await write(parts, arriving, { size: arrival.size, allow, held }, signal);
       const taken = await chargeOrDiscard(item, terms, signal);
-      if (isItsOwn(taken, item)) keptBytes = item.size;
+      if (isItsOwn(taken, item)) storedBytes = item.size;
       return taken;
     } finally {
-      held.release(keptBytes);
+      held.release(storedBytes);
     }
   }
 
@@ -165,17 +165,17 @@ export function createIntake(parts: IntakeParts): Intake {
     }
   }
 
-  async function takeLying(lying: Lying, signal: AbortSignal): Promise<Taken> {
-    const { head, size, verify } = lying;
+  async function acceptStaged(staged: StagedItem, signal: AbortSignal): Promise<Taken> {
+    const { head, size, verify } = staged;
     refuseSize(size, rules);
     const arriving = await readArriving(head, size);
     await arriving.rest.return?.();
-    const { known, payer } = await admit(arriving, size, lying);
+    const { known, payer } = await admit(arriving, size, staged);
     if (known !== undefined) return known;
-    await checkFunds(parts, payer, lying, size, signal);
+    await checkFunds(parts, payer, staged, size, signal);
     const item = await verify(signal);
     refuseBlocked(parts.blockList, item.row);
-    return await charge(parts, item, lying, signal);
+    return await charge(parts, item, staged, signal);
   }
 
   /** Finds an item that was taken before, or refuses what can be refused by the header alone. */
@@ -188,7 +188,7 @@ export function createIntake(parts: IntakeParts): Intake {
     return { known, payer: { ...signer, ...state } };
   }
 
-  return { take, takeLying };
+  return { take, acceptStaged };
 }
 
 /** Who signed an item, as far as its header says. */
@@ -262,7 +262,7 @@ type Allow = (size: number) => Promise<void>;
  *
  * @param announced - What was allowed before it came. Bytes.
  */
-function createAllowance(announced: number, held: RoomHeld, checkFundsFor: Allow): Allow {
+function createAllowance(announced: number, held: QuotaHeld, checkFundsFor: Allow): Allow {
   let allowed = announced;
   return async (size) => {
     if (size <= allowed) return;
@@ -272,7 +272,7 @@ function createAllowance(announced: number, held: RoomHeld, checkFundsFor: Allow
   };
 }
 
-type Writing = Readonly<{ size: number | undefined; allow: Allow; held: RoomHeld }>;
+type Writing = Readonly<{ size: number | undefined; allow: Allow; held: QuotaHeld }>;
 
 /** Brings the item to the disk, verified. */
 async function write(

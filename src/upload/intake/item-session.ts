@@ -9,13 +9,13 @@
  * @module
  */
 import { Failure } from "../../failures.ts";
-import { unheard } from "../../lib/stop.ts";
+import { ignoreRejection } from "../../lib/stop.ts";
 import type {
   DigestItemJob,
-  EndDigestAnswer,
-  FeedItemAnswer,
+  EndDigestResult,
+  FeedItemResult,
   FinishItemJob,
-  IntakeAnswer,
+  IntakeResult,
   NotTaken,
   WrittenItem,
 } from "../../store/jobs/intake-jobs.ts";
@@ -114,7 +114,7 @@ export function createItemSession(parts: ItemSessionParts, onEnd: () => void): I
         at += pieces.fill(bytes.subarray(at));
         work();
         // What arrives while the threads are at work waits in the connection, and holds its sender back.
-        if (at < bytes.length && !pieces.hasRoom()) await working;
+        if (at < bytes.length && !pieces.hasSpace()) await working;
       }
     },
     finish: async () => {
@@ -153,7 +153,7 @@ function createPieces(shared: PieceCount) {
   }
 
   return {
-    hasRoom: () => filling !== undefined || free.length > 0 || mayMake(),
+    hasSpace: () => filling !== undefined || free.length > 0 || mayMake(),
     /** Copies as much as there is room for in one piece. @returns How much. Bytes. */
     fill: (bytes: Uint8Array): number => {
       filling ??= take();
@@ -192,8 +192,8 @@ function createPieces(shared: PieceCount) {
 /** The two threads of an item. */
 function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessionParts, session: string) {
   let come = 0;
-  const begun = step<FeedItemAnswer>(pool, "beginItem", { folder, session, size });
-  unheard(begun); // heard by the first piece, or at the end
+  const begun = step<FeedItemResult>(pool, "beginItem", { folder, session, size });
+  ignoreRejection(begun); // heard by the first piece, or at the end
 
   function digestJob(pieces: readonly Uint8Array[]): DigestItemJob {
     const ofHeader = Math.max(0, headerSize - come);
@@ -211,17 +211,17 @@ function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessi
     /** Resolves when both are done with the pieces, and rejects then with what went wrong. */
     feed: async (pieces: readonly Uint8Array[]): Promise<void> => {
       await begun;
-      const digested = step<FeedItemAnswer>(digestPool, "digestItem", digestJob(pieces));
-      const fed = step<FeedItemAnswer>(pool, "feedItem", { session, pieces });
+      const digested = step<FeedItemResult>(digestPool, "digestItem", digestJob(pieces));
+      const fed = step<FeedItemResult>(pool, "feedItem", { session, pieces });
       for (const { length } of pieces) come += length;
       const results = await Promise.allSettled([fed, digested]);
       for (const result of results) if (result.status === "rejected") throw result.reason;
     },
     finish: async (): Promise<WrittenItem> => {
       await begun;
-      const { digest } = await step<EndDigestAnswer>(digestPool, "endDigest", { session });
+      const { digest } = await step<EndDigestResult>(digestPool, "endDigest", { session });
       const job: FinishItemJob = { session, digest };
-      const { item } = await step<Extract<IntakeAnswer, { kind: "written" }>>(pool, "finishItem", job);
+      const { item } = await step<Extract<IntakeResult, { kind: "written" }>>(pool, "finishItem", job);
       return item;
     },
     drop: async (): Promise<void> => {
@@ -234,32 +234,32 @@ function createThreads({ folder, size, headerSize, pool, digestPool }: ItemSessi
   };
 }
 
-async function step<Answer extends Readonly<{ kind: string }>>(
+async function step<Result extends Readonly<{ kind: string }>>(
   pool: Pool,
   name: string,
   job: unknown,
-): Promise<Answer> {
+): Promise<Result> {
   try {
-    const answer = await pool.run<Answer | NotTaken>(name, job);
-    if (isRefusal(answer)) throw failureOf(answer);
-    return answer;
+    const response = await pool.run<Result | NotTaken>(name, job);
+    if (isRefusal(response)) throw failureOf(response);
+    return response;
   } catch (error) {
     throw askedAgain(error);
   }
 }
 
-function isRefusal(answer: Readonly<{ kind: string }>): answer is NotTaken {
-  return answer.kind === "invalid" || answer.kind === "unwritten" || answer.kind === "lost";
+function isRefusal(response: Readonly<{ kind: string }>): response is NotTaken {
+  return response.kind === "invalid" || response.kind === "unwritten" || response.kind === "lost";
 }
 
 /** Why an item was not taken, as its sender is told. */
-export function failureOf(answer: NotTaken): Failure {
-  const { reason } = answer;
-  switch (answer.kind) {
+export function failureOf(response: NotTaken): Failure {
+  const { reason } = response;
+  switch (response.kind) {
     case "invalid":
       return invalidItem(reason);
     case "unwritten":
-      return diskFailure(answer.code, reason);
+      return diskFailure(response.code, reason);
     case "lost":
       return new Failure("busy", { reason });
   }

@@ -9,7 +9,7 @@
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { untilStopped } from "../../lib/stop.ts";
-import type { IntakeAnswer, WrittenItem } from "../../store/jobs/intake-jobs.ts";
+import type { IntakeResult, WrittenItem } from "../../store/jobs/intake-jobs.ts";
 import { itemFolder, removeItemFile } from "../../store/uploads/item-files.ts";
 import type { Pool } from "../../threads/pool.ts";
 import { askedAgain, createItemSession, failureOf, type ItemSession, isThreadLost } from "./item-session.ts";
@@ -129,12 +129,12 @@ function nextBatch(waiting: Waiter[]): Waiter[] {
 async function takeBatch(folder: string, pool: Pool, batch: readonly Waiter[]): Promise<void> {
   try {
     const job = { folder, items: batch.map(({ bytes }) => bytes) };
-    const answers = await pool.run<IntakeAnswer[]>("takeItems", job);
+    const responses = await pool.run<IntakeResult[]>("takeItems", job);
     for (const [index, { resolve, reject }] of batch.entries()) {
-      const answer = answers[index];
-      assert(answer !== undefined, "every item of a batch is answered");
-      if (answer.kind === "written") resolve(answer.item);
-      else reject(failureOf(answer));
+      const response = responses[index];
+      assert(response !== undefined, "every item of a batch is answered");
+      if (response.kind === "written") resolve(response.item);
+      else reject(failureOf(response));
     }
   } catch (error) {
     if (batch.length > 1 && isThreadLost(error))

@@ -9,7 +9,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 
 /** A part of the room, held while an item arrives. */
-export type RoomHeld = Readonly<{
+export type QuotaHeld = Readonly<{
   /**
    * Holds more, for an item of which more comes than was thought.
    * @param size - Of all that it will take. Bytes.
@@ -19,17 +19,17 @@ export type RoomHeld = Readonly<{
   /** So many more bytes of it are on the disk, where the system counts them. */
   wrote: (size: number) => void;
   /** Gives it back. A second call does nothing. @param keptBytes - Of the item that came of it; 0 where none did. */
-  release: (keptBytes?: number) => void;
+  release: (storedBytes?: number) => void;
 }>;
 
 /** The room. */
-export type UploadRoom = Readonly<{
+export type UploadQuota = Readonly<{
   /**
    * Holds room for an item that begins to arrive.
    * @param size - What it will take at most. Bytes.
    * @throws Failure `no_room`.
    */
-  take: (size: number) => RoomHeld;
+  take: (size: number) => QuotaHeld;
   /** Counts what is kept now, and not when it is time for it. Never rejects. */
   recount: () => Promise<void>;
   /** Why uploads are refused, in a sentence; none while there is room. */
@@ -37,12 +37,12 @@ export type UploadRoom = Readonly<{
 }>;
 
 /** What the room is measured by. */
-export type RoomOptions = Readonly<{
+export type QuotaOptions = Readonly<{
   folder: string;
   /** Counts the bytes of items that are kept. */
-  countKept: () => Promise<number>;
+  countStored: () => Promise<number>;
   /** What that was when it was last counted. */
-  keptBytes: number;
+  storedBytes: number;
   bytesMax: number;
   /** Of the disk, what stays free. */
   freeBytesMin: number;
@@ -54,15 +54,15 @@ export type RoomOptions = Readonly<{
 const freeFreshMs = 500;
 
 /** What is kept is counted again at most so often: items leave the disk when they are permanent. Milliseconds. */
-const keptFreshMs = 15_000;
+const storedFreshMs = 15_000;
 
 /** The smallest item: while it finds no room, every upload is refused. Source: ANS-104 §2, signature type 2. */
 const smallestItemBytes = 2 + 64 + 32 + 2 + 16;
 
 /** Creates the room. */
-export function createUploadRoom(options: RoomOptions): UploadRoom {
+export function createUploadQuota(options: QuotaOptions): UploadQuota {
   const { folder, bytesMax, freeBytesMin, clock } = options;
-  const kept = createKept(options);
+  const stored = createStored(options);
   const freeBytes = createFreeBytes(folder, clock);
   /** What items under way will take, and what of it the disk does not show yet. */
   let underWay = 0;
@@ -70,7 +70,7 @@ export function createUploadRoom(options: RoomOptions): UploadRoom {
 
   /** What is wrong with so many bytes more. */
   function fault(size: number): string | undefined {
-    const taken = kept.bytes() + underWay;
+    const taken = stored.bytes() + underWay;
     if (taken + size > bytesMax)
       return `Uploads take ${taken} of the ${bytesMax} bytes that UPLOAD_DISK_BYTES_MAX allows.`;
     const free = freeBytes();
@@ -91,7 +91,7 @@ export function createUploadRoom(options: RoomOptions): UploadRoom {
 
   function hold(size: number): void {
     const reason = fault(size);
-    if (reason !== undefined) throw new Failure("no_room", { reason, size });
+    if (reason !== undefined) throw new Failure("no_space", { reason, size });
     underWay += size;
     unwritten += size;
   }
@@ -113,16 +113,16 @@ export function createUploadRoom(options: RoomOptions): UploadRoom {
           written += counted;
           unwritten -= counted;
         },
-        release: (keptBytes = 0) => {
+        release: (storedBytes = 0) => {
           if (!isHeld) return;
           isHeld = false;
           underWay -= size;
           unwritten -= size - written;
-          kept.add(keptBytes);
+          stored.add(storedBytes);
         },
       };
     },
-    recount: kept.count,
+    recount: stored.count,
     reasons: () => {
       const reason = faultNow();
       return reason === undefined ? [] : [reason];
@@ -131,15 +131,15 @@ export function createUploadRoom(options: RoomOptions): UploadRoom {
 }
 
 /** Bytes of items that are kept: counted now and then, with what came since. */
-function createKept({ countKept, keptBytes, clock, log }: RoomOptions) {
-  let bytes = keptBytes;
+function createStored({ countStored, storedBytes, clock, log }: QuotaOptions) {
+  let bytes = storedBytes;
   let countedAt = clock();
   let isCounting = false;
 
   async function count(): Promise<void> {
     isCounting = true;
     try {
-      bytes = await countKept();
+      bytes = await countStored();
     } catch (error) {
       log.warn("the room that uploads take could not be counted", { error });
     } finally {
@@ -151,7 +151,7 @@ function createKept({ countKept, keptBytes, clock, log }: RoomOptions) {
   return {
     count,
     bytes: () => {
-      if (!isCounting && Math.abs(clock() - countedAt) >= keptFreshMs) void count();
+      if (!isCounting && Math.abs(clock() - countedAt) >= storedFreshMs) void count();
       return bytes;
     },
     add: (size: number) => {

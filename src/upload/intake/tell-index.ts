@@ -6,7 +6,7 @@
 import { type Id, isId } from "../../arweave/id.ts";
 import type { Log } from "../../lib/log.ts";
 import type { PendingRow } from "../../store/index/rows.ts";
-import type { BundleItem, ReadItemsAnswer, ReadItemsJob } from "../../store/jobs/bundle-jobs.ts";
+import type { BundleItem, ReadItemsJob, ReadItemsResult } from "../../store/jobs/bundle-jobs.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { Pool } from "../../threads/pool.ts";
 import { unfinishedBundles } from "../pipeline/bundles.ts";
@@ -88,7 +88,7 @@ function jobsOf(items: readonly BundleItem[]): BundleItem[][] {
 
 async function tell(parts: TellParts, items: readonly BundleItem[], signal: AbortSignal): Promise<void> {
   const job: ReadItemsJob = { folder: parts.folder, items };
-  const { rows } = await parts.threads.run<ReadItemsAnswer>("readItems", job, { signal });
+  const { rows } = await parts.threads.run<ReadItemsResult>("readItems", job, { signal });
   await parts.addPending(rows);
   parts.log.info("the index was told of uploads again", { count: rows.length, of: items.length });
 }

@@ -10,8 +10,8 @@ import { Failure, type FailureCode } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { createTurns } from "../../lib/queue.ts";
-import { sleep, unheard } from "../../lib/stop.ts";
+import { createSemaphore } from "../../lib/queue.ts";
+import { ignoreRejection, sleep } from "../../lib/stop.ts";
 import { voidReservation } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
@@ -55,7 +55,7 @@ export type Finalizer = Readonly<{
 export type FinalizerParts = Readonly<{
   ledger: LedgerDatabase;
   writers: PartWriters;
-  intake: Pick<Intake, "takeLying">;
+  intake: Pick<Intake, "acceptStaged">;
   check: CheckFile;
   /** Uploads that are walked over at once: as many as there are threads. */
   atOnce: number;
@@ -82,16 +82,16 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
   const { ledger, writers, clock, log } = parts;
   const jobs = new Map<string, Job>();
   const life = new AbortController();
-  const turns = createTurns(parts.atOnce, waitingMax);
+  const semaphore = createSemaphore(parts.atOnce, waitingMax);
 
   async function attempt(upload: MultipartUpload, job: Job): Promise<Taken> {
-    const turn = turns.take(life.signal);
+    const turn = semaphore.take(life.signal);
     assert(turn !== undefined, "there are no more finalizations than have room in line");
-    const endTurn = await turn;
+    const release = await turn;
     try {
       return await writers.alone(upload.id, (file) => take(parts, upload, file, job, life.signal));
     } finally {
-      endTurn();
+      release();
     }
   }
 
@@ -126,7 +126,7 @@ export function createFinalizer(parts: FinalizerParts): Finalizer {
     const started = Promise.withResolvers<Taken>();
     const job: Job = { stage: "VALIDATING", isPromised, done: started.promise };
     jobs.set(upload.id, job);
-    unheard(job.done); // its row says how it ended
+    ignoreRejection(job.done); // its row says how it ended
     untilDone(upload, job)
       .finally(() => jobs.delete(upload.id))
       .then(started.resolve, started.reject);
@@ -161,7 +161,7 @@ async function take(
   job.stage = "VALIDATING";
   // A part that broke off may have left bytes behind the end.
   await file.truncate(size);
-  const lying = {
+  const staged = {
     ...payers,
     prepaid: paid === undefined ? undefined : { payer: paid.payer, winc: paid.winc, size: paid.size },
     alongside: endOf(upload),
@@ -174,7 +174,7 @@ async function take(
       return item;
     },
   };
-  return await parts.intake.takeLying(lying, signal);
+  return await parts.intake.acceptStaged(staged, signal);
 }
 
 /** What ends an upload, in the transaction that makes it an item: what it held is given back, to be paid from. */

@@ -11,7 +11,7 @@
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { unheard, untilStopped } from "../../lib/stop.ts";
+import { ignoreRejection, untilStopped } from "../../lib/stop.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
 import { reserve } from "../../payment/credits/reservations.ts";
 import { user } from "../../store/ledger/accounts.ts";
@@ -134,7 +134,7 @@ export type MultipartParts = Readonly<{
 export function createMultipart(parts: MultipartParts): Multipart {
   const { ledger, writers, finalizer, itemBytesMax, makeUploadId } = parts;
   const shares = createClientShares(unfinishedPerClientMax);
-  const holdUnpaid = createUnpaidRoom(parts);
+  const holdUnpaid = createUnpaidQuota(parts);
   const find = (tx: Tx, id: string) => findNow(parts, tx, id);
 
   /** Takes an upload for finalization, or finds that it is taken, or done. */
@@ -153,7 +153,7 @@ export function createMultipart(parts: MultipartParts): Multipart {
 
   function run(upload: MultipartUpload, isPromised: boolean): Promise<Taken> {
     const done = finalizer.run(upload, isPromised);
-    unheard(done.then(() => shares.release(upload.id)));
+    ignoreRejection(done.then(() => shares.release(upload.id)));
     return done;
   }
 
@@ -213,7 +213,7 @@ export function createMultipart(parts: MultipartParts): Multipart {
     finalizeLater: async (id, payers) => {
       const claimed = await claim(id, payers);
       if ("upload" in claimed) return claimed;
-      unheard(run(claimed, true)); // its row says how it ended
+      ignoreRejection(run(claimed, true)); // its row says how it ended
       return undefined;
     },
     forget: shares.release,
@@ -221,13 +221,13 @@ export function createMultipart(parts: MultipartParts): Multipart {
 }
 
 /** Holds disk for parts that nobody has paid for while they arrive. @returns Ends the hold. */
-function createUnpaidRoom({ writers, unpaidBytesMax }: MultipartParts): (size: number) => () => void {
+function createUnpaidQuota({ writers, unpaidBytesMax }: MultipartParts): (size: number) => () => void {
   let arriving = 0;
   return (size) => {
     const taken = writers.diskBytes() + arriving;
     if (taken + size > unpaidBytesMax) {
       const reason = `Parts take ${taken} of the ${unpaidBytesMax} bytes that they may before they are paid for.`;
-      throw new Failure("no_room", { reason, size });
+      throw new Failure("no_space", { reason, size });
     }
     arriving += size;
     return () => {

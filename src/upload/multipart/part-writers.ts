@@ -8,10 +8,10 @@
  */
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
-import { linkedController, unheard, untilStopped } from "../../lib/stop.ts";
+import { ignoreRejection, linkedController, untilStopped } from "../../lib/stop.ts";
 import type { PartFile, PartFiles } from "../../store/uploads/part-files.ts";
 import { diskFailure } from "../intake/disk-failure.ts";
-import type { RoomHeld, UploadRoom } from "../intake/room.ts";
+import type { QuotaHeld, UploadQuota } from "../intake/room.ts";
 
 /** A part as it arrives. */
 export type ArrivingPart = Readonly<{
@@ -33,7 +33,7 @@ export type PartWriters = Readonly<{
    */
   write: (upload: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
   /** Stops those who write to a file, and works with it while nobody else does. */
-  alone: <Answer>(upload: string, work: (file: PartFile) => Promise<Answer>) => Promise<Answer>;
+  alone: <Result>(upload: string, work: (file: PartFile) => Promise<Result>) => Promise<Result>;
   /** What the file of an upload is called below the folder of uploads. */
   nameOf: (upload: string) => string;
   /** Removes a file. */
@@ -68,7 +68,7 @@ type Open = {
 };
 
 /** Creates the writers. */
-export function createPartWriters(files: PartFiles, room: UploadRoom): PartWriters {
+export function createPartWriters(files: PartFiles, quota: UploadQuota): PartWriters {
   const open = new Map<string, Open>();
   const { set, total } = createTally();
   let writing = 0;
@@ -82,7 +82,7 @@ export function createPartWriters(files: PartFiles, room: UploadRoom): PartWrite
       users: 0,
       left: Promise.withResolvers<void>(),
     };
-    unheard(entry.file); // heard of by every user
+    ignoreRejection(entry.file); // heard of by every user
     open.set(upload, entry);
     entry.users += 1;
     return entry;
@@ -107,7 +107,7 @@ export function createPartWriters(files: PartFiles, room: UploadRoom): PartWrite
 
   async function write(upload: string, part: ArrivingPart, signal: AbortSignal): Promise<void> {
     if (writing >= writersMax) throw new Failure("busy", { writing });
-    const held = room.take(part.size);
+    const held = quota.take(part.size);
     writing += 1;
     let grown = 0;
     try {
@@ -125,7 +125,7 @@ export function createPartWriters(files: PartFiles, room: UploadRoom): PartWrite
     }
   }
 
-  async function alone<Answer>(upload: string, work: (file: PartFile) => Promise<Answer>): Promise<Answer> {
+  async function alone<Result>(upload: string, work: (file: PartFile) => Promise<Result>): Promise<Result> {
     const entry = enter(upload);
     entry.stop.abort(beingFinalized());
     entry.users -= 1;
@@ -185,7 +185,7 @@ function opened(opening: Promise<PartFile>): Promise<PartFile | undefined> {
 async function writePart(
   opening: Promise<PartFile>,
   part: ArrivingPart,
-  held: RoomHeld,
+  held: QuotaHeld,
   signal: AbortSignal,
 ): Promise<void> {
   const file = await opening;
@@ -199,7 +199,7 @@ async function writePart(
 async function writePieces(
   file: PartFile,
   part: ArrivingPart,
-  held: RoomHeld,
+  held: QuotaHeld,
   signal: AbortSignal,
 ): Promise<void> {
   const { start, size, pieces } = part;
@@ -215,7 +215,7 @@ async function writePieces(
     waiting = [];
     if (written - flushed < flushBytes) return;
     flushed = written;
-    unheard(file.sync()); // what fails is counted, and seen at the end
+    ignoreRejection(file.sync()); // what fails is counted, and seen at the end
   };
   for (;;) {
     const next = await untilStopped(pieces.next(), signal);
@@ -231,7 +231,7 @@ async function writePieces(
 }
 
 /** What the system refuses is a Failure; everything else stays what it is. */
-async function onDisk<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+async function onDisk<Result>(work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();
   } catch (error) {

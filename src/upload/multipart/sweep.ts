@@ -6,7 +6,7 @@
  */
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { sleep, unheard } from "../../lib/stop.ts";
+import { ignoreRejection, sleep } from "../../lib/stop.ts";
 import { voidReservation } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
@@ -112,7 +112,8 @@ async function sweep(parts: MultipartSweepParts, signal: AbortSignal): Promise<v
   }
   const left = await ledger.read((tx) => finalizingMultiparts(tx, storeName));
   for (const upload of left)
-    if (finalizer.stage(upload.id) === undefined && !finalizer.isFull()) unheard(finalizer.run(upload, true));
+    if (finalizer.stage(upload.id) === undefined && !finalizer.isFull())
+      ignoreRejection(finalizer.run(upload, true));
 }
 
 /** Ends an upload, with its file, and gives back what it holds. @param isToEnd - Asked in the transaction that does. */

@@ -3,7 +3,7 @@
  * and is tried again, later and later.
  * @module
  */
-import { sleep, unheard } from "../../lib/stop.ts";
+import { ignoreRejection, sleep } from "../../lib/stop.ts";
 import { type Bundle, type BundleState, nextBundles, postponeBundle } from "./bundles.ts";
 import { reasonOf, type StepParts } from "./parts.ts";
 
@@ -11,18 +11,18 @@ import { reasonOf, type StepParts } from "./parts.ts";
 export type BundleStepper = (parts: StepParts, bundle: Bundle, signal: AbortSignal) => Promise<void>;
 
 /** Steps that share lanes. */
-export type LaneGroup = Readonly<{
+export type SlotGroup = Readonly<{
   steps: Readonly<Partial<Record<BundleState, BundleStepper>>>;
   /** Bundles that are in these steps at once. */
   count: number;
 }>;
 
 /** Lanes of one group. */
-export type Lanes = Readonly<{
+export type Slots = Readonly<{
   /** Starts what is due as far as there are lanes. @returns When the next one is due, Unix milliseconds. */
   fill: () => Promise<number>;
   /** Why bundles do not get on. */
-  troubles: () => readonly string[];
+  faults: () => readonly string[];
   /** Resolves when no step is under way. */
   ended: () => Promise<void>;
 }>;
@@ -33,27 +33,27 @@ const longestPauseMs = 60_000;
 const doublingsMax = 7;
 
 /** Creates lanes. @param onEnd - Called when a step has ended. */
-export function createLanes(
+export function createSlots(
   parts: StepParts,
-  { steps, count }: LaneGroup,
+  { steps, count }: SlotGroup,
   signal: AbortSignal,
   onEnd: () => void,
-): Lanes {
+): Slots {
   const { ledger, storeName, clock, log } = parts;
   const states = Object.keys(steps).filter((state): state is BundleState => state in steps);
   /** By bundle; the step that is under way. */
   const running = new Map<string, Promise<void>>();
-  const troubles = new Map<string, string>();
+  const faults = new Map<string, string>();
 
   async function step(bundle: Bundle): Promise<void> {
     try {
       await steps[bundle.state]?.(parts, bundle, signal);
-      troubles.delete(bundle.id);
+      faults.delete(bundle.id);
     } catch (error) {
       if (signal.aborted) return;
       const { id: bundleId, state, attempts } = bundle;
       log.warn("a step of a bundle failed", { bundleId, state, attempts, error });
-      troubles.set(bundle.id, reasonOf(error));
+      faults.set(bundle.id, reasonOf(error));
       await putOff(bundle, error);
     }
   }
@@ -75,11 +75,11 @@ export function createLanes(
       onEnd();
     });
     running.set(bundle.id, work);
-    unheard(work);
+    ignoreRejection(work);
   }
 
   return {
-    troubles: () => [...troubles.values()],
+    faults: () => [...faults.values()],
     ended: async () => {
       await Promise.all(running.values());
     },

@@ -107,7 +107,7 @@ export type StepParts = PipelineParts &
     /** Has items planned that a bundle has given back. */
     planAgain: () => void;
     /** Runs work when no other such work is under way: two bundles must not be paid for with the same winston. */
-    inTurn: (work: () => Promise<void>) => Promise<void>;
+    inOrder: (work: () => Promise<void>) => Promise<void>;
   }>;
 
 /** A transaction is mined within so many blocks after its anchor, or never. */

@@ -23,7 +23,7 @@
  */
 import { createRest } from "../../lib/rest.ts";
 import { confirm } from "./confirm.ts";
-import { createLanes, type LaneGroup } from "./lanes.ts";
+import { createSlots, type SlotGroup } from "./lanes.ts";
 import type { PipelineParts } from "./parts.ts";
 import { createPlanner } from "./plan.ts";
 import { post } from "./post.ts";
@@ -40,7 +40,7 @@ export type Pipeline = Readonly<{
 }>;
 
 /** A seeding holds 4 MB, a laying out as much for its 10,000 items. */
-const groups: readonly LaneGroup[] = [
+const groups: readonly SlotGroup[] = [
   { steps: { planned: prepare, posted: seed }, count: 4 },
   { steps: { prepared: post, seeded: confirm }, count: 8 },
 ];
@@ -60,13 +60,13 @@ export function openPipeline(parts: PipelineParts): Pipeline {
   const life = new AbortController();
   const planner = createPlanner({ ...parts, rules: parts.rules.plan });
   const rest = createRest(life.signal);
-  const stepParts = { ...parts, planAgain: planner.again, inTurn: createTurn() };
-  const lanes = groups.map((group) => createLanes(stepParts, group, life.signal, rest.end));
+  const stepParts = { ...parts, planAgain: planner.again, inOrder: createTurn() };
+  const slots = groups.map((group) => createSlots(stepParts, group, life.signal, rest.end));
 
   /** Does what is due. @returns When something is due next, Unix milliseconds. */
   async function look(): Promise<number> {
     if (planner.isDue()) await planner.look();
-    const dueAt = await Promise.all(lanes.map(({ fill }) => fill()));
+    const dueAt = await Promise.all(slots.map(({ fill }) => fill()));
     return Math.min(planner.nextAt(), ...dueAt);
   }
 
@@ -81,7 +81,7 @@ export function openPipeline(parts: PipelineParts): Pipeline {
       }
       await rest.wait(Math.max(0, Math.min(idleMs, nextAt - clock())));
     }
-    await Promise.all(lanes.map(({ ended }) => ended()));
+    await Promise.all(slots.map(({ ended }) => ended()));
   }
 
   const ended = run();
@@ -89,7 +89,7 @@ export function openPipeline(parts: PipelineParts): Pipeline {
     onItem: (size) => {
       if (planner.note(size)) rest.end();
     },
-    reasons: () => [...new Set(lanes.flatMap(({ troubles }) => troubles()))].slice(0, reasonsMax),
+    reasons: () => [...new Set(slots.flatMap(({ faults }) => faults()))].slice(0, reasonsMax),
     close: async () => {
       life.abort(new DOMException("uploads were closed", "AbortError"));
       await ended;

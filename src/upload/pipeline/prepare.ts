@@ -13,10 +13,10 @@ import { Failure, failures } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type {
   LaidBundle,
-  LayBundleAnswer,
   LayBundleJob,
-  SignBundleAnswer,
+  LayBundleResult,
   SignBundleJob,
+  SignBundleResult,
 } from "../../store/jobs/bundle-jobs.ts";
 import type { Tx } from "../../store/ledger/database.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
@@ -49,7 +49,7 @@ export async function prepare(parts: StepParts, bundle: Bundle, signal: AbortSig
   const laid = await layOut(parts, bundle, signal);
   if (laid === undefined) return;
   assert(laid.dataSize === bundle.dataSize, "a bundle is laid out as it was planned");
-  await parts.inTurn(() => sign(parts, bundle, laid, signal));
+  await parts.inOrder(() => sign(parts, bundle, laid, signal));
 }
 
 /** Fails the items that were blocked while they waited; the others are planned anew. @returns Whether any was. */
@@ -81,7 +81,7 @@ async function sign(
   const reward = await chain.price(dataSize, signal);
   await checkBalance(parts, reward, signal);
   const unsigned: SignBundleJob = { walletFile, anchor: anchor.hash, reward, tags, dataRoot, dataSize };
-  const { transactionId, text } = await threads.run<SignBundleAnswer>("signBundle", unsigned, { signal });
+  const { transactionId, text } = await threads.run<SignBundleResult>("signBundle", unsigned, { signal });
   assert(isId(transactionId), "a signed transaction has an id");
   const transaction = { id: transactionId, text, anchorHeight: anchor.height };
   const now = clock();
@@ -107,12 +107,12 @@ export async function layOut(
     return undefined;
   }
   const job: LayBundleJob = { folder, bundleId: bundle.id, items };
-  const answer = await threads.run<LayBundleAnswer>("layBundle", job, { signal });
-  if (answer.kind === "trouble")
-    throw new Failure("busy", { reason: `the items of a bundle cannot be read: ${answer.reason}` });
-  if (answer.kind === "laid") return answer;
-  log.error("items of a bundle are not what they were", { bundleId: bundle.id, items: answer.items });
-  await failItems(parts, bundle, answer.items);
+  const response = await threads.run<LayBundleResult>("layBundle", job, { signal });
+  if (response.kind === "trouble")
+    throw new Failure("busy", { reason: `the items of a bundle cannot be read: ${response.reason}` });
+  if (response.kind === "laid") return response;
+  log.error("items of a bundle are not what they were", { bundleId: bundle.id, items: response.items });
+  await failItems(parts, bundle, response.items);
   return undefined;
 }
 

@@ -9,7 +9,7 @@ import { readTransactionHeader } from "../../arweave/transaction.ts";
 import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import { linkedController, sleep } from "../../lib/stop.ts";
-import type { BundleChunksAnswer, BundleChunksJob } from "../../store/jobs/bundle-jobs.ts";
+import type { BundleChunksJob, BundleChunksResult } from "../../store/jobs/bundle-jobs.ts";
 import { openParcel } from "../../threads/parcel.ts";
 import { type Bundle, noteSeeded, returnBundle, stepBundle } from "./bundles.ts";
 import type { StepParts } from "./parts.ts";
@@ -17,7 +17,7 @@ import { layOut } from "./prepare.ts";
 
 /** Chunks are made in jobs of so many, of which so many are made or sent at once: 4 MB in memory. */
 const chunksPerJob = 4;
-const lanes = 3;
+const slots = 3;
 
 /** The ledger is told after so many chunks: 32 MiB, which a restart sends again. */
 const chunksPerNote = 128;
@@ -96,7 +96,7 @@ async function seedChunks(
   let noted = next;
   let end: SeedEnd | undefined;
 
-  async function lane(): Promise<void> {
+  async function slot(): Promise<void> {
     while (next < count && end === undefined) {
       const first = next;
       next = Math.min(count, first + chunksPerJob);
@@ -113,7 +113,7 @@ async function seedChunks(
     await parts.ledger.write((tx) => noteSeeded(tx, bundle, noted));
   }
 
-  const work = Array.from({ length: lanes }, () => lane());
+  const work = Array.from({ length: slots }, () => slot());
   try {
     await Promise.all(work);
   } finally {
@@ -155,9 +155,9 @@ async function makeRun(
   const { port } = parcel;
   try {
     const job: BundleChunksJob = { folder, bundleId: bundle.id, ...run, port };
-    const answer = await threads.run<BundleChunksAnswer>("bundleChunks", job, { signal, transfer: [port] });
-    if (answer.kind === "unlaid") return { kind: "unlaid", reason: "its layout is not there" };
-    if (answer.kind === "trouble") return { kind: "unlaid", reason: answer.reason };
+    const response = await threads.run<BundleChunksResult>("bundleChunks", job, { signal, transfer: [port] });
+    if (response.kind === "unlaid") return { kind: "unlaid", reason: "its layout is not there" };
+    if (response.kind === "trouble") return { kind: "unlaid", reason: response.reason };
     const bodies = parcel.take();
     assert(bodies?.length === run.count, "as many chunks are made as were asked for");
     return { kind: "made", bodies };

@@ -18,9 +18,9 @@ export type X402Sent = Readonly<{
 }>;
 
 /** What became of an upload; what is refused before its payment has settled is thrown. */
-export type X402Outcome<Answer> =
+export type X402Outcome<Result> =
   /** `settled` is undefined where nothing was asked for, or the item was there already. */
-  | Readonly<{ kind: "done"; answer: Answer; settled: X402Settled | undefined }>
+  | Readonly<{ kind: "done"; response: Result; settled: X402Settled | undefined }>
   /** The payment has settled all the same: the payer has the credits. */
   | Readonly<{ kind: "refused"; error: unknown; settled: X402Settled }>;
 

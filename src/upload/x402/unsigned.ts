@@ -78,7 +78,7 @@ export async function takeUnsigned(
   try {
     const known = await multipart.findPaid(payment);
     const taken = known === undefined ? undefined : await takenBefore(parts, known, signal);
-    if (taken !== undefined) return { kind: "done", answer: taken, settled };
+    if (taken !== undefined) return { kind: "done", response: taken, settled };
     // It broke off with its program. What had come of it cannot be told from what anybody else may send now.
     if (bound === undefined && (known !== undefined || settled.isReplay)) throw usedBefore();
     const paid = { payer: settled.payer, size, winc: winc(settled.quotedWinc), payment };
@@ -86,7 +86,7 @@ export async function takeUnsigned(
     const pieces = bound === undefined ? upload.pieces : [bound].values();
     return {
       kind: "done",
-      answer: await bringUnsigned(parts, made.id, { ...upload, pieces }, signal),
+      response: await bringUnsigned(parts, made.id, { ...upload, pieces }, signal),
       settled,
     };
   } catch (error) {

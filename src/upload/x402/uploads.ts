@@ -100,7 +100,7 @@ export function createX402Uploads(parts: X402UploadsParts): X402Uploads {
   const makers = createMakers(parts.clock);
 
   /** Of requests that come at once with one payment the first is served. */
-  async function first<Answer>(name: string, work: () => Promise<Answer>): Promise<Answer> {
+  async function first<Result>(name: string, work: () => Promise<Result>): Promise<Result> {
     if (underWay.has(name)) throw new Failure("busy", { reason: "the payment is being used", name });
     underWay.add(name);
     try {
@@ -178,7 +178,7 @@ async function takeSigned(
     },
   };
   try {
-    return { kind: "done", answer: await parts.intake.take(arrival, signal), settled: state.settled };
+    return { kind: "done", response: await parts.intake.take(arrival, signal), settled: state.settled };
   } catch (error) {
     if (state.settled === undefined) throw error;
     if (state.hold !== undefined)
@@ -203,12 +203,12 @@ async function createChunked(
     const known = await multipart.findPaid(payment);
     // Who knows an upload's name may write to it: so it is told again only to who was told before.
     if (known !== undefined && makers.isMaker(payment, client))
-      return { kind: "done", answer: known, settled };
+      return { kind: "done", response: known, settled };
     if (known !== undefined || settled.isReplay) throw usedBefore();
     const paid = { payer: refundTo, size, winc: winc(settled.quotedWinc), payment };
     const made = await multipart.createPaid({ chunkSize, paid, from: settled.payer });
     makers.note(payment, client);
-    return { kind: "done", answer: made, settled };
+    return { kind: "done", response: made, settled };
   } catch (error) {
     return { kind: "refused", error, settled };
   }

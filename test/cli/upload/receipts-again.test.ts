@@ -53,8 +53,8 @@ describe.each([
     service.giveAgain();
     const again = await upload(file);
     expect(again).toMatchObject({ id, state: "there", receipt: fakeReceipt(id) });
-    const kept = readFileSync(join(state, "receipts", `${id}.json`), "utf8");
-    expect(JSON.parse(kept)).toEqual({ ...fakeReceipt(id), to: service.url });
+    const stored = readFileSync(join(state, "receipts", `${id}.json`), "utf8");
+    expect(JSON.parse(stored)).toEqual({ ...fakeReceipt(id), to: service.url });
     const asked = () => service.asked.filter(({ path }) => path.endsWith("/receipt")).length;
     const before = asked();
     await upload(file);

@@ -121,12 +121,15 @@ describe("a file", () => {
     expect(again.items).toEqual([{ ...items[0], state: "there" }]);
     const verify = () => runCairn(["receipt", "verify", id], { environment: { XDG_STATE_HOME: state } });
     expect(await verify()).toMatchObject({ code: 0, out: expect.stringContaining(`item       ${id}`) });
-    const kept = join(state, "cairn", "receipts");
-    expect((await upload(file)).out).toContain(`receipts  ${kept}`);
+    const stored = join(state, "cairn", "receipts");
+    expect((await upload(file)).out).toContain(`receipts  ${stored}`);
     // Of another service it is no receipt.
-    writeFileSync(join(kept, `${id}.json`), JSON.stringify({ ...items[0].receipt, to: "http://elsewhere" }));
+    writeFileSync(
+      join(stored, `${id}.json`),
+      JSON.stringify({ ...items[0].receipt, to: "http://elsewhere" }),
+    );
     expect(JSON.parse((await upload(file, "--json")).out).items[0].receipt).toBeUndefined();
-    rmSync(kept, { recursive: true });
+    rmSync(stored, { recursive: true });
     expect(await verify()).toMatchObject({
       code: 2,
       err: expect.stringContaining(`no receipt of ${id} is kept`),
@@ -362,8 +365,8 @@ describe("a service in trouble", () => {
       () => Response.json(fakeReceipt("A".repeat(43))),
       "it is for another item",
     ],
-  ])("that answers %s fails", async (_name, answer, says) => {
-    service.fail(({ path }) => (path === "/tx" ? answer() : undefined));
+  ])("that answers %s fails", async (_name, response, says) => {
+    service.fail(({ path }) => (path === "/tx" ? response() : undefined));
     const { code, err } = await upload(write("refused.txt", "refused"));
     expect([code, err]).toEqual([1, expect.stringContaining(says)]);
   });
@@ -414,13 +417,13 @@ describe("a large file goes in parts", () => {
     );
     const first = await upload(file);
     expect([first.code, first.err]).toEqual([1, expect.stringContaining("answered 400: no")]);
-    const [kept = ""] = readdirSync(join(state, "cairn", "uploads"));
+    const [stored = ""] = readdirSync(join(state, "cairn", "uploads"));
     const there = service.uploads.get("upload-1")?.size ?? 0;
     expect(there).toBeLessThan(6);
     const before = service.asked.length;
     service.fail(() => undefined);
     const second = JSON.parse((await upload(file, "--json")).out);
-    expect(kept).toBe(`${second.id}.json`);
+    expect(stored).toBe(`${second.id}.json`);
     expect(service.uploads.size).toBe(1);
     const sent = service.asked.slice(before).filter(({ method, size }) => method === "POST" && size > 0);
     expect(sent.length).toBe(6 - there);

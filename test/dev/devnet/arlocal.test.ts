@@ -181,8 +181,8 @@ describe("unlike arlocal, the devnet", () => {
 
   // /tx/{id}/offset of something that has no offset answered an error with the body "OK" (#72).
   test("answers 404 for the offset of what has none", async () => {
-    const answer = await node.get(`/tx/${"A".repeat(43)}/offset`);
-    expect([answer.status, await answer.text()]).toEqual([404, ""]);
+    const response = await node.get(`/tx/${"A".repeat(43)}/offset`);
+    expect([response.status, await response.text()]).toEqual([404, ""]);
   });
 
   // A second fetch of data answered 500, or the data twice (#5, PR #105).
@@ -191,8 +191,8 @@ describe("unlike arlocal, the devnet", () => {
     const { id } = await post(devnet, rsa, { stated: statedOf(data) });
     for (const body of chunkPosts(data)) await node.post("/chunk", body);
     await devnet.mine(1);
-    const answers = await Promise.all([1, 2, 3].map(async () => await (await node.get(`/${id}`)).bytes()));
-    for (const answer of answers) expect(answer).toEqual(data as Uint8Array<ArrayBuffer>);
+    const responses = await Promise.all([1, 2, 3].map(async () => await (await node.get(`/${id}`)).bytes()));
+    for (const response of responses) expect(response).toEqual(data as Uint8Array<ArrayBuffer>);
   });
 
   // The status of a transaction that waits was 200 with the text "Pending", which read as a status.
@@ -218,21 +218,21 @@ describe("unlike arlocal, the devnet", () => {
 
   // A refusal said "Bad Request" and kept the reason to the server's console (#11, #146).
   test("says why it refuses", async () => {
-    const answer = await node.post("/tx", sign(devnet, rsa, { lastTx: "A".repeat(64) }).text);
-    expect([answer.status, await answer.text()]).toEqual([400, "Invalid anchor (last_tx)."]);
-    expect(answer.headers.get("x-reject-reason")).toBe(
+    const response = await node.post("/tx", sign(devnet, rsa, { lastTx: "A".repeat(64) }).text);
+    expect([response.status, await response.text()]).toEqual([400, "Invalid anchor (last_tx)."]);
+    expect(response.headers.get("x-reject-reason")).toBe(
       "tx_bad_anchor: the anchor is neither the wallet's last transaction nor one of the last 50 blocks",
     );
   });
 
   // Spending too much answered 410 with an object, or 403.
   test("answers an overspend as a node does", async () => {
-    const answer = await node.post(
+    const response = await node.post(
       "/tx",
       sign(devnet, rsa, { target: ecdsa.address, quantity: 10n ** 20n }).text,
     );
-    expect([answer.status, await answer.text()]).toEqual([400, "Transaction verification failed."]);
-    expect(answer.headers.get("x-reject-reason")).toStartWith("overspend: ");
+    expect([response.status, await response.text()]).toEqual([400, "Transaction verification failed."]);
+    expect(response.headers.get("x-reject-reason")).toStartWith("overspend: ");
   });
 
   // A transaction without data cost nothing.

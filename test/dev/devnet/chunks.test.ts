@@ -7,7 +7,7 @@ import { readBlock } from "../../../src/arweave/block.ts";
 import type { TailRule } from "../../../src/arweave/data-root.ts";
 import { validatePath } from "../../../src/arweave/merkle.ts";
 import { readTransactionHeader } from "../../../src/arweave/transaction.ts";
-import { nextTurn } from "../../../src/dev/devnet/data-tree.ts";
+import { yieldToEventLoop } from "../../../src/dev/devnet/data-tree.ts";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
 import { devnetFee } from "../../../src/dev/devnet/fees.ts";
 import { decodeBase64url, encodeBase64url } from "../../../src/lib/base64url.ts";
@@ -64,8 +64,8 @@ describe("data posted by chunks", () => {
     );
     const posts = parts.flatMap((data) => chunkPosts(data));
     const shuffled = posts.toSorted((left, right) => (left.slice(-40) < right.slice(-40) ? -1 : 1));
-    const answers = await Promise.all(shuffled.map((body) => node.post("/chunk", body)));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    const responses = await Promise.all(shuffled.map((body) => node.post("/chunk", body)));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
     await devnet.mine(1);
     for (const [index, id] of ids.entries())
       expect(readWeave(devnet, id)).toEqual(parts[index] ?? new Uint8Array(0));
@@ -199,12 +199,12 @@ describe("data posted in the body", () => {
 
   test("is whole although another with the same data is turned away while it arrives, whenever that is", async () => {
     const data = testBytes(4 * kib256);
-    for (let turns = 0; turns < 10; turns += 1) {
+    for (let semaphore = 0; semaphore < 10; semaphore += 1) {
       const devnet = await openTestDevnet();
       await post(devnet, rsa, { lastTx: "" });
       const stale = await post(devnet, rsa, { lastTx: "", data, tailRule: "plain" });
       const arriving = post(devnet, ecdsa, { data, tailRule: "plain" });
-      for (let turn = 0; turn < turns; turn += 1) await nextTurn();
+      for (let turn = 0; turn < semaphore; turn += 1) await yieldToEventLoop();
       await devnet.mine(1);
       expect(devnet.transaction(stale.id).kind).toBe("rejected");
       const { id } = await arriving;

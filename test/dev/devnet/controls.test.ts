@@ -53,9 +53,9 @@ describe("a control", () => {
       `/mint/${stranger.address}/1.5`,
     ];
     for (const path of rows) {
-      const answer = await node.post(path);
-      expect([path, answer.status]).toEqual([path, 400]);
-      expect(await answer.text()).toMatch(
+      const response = await node.post(path);
+      expect([path, response.status]).toEqual([path, 400]);
+      expect(await response.text()).toMatch(
         /^(blocks are mined 1 to 10000 at a time|minting takes an address)/,
       );
     }

@@ -157,9 +157,9 @@ const rows: readonly Row[] = [
 
 describe("the node", () => {
   test.each(rows)("answers GET %s with %d", async (path, status, body) => {
-    const answer = await node.get(fill(path));
-    const text = await answer.text();
-    expect([answer.status, answer.headers.get("access-control-allow-origin")]).toEqual([status, "*"]);
+    const response = await node.get(fill(path));
+    const text = await response.text();
+    expect([response.status, response.headers.get("access-control-allow-origin")]).toEqual([status, "*"]);
     if (typeof body === "string") expect(text).toBe(body);
     else expect(text).toMatch(body);
   });
@@ -184,10 +184,10 @@ describe("the node", () => {
 
   test("gives data raw under its type, with any extension, and lets no script in it run", async () => {
     for (const path of [`/${mined}`, `/${mined}.css`, `/tx/${mined}/data.css`]) {
-      const answer = await node.get(path);
-      expect(answer.headers.get("content-type")).toBe("text/css; charset=utf-8");
-      expect(answer.headers.get("content-security-policy")).toBe("sandbox");
-      expect(encodeBase64url(await answer.bytes())).toBe(encodeBase64url(data));
+      const response = await node.get(path);
+      expect(response.headers.get("content-type")).toBe("text/css; charset=utf-8");
+      expect(response.headers.get("content-security-policy")).toBe("sandbox");
+      expect(encodeBase64url(await response.bytes())).toBe(encodeBase64url(data));
     }
   });
 
@@ -211,8 +211,8 @@ describe("the node", () => {
   });
 
   test("prices as JSON for who takes JSON, with the denomination in a header for all", async () => {
-    const answer = await node.get("/price/1", { accept: "application/json" });
-    expect(await answer.json()).toEqual({ fee: `${devnetFee(1n, "none")}`, denomination: 1 });
+    const response = await node.get("/price/1", { accept: "application/json" });
+    expect(await response.json()).toEqual({ fee: `${devnetFee(1n, "none")}`, denomination: 1 });
     expect((await node.get("/price/1")).headers.get("arweave-denomination")).toBe("1");
   });
 
@@ -265,8 +265,8 @@ describe("a defect", () => {
         throw new Error("secret");
       },
     };
-    const answer = await createDevnetRoutes(broken, log).handle(new Request("http://localhost/height"));
-    expect([answer.status, await answer.text()]).toEqual([500, "Internal Server Error"]);
+    const response = await createDevnetRoutes(broken, log).handle(new Request("http://localhost/height"));
+    expect([response.status, await response.text()]).toEqual([500, "Internal Server Error"]);
     expect(lines.join()).toContain("secret");
   });
 });
@@ -301,29 +301,29 @@ describe("a post", () => {
       [known.text, 208, "Transaction already processed.", null],
     ];
     for (const [body, status, text, reason] of table) {
-      const answer = await node.post("/tx", body);
-      expect([answer.status, await answer.text()]).toEqual([status, text]);
-      if (reason === null) expect(answer.headers.get("x-reject-reason")).toBeNull();
-      else expect(answer.headers.get("x-reject-reason")).toMatch(reason);
+      const response = await node.post("/tx", body);
+      expect([response.status, await response.text()]).toEqual([status, text]);
+      if (reason === null) expect(response.headers.get("x-reject-reason")).toBeNull();
+      else expect(response.headers.get("x-reject-reason")).toMatch(reason);
     }
   });
 
   test("that announces an id which is known is answered before its body is read", async () => {
-    const answer = await node.post("/tx", "not read", { "arweave-tx-id": waiting });
-    expect([answer.status, await answer.text()]).toEqual([208, "Transaction already processed."]);
+    const response = await node.post("/tx", "not read", { "arweave-tx-id": waiting });
+    expect([response.status, await response.text()]).toEqual([208, "Transaction already processed."]);
     expect((await node.post("/tx", "", { "arweave-tx-id": "@" })).status).toBe(400);
   });
 
   test("that comes twice at once is taken once", async () => {
     const { text } = sign(devnet, ecdsa, { data: testBytes(800_000, 6), tailRule: "plain" });
-    const answers = await Promise.all([1, 2, 3, 4].map(() => node.post("/tx", text)));
-    expect(answers.map(({ status }) => status).toSorted()).toEqual([200, 208, 208, 208]);
+    const responses = await Promise.all([1, 2, 3, 4].map(() => node.post("/tx", text)));
+    expect(responses.map(({ status }) => status).toSorted()).toEqual([200, 208, 208, 208]);
   });
 
   test("gets its reasons as JSON when it takes nothing else", async () => {
     const cheap = sign(devnet, rsa, { reward: 1n });
-    const answer = await node.post("/tx", cheap.text, { accept: "application/json" });
-    expect(await answer.json()).toEqual({
+    const response = await node.post("/tx", cheap.text, { accept: "application/json" });
+    expect(await response.json()).toEqual({
       error: invalid,
       reasons: [
         { code: "tx_too_cheap", detail: expect.stringMatching(/^reward 1 winston, at least \d+ wanted$/) },
@@ -335,8 +335,8 @@ describe("a post", () => {
 
   test("of a chunk is answered as a node does", async () => {
     const [body = ""] = chunkPosts(data, "plain");
-    const kept = await node.post("/chunk", body);
-    expect([kept.status, await kept.text()]).toEqual([200, ""]);
+    const stored = await node.post("/chunk", body);
+    expect([stored.status, await stored.text()]).toEqual([200, ""]);
     const unknown = await node.post("/chunk", JSON.stringify({ ...JSON.parse(body), data_root: unknownId }));
     expect([unknown.status, await unknown.text()]).toEqual([400, '{"error":"data_root_not_found"}']);
     expect(unknown.headers.get("x-reject-reason")).toMatch(/^data_root_not_found: no transaction/);
@@ -350,22 +350,22 @@ describe("a post", () => {
       ["/chunk", 750_000, 400],
     ];
     for (const [path, size, status] of bodies) {
-      const answer = await node.post(path, "x".repeat(size));
-      expect([path, size, answer.status]).toEqual([path, size, status]);
-      if (status === 413) expect(await answer.text()).toBe("Payload too large");
+      const response = await node.post(path, "x".repeat(size));
+      expect([path, size, response.status]).toEqual([path, size, status]);
+      if (status === 413) expect(await response.text()).toBe("Payload too large");
     }
   });
 
   test("for another network is refused", async () => {
-    const answer = await node.post("/tx", "{}", { "x-network": "arweave.N.1" });
-    expect([answer.status, await answer.text()]).toEqual([412, '{"error":"wrong_network"}']);
+    const response = await node.post("/tx", "{}", { "x-network": "arweave.N.1" });
+    expect([response.status, await response.text()]).toEqual([412, '{"error":"wrong_network"}']);
     expect((await node.post("/tx", "{}", { "x-network": "cairn.devnet.1" })).status).toBe(400);
   });
 
   test("to the node's internals is refused", async () => {
     for (const path of ["/wallet", "/unsigned_tx"]) {
-      const answer = await node.post(path, "{}");
-      expect([answer.status, await answer.text()]).toEqual([
+      const response = await node.post(path, "{}");
+      expect([response.status, await response.text()]).toEqual([
         421,
         "Internal API disabled or invalid internal API secret in request.",
       ]);
@@ -374,10 +374,10 @@ describe("a post", () => {
 
   test("may come from a page: the preflight allows it", async () => {
     for (const path of ["/tx", "/chunk"]) {
-      const answer = await fetch(`http://127.0.0.1:${node.port}${path}`, { method: "OPTIONS" });
-      expect([answer.status, await answer.text()]).toEqual([200, "OK"]);
-      expect(answer.headers.get("access-control-allow-methods")).toBe("GET, POST");
-      expect(answer.headers.get("access-control-allow-headers")).toContain("Content-Type");
+      const response = await fetch(`http://127.0.0.1:${node.port}${path}`, { method: "OPTIONS" });
+      expect([response.status, await response.text()]).toEqual([200, "OK"]);
+      expect(response.headers.get("access-control-allow-methods")).toBe("GET, POST");
+      expect(response.headers.get("access-control-allow-headers")).toContain("Content-Type");
     }
   });
 });

@@ -11,7 +11,7 @@ import { join } from "node:path";
 import {
   type CardWorld,
   openCardWorld,
-  type TopUpAnswer,
+  type TopUpResponse,
   webhookSecret,
 } from "../../payment/cards/card-world.ts";
 import { createRandom, type Random } from "../../store/random.ts";
@@ -36,7 +36,7 @@ afterEach(async () => {
 });
 
 /** What the test knows of one payment. */
-type Made = Readonly<{ top: TopUpAnswer; person: string; winc: bigint }>;
+type Made = Readonly<{ top: TopUpResponse; person: string; winc: bigint }>;
 
 test.each(seedsOr([1, 2, 3]))(
   "with seed %i everything is credited and taken back as it should be",
@@ -132,7 +132,7 @@ async function balancesOf(world: CardWorld): Promise<Record<string, bigint>> {
   return Object.fromEntries(held.filter(([, balance]) => balance !== 0n));
 }
 
-async function paymentOf(stripe: StripeProcess, { paymentSession: { id } }: TopUpAnswer) {
+async function paymentOf(stripe: StripeProcess, { paymentSession: { id } }: TopUpResponse) {
   const intentId = id.startsWith("pi_")
     ? id
     : (await get(stripe, `/v1/checkout/sessions/${id}`)).payment_intent;
@@ -148,11 +148,11 @@ async function get(stripe: StripeProcess, path: string) {
 }
 
 async function post(stripe: StripeProcess, path: string, fields: Record<string, string>): Promise<void> {
-  const answer = await fetch(`${stripe.url}${path}`, {
+  const response = await fetch(`${stripe.url}${path}`, {
     method: "POST",
     headers: { authorization },
     body: new URLSearchParams(fields),
   });
-  expect(answer.status).toBe(200);
-  await answer.body?.cancel();
+  expect(response.status).toBe(200);
+  await response.body?.cancel();
 }

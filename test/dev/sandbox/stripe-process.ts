@@ -3,7 +3,7 @@
  * @module
  */
 import { resolve } from "node:path";
-import type { LetterFaults, LetterTarget } from "../../../src/dev/sandbox/stripe-letters.ts";
+import type { DeliveryFaults, DeliveryTarget } from "../../../src/dev/sandbox/stripe-letters.ts";
 
 /** How it is started. */
 export type StripeProcessOptions = Readonly<{
@@ -12,7 +12,7 @@ export type StripeProcessOptions = Readonly<{
   /** 0 takes a free one. */
   port: number;
   seed: number;
-  faults: LetterFaults;
+  faults: DeliveryFaults;
   secretKey: string;
 }>;
 
@@ -20,7 +20,7 @@ export type StripeProcessOptions = Readonly<{
 export type StripeProcess = Readonly<{
   url: string;
   port: number;
-  deliverTo: (target: LetterTarget) => void;
+  deliverTo: (target: DeliveryTarget) => void;
   /** Ends it at once, wherever it is. */
   kill: () => Promise<void>;
 }>;

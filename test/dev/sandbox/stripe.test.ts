@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { readForm } from "../../../src/dev/sandbox/form.ts";
 import { openStripeSandbox, type StripeSandbox } from "../../../src/dev/sandbox/stripe.ts";
 import { cardsToTry, outcomeOf } from "../../../src/dev/sandbox/stripe-cards.ts";
-import { type LetterFaults, noFaults } from "../../../src/dev/sandbox/stripe-letters.ts";
+import { type DeliveryFaults, noFaults } from "../../../src/dev/sandbox/stripe-letters.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { createRandom } from "../../store/random.ts";
@@ -22,7 +22,7 @@ afterEach(async () => {
   cleanUp = [];
 });
 
-function open(options: { path?: string; faults?: LetterFaults; clock?: () => number } = {}): StripeSandbox {
+function open(options: { path?: string; faults?: DeliveryFaults; clock?: () => number } = {}): StripeSandbox {
   const random = createRandom(7);
   const sandbox = openStripeSandbox({
     clock: () => start,
@@ -35,11 +35,11 @@ function open(options: { path?: string; faults?: LetterFaults; clock?: () => num
 }
 
 function askerOf(sandbox: StripeSandbox) {
-  const answer = createSandboxRoutes({
+  const response = createSandboxRoutes({
     ...{ sandbox, secretKey: key, pageUrl: () => "http://localhost", log: silentLog },
     priceFeed: () => undefined,
   });
-  return (path: string, init: RequestInit = {}) => answer(new Request(`http://localhost${path}`, init));
+  return (path: string, init: RequestInit = {}) => response(new Request(`http://localhost${path}`, init));
 }
 
 const checkout = (more: Record<string, string> = {}) =>
@@ -120,12 +120,12 @@ describe("the page", () => {
     ["same-site", 403],
   ])("takes a form that the browser says is %s with %i", async (site, status) => {
     const sandbox = open();
-    const answer = await askerOf(sandbox)(urlOf(sandbox), {
+    const response = await askerOf(sandbox)(urlOf(sandbox), {
       method: "POST",
       headers: { "sec-fetch-site": site },
       body: new URLSearchParams({ cardNumber: "4242424242424242" }),
     });
-    expect(answer.status).toBe(status);
+    expect(response.status).toBe(status);
   });
 
   test("of an embedded checkout takes a card too, and says so where it leads nowhere", async () => {
@@ -158,8 +158,8 @@ describe("the protocol", () => {
       [`Basic ${btoa(`:${key}`)}`, 401],
     ];
     for (const [authorization, status] of rows) {
-      const answer = await ask("/v1/events", { headers: { authorization } });
-      expect([authorization, answer.status]).toEqual([authorization, status]);
+      const response = await ask("/v1/events", { headers: { authorization } });
+      expect([authorization, response.status]).toEqual([authorization, status]);
     }
   });
 
@@ -194,7 +194,7 @@ describe("letters", () => {
     sandbox.deliverTo(to);
     const waits: number[] = [];
     let since = now;
-    while (sandbox.lettersWaiting() > 0) {
+    while (sandbox.deliveriesWaiting() > 0) {
       const before = came.length;
       await sandbox.deliver(signal);
       if (came.length > before) {
@@ -222,7 +222,7 @@ describe("letters", () => {
     expect(second.fetch("payment_intent", String(intent["id"]))).toEqual(intent);
     const { came, ...to } = target([]);
     second.deliverTo(to);
-    while (second.lettersWaiting() > 0) await second.deliver(signal);
+    while (second.deliveriesWaiting() > 0) await second.deliver(signal);
     expect(came.length).toBeGreaterThan(0);
   });
 
@@ -233,7 +233,7 @@ describe("letters", () => {
   ])("are %s as their faults say", (_name, faults, count) => {
     const sandbox = open({ faults });
     for (let each = 0; each < 10; each += 1) sandbox.createIntent({ amount: "100", currency: "usd" });
-    expect(sandbox.lettersWaiting()).toBe(count);
+    expect(sandbox.deliveriesWaiting()).toBe(count);
     expect(
       sandbox.events({ from: 0, to: undefined, types: [], limit: 100, after: undefined }).events,
     ).toHaveLength(10);

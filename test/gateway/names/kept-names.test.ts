@@ -6,9 +6,9 @@ import { afterAll, afterEach, describe, expect, test } from "bun:test";
 import { openNameGateways } from "../../../src/chain/name-gateways.ts";
 import { Failure } from "../../../src/failures.ts";
 import {
-  createKeptNames,
-  type KeptNames,
-  type KeptNamesOptions,
+  createStoredNames,
+  type StoredNames,
+  type StoredNamesOptions,
 } from "../../../src/gateway/names/kept-names.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
@@ -29,24 +29,24 @@ afterEach(() => {
 afterAll(gateway.close);
 
 function open(
-  options: Partial<KeptNamesOptions> = {},
+  options: Partial<StoredNamesOptions> = {},
   timeoutMs = 10_000,
-): KeptNames & { figures: () => Promise<string> } {
+): StoredNames & { stats: () => Promise<string> } {
   const gateways = openNameGateways([gateway.template], timeoutMs);
   const metrics = createMetrics();
   const log = createLog({ level: "error", format: "json", clock: () => now, write: () => undefined });
-  const kept = createKeptNames({
+  const stored = createStoredNames({
     gateways,
-    keptMs: 3_600_000,
-    keptMax: 100,
+    retentionMs: 3_600_000,
+    storedMax: 100,
     patienceMs: 20,
     metrics,
     clock: () => now,
     log,
     ...options,
   });
-  closers.push(kept.close, gateways.close);
-  return { ...kept, figures: metrics.text };
+  closers.push(stored.close, gateways.close);
+  return { ...stored, stats: metrics.text };
 }
 
 /** For those that are answered, however busy the machine is. */
@@ -63,10 +63,10 @@ async function asked(times: number): Promise<void> {
 }
 
 /** The id, or what else came of it. */
-async function find(names: KeptNames, name = "a", hops = 0): Promise<string> {
+async function find(names: StoredNames, name = "a", hops = 0): Promise<string> {
   try {
-    const { answer } = await names.find(name, hops, never);
-    return answer.kind === "resolved" ? answer.record.id : answer.kind;
+    const { response } = await names.find(name, hops, never);
+    return response.kind === "resolved" ? response.record.id : response.kind;
   } catch (error) {
     if (error instanceof Failure) return error.code;
     throw error;
@@ -85,17 +85,17 @@ describe("what was resolved", () => {
     now += 1;
     expect(await find(names)).toBe(idOf("two"));
     expect(gateway.questions).toHaveLength(2);
-    expect(await names.figures()).toContain("arns_cache_hit_total 1\n");
-    expect(await names.figures()).toContain("arns_cache_miss_total 2\n");
+    expect(await names.stats()).toContain("arns_cache_hit_total 1\n");
+    expect(await names.stats()).toContain("arns_cache_miss_total 2\n");
   });
 
-  const troubles: readonly (readonly [string, NameScript])[] = [
+  const faults: readonly (readonly [string, NameScript])[] = [
     ["status 500", { status: 500 }],
     ["status 429", { status: 429 }],
     ["an id that is none", { status: 200, headers: { "X-ArNS-Resolved-Id": "none" } }],
     ["silence", "silent"],
   ];
-  test.each(troubles)("is given beyond its time while there is trouble: %s", async (_name, script) => {
+  test.each(faults)("is given beyond its time while there is trouble: %s", async (_name, script) => {
     const names = open();
     gateway.scripts.set("a", says("one"));
     await find(names);
@@ -106,8 +106,8 @@ describe("what was resolved", () => {
     expect(gateway.questions).toHaveLength(2);
   });
 
-  test.each(troubles.slice(0, 3))("is not given for ever: %s", async (_name, script) => {
-    const names = open({ keptMs: 100_000 });
+  test.each(faults.slice(0, 3))("is not given for ever: %s", async (_name, script) => {
+    const names = open({ retentionMs: 100_000 });
     gateway.scripts.set("a", says("one"));
     await find(names);
     gateway.scripts.set("a", script);
@@ -137,7 +137,7 @@ describe("what was resolved", () => {
     gateway.scripts.set("a", "silent");
     now += 60_000;
     const reader = new AbortController();
-    expect((await names.find("a", 0, reader.signal)).answer.kind).toBe("resolved");
+    expect((await names.find("a", 0, reader.signal)).response.kind).toBe("resolved");
     reader.abort(new Error("left"));
     await Bun.sleep(10); // for the asking to end, if it did
     await asked(2);
@@ -156,7 +156,7 @@ describe("what was resolved", () => {
   });
 
   test("makes room: no more names are kept than may be", async () => {
-    const names = open({ keptMax: 10 });
+    const names = open({ storedMax: 10 });
     for (let index = 0; index < 50; index++) gateway.scripts.set(`n${index}`, says("one"));
     for (let index = 0; index < 50; index++) await find(names, `n${index}`);
     gateway.questions.length = 0;

@@ -103,8 +103,8 @@ describe("the file of names", () => {
   });
   const idNow = (file: ReturnType<typeof createNamesFile>, text: string) => {
     const name = readName(text);
-    const answer = name === undefined ? undefined : file.find(name);
-    return answer?.kind === "resolved" ? answer.record.id : answer?.kind;
+    const response = name === undefined ? undefined : file.find(name);
+    return response?.kind === "resolved" ? response.record.id : response?.kind;
   };
   beforeEach(() => {
     writeFileSync(path, JSON.stringify({ a: { id, undernames: { u: other } } }));

@@ -83,7 +83,7 @@ test("it has every route and nothing else", () => {
 });
 
 test("every answer is as it says", async () => {
-  for (const { path, parameters = [], answers } of descriptions) {
+  for (const { path, parameters = [], responses } of descriptions) {
     const asked = new Map(parameters.map((each) => [each.name, each]));
     const named: Record<string, string> = {
       ...{ address, userAddress: address, payingAddress: address, approvedAddress: approved },
@@ -93,15 +93,17 @@ test("every answer is as it says", async () => {
     const isSigned = asked.has("x-signature");
     const headers = isSigned ? signedHeaders(wallet, path) : {};
     const url = `${server.url}${path.replace(":token", "native")}?${new URLSearchParams(query)}`;
-    const answer = await fetch(url, { headers });
-    expect(answer.status, path).toBe(200);
-    const [type, content] = Object.entries(answers[200]?.content ?? {})[0] ?? [];
-    expect(answer.headers.get("content-type") ?? "", path).toStartWith(type ?? "nothing");
+    const response = await fetch(url, { headers });
+    expect(response.status, path).toBe(200);
+    const [type, content] = Object.entries(responses[200]?.content ?? {})[0] ?? [];
+    expect(response.headers.get("content-type") ?? "", path).toStartWith(type ?? "nothing");
     if (type === "application/json")
-      expect(faultsOf(await answer.json(), closed(content?.schema ?? {}), closed(records)), path).toEqual([]);
-    else await answer.text();
+      expect(faultsOf(await response.json(), closed(content?.schema ?? {}), closed(records)), path).toEqual(
+        [],
+      );
+    else await response.text();
     const refused = isSigned ? await fetch(url, { headers }) : undefined;
-    if (refused !== undefined) expect(Object.keys(answers), path).toContain(String(refused.status));
+    if (refused !== undefined) expect(Object.keys(responses), path).toContain(String(refused.status));
   }
 });
 

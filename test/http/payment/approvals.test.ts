@@ -35,8 +35,8 @@ afterAll(async () => {
 });
 
 async function ask(path: string) {
-  const answer = await fetch(`${server.url}${path}`);
-  return { status: answer.status, headers: answer.headers, body: await answer.json() };
+  const response = await fetch(`${server.url}${path}`);
+  return { status: response.status, headers: response.headers, body: await response.json() };
 }
 
 describe("GET /account/approvals", () => {
@@ -147,9 +147,9 @@ test("other methods are refused, and a ledger out of reach is said in the specif
     `/v1/account/approvals?payingAddress=${giver}&approvedAddress=${taker}`,
     `/account/approvals/get?userAddress=${giver}`,
   ]) {
-    const answer = await fetch(`${closing.url}${path}`);
-    expect([answer.status, await answer.json()]).toEqual([503, "Internal server error"]);
-    expect(answer.headers.get("cache-control")).toBe("no-store");
+    const response = await fetch(`${closing.url}${path}`);
+    expect([response.status, await response.json()]).toEqual([503, "Internal server error"]);
+    expect(response.headers.get("cache-control")).toBe("no-store");
   }
   await closing.close();
 });

@@ -68,9 +68,13 @@ beforeEach(() => {
 const nonce = () => `nonce ${nonces}`;
 
 async function ask(path: string, headers: Record<string, string> = {}, method = "GET") {
-  const answer = await fetch(`${server.url}${path}`, { headers, method });
-  const text = await answer.text();
-  return { status: answer.status, headers: answer.headers, body: text === "" ? undefined : JSON.parse(text) };
+  const response = await fetch(`${server.url}${path}`, { headers, method });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === "" ? undefined : JSON.parse(text),
+  };
 }
 
 describe("GET /balance", () => {
@@ -114,18 +118,18 @@ describe("GET /balance", () => {
       const headers = signedHeaders(wallet, `${nonce()} ${wallet.sign(Buffer.of(1)).toHex().slice(0, 8)}`);
       expect((await ask("/v1/balance", headers)).status).toBe(200);
       for (const path of ["/v1/balance", "/balance", `/balance?address=${wallet.address}`]) {
-        const { status, body, headers: answered } = await ask(path, headers);
+        const { status, body, headers: responded } = await ask(path, headers);
         expect([status, body]).toEqual([403, forbidden]);
-        expect(answered.get("authorization")).toBeNull();
+        expect(responded.get("authorization")).toBeNull();
       }
     }
   });
 
   test("gives the nonce of a hundred equal requests to one of them", async () => {
     const headers = signedHeaders(ethereum, nonce());
-    const answers = await Promise.all(Array.from({ length: 100 }, () => ask("/balance", headers)));
-    expect(answers.filter(({ status }) => status === 200)).toHaveLength(1);
-    expect(answers.filter(({ status }) => status === 403)).toHaveLength(99);
+    const responses = await Promise.all(Array.from({ length: 100 }, () => ask("/balance", headers)));
+    expect(responses.filter(({ status }) => status === 200)).toHaveLength(1);
+    expect(responses.filter(({ status }) => status === 403)).toHaveLength(99);
   });
 
   test("does not find a wallet that never had credits; what it signed before it has some is good for nothing later", async () => {
@@ -219,8 +223,8 @@ describe("GET /balance", () => {
   });
 
   test("takes a token for an hour", async () => {
-    const answer = await ask("/balance", signedHeaders(arweave, nonce()));
-    const authorization = answer.headers.get("authorization") ?? "";
+    const response = await ask("/balance", signedHeaders(arweave, nonce()));
+    const authorization = response.headers.get("authorization") ?? "";
     payment.clock.advance(3_599_000);
     expect((await ask("/balance", { authorization })).status).toBe(200);
     payment.clock.advance(1_000);
@@ -327,9 +331,9 @@ test("a ledger out of reach is said in the specification's words", async () => {
     `/balance?address=${ethereum.address}`,
     `/v1/account/balance?address=${ethereum.address}`,
   ]) {
-    const answer = await fetch(`${closing.url}${path}`);
-    expect([answer.status, await answer.json()]).toEqual([503, "Cloud Database Unavailable"]);
-    expect(answer.headers.get("retry-after")).toBe("5");
+    const response = await fetch(`${closing.url}${path}`);
+    expect([response.status, await response.json()]).toEqual([503, "Cloud Database Unavailable"]);
+    expect(response.headers.get("retry-after")).toBe("5");
   }
   const signed = await fetch(`${closing.url}/balance`, { headers: signedHeaders(ethereum, nonce()) });
   expect(signed.status).toBe(503);

@@ -20,7 +20,7 @@ const ethereum = ethereumWallet(testKey(0x11));
 const solana = solanaWallet(testKey(0x07));
 const forbidden = "Invalid signature or missing required headers";
 
-type Answer = Readonly<{ status: number; headers: Headers; body: Page }>;
+type Result = Readonly<{ status: number; headers: Headers; body: Page }>;
 type Page = {
   payments: Record<string, unknown>[];
   pending?: Record<string, unknown>[];
@@ -71,9 +71,9 @@ afterAll(async () => {
   await payment.close();
 });
 
-async function ask(query: string, headers: Record<string, string> = {}): Promise<Answer> {
-  const answer = await fetch(`${server.url}/v1/account/payments${query}`, { headers });
-  return { status: answer.status, headers: answer.headers, body: await answer.json() };
+async function ask(query: string, headers: Record<string, string> = {}): Promise<Result> {
+  const response = await fetch(`${server.url}/v1/account/payments${query}`, { headers });
+  return { status: response.status, headers: response.headers, body: await response.json() };
 }
 
 function fresh(wallet = ethereum): Record<string, string> {

@@ -35,10 +35,10 @@ describe("the payment service's word on itself", () => {
   test.each(["/", "/info", "/v1/info"])(
     "at %s names its addresses by every word that clients know",
     async (path) => {
-      const answer = await fetch(`${server.url}${path}`);
-      expect(answer.status).toBe(200);
-      expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
-      expect(await answer.json()).toEqual({
+      const response = await fetch(`${server.url}${path}`);
+      expect(response.status).toBe(200);
+      expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+      expect(await response.json()).toEqual({
         version: "1.2.3",
         gateway: server.url,
         freeUploadLimitBytes: 100,
@@ -54,9 +54,9 @@ describe("the payment service's word on itself", () => {
   );
 
   test("names at least 190 countries, the most usual first, each once, those under embargo not at all", async () => {
-    const answer = await fetch(`${server.url}/v1/countries`);
-    expect(answer.headers.get("cache-control")).toBe("public, max-age=3600");
-    const countries: string[] = await answer.json();
+    const response = await fetch(`${server.url}/v1/countries`);
+    expect(response.headers.get("cache-control")).toBe("public, max-age=3600");
+    const countries: string[] = await response.json();
     expect(countries.length).toBeGreaterThanOrEqual(190);
     expect(countries.slice(0, 2)).toEqual(["United States", "United Kingdom"]);
     const rest = countries.slice(2);
@@ -67,15 +67,15 @@ describe("the payment service's word on itself", () => {
   });
 
   test("says how it is, and why", async () => {
-    const answer = await fetch(`${server.url}/health`);
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("cache-control")).toBe("no-store");
-    expect(await answer.json()).toMatchObject({ status: "unhealthy", reasons: ["A reason."] });
+    const response = await fetch(`${server.url}/health`);
+    expect(response.status).toBe(200);
+    expect(response.headers.get("cache-control")).toBe("no-store");
+    expect(await response.json()).toMatchObject({ status: "unhealthy", reasons: ["A reason."] });
   });
 
   test("has figures", async () => {
-    const answer = await fetch(`${server.url}/metrics`);
-    expect(answer.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
-    expect(await answer.text()).toContain("sample_figure 3");
+    const response = await fetch(`${server.url}/metrics`);
+    expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+    expect(await response.text()).toContain("sample_figure 3");
   });
 });

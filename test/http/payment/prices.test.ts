@@ -109,7 +109,7 @@ const token = (winc: string, worth: number | string, taken: string) => ({
 });
 
 /** Path, and the whole body. An AR costs 7 dollars, 1050 yen; ETH 2800 dollars. */
-const answers: readonly (readonly [string, unknown])[] = [
+const responses: readonly (readonly [string, unknown])[] = [
   ["/price/bytes/0", { winc: "0", adjustments: [{ ...half, adjustmentAmount: "0" }] }],
   ["/price/bytes/100", { winc: "50", adjustments: [half] }],
   ["/price/bytes/101", { winc: "101", adjustments: [] }],
@@ -136,19 +136,19 @@ const answers: readonly (readonly [string, unknown])[] = [
 ];
 
 describe("prices", () => {
-  test.each(answers)("GET %s", async (path, body) => {
+  test.each(responses)("GET %s", async (path, body) => {
     for (const prefix of ["", "/v1"]) {
-      const answer = await ask(`${prefix}${path}`);
-      expect([answer.status, await answer.json()]).toEqual([200, body]);
-      expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
-      expect(answer.headers.get("cache-control")).toBe("public, max-age=60");
+      const response = await ask(`${prefix}${path}`);
+      expect([response.status, await response.json()]).toEqual([200, body]);
+      expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+      expect(response.headers.get("cache-control")).toBe("public, max-age=60");
     }
   });
 
   test("GET /rates is the price of a gibibyte with the fee in it, digit by digit", async () => {
-    const answer = await ask("/v1/rates");
-    expect(answer.headers.get("cache-control")).toBe("public, max-age=60");
-    const text = await answer.text();
+    const response = await ask("/v1/rates");
+    expect(response.headers.get("cache-control")).toBe("public, max-age=60");
+    const text = await response.text();
     // For each currency 2^30 × its price of an AR / 0.766, rounded down to a winc's worth.
     const fiatText =
       '"aud":0.014718393148,"brl":0.053967441545,"cad":0.013737166938,"eur":0.008831035889,"gbp":0.007359196574,' +
@@ -157,9 +157,9 @@ describe("prices", () => {
   });
 
   test("GET /currencies has limits for ten currencies", async () => {
-    const answer = await ask("/v1/currencies");
-    expect(answer.headers.get("cache-control")).toBe("public, max-age=3600");
-    const body = await answer.json();
+    const response = await ask("/v1/currencies");
+    expect(response.headers.get("cache-control")).toBe("public, max-age=3600");
+    const body = await response.json();
     expect(body.supportedCurrencies.toSorted()).toEqual(
       ["aud", "brl", "cad", "eur", "gbp", "hkd", "inr", "jpy", "sgd", "usd"].toSorted(),
     );
@@ -185,9 +185,9 @@ describe("prices", () => {
   );
 
   test("a signed request is answered to its signer alone", async () => {
-    const answer = await ask("/price/usd/1000", { headers: signedHeaders(wallet, "nonce") });
-    expect(answer.status).toBe(200);
-    expect(answer.headers.get("cache-control")).toBe("no-store");
+    const response = await ask("/price/usd/1000", { headers: signedHeaders(wallet, "nonce") });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("cache-control")).toBe("no-store");
   });
 });
 
@@ -232,17 +232,17 @@ const refusals: readonly (readonly [string, number, string])[] = [
 
 describe("refusals", () => {
   test.each(refusals)("GET %.60s is %p", async (path, status, message) => {
-    const answer = await ask(`/v1${path}`);
-    expect([answer.status, await answer.json()]).toEqual([status, message]);
+    const response = await ask(`/v1${path}`);
+    expect([response.status, await response.json()]).toEqual([status, message]);
   });
 
   test("without a feed every price in money is 503, and those of bytes and AR are not", async () => {
     outage = "feed";
     for (const path of ["/price/usd/1000", "/price/ethereum/1e18", "/rates", "/rates/usd", "/currencies"]) {
-      const answer = await ask(`/v1${path}`);
-      expect([path, answer.status, await answer.json()]).toEqual([path, 503, "Fiat Oracle Unavailable"]);
-      expect(answer.headers.get("retry-after")).not.toBeNull();
-      expect(answer.headers.get("cache-control")).toBe("no-store");
+      const response = await ask(`/v1${path}`);
+      expect([path, response.status, await response.json()]).toEqual([path, 503, "Fiat Oracle Unavailable"]);
+      expect(response.headers.get("retry-after")).not.toBeNull();
+      expect(response.headers.get("cache-control")).toBe("no-store");
     }
     for (const path of ["/price/bytes/1000", "/price/arweave/1000"])
       expect((await ask(path)).status).toBe(200);
@@ -251,8 +251,12 @@ describe("refusals", () => {
   test("without the network's price every price of bytes is 503", async () => {
     outage = "network";
     for (const path of ["/price/bytes/1000", "/price/1000", "/rates"]) {
-      const answer = await ask(`/v1${path}`);
-      expect([path, answer.status, await answer.json()]).toEqual([path, 503, "Pricing Oracle Unavailable"]);
+      const response = await ask(`/v1${path}`);
+      expect([path, response.status, await response.json()]).toEqual([
+        path,
+        503,
+        "Pricing Oracle Unavailable",
+      ]);
     }
     expect((await ask("/price/usd/1000")).status).toBe(200);
   });
@@ -278,15 +282,15 @@ describe("promo codes", () => {
     `destinationAddress=${address}&promoCode=spring%2Ctenth`,
     `destinationAddress=${address}&promoCode=SPRING&promoCode=,TENTH,,SPRING`,
   ])("?%s lower what is charged", async (query) => {
-    const answer = await ask(`/v1/price/usd/1000?${query}`);
-    expect([answer.status, await answer.json()]).toEqual([200, discounted]);
-    expect(answer.headers.get("cache-control")).toBe("no-store");
+    const response = await ask(`/v1/price/usd/1000?${query}`);
+    expect([response.status, await response.json()]).toEqual([200, discounted]);
+    expect(response.headers.get("cache-control")).toBe("no-store");
   });
 
   test("are for the signer where no address is named", async () => {
     const path = "/v1/price/usd/1000?promoCode=SPRING,TENTH";
-    const answer = await ask(path, { headers: signedHeaders(wallet, "a nonce") });
-    expect([answer.status, await answer.json()]).toEqual([200, discounted]);
+    const response = await ask(path, { headers: signedHeaders(wallet, "a nonce") });
+    expect([response.status, await response.json()]).toEqual([200, discounted]);
     const forged = { ...signedHeaders(wallet, "a nonce"), "x-nonce": "another" };
     const refused = await ask(path, { headers: forged });
     expect([refused.status, await refused.json()]).toEqual([

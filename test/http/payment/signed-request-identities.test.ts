@@ -49,9 +49,9 @@ afterAll(async () => {
 });
 
 async function ask(path: string, headers: Record<string, string>) {
-  const answer = await fetch(`${server.url}${path}`, { headers });
-  await answer.text();
-  return { status: answer.status, token: answer.headers.get("authorization") };
+  const response = await fetch(`${server.url}${path}`, { headers });
+  await response.text();
+  return { status: response.status, token: response.headers.get("authorization") };
 }
 
 async function credit({ address }: RequestWallet): Promise<void> {

@@ -61,9 +61,13 @@ afterAll(async () => {
 /** Posts as the published client does: without a type. */
 async function post(path: string, body: string | undefined, headers: Record<string, string> = {}) {
   const bytes = body === undefined ? null : new TextEncoder().encode(body);
-  const answer = await fetch(`${server.url}${path}`, { method: "POST", body: bytes, headers });
-  const text = await answer.text();
-  return { status: answer.status, headers: answer.headers, body: text === "" ? undefined : JSON.parse(text) };
+  const response = await fetch(`${server.url}${path}`, { method: "POST", body: bytes, headers });
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === "" ? undefined : JSON.parse(text),
+  };
 }
 
 const report = (token: string, id: string, prefix = "/v1") =>
@@ -196,20 +200,20 @@ describe("POST /account/balance/{token}", () => {
     ethereum.send(hash, { transfers: [transferOf(sender, 100n)] });
     ethereum.mine(3);
     const spellings = [hash, `0x${hash.slice(2).toUpperCase()}`];
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 100 }, (_, index) =>
         report("ethereum", spellings[index % 2]!, index % 3 ? "/v1" : ""),
       ),
     );
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-    expect(new Set(answers.map(({ body }) => body.creditedTransaction.transactionId))).toEqual(
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
+    expect(new Set(responses.map(({ body }) => body.creditedTransaction.transactionId))).toEqual(
       new Set([hash]),
     );
     expect(await world.balance(sender)).toBe(200n);
   });
 
   const unknown = testHash(0xdead);
-  test.each<[name: string, path: string, body: string | undefined, status: number, answer: string]>([
+  test.each<[name: string, path: string, body: string | undefined, status: number, response: string]>([
     ["no body", "ethereum", undefined, 400, "Malformed JSON body"],
     ["an empty body", "ethereum", "", 400, "Malformed JSON body"],
     ["no JSON", "ethereum", "{", 400, "Malformed JSON body"],
@@ -228,10 +232,10 @@ describe("POST /account/balance/{token}", () => {
     ["an id that is none", "ethereum", '{"tx_id":"x"}', 404, "Transaction ID not found!"],
     ["an id of another chain", "native", `{"tx_id":"${unknown}"}`, 404, "Transaction ID not found!"],
     ["an id that nobody knows", "ethereum", `{"tx_id":"${unknown}"}`, 404, "Transaction ID not found!"],
-  ])("answers %s in the words of the contract", async (_name, token, body, status, answer) => {
+  ])("answers %s in the words of the contract", async (_name, token, body, status, response) => {
     for (const prefix of ["", "/v1"]) {
-      const answered = await post(`${prefix}/account/balance/${token}`, body);
-      expect([answered.status, answered.body]).toEqual([status, answer]);
+      const responded = await post(`${prefix}/account/balance/${token}`, body);
+      expect([responded.status, responded.body]).toEqual([status, response]);
     }
   });
 
@@ -280,7 +284,7 @@ describe("POST /account/balance/{token}", () => {
 
   test("is described with every status that it answers", () => {
     const [description] = paymentTokenDescriptions;
-    expect(Object.keys(description?.answers ?? {}).map(Number)).toEqual([
+    expect(Object.keys(description?.responses ?? {}).map(Number)).toEqual([
       200, 202, 400, 403, 404, 413, 429, 503,
     ]);
   });

@@ -29,7 +29,8 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 const schemaOf = (path: string) =>
-  descriptions.find((each) => each.path === path)?.answers[200]?.content?.["application/json"]?.schema ?? {};
+  descriptions.find((each) => each.path === path)?.responses[200]?.content?.["application/json"]?.schema ??
+  {};
 
 test("it has every route and nothing else", () => {
   const routes: readonly AnyElysia[] = [
@@ -86,7 +87,7 @@ test("a gift is taken as it says, and a report is answered without a body", asyn
     ...{ method: "POST", body, headers: { "stripe-signature": `t=${at},v1=${signature}` } },
   });
   const [webhook] = descriptions.filter((each) => each.path === "/stripe-webhook");
-  expect(Object.keys(webhook?.answers ?? {})).toContain(String(refused.status));
+  expect(Object.keys(webhook?.responses ?? {})).toContain(String(refused.status));
 });
 
 test("every record that is named is there, and every required parameter has an example", () => {

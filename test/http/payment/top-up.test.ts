@@ -124,8 +124,8 @@ const refusals: readonly (readonly [string, number, string])[] = [
 describe("GET /top-up refuses", () => {
   test.each(refusals)("%s with %i %p", async (path, status, message) => {
     const before = await quoteCount(world);
-    const answer = await world.ask(path);
-    expect({ status: answer.status, body: answer.body }).toEqual({ status, body: message });
+    const response = await world.ask(path);
+    expect({ status: response.status, body: response.body }).toEqual({ status, body: message });
     expect(await quoteCount(world)).toBe(before);
   });
 
@@ -150,9 +150,9 @@ test("GET /top-up says in words that clients know that no cards are taken", asyn
       ...{ publicUrl: () => "", returnOrigins: [] },
     }),
   ]);
-  const answer = await fetch(`${server.url}${checkout}/usd/1000`);
-  expect(answer.status).toBe(503);
-  expect(await answer.json()).toMatch(/Fiat \(Stripe\).*disabled/i);
+  const response = await fetch(`${server.url}${checkout}/usd/1000`);
+  expect(response.status).toBe(503);
+  expect(await response.json()).toMatch(/Fiat \(Stripe\).*disabled/i);
   await server.close();
 });
 
@@ -391,7 +391,7 @@ test("a quote's standing is told to whoever knows its id, and to nobody else", a
   await world.watch.look(AbortSignal.timeout(20_000));
   const paid = await eventually(
     () => world.ask(path),
-    (answer) => answer.body.status !== "open",
+    (response) => response.body.status !== "open",
   );
   expect(paid.body).toMatchObject({ status: "paid", wincCredited: winstonCreditAmount });
   for (const id of ["0".repeat(32), quoteId.slice(1), "%00", `${quoteId}'`])

@@ -29,10 +29,10 @@ async function tell(body: string | Uint8Array<ArrayBuffer>, signature: string | 
   return await world.ask("/v1/stripe-webhook", { method: "POST", body, headers });
 }
 
-const letter = (id: string, type: string, object: Record<string, unknown>) =>
+const delivery = (id: string, type: string, object: Record<string, unknown>) =>
   JSON.stringify({ id, object: "event", type, created: seconds(), data: { object } });
 
-const unknown = letter("evt_unknown", "customer.created", { id: "cus_1" });
+const unknown = delivery("evt_unknown", "customer.created", { id: "cus_1" });
 
 describe("L3: a letter", () => {
   const good = () => sign(unknown);
@@ -75,9 +75,9 @@ describe("L3: a letter", () => {
 
   test.each(rows)("%s", async (_name, make, status) => {
     const [body, signature] = make();
-    const answer = await tell(body, signature);
+    const response = await tell(body, signature);
     const said = status === 200 ? undefined : "Webhook Error!";
-    expect({ status: answer.status, body: answer.body }).toEqual({ status, body: said });
+    expect({ status: response.status, body: response.body }).toEqual({ status, body: said });
   });
 
   test("of a mebibyte is read, one byte more is not", async () => {
@@ -86,13 +86,13 @@ describe("L3: a letter", () => {
     expect(whole.length).toBe(2 ** 20);
     expect((await tell(whole, sign(whole))).status).toBe(200);
     const larger = padded(2 ** 20 + 1);
-    const answer = await fetch(`${world.server.url}/v1/stripe-webhook`, {
+    const response = await fetch(`${world.server.url}/v1/stripe-webhook`, {
       method: "POST",
       body: larger,
       headers: { "stripe-signature": sign(larger) },
     });
-    expect(answer.status).toBe(413);
-    await answer.body?.cancel();
+    expect(response.status).toBe(413);
+    await response.body?.cancel();
   });
 
   test("of unknown shape within a known kind changes nothing and is taken", async () => {
@@ -103,7 +103,7 @@ describe("L3: a letter", () => {
       "charge.dispute.created",
     ];
     for (const [index, type] of odd.entries()) {
-      const body = letter(`evt_odd_${index}`, type, {
+      const body = delivery(`evt_odd_${index}`, type, {
         id: 5,
         amount: "many",
         metadata: null,
@@ -115,7 +115,7 @@ describe("L3: a letter", () => {
   });
 
   test("for a payment that is not ours changes nothing", async () => {
-    const body = letter("evt_foreign", "payment_intent.succeeded", {
+    const body = delivery("evt_foreign", "payment_intent.succeeded", {
       id: "pi_foreign",
       amount_received: 1000,
       currency: "usd",
@@ -132,7 +132,7 @@ describe("L3: a letter", () => {
   test("H: is credited when it is answered, and told a hundred times at once it is credited once", async () => {
     const address = testAddress("Hundred");
     const { topUpQuote, paymentSession } = await world.topUp(`/v1/top-up/payment-intent/${address}/usd/1000`);
-    const body = letter("evt_hundred", "payment_intent.succeeded", {
+    const body = delivery("evt_hundred", "payment_intent.succeeded", {
       id: paymentSession.id,
       amount_received: 1000,
       currency: "usd",
@@ -141,8 +141,8 @@ describe("L3: a letter", () => {
     const first = await tell(body, sign(body));
     expect(first.status).toBe(200);
     expect(await world.balance(address)).toBe(BigInt(topUpQuote["winstonCreditAmount"] ?? ""));
-    const answers = await Promise.all(Array.from({ length: 100 }, () => tell(body, sign(body))));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+    const responses = await Promise.all(Array.from({ length: 100 }, () => tell(body, sign(body))));
+    expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
     // The same payment under another event's name is the same payment.
     const again = body.replace("evt_hundred", "evt_hundred_and_one");
     expect((await tell(again, sign(again))).status).toBe(200);
@@ -162,12 +162,12 @@ describe("L3: a letter", () => {
         clock: world.payment.clock.now,
       }),
     ]);
-    const answer = await fetch(`${server.url}/stripe-webhook`, {
+    const response = await fetch(`${server.url}/stripe-webhook`, {
       method: "POST",
       body: unknown,
       headers: { "stripe-signature": sign(unknown) },
     });
-    expect(answer.status).toBe(503);
+    expect(response.status).toBe(503);
     await server.close();
   });
 
@@ -201,9 +201,9 @@ describe("L3: a letter", () => {
     const server = openPaymentServer(() => [
       createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),
     ]);
-    const answer = await fetch(`${server.url}/stripe-webhook`, { method: "POST", body: unknown });
-    expect(answer.status).toBe(503);
-    expect(await answer.json()).toMatch(/Fiat \(Stripe\).*disabled/i);
+    const response = await fetch(`${server.url}/stripe-webhook`, { method: "POST", body: unknown });
+    expect(response.status).toBe(503);
+    expect(await response.json()).toMatch(/Fiat \(Stripe\).*disabled/i);
     await server.close();
   });
 });

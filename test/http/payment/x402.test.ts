@@ -37,7 +37,7 @@ const newPayer = () => {
 };
 const asset = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 const schemaOf = (status: number) =>
-  descriptions[0]?.answers[status]?.content?.["application/json"]?.schema ?? {};
+  descriptions[0]?.responses[status]?.content?.["application/json"]?.schema ?? {};
 const faults = (status: number, body: unknown) =>
   faultsOf(body, closed(schemaOf(status)), closed(paymentReference.records));
 
@@ -219,11 +219,11 @@ describe("with a payment", () => {
 
   test("it is version 2 that counts where both headers are there", async () => {
     const somebody = newPayer();
-    const answer = await world.ask(`type=bytes&qty=${bytesAsked}`, {
+    const response = await world.ask(`type=bytes&qty=${bytesAsked}`, {
       "x-payment": world.header(world.authorize(somebody, bytesCost), somebody, 1),
       "payment-signature": world.header(world.authorize(somebody, bytesCost), somebody, 2),
     });
-    expect([answer.status, answer.headers.get("x-payment-response")]).toEqual([200, null]);
+    expect([response.status, response.headers.get("x-payment-response")]).toEqual([200, null]);
     expect(await world.balance(somebody)).toBe(2_000_000_000n);
   });
 
@@ -354,8 +354,8 @@ describe("a payment is refused", () => {
 test("switched off, it says so, whatever it is asked", async () => {
   const off = openPaymentServer(() => [createX402Routes({ x402: undefined, publicUrl: () => "" })]);
   for (const query of ["", "?type=bytes&qty=1"]) {
-    const answer = await fetch(`${off.url}/v1/x402/top-up${query}`);
-    expect([answer.status, await answer.json()]).toEqual([503, "This payment method is switched off"]);
+    const response = await fetch(`${off.url}/v1/x402/top-up${query}`);
+    expect([response.status, await response.json()]).toEqual([503, "This payment method is switched off"]);
   }
   await off.close();
 });

@@ -142,15 +142,15 @@ for (const kind of ledgerKinds())
       ],
     ])("an item that says %p is refused, and nothing is charged", async (tags, reason) => {
       const { bytes, id } = tagged(tags);
-      const answer = await upload.send(bytes);
-      expect([answer.status, await answer.json()]).toEqual([400, reason]);
+      const response = await upload.send(bytes);
+      expect([response.status, await response.json()]).toEqual([400, reason]);
       expect([await balance(), await upload.row(id)]).toEqual([rich, undefined]);
     });
 
     test("more is not approved than is left when the item itself is paid for", async () => {
       const { bytes, id } = tagged({ "x-approve-payment": bela, "x-amount": String(rich) });
-      const answer = await upload.send(bytes);
-      expect([answer.status, await answer.json()]).toEqual([
+      const response = await upload.send(bytes);
+      expect([response.status, await response.json()]).toEqual([
         400,
         `${create}Insufficient balance for '${account}'`,
       ]);

@@ -51,9 +51,9 @@ for (const kind of ledgerKinds())
       await open({ priceOf: async (bytes) => 3n * bytes + 1n });
       const { bytes, account, id } = item();
       await upload.payment.credit(account, 10_000n);
-      const answer = await upload.send(bytes);
+      const response = await upload.send(bytes);
       const price = 3n * BigInt(bytes.length) + 1n;
-      expect([answer.status, await answer.json()]).toEqual([
+      expect([response.status, await response.json()]).toEqual([
         200,
         expect.objectContaining({ id, winc: String(price) }),
       ]);
@@ -66,15 +66,15 @@ for (const kind of ledgerKinds())
       const { bytes, account, id } = item();
       await upload.payment.credit(account, 99n);
       for (const body of [bytes, new Blob([bytes]).stream()]) {
-        const answer = await upload.send(body);
-        expect([answer.status, await answer.json()]).toEqual([
+        const response = await upload.send(body);
+        expect([response.status, await response.json()]).toEqual([
           402,
           {
             ...{ error: "Insufficient balance", message: "Insufficient balance" },
             ...{ needed: String(bytes.length), available: "99" },
           },
         ]);
-        expect(answer.headers.get("cache-control")).toBe("no-store");
+        expect(response.headers.get("cache-control")).toBe("no-store");
       }
       expect([await balanceOf(account), upload.files(), await upload.row(id)]).toEqual([99n, {}, undefined]);
     });
@@ -93,9 +93,9 @@ for (const kind of ledgerKinds())
           else controller.enqueue(piece);
         },
       });
-      const answer = await upload.send(body);
-      const { needed } = await answer.json();
-      expect(answer.status).toBe(402);
+      const response = await upload.send(body);
+      const { needed } = await response.json();
+      expect(response.status).toBe(402);
       expect(Number(needed)).toBeGreaterThan(5 * 2 ** 20);
       expect(Number(needed)).toBeLessThanOrEqual(11 * 2 ** 20);
       expect([upload.files(), await upload.row(id)]).toEqual([{}, undefined]);
@@ -124,8 +124,8 @@ for (const kind of ledgerKinds())
       expect((await upload.send(item(100).bytes)).status).toBe(200);
       const dear = item(5_000);
       for (const body of [dear.bytes, new Blob([dear.bytes]).stream()]) {
-        const answer = await upload.send(body);
-        expect([answer.status, await answer.json(), answer.headers.get("retry-after")]).toEqual([
+        const response = await upload.send(body);
+        expect([response.status, await response.json(), response.headers.get("retry-after")]).toEqual([
           ...[503, "Pricing Oracle Unavailable", "5"],
         ]);
       }
@@ -141,8 +141,8 @@ for (const kind of ledgerKinds())
       expect(JSON.parse(receipt)).toMatchObject({ deadlineHeight: 207 });
       height = undefined;
       expect(await (await upload.send(early.bytes)).text()).toBe(receipt);
-      const answer = await upload.send(item(20).bytes);
-      expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
+      const response = await upload.send(item(20).bytes);
+      expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
     });
 
     test("listed signers pay nothing, or are refused, under whichever of their names they are listed", async () => {
@@ -153,16 +153,16 @@ for (const kind of ledgerKinds())
         await open({ rules: { allowed: new Set([name]) } });
         for (const path of ["/tx", "/tx/ethereum", "/tx/kyve"]) {
           made += 1;
-          const answer = await upload.send(item(50, { signer: ethereumSigner }).bytes, { path });
-          expect([answer.status, await answer.json()]).toMatchObject([200, { winc: "0" }]);
+          const response = await upload.send(item(50, { signer: ethereumSigner }).bytes, { path });
+          expect([response.status, await response.json()]).toMatchObject([200, { winc: "0" }]);
         }
         expect((await upload.send(item().bytes)).status).toBe(402);
         await upload.close();
 
         await open({ rules: { blocked: new Set([name]), freeBytesMax: 1_000 } });
         for (const path of ["/tx", "/tx/ethereum", "/tx/kyve"]) {
-          const answer = await upload.send(item(50, { signer: ethereumSigner }).bytes, { path });
-          expect([answer.status, await answer.json()]).toEqual([403, "Forbidden"]);
+          const response = await upload.send(item(50, { signer: ethereumSigner }).bytes, { path });
+          expect([response.status, await response.json()]).toEqual([403, "Forbidden"]);
         }
         expect((await upload.send(item().bytes)).status).toBe(200);
         if (name !== names.at(-1)) await upload.close();
@@ -201,8 +201,8 @@ for (const kind of ledgerKinds())
         return await Promise.all(names.map(async (name) => (await credits.approval(name))?.usedWinc));
       };
       // 100 of Bela, then 50 that expire soon and 60 that expire later, then 90 of the others.
-      const answer = await upload.send(bytes, { headers: { "x-paid-by": `${bela}, ${anna}` } });
-      expect(answer.status).toBe(200);
+      const response = await upload.send(bytes, { headers: { "x-paid-by": `${bela}, ${anna}` } });
+      expect(response.status).toBe(200);
       expect(await used()).toEqual([90n, 60n, 50n, 100n]);
       expect(await balanceOf(account)).toBe(1_000n);
     });
@@ -241,8 +241,8 @@ for (const kind of ledgerKinds())
       [Array(91).fill(anna).join(","), "x-paid-by names more than 90 payers"],
     ])("payers who are none are refused", async (header, reason) => {
       await open({ rules: { freeBytesMax: 1_000 } });
-      const answer = await upload.send(item().bytes, { headers: { "x-paid-by": header } });
-      expect([answer.status, await answer.json()]).toEqual([400, reason]);
+      const response = await upload.send(item().bytes, { headers: { "x-paid-by": header } });
+      expect([response.status, await response.json()]).toEqual([400, reason]);
     });
 
     test("the signer pays what payers do not cover, unless only they are to", async () => {

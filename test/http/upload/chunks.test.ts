@@ -65,15 +65,15 @@ describe("uploads in parts", () => {
     return makeItem(data, tags, signer);
   }
 
-  async function refusal(answer: Response): Promise<unknown[]> {
-    return [answer.status, await answer.json()];
+  async function refusal(response: Response): Promise<unknown[]> {
+    return [response.status, await response.json()];
   }
 
   /** Uploads whole items in parts of a size. */
   async function putAll(id: string, { bytes }: TestItem, size: number): Promise<void> {
     for (let start = 0; start < bytes.length; start += size) {
-      const answer = await client.put(id, start, bytes.subarray(start, start + size));
-      expect([answer.status, await answer.text()]).toEqual([200, "OK"]);
+      const response = await client.put(id, start, bytes.subarray(start, start + size));
+      expect([response.status, await response.text()]).toEqual([200, "OK"]);
     }
   }
 
@@ -83,28 +83,28 @@ describe("uploads in parts", () => {
     test.each(["", "/v1"])(
       "makes an upload (below %p), says its limits and repeats the size",
       async (prefix) => {
-        const answer = await fetch(`${world.server.url}${prefix}/chunks/arweave/-1/-1?chunkSize=5242880`, {
+        const response = await fetch(`${world.server.url}${prefix}/chunks/arweave/-1/-1?chunkSize=5242880`, {
           headers: { "x-chunking-version": "2" },
         });
-        expect(answer.status).toBe(200);
-        expect(answer.headers.get("cache-control")).toBe("no-store");
-        expect(answer.headers.get("content-type")).toBe("application/json; charset=utf-8");
-        const { id, ...limits } = await answer.json();
+        expect(response.status).toBe(200);
+        expect(response.headers.get("cache-control")).toBe("no-store");
+        expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
+        const { id, ...limits } = await response.json();
         expect(id).toMatch(/^[0-9a-f-]{36}$/);
         expect(limits).toEqual({ min: 5_242_880, max: 524_288_000, chunkSize: 5_242_880 });
       },
     );
 
     test("takes 25,000,000 bytes where no size is said", async () => {
-      const answer = await fetch(`${world.server.url}/chunks/solana/-1/-1`);
-      expect(await answer.json()).toMatchObject({ chunkSize: 25_000_000 });
+      const response = await fetch(`${world.server.url}/chunks/solana/-1/-1`);
+      expect(await response.json()).toMatchObject({ chunkSize: 25_000_000 });
     });
 
     test.each(["5242879", "524288001", "0", "-1", "5242880.5", "0x500000", "", "5e6", "A", "9".repeat(400)])(
       "refuses the size %p",
       async (size) => {
-        const answer = await fetch(`${world.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
-        expect(await refusal(answer)).toEqual([
+        const response = await fetch(`${world.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
+        expect(await refusal(response)).toEqual([
           400,
           { error: "Invalid chunk size", min: 5_242_880, max: 524_288_000 },
         ]);
@@ -112,8 +112,8 @@ describe("uploads in parts", () => {
     );
 
     test.each(["5242880", "524288000"])("takes the size %p", async (size) => {
-      const answer = await fetch(`${world.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
-      expect(await answer.json()).toMatchObject({ chunkSize: Number(size) });
+      const response = await fetch(`${world.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
+      expect(await response.json()).toMatchObject({ chunkSize: Number(size) });
     });
 
     test.each([
@@ -140,8 +140,8 @@ describe("uploads in parts", () => {
     });
 
     test("makes nothing for HEAD", async () => {
-      const answer = await fetch(`${world.server.url}/chunks/arweave/-1/-1`, { method: "HEAD" });
-      expect([answer.status, answer.headers.get("allow")]).toEqual([405, "GET"]);
+      const response = await fetch(`${world.server.url}/chunks/arweave/-1/-1`, { method: "HEAD" });
+      expect([response.status, response.headers.get("allow")]).toEqual([405, "GET"]);
     });
   });
 
@@ -157,11 +157,11 @@ describe("uploads in parts", () => {
           controller.close();
         },
       });
-      const answer = await fetch(`${world.server.url}/chunks/arweave/${id}/0`, {
+      const response = await fetch(`${world.server.url}/chunks/arweave/${id}/0`, {
         method: "POST",
         body: body ?? stream,
       });
-      expect(await refusal(answer)).toEqual([
+      expect(await refusal(response)).toEqual([
         400,
         "Content-Length header is required a must be a positive integer.",
       ]);
@@ -172,18 +172,18 @@ describe("uploads in parts", () => {
       "refuses the offset %p",
       async (offset) => {
         const id = await client.create();
-        const answer = await fetch(`${world.server.url}/chunks/arweave/${id}/${offset}`, {
+        const response = await fetch(`${world.server.url}/chunks/arweave/${id}/${offset}`, {
           method: "POST",
           body: "a",
         });
-        expect(await refusal(answer)).toEqual([400, "Invalid chunk. Its offset is not a whole number."]);
+        expect(await refusal(response)).toEqual([400, "Invalid chunk. Its offset is not a whole number."]);
       },
     );
 
     test("does not know uploads that nobody made, and answers also who sends megabytes", async () => {
       for (const id of ["-1", "nobody", crypto.randomUUID(), "x".repeat(1_000)]) {
-        const answer = await client.put(id, 0, new Uint8Array(6 * 2 ** 20));
-        expect(await refusal(answer)).toEqual([
+        const response = await client.put(id, 0, new Uint8Array(6 * 2 ** 20));
+        expect(await refusal(response)).toEqual([
           404,
           `Multi-part upload with ID ${id.slice(0, 43)} not found!`,
         ]);
@@ -236,9 +236,9 @@ describe("uploads in parts", () => {
       const before = await balance(item);
       const id = await client.create();
       await putAll(id, item, 100_000);
-      const answer = await client.finalize(id);
-      const receipt = await answer.json();
-      expect([answer.status, answer.headers.get("cache-control")]).toEqual([200, "no-store"]);
+      const response = await client.finalize(id);
+      const receipt = await response.json();
+      expect([response.status, response.headers.get("cache-control")]).toEqual([200, "no-store"]);
       expect(receipt).toMatchObject({ id: item.id, winc: String(item.bytes.length), deadlineHeight: 1_200 });
       expect(await balance(item)).toBe(before - BigInt(item.bytes.length));
       expect(world.told.filter((told) => told === item.id)).toEqual([item.id]);
@@ -310,8 +310,8 @@ describe("uploads in parts", () => {
       await payment.credit(item.account, 1_000_000n);
       const id = await client.create();
       await putAll(id, item, 150_000);
-      const answer = await client.finalize(id, "finalize");
-      expect([answer.status, await answer.text()]).toEqual([202, ""]);
+      const response = await client.finalize(id, "finalize");
+      expect([response.status, await response.text()]).toEqual([202, ""]);
       const last = await eventually(
         () => client.status(id),
         ({ status }) => status === "FINALIZED",
@@ -372,9 +372,9 @@ describe("uploads in parts", () => {
       const id = await client.create();
       await client.put(id, 0, change(newItem(1_000)));
       for (const how of ["-1", "finalize"] as const) {
-        const answer = await client.finalize(id, how);
-        if (how === "-1") expect(await refusal(answer)).toEqual([400, `Invalid Data Item! ${reason}`]);
-        else expect(answer.status).toBe(202);
+        const response = await client.finalize(id, how);
+        if (how === "-1") expect(await refusal(response)).toEqual([400, `Invalid Data Item! ${reason}`]);
+        else expect(response.status).toBe(202);
         await eventually(
           () => client.status(id),
           ({ status }) => status === "INVALID",
@@ -429,8 +429,8 @@ describe("uploads in parts", () => {
       await putAll(id, item, 20_000);
       const refused = await client.finalize(id, "-1", { "X-Paid-By": "nobody" });
       expect(await refusal(refused)).toEqual([400, "x-paid-by names no address"]);
-      const answer = await client.finalize(id, "-1", { "X-PAID-BY": ` ${payer} , ${payer}` });
-      expect(answer.status).toBe(200);
+      const response = await client.finalize(id, "-1", { "X-PAID-BY": ` ${payer} , ${payer}` });
+      expect(response.status).toBe(200);
       expect((await payment.credits.approval("approval"))?.usedWinc).toBe(BigInt(item.bytes.length));
     });
 
@@ -495,13 +495,13 @@ describe("uploads in parts", () => {
       const before = await balance(item);
       const id = await client.create();
       await putAll(id, item, 700_000);
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 40 }, (_, index) => client.finalize(id, index % 4 === 3 ? "finalize" : "-1")),
       );
       const bodies = await Promise.all(
-        answers.filter(({ status }) => status === 200).map((one) => one.text()),
+        responses.filter(({ status }) => status === 200).map((one) => one.text()),
       );
-      expect(answers.every(({ status }) => status === 200 || status === 202)).toBe(true);
+      expect(responses.every(({ status }) => status === 200 || status === 202)).toBe(true);
       expect(bodies.length).toBeGreaterThanOrEqual(30);
       expect(new Set(bodies).size).toBe(1);
       expect(await balance(item)).toBe(before - BigInt(item.bytes.length));
@@ -528,7 +528,7 @@ describe("uploads in parts", () => {
       await late.begun;
       const receipt = await (await client.finalize(id)).json();
       expect(receipt).toMatchObject({ id: item.id });
-      expect(await late.answer).toContain('"Invalid chunk. The upload is being finalized."');
+      expect(await late.response).toContain('"Invalid chunk. The upload is being finalized."');
       expect(readFileSync(join(folder.path, "parts", id)).equals(item.bytes)).toBe(true);
     });
 
@@ -541,8 +541,8 @@ describe("uploads in parts", () => {
         throw new Failure("pricing_oracle_unavailable");
       };
       try {
-        const answer = await client.finalize(id);
-        expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
+        const response = await client.finalize(id);
+        expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
         expect(await client.status(id)).toMatchObject({ status: "ASSEMBLING" });
         expect((await client.finalize(id, "finalize")).status).toBe(202);
         await eventually(
@@ -568,8 +568,8 @@ describe("uploads in parts", () => {
         ["PUT", "GET, HEAD, OPTIONS, POST"],
         ["DELETE", "GET, HEAD, OPTIONS, POST"],
       ] as const) {
-        const answer = await fetch(`${world.server.url}/chunks/arweave/${id}/0`, { method });
-        expect([answer.status, answer.headers.get("allow")?.split(", ").toSorted().join(", ")]).toEqual([
+        const response = await fetch(`${world.server.url}/chunks/arweave/${id}/0`, { method });
+        expect([response.status, response.headers.get("allow")?.split(", ").toSorted().join(", ")]).toEqual([
           405,
           allow,
         ]);
@@ -583,22 +583,22 @@ describe("uploads in parts", () => {
         expect(failure).toContain("Multi-part upload with ID nobody not found!");
       }
       for (const how of ["-1", "finalize"] as const) {
-        const answer = await client.finalize("nobody", how);
-        expect(await refusal(answer)).toEqual([404, "Multi-part upload with ID nobody not found!"]);
+        const response = await client.finalize("nobody", how);
+        expect(await refusal(response)).toEqual([404, "Multi-part upload with ID nobody not found!"]);
       }
     });
   });
 
   /** Announces a part, sends the beginning of it, and goes. */
   async function breakOff(id: string, start: number, announced: number, sent: number): Promise<void> {
-    const { answer, begun, socket } = slowPart(id, start, announced, sent);
+    const { response, begun, socket } = slowPart(id, start, announced, sent);
     await begun;
     await eventually(
       () => world.files.diskBytes(id),
       (bytes) => bytes > 1_000_000,
     );
     (await socket).terminate();
-    await answer;
+    await response;
     await eventually(
       async () => world.writers.isOpen(id),
       (isOpen) => !isOpen,
@@ -638,6 +638,6 @@ describe("uploads in parts", () => {
       begun.resolve();
     };
     void send();
-    return { begun: begun.promise, answer: ended.promise, socket };
+    return { begun: begun.promise, response: ended.promise, socket };
   }
 });

@@ -62,15 +62,15 @@ for (const kind of ledgerKinds())
       ["small", small, 100],
       ["large", large, 8],
     ])("U1: a %s item that comes many times at once is taken once", async (_size, { bytes, id }, times) => {
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: times }, async (_, index) => {
           const headers = { "x-paid-by": index % 2 === 0 ? anna : account };
-          const answer = await upload.send(bytes, { headers });
-          return `${answer.status} ${await answer.text()}`;
+          const response = await upload.send(bytes, { headers });
+          return `${response.status} ${await response.text()}`;
         }),
       );
-      expect(new Set(answers).size).toBe(1);
-      expect(answers[0]).toStartWith("200 ");
+      expect(new Set(responses).size).toBe(1);
+      expect(responses[0]).toStartWith("200 ");
       const size = BigInt(bytes.length);
       expect((await upload.money()).revenue).toBe(size);
       const used = (await upload.payment.credits.approval("a"))?.usedWinc ?? 0n;
@@ -95,8 +95,8 @@ for (const kind of ledgerKinds())
         });
         const paid = (await upload.money()).revenue;
         upload.payment.clock.advance(1_000);
-        const answers = await Promise.all([upload.send(bytes), upload.send(bytes), upload.send(bytes)]);
-        const texts = await Promise.all(answers.map((answer) => answer.text()));
+        const responses = await Promise.all([upload.send(bytes), upload.send(bytes), upload.send(bytes)]);
+        const texts = await Promise.all(responses.map((response) => response.text()));
         expect(new Set(texts).size).toBe(1);
         const again = JSON.parse(texts[0] ?? "");
         expect(again.timestamp).toBe(first.timestamp + 1_000);

@@ -34,12 +34,12 @@ async function found(name: string, values: readonly string[], more = "") {
   const query = `query ($name: String!, $values: [String!]!) {
     transactions(tags: [{ name: $name, values: $values }] ${more}) { edges { node { id tags { name value } } } }
   }`;
-  const answer = await fetch(`${stack.content}/graphql`, {
+  const response = await fetch(`${stack.content}/graphql`, {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ query, variables: { name, values } }),
   });
-  const { data } = await answer.json();
+  const { data } = await response.json();
   return data.transactions.edges.map(({ node }: { node: unknown }) => node);
 }
 
@@ -50,8 +50,8 @@ async function expectFound(id: string): Promise<void> {
   }
   expect(await found("", ["other"])).toEqual([]);
   expect(await found("a name without a value", ["x"])).toEqual([]);
-  const answer = await fetch(`${stack.content}/raw/${id}`);
-  expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "application/octet-stream"]);
+  const response = await fetch(`${stack.content}/raw/${id}`);
+  expect([response.status, response.headers.get("content-type")]).toEqual([200, "application/octet-stream"]);
 }
 
 test("an upload is taken and found, before and after its block", async () => {

@@ -108,13 +108,13 @@ for (const kind of ledgerKinds())
         const { item, others } = encoded(signer, data);
         await upload.payment.credit(item.account, rich);
         const encodings = [item.bytes, ...others];
-        const answers = await Promise.all(
+        const responses = await Promise.all(
           Array.from({ length: times }, (_, index) =>
             send(encodings[index % encodings.length] ?? item.bytes),
           ),
         );
-        expect(new Set(answers.map((answer) => JSON.stringify(answer))).size).toBe(1);
-        expect(answers[0]?.status).toBe(200);
+        expect(new Set(responses.map((reply) => JSON.stringify(reply))).size).toBe(1);
+        expect(responses[0]?.status).toBe(200);
         expect(await balance(item)).toBe(rich - BigInt(item.bytes.length));
       });
 

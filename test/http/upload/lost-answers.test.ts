@@ -112,8 +112,8 @@ describe("an answer that is lost", () => {
     expect((await other.put(id, 0, item.bytes)).status).toBe(503);
     expect((await other.list(id))["chunks"]).toEqual([[0, item.bytes.length]]);
     const [receipt, ...rest] = await Promise.all([
-      client.finalize(id).then((answer) => answer.text()),
-      ...Array.from({ length: 10 }, () => other.finalize(id).then(async (answer) => await answer.text())),
+      client.finalize(id).then((response) => response.text()),
+      ...Array.from({ length: 10 }, () => other.finalize(id).then(async (response) => await response.text())),
     ]);
     for (const text of rest) expect(['"Service busy"', receipt]).toContain(text);
     expect(await (await other.finalize(id)).text()).toBe(receipt ?? "");

@@ -66,9 +66,9 @@ describe("what is no data item", () => {
       const half = bytes.length >> 1;
       await client.put(id, half, bytes.subarray(half));
       if (half > 0) await client.put(id, 0, bytes.subarray(0, half));
-      const answer = await client.finalize(id);
-      const text = await answer.json();
-      expect([answer.status, text]).toEqual([400, expect.stringMatching(noItem)]);
+      const response = await client.finalize(id);
+      const text = await response.json();
+      expect([response.status, text]).toEqual([400, expect.stringMatching(noItem)]);
       expect(text).toMatch(reason);
       expect(await client.status(id)).toMatchObject({ status: "INVALID", reason: text });
       expect((await client.finalize(id, "finalize")).status).toBe(202);
@@ -95,10 +95,10 @@ describe("what is no data item", () => {
         for (const size of cuts) {
           expect((await client.put(id, had, item.subarray(had, size))).status).toBe(200);
           had = size;
-          const answer = await client.finalize(id);
-          const text = await answer.json();
-          if (answer.status !== 400 || !noItem.test(text))
-            throw new Error(`${size}: ${answer.status} ${text}`);
+          const response = await client.finalize(id);
+          const text = await response.json();
+          if (response.status !== 400 || !noItem.test(text))
+            throw new Error(`${size}: ${response.status} ${text}`);
         }
         // The whole of it is none of these.
         await client.put(id, had, item.subarray(had));
@@ -122,19 +122,22 @@ describe("what is no data item", () => {
       const { maxAmountRequired } = await asked.json();
       const authorization = x402.authorize(payer, BigInt(maxAmountRequired));
       const before = filesIn(folder.path);
-      const answer = await post(bytes, { "x-payment": x402.header(authorization, payer) });
-      const text = await answer.json();
-      expect([answer.status, text]).toEqual([400, expect.stringMatching(noItem)]);
+      const response = await post(bytes, { "x-payment": x402.header(authorization, payer) });
+      const text = await response.json();
+      expect([response.status, text]).toEqual([400, expect.stringMatching(noItem)]);
       expect(text).toMatch(reason);
       const paid = dollars - x402.node.balanceOf(payer.address);
       expect(await x402.balance(payer)).toBe(paid * x402.prices.wincEach);
-      expect(answer.headers.has("x-payment-response")).toBe(paid > 0n);
+      expect(response.headers.has("x-payment-response")).toBe(paid > 0n);
       expect(filesIn(folder.path)).toEqual(before);
     });
 
     test("is refused for no bytes, before anybody is asked to pay", async () => {
-      const answer = await post(new Uint8Array(0));
-      expect([answer.status, await answer.json()]).toEqual([400, "Invalid Data Item! the item is cut short"]);
+      const response = await post(new Uint8Array(0));
+      expect([response.status, await response.json()]).toEqual([
+        400,
+        "Invalid Data Item! the item is cut short",
+      ]);
     });
   });
 

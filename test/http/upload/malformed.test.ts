@@ -34,9 +34,9 @@ const ways: readonly (readonly [string, (bytes: Uint8Array) => BodyInit])[] = [
 for (const [way, bodyOf] of ways)
   describe(`B4: sent ${way}, an item is refused`, () => {
     test.each(malformedItems)("for %s", async (_name, bytes, reason) => {
-      const answer = await upload.send(bodyOf(bytes));
-      const text = await answer.json();
-      expect([answer.status, text]).toEqual([400, expect.stringContaining("Invalid Data Item! ")]);
+      const response = await upload.send(bodyOf(bytes));
+      const text = await response.json();
+      expect([response.status, text]).toEqual([400, expect.stringContaining("Invalid Data Item! ")]);
       // With bytes behind them, some break another rule first.
       if (bodyOf === ways[0]?.[1]) expect(text).toMatch(reason);
       expect(upload.files()).toEqual({});
@@ -47,11 +47,11 @@ test("U1: every truncation of an item of every signature type is refused", async
   for (const signer of signers) {
     const item = createDataItem({ data: "payload", tags: [{ name: "n", value: "v" }] }, signer);
     const cuts = Array.from({ length: item.length }, (_, size) => new Uint8Array(item.subarray(0, size)));
-    await inTurns(cuts, async (cut) => {
-      const answer = await upload.send(cut.length % 2 === 0 ? cut : streamOf([cut]));
-      const text = await answer.text();
-      if (answer.status !== 400 || !text.startsWith('"Invalid Data Item! '))
-        throw new Error(`${cut.length} bytes of type ${signer.scheme.type}: ${answer.status} ${text}`);
+    await inOrder(cuts, async (cut) => {
+      const response = await upload.send(cut.length % 2 === 0 ? cut : streamOf([cut]));
+      const text = await response.text();
+      if (response.status !== 400 || !text.startsWith('"Invalid Data Item! '))
+        throw new Error(`${cut.length} bytes of type ${signer.scheme.type}: ${response.status} ${text}`);
     });
     // The whole of it is none of these.
     expect((await upload.send(new Uint8Array(item))).status).toBe(200);
@@ -61,10 +61,12 @@ test("U1: every truncation of an item of every signature type is refused", async
 test("in the end nothing was charged, and nothing is kept of what was refused", async () => {
   expect(await upload.money()).toEqual({ faults: [], revenue: 0n });
   const sizes = Object.values(upload.files());
-  const kept = signers.map((signer) =>
+  const stored = signers.map((signer) =>
     createDataItem({ data: "payload", tags: [{ name: "n", value: "v" }] }, signer),
   );
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(kept.reduce((sum, { length }) => sum + length, 0));
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(
+    stored.reduce((sum, { length }) => sum + length, 0),
+  );
 });
 
 /** A body of which nobody knows the size. */
@@ -82,7 +84,7 @@ function streamOf(pieces: readonly Uint8Array[]): ReadableStream<Uint8Array> {
 }
 
 /** Does work for each, some at once. */
-async function inTurns<Value>(
+async function inOrder<Value>(
   values: readonly Value[],
   work: (value: Value) => Promise<void>,
 ): Promise<void> {

@@ -50,9 +50,9 @@ test("an item in an uploaded bundle, on any level, is 200 with its parent and it
     const payload = parent.subarray(headerOf(parent).headerSize);
     const start = Buffer.from(payload).indexOf(item);
     expect(start).toBeGreaterThan(0);
-    const answer = await offsetsOf(nestedId);
-    expect(answer.headers.get("cache-control")).toMatch(/^public, max-age=(15|86400)$/);
-    expect(await answer.json()).toEqual({
+    const response = await offsetsOf(nestedId);
+    expect(response.headers.get("cache-control")).toMatch(/^public, max-age=(15|86400)$/);
+    expect(await response.json()).toEqual({
       rawContentLength: item.length,
       payloadContentType: item === deepest ? "text/css" : "application/octet-stream",
       payloadDataStart: header.headerSize,
@@ -79,11 +79,11 @@ test("an item in an uploaded bundle is 200 before a block has the bundle, also a
   const look = async () => {
     for (const item of items) {
       const { id: nestedId, headerSize } = headerOf(item);
-      const answer = await eventually(
+      const response = await eventually(
         () => offsetsOf(nestedId),
         ({ status }) => status === 200,
       );
-      const record = await answer.json();
+      const record = await response.json();
       expect(record).toMatchObject({
         rawContentLength: item.length,
         payloadContentType: "text/plain",

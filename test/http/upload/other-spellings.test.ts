@@ -62,12 +62,12 @@ async function sendSpellings(
     body: random.pick(encodings),
     init: { path: `/tx${random.pick(tokens)}`, headers: payerHeaders(random, account) },
   }));
-  const answers = await Promise.all(requests.map(({ body, init }) => upload.send(body, init)));
+  const responses = await Promise.all(requests.map(({ body, init }) => upload.send(body, init)));
   const ids = new Set<string>();
-  for (const answer of answers) {
-    const text = await answer.text();
-    expect([200, 400, 402]).toContain(answer.status);
-    if (answer.status === 200) ids.add(JSON.parse(text).id);
+  for (const response of responses) {
+    const text = await response.text();
+    expect([200, 400, 402]).toContain(response.status);
+    if (response.status === 200) ids.add(JSON.parse(text).id);
   }
   return ids;
 }

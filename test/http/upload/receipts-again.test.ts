@@ -49,8 +49,8 @@ for (const kind of ledgerKinds())
     test("nothing is told of what was not taken, or has failed", async () => {
       const wanted = [404, "TX doesn't exist"];
       for (const id of [small.id, "short", "A".repeat(43), `${"A".repeat(42)}%00`, "A".repeat(5_000)]) {
-        const answer = await ask(id);
-        expect([answer.status, await answer.json()]).toEqual(wanted);
+        const response = await ask(id);
+        expect([response.status, await response.json()]).toEqual(wanted);
       }
       await upload.send(small.bytes);
       const row = await upload.row(small.id);
@@ -68,11 +68,11 @@ for (const kind of ledgerKinds())
       const asked = Array.from({ length: 40 }, () => ask(small.id));
       const other = testItem("another item");
       expect((await upload.send(other.bytes)).status).toBe(200);
-      const answers = await Promise.all(asked);
-      const statuses = new Set(answers.map(({ status }) => status));
+      const responses = await Promise.all(asked);
+      const statuses = new Set(responses.map(({ status }) => status));
       expect([...statuses].filter((status) => status !== 200 && status !== 503)).toEqual([]);
       expect(statuses.has(200)).toBe(true);
-      for (const answer of answers)
-        if (answer.status === 503) expect(answer.headers.get("retry-after")).toBe("5");
+      for (const response of responses)
+        if (response.status === 503) expect(response.headers.get("retry-after")).toBe("5");
     });
   });

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type AnyElysia, Elysia } from "elysia";
 import { uploadReference } from "../../../src/http/reference/upload-reference.ts";
-import { type Answers, type Description, sampleId } from "../../../src/http/reference/words.ts";
+import { type Description, type Responses, sampleId } from "../../../src/http/reference/words.ts";
 import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
 import { createUploadInformationRoutes } from "../../../src/http/upload/information-routes.ts";
 import { createItemRoutes } from "../../../src/http/upload/item-routes.ts";
@@ -14,7 +14,7 @@ import { createReceiptRoutes } from "../../../src/http/upload/receipt-routes.ts"
 import { createStatusRoutes } from "../../../src/http/upload/status-routes.ts";
 import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
-import { createTurns } from "../../../src/lib/queue.ts";
+import { createSemaphore } from "../../../src/lib/queue.ts";
 import { added, specified } from "../../spec/part-4c.ts";
 import { type RunningProgram, startDev } from "../../support/program.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
@@ -30,7 +30,7 @@ test("it has every route and nothing else", () => {
   const app = [
     createItemRoutes({ intake: undefined, writeReceipt: unasked }),
     createStatusRoutes({ standing: unasked, nested: unasked }),
-    createReceiptRoutes({ find: unasked, writeReceipt: unasked, turns: createTurns(1, 0) }),
+    createReceiptRoutes({ find: unasked, writeReceipt: unasked, semaphore: createSemaphore(1, 0) }),
     createUploadPriceRoutes({ prices: { bytes: unasked } }),
     createChunkRoutes({ multipart: undefined, writeReceipt: unasked }),
     createX402UploadRoutes({
@@ -73,25 +73,25 @@ describe("of a running program", () => {
 
   /** Sends a request as a description has it, and holds the answer against it. */
   async function hold(
-    { method, path, answers }: Description,
+    { method, path, responses }: Description,
     named: Readonly<Record<string, string>>,
     status: number,
     body?: Uint8Array<ArrayBuffer>,
   ): Promise<unknown> {
     const at = path.replace(/:(\w+)/g, (_, name: string) => named[name] ?? "unnamed");
     const url = `${program.line.upload}/v1${at === "/" ? "" : at}`;
-    const answer = await fetch(url, { method, ...(body === undefined ? {} : { body }) });
-    expect([`${method} ${at}`, answer.status]).toEqual([`${method} ${at}`, status]);
-    return await held(answer, answers, at);
+    const response = await fetch(url, { method, ...(body === undefined ? {} : { body }) });
+    expect([`${method} ${at}`, response.status]).toEqual([`${method} ${at}`, status]);
+    return await held(response, responses, at);
   }
 
-  async function held(answer: Response, answers: Answers, at: string): Promise<unknown> {
-    const said = answers[answer.status];
+  async function held(response: Response, responses: Responses, at: string): Promise<unknown> {
+    const said = responses[response.status];
     expect(said, at).toBeDefined();
     const [type, content] = Object.entries(said?.content ?? {})[0] ?? [];
-    if (type === undefined) return await answer.text();
-    expect(answer.headers.get("content-type"), at).toStartWith(type);
-    const value = type === "application/json" ? await answer.json() : await answer.text();
+    if (type === undefined) return await response.text();
+    expect(response.headers.get("content-type"), at).toStartWith(type);
+    const value = type === "application/json" ? await response.json() : await response.text();
     expect(faultsOf(value, closed(content?.schema ?? {}), closed(records)), at).toEqual([]);
     return value;
   }
@@ -147,27 +147,27 @@ describe("of a running program", () => {
       ...{ token: "arweave", id: item.id, size: "1048576", uploadId: "unknown", offset: "0" },
       ...{ chunkSize: "5242880", totalBytes: "6000000", address: sampleId, signatureType: "1" },
     };
-    const answerOf = async ({ method, path, parameters = [] }: Description, values: typeof right) => {
+    const responseOf = async ({ method, path, parameters = [] }: Description, values: typeof right) => {
       const query = parameters.filter((each) => each.in === "query");
       const asked = query.map(({ name }) => `${name}=${values[name]}`).join("&");
       const at = path.replace(/:(\w+)/g, (_, name: string) => values[name] ?? "unnamed");
       const body = method === "POST" ? { body: item.bytes } : {};
       const headers = { Connection: "close" };
-      const answer = await fetch(`${program.line.upload}/v1${at}?${asked}`, { method, headers, ...body });
-      return { at: `${method} ${at}?${asked}`, status: answer.status, body: await answer.text() };
+      const response = await fetch(`${program.line.upload}/v1${at}?${asked}`, { method, headers, ...body });
+      return { at: `${method} ${at}?${asked}`, status: response.status, body: await response.text() };
     };
     const refused = new Set<string>();
     for (const description of descriptions) {
-      const { parameters = [], answers } = description;
+      const { parameters = [], responses } = description;
       const judged = parameters.filter((each) => each.in !== "header");
-      const taken = await answerOf(description, right);
+      const taken = await responseOf(description, right);
       for (const { name, schema } of judged) {
         // -1 stands in the place of an offset for the whole item.
         const wrong = wrongTexts(schema).filter((text) => !(name === "offset" && text === "-1"));
         for (const text of wrong) {
-          const { at, status, body } = await answerOf(description, { ...right, [name]: text });
+          const { at, status, body } = await responseOf(description, { ...right, [name]: text });
           expect([400, 404], `${at} answered ${body}`).toContain(status);
-          expect(Object.keys(answers), at).toContain(String(status));
+          expect(Object.keys(responses), at).toContain(String(status));
           expect(body, at).not.toBe(taken.body);
           refused.add(name);
         }

@@ -54,13 +54,13 @@ async function writeChunk(connection: RawConnection, bytes: Uint8Array): Promise
 }
 
 /** The first answer: its status line, and its body when it has come. */
-async function answerOf(connection: RawConnection): Promise<string> {
+async function responseOf(connection: RawConnection): Promise<string> {
   await connection.until("\r\n\r\n");
-  const answer = await eventually(
+  const response = await eventually(
     async () => /^HTTP\/1.1 (\d+) .*?\r\n\r\n(.*?["}])(HTTP|$)/s.exec(connection.received()),
     (found) => found !== null,
   );
-  return `${answer?.[1]} ${answer?.[2]}`;
+  return `${response?.[1]} ${response?.[2]}`;
 }
 
 /** Nothing is left of an item a moment later, and nothing was charged. */
@@ -93,7 +93,7 @@ describe("U1: an item whose size is wrong", () => {
       const connection = await connectRaw(upload.url);
       await connection.write(withLength(length));
       await connection.write(item.bytes.subarray(0, length));
-      expect(await answerOf(connection)).toMatch(/^400 "Invalid Data Item! /);
+      expect(await responseOf(connection)).toMatch(/^400 "Invalid Data Item! /);
       connection.cut();
       await expectGone(upload, item);
 
@@ -130,7 +130,7 @@ describe("U1: an item whose size is wrong", () => {
       const connection = await connectRaw(hasty.url);
       await connection.write(withLength(item.bytes.length + 1));
       await connection.write(item.bytes);
-      expect(await answerOf(connection)).toBe('408 "Request Timeout"');
+      expect(await responseOf(connection)).toBe('408 "Request Timeout"');
       await connection.ended;
       await expectGone(hasty, item);
     });
@@ -145,7 +145,7 @@ describe("U1: an item without its size", () => {
     for (let at = 0; at < item.bytes.length; at += 70_001)
       await writeChunk(connection, item.bytes.subarray(at, at + 70_001));
     await writeChunk(connection, new Uint8Array(0));
-    expect(await answerOf(connection)).toMatch(/^200 {/);
+    expect(await responseOf(connection)).toMatch(/^200 {/);
     expect(await upload.row(item.id)).toMatchObject({ bytes: { size: item.bytes.length } });
     connection.cut();
   });
@@ -156,7 +156,7 @@ describe("U1: an item without its size", () => {
     await connection.write(chunked);
     for (const byte of item.bytes) await writeChunk(connection, Uint8Array.of(byte));
     await writeChunk(connection, new Uint8Array(0));
-    expect(await answerOf(connection)).toMatch(/^200 {/);
+    expect(await responseOf(connection)).toMatch(/^200 {/);
     connection.cut();
   });
 
@@ -242,7 +242,7 @@ describe("U1: an item that is too large", () => {
     async (size) => {
       const connection = await connectRaw(upload.url);
       await connection.write(withLength(size));
-      expect(await answerOf(connection)).toBe(`413 ${reason}`);
+      expect(await responseOf(connection)).toBe(`413 ${reason}`);
       connection.cut();
     },
   );
@@ -250,8 +250,8 @@ describe("U1: an item that is too large", () => {
   test("is refused when so much has come, where its size was not announced", async () => {
     const rich = newItem(itemBytesMax);
     await upload.payment.credit(rich.account, 10n ** 12n);
-    const answer = await upload.send(new Blob([rich.bytes]).stream());
-    expect([answer.status, JSON.stringify(await answer.json())]).toEqual([413, reason]);
+    const response = await upload.send(new Blob([rich.bytes]).stream());
+    expect([response.status, JSON.stringify(await response.json())]).toEqual([413, reason]);
     expect((await upload.money()).faults).toEqual([]);
     expect(await upload.row(rich.id)).toBeUndefined();
   });
@@ -264,7 +264,7 @@ describe("a refusal", () => {
     const connection = await connectRaw(upload.url);
     await connection.write(withLength(poor.bytes.length).replace("/tx", "/tx/none"));
     await connection.write(poor.bytes.subarray(0, 3_000));
-    expect(await answerOf(connection)).toBe('400 "Token not supported"');
+    expect(await responseOf(connection)).toBe('400 "Token not supported"');
     await connection.write(poor.bytes.subarray(3_000));
     const item = newItem(smallSize);
     await connection.write(withLength(item.bytes.length));
@@ -294,9 +294,9 @@ describe("the type of the body", () => {
     ["multipart/form-data; boundary=x", 400],
     ["application/octet-streams", 400],
   ])("%s is answered %p", async (type, status) => {
-    const answer = await upload.send(newItem(smallSize).bytes, { headers: { "Content-Type": type } });
-    expect(answer.status).toBe(status);
-    if (status === 400) expect(await answer.json()).toBe("Invalid Content Type");
+    const response = await upload.send(newItem(smallSize).bytes, { headers: { "Content-Type": type } });
+    expect(response.status).toBe(status);
+    if (status === 400) expect(await response.json()).toBe("Invalid Content Type");
   });
 
   test("need not be told", async () => {
@@ -317,8 +317,8 @@ describe("the word for a token", () => {
   });
 
   test.each(["none", "Arweave", "arweave%20", "..", "bitcoin"])("%s is refused", async (word) => {
-    const answer = await upload.send(newItem(smallSize).bytes, { path: `/tx/${word}` });
-    expect([400, 404]).toContain(answer.status);
-    if (answer.status === 400) expect(await answer.json()).toBe("Token not supported");
+    const response = await upload.send(newItem(smallSize).bytes, { path: `/tx/${word}` });
+    expect([400, 404]).toContain(response.status);
+    if (response.status === 400) expect(await response.json()).toBe("Token not supported");
   });
 });

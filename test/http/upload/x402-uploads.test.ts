@@ -62,7 +62,8 @@ describe("uploads by x402", () => {
     const blocked = new Set([String(makeItem(new Uint8Array(1), [], signers[3]).account)]);
     const rules = { itemBytesMax: 20_000_000, freeBytesMax: 200, blocked };
     const step = (name: string) => {
-      if (isBroken && name === "before a synchronisation") throw new Failure("no_room", { reason: "broken" });
+      if (isBroken && name === "before a synchronisation")
+        throw new Failure("no_space", { reason: "broken" });
     };
     world = await openMultipartWorld({
       database,
@@ -118,9 +119,9 @@ describe("uploads by x402", () => {
 
   /** Asks what an upload costs, and signs that. */
   async function payFor(ask: () => Promise<Response>, payer: Payer, version: 1 | 2 = 1) {
-    const answer = await ask();
-    expect(answer.status).toBe(402);
-    const required = await answer.json();
+    const response = await ask();
+    expect(response.status).toBe(402);
+    const required = await response.json();
     expect(faultsBy("X402Required", required)).toEqual([]);
     const authorization = x402.authorize(payer, BigInt(required.maxAmountRequired));
     const name = version === 1 ? "x-payment" : "payment-signature";
@@ -145,8 +146,8 @@ describe("uploads by x402", () => {
       const payer = newPayer();
       const { headers } = await payFor(() => post(signed, item.bytes), payer);
       blockList.ids.add(item.id);
-      const answer = await post(signed, item.bytes, headers);
-      expect([answer.status, answer.headers.has("x-payment-response")]).toEqual([451, false]);
+      const response = await post(signed, item.bytes, headers);
+      expect([response.status, response.headers.has("x-payment-response")]).toEqual([451, false]);
       expect(await x402.balance(payer)).toBe(0n);
     });
 
@@ -155,8 +156,8 @@ describe("uploads by x402", () => {
       const payer = newPayer();
       const { headers } = await payFor(() => post(unsigned, data), payer);
       blockList.hashes.add(encodeBase64url(sha256(data)));
-      const answer = await post(unsigned, data, headers);
-      expect([answer.status, answer.headers.has("x-payment-response")]).toEqual([451, false]);
+      const response = await post(unsigned, data, headers);
+      expect([response.status, response.headers.has("x-payment-response")]).toEqual([451, false]);
       expect(await x402.balance(payer)).toBe(0n);
     });
 
@@ -173,8 +174,8 @@ describe("uploads by x402", () => {
         const { required, headers } = await payFor(() => post(path, body), payer);
         blockList.hashes.add(encodeBase64url(sha256(data)));
         const before = partFilesIn(folder.path);
-        const answer = await post(path, body, headers);
-        expect([answer.status, answer.headers.has("x-payment-response")]).toEqual([451, true]);
+        const response = await post(path, body, headers);
+        expect([response.status, response.headers.has("x-payment-response")]).toEqual([451, true]);
         expect(await x402.balance(payer)).toBe(credited(required));
         expect(partFilesIn(folder.path)).toEqual(before);
       },
@@ -199,13 +200,13 @@ describe("uploads by x402", () => {
         resource: "http://localhost:3002/v1/x402/upload/signed",
         accepts: [{ scheme: "exact", maxTimeoutSeconds: 300 }],
       });
-      const answer = await post(path, item.bytes, headers);
-      const receipt = await answer.json();
-      expect(answer.status).toBe(200);
+      const response = await post(path, item.bytes, headers);
+      const receipt = await response.json();
+      expect(response.status).toBe(200);
       expect(faultsBy("PaidReceipt", receipt)).toEqual([]);
       expect(receipt).toMatchObject({ id: item.id, mUSDCPaid: required.maxAmountRequired });
       expect(receipt.x402PaymentTxId).toMatch(/^0x[0-9a-f]{64}$/);
-      expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({
+      expect(readHeader(response.headers.get("x-payment-response"))).toMatchObject({
         ...{ success: true, network: "base", payer: payer.address, transaction: receipt.x402PaymentTxId },
       });
       // What the least payment buys beyond the item's price is the payer's.
@@ -218,9 +219,9 @@ describe("uploads by x402", () => {
       const item = newItem();
       const payer = newPayer();
       const { headers } = await payFor(() => post(signed, item.bytes), payer, 2);
-      const answer = await post(signed, item.bytes, headers);
-      expect(answer.status).toBe(200);
-      expect(readHeader(answer.headers.get("payment-response"))).toMatchObject({
+      const response = await post(signed, item.bytes, headers);
+      expect(response.status).toBe(200);
+      expect(readHeader(response.headers.get("payment-response"))).toMatchObject({
         success: true,
         network: "eip155:8453",
       });
@@ -232,9 +233,9 @@ describe("uploads by x402", () => {
       const { id, timestamp } = await (await post(signed, item.bytes, first.headers)).json();
       const other = newPayer();
       const second = await payFor(() => post(signed, item.bytes), other);
-      const answer = await post(signed, item.bytes, second.headers);
-      expect(await answer.json()).toMatchObject({ id, timestamp });
-      expect(answer.headers.get("x-payment-response")).toBeNull();
+      const response = await post(signed, item.bytes, second.headers);
+      expect(await response.json()).toMatchObject({ id, timestamp });
+      expect(response.headers.get("x-payment-response")).toBeNull();
       expect(await x402.balance(other)).toBe(0n);
       expect(x402.node.balanceOf(other.address)).toBe(1_000_000_000n);
     });
@@ -250,10 +251,10 @@ describe("uploads by x402", () => {
         for (const bytes of encodings) {
           const other = newPayer();
           const { required, headers } = await payFor(() => post(signed, bytes), other);
-          const answer = await post(signed, bytes, headers);
-          expect(await answer.json()).toMatchObject({ id, timestamp });
+          const response = await post(signed, bytes, headers);
+          expect(await response.json()).toMatchObject({ id, timestamp });
           // A payment that settled before the content told the signing stays its payer's, as credits.
-          const settled = answer.headers.get("x-payment-response") !== null;
+          const settled = response.headers.get("x-payment-response") !== null;
           const paid = BigInt(required.maxAmountRequired);
           expect(await x402.balance(other)).toBe(settled ? paid * x402.prices.wincEach : 0n);
           expect(x402.node.balanceOf(other.address)).toBe(1_000_000_000n - (settled ? paid : 0n));
@@ -267,9 +268,9 @@ describe("uploads by x402", () => {
       const payer = newPayer();
       const wrong = item.bytes.map((byte, at) => (at === item.bytes.length - 1 ? ~byte : byte));
       const { required, headers } = await payFor(() => post(signed, wrong), payer);
-      const answer = await post(signed, wrong, headers);
-      expect(answer.status).toBe(400);
-      expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({ success: true });
+      const response = await post(signed, wrong, headers);
+      expect(response.status).toBe(400);
+      expect(readHeader(response.headers.get("x-payment-response"))).toMatchObject({ success: true });
       expect(await x402.balance(payer)).toBe(BigInt(required.maxAmountRequired) * x402.prices.wincEach);
     });
 
@@ -291,8 +292,8 @@ describe("uploads by x402", () => {
       expect((await post(signed, first.bytes, headers)).status).toBe(200);
       const before = await x402.balance(payer);
       for (const item of [second, larger]) {
-        const answer = await post(signed, item.bytes, headers);
-        expect([answer.status, (await answer.json()).error]).toEqual([402, "Payment settlement failed"]);
+        const response = await post(signed, item.bytes, headers);
+        expect([response.status, (await response.json()).error]).toEqual([402, "Payment settlement failed"]);
       }
       const small = await payFor(() => post(signed, second.bytes), newPayer());
       expect((await post(signed, larger.bytes, small.headers)).status).toBe(402);
@@ -303,8 +304,10 @@ describe("uploads by x402", () => {
       const item = newItem();
       const payer = newPayer();
       const { required, headers } = await payFor(() => post(signed, item.bytes), payer);
-      const answers = await Promise.all(Array.from({ length: 20 }, () => post(signed, item.bytes, headers)));
-      const statuses = new Set(answers.map(({ status }) => status));
+      const responses = await Promise.all(
+        Array.from({ length: 20 }, () => post(signed, item.bytes, headers)),
+      );
+      const statuses = new Set(responses.map(({ status }) => status));
       expect([...statuses].every((status) => status === 200 || status === 503)).toBe(true);
       expect(statuses).toContain(200);
       expect((await post(signed, item.bytes, headers)).status).toBe(200);
@@ -355,9 +358,9 @@ describe("uploads by x402", () => {
       const payer = newPayer();
       const headers = { "content-type": "text/plain", "x-data-item-tags": tags };
       const paid = await payFor(() => post(path, data, headers), payer);
-      const answer = await post(path, data, { ...headers, ...paid.headers });
-      const body = await answer.json();
-      expect(answer.status).toBe(200);
+      const response = await post(path, data, { ...headers, ...paid.headers });
+      const body = await response.json();
+      expect(response.status).toBe(200);
       expect(faultsBy("PaidReceipt", body)).toEqual([]);
       expect(body).toMatchObject({
         ...{ id: body.receipt.id, payer: payer.address, mUSDCPaid: paid.required.maxAmountRequired },
@@ -440,8 +443,8 @@ describe("uploads by x402", () => {
         (left) => left.length === files.length,
       );
       for (const bytes of [data, newBytes(6_000_000)]) {
-        const answer = await post(unsigned, bytes, headers);
-        expect([answer.status, (await answer.json()).error]).toEqual([402, "Payment settlement failed"]);
+        const response = await post(unsigned, bytes, headers);
+        expect([response.status, (await response.json()).error]).toEqual([402, "Payment settlement failed"]);
       }
       expect([await x402.balance(payer), partFilesIn(folder.path)]).toEqual([credited, files]);
     });
@@ -451,13 +454,13 @@ describe("uploads by x402", () => {
       const payer = newPayer();
       const data = newBytes(6_000_000);
       const { headers } = await payFor(() => post(unsigned, data), payer);
-      const { socket, answered } = await beginSending(data, headers["x-payment"] ?? "");
+      const { socket, responded } = await beginSending(data, headers["x-payment"] ?? "");
       const other = await fetch(`${elsewhere.url}${unsigned}`, {
         ...{ method: "POST", headers, body: data as Uint8Array<ArrayBuffer> },
       });
       expect([other.status, await other.json()]).toEqual([503, "Service busy"]);
       await sendSlowly(socket, data.subarray(data.length / 2));
-      expect(await answered).toStartWith("HTTP/1.1 200 OK");
+      expect(await responded).toStartWith("HTTP/1.1 200 OK");
       await elsewhere.close();
     });
 
@@ -470,9 +473,9 @@ describe("uploads by x402", () => {
       ["an approval of the service's credits", '[{"name":"X-Approve-Payment","value":"x"}]'],
       ["the end of one", '[{"name":"x-delete-payment-approval","value":"x"}]'],
     ])("are refused with tags that are %s, before anybody pays", async (_name, header) => {
-      const answer = await post(unsigned, newBytes(1_000), { "x-data-item-tags": header });
-      expect(answer.status).toBe(400);
-      expect(await answer.json()).toStartWith("Invalid tags: ");
+      const response = await post(unsigned, newBytes(1_000), { "x-data-item-tags": header });
+      expect(response.status).toBe(400);
+      expect(await response.json()).toStartWith("Invalid tags: ");
     });
   });
 
@@ -489,10 +492,10 @@ describe("uploads by x402", () => {
       const payer = newPayer();
       const { required, headers } = await payFor(() => ask(at), payer);
       expect(required.description).toBe(`Turbo cost to upload ${item.bytes.length + 1_000} bytes`);
-      const answer = await ask(at, headers);
-      const { id, chunkSize } = await answer.json();
-      expect([answer.status, chunkSize]).toEqual([200, 5_242_880]);
-      expect(readHeader(answer.headers.get("x-payment-response"))).toMatchObject({ success: true });
+      const response = await ask(at, headers);
+      const { id, chunkSize } = await response.json();
+      expect([response.status, chunkSize]).toEqual([200, 5_242_880]);
+      expect(readHeader(response.headers.get("x-payment-response"))).toMatchObject({ success: true });
       expect((await (await ask(at, headers)).json()).id).toBe(id); // the answer was lost
       const before = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
       expect(
@@ -567,10 +570,10 @@ describe("uploads by x402", () => {
   /** Announces bytes with their payment, and sends the first half of them, until they are being written. */
   async function beginSending(data: Uint8Array, payment: string) {
     const before = partFilesIn(folder.path).length;
-    const answered = Promise.withResolvers<string>();
+    const responded = Promise.withResolvers<string>();
     const socket = await Bun.connect({
       ...{ hostname: "127.0.0.1", port: server.port },
-      socket: { data: (_, bytes) => answered.resolve(bytes.toString()) },
+      socket: { data: (_, bytes) => responded.resolve(bytes.toString()) },
     });
     const head = [
       `POST ${unsigned} HTTP/1.1`,
@@ -584,7 +587,7 @@ describe("uploads by x402", () => {
       async () => partFilesIn(folder.path).length,
       (files) => files > before,
     );
-    return { socket, answered: answered.promise };
+    return { socket, responded: responded.promise };
   }
 
   async function sendSlowly(socket: Bun.Socket, bytes: Uint8Array): Promise<void> {

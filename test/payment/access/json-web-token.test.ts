@@ -117,8 +117,8 @@ describe("S3: refused is a token", () => {
 
   test("with any one character changed or missing, or one more", () => {
     for (let index = 0; index < token.length; index++) {
-      const letter = token[index] === "A" ? "B" : "A";
-      expect(reads(token.slice(0, index) + letter + token.slice(index + 1))).toBe(false);
+      const delivery = token[index] === "A" ? "B" : "A";
+      expect(reads(token.slice(0, index) + delivery + token.slice(index + 1))).toBe(false);
       expect(reads(token.slice(0, index) + token.slice(index + 1))).toBe(false);
     }
     for (const text of [`${token}A`, `${token}=`, `${token}.`, ` ${token}`, `${token}\n`, token.repeat(2)])

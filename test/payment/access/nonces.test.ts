@@ -90,10 +90,10 @@ for (const kind of ledgerKinds()) {
       for (const nonce of ["s2", "s3", "s4"]) expect(await claimStranger(nonce)).toBe("claimed");
       expect(await claimStranger("s2")).toBe("invalid_signature");
       expect(await claimStranger("s1")).toBe("claimed");
-      const kept = await ledger.database.read((tx) =>
+      const stored = await ledger.database.read((tx) =>
         tx.all("SELECT turn FROM strangers_nonces ORDER BY turn"),
       );
-      expect(kept).toEqual([{ turn: 3n }, { turn: 4n }, { turn: 5n }]);
+      expect(stored).toEqual([{ turn: 3n }, { turn: 4n }, { turn: 5n }]);
     });
   });
 }

@@ -285,7 +285,7 @@ describe("S3: refused is", () => {
   });
 
   test("whatever else is sent", () => {
-    const header = fc.string({ maxLength: 700, unit: fc.integer({ min: 0x20, max: 0x7e }).map(letterOf) });
+    const header = fc.string({ maxLength: 700, unit: fc.integer({ min: 0x20, max: 0x7e }).map(deliveryOf) });
     fc.assert(
       fc.property(
         header,
@@ -311,7 +311,7 @@ test("a request without any of the three headers is not meant to be signed", () 
   expect(isSigned(new Headers({ "x-signature-type": "1", authorization: "Bearer x" }))).toBe(false);
 });
 
-function letterOf(code: number): string {
+function deliveryOf(code: number): string {
   return String.fromCharCode(code);
 }
 

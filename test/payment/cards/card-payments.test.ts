@@ -18,7 +18,7 @@ import {
   type CardWorldOptions,
   openCardWorld,
   sandboxKey,
-  type TopUpAnswer,
+  type TopUpResponse,
 } from "./card-world.ts";
 
 let open: CardWorld | undefined;
@@ -48,37 +48,37 @@ const checkoutPath = (address: UserAddress, more = "") =>
 const intentPath = (address: UserAddress, more = "") =>
   `/v1/top-up/payment-intent/${address}/usd/1000${more}`;
 
-async function confirm(world: CardWorld, top: TopUpAnswer, method = "pm_card_visa"): Promise<number> {
-  const answer = await fetch(`${world.sandboxUrl}/v1/payment_intents/${top.paymentSession.id}/confirm`, {
+async function confirm(world: CardWorld, top: TopUpResponse, method = "pm_card_visa"): Promise<number> {
+  const response = await fetch(`${world.sandboxUrl}/v1/payment_intents/${top.paymentSession.id}/confirm`, {
     method: "POST",
     headers: { authorization: `Bearer ${sandboxKey}` },
     body: new URLSearchParams({ payment_method: method }),
   });
-  await answer.body?.cancel();
-  return answer.status;
+  await response.body?.cancel();
+  return response.status;
 }
 
-async function paidBy(world: CardWorld, path: string): Promise<TopUpAnswer> {
+async function paidBy(world: CardWorld, path: string): Promise<TopUpResponse> {
   const top = await world.topUp(path);
   expect(await confirm(world, top)).toBe(200);
   await world.settle();
   return top;
 }
 
-const chargeOf = (world: CardWorld, top: TopUpAnswer): string =>
+const chargeOf = (world: CardWorld, top: TopUpResponse): string =>
   String(world.sandbox.fetch("payment_intent", top.paymentSession.id)["latest_charge"]);
 
-const disputeOf = (world: CardWorld, top: TopUpAnswer, amount?: number): string =>
+const disputeOf = (world: CardWorld, top: TopUpResponse, amount?: number): string =>
   String(world.sandbox.openDispute(chargeOf(world, top), "fraudulent", amount)["id"]);
 
-const refundOf = (world: CardWorld, top: TopUpAnswer, amount?: number): string => {
+const refundOf = (world: CardWorld, top: TopUpResponse, amount?: number): string => {
   const form = { payment_intent: top.paymentSession.id };
   return String(
     world.sandbox.createRefund(amount === undefined ? form : { ...form, amount: String(amount) })["id"],
   );
 };
 
-async function quoteOf(world: CardWorld, top: TopUpAnswer): Promise<Record<string, unknown>> {
+async function quoteOf(world: CardWorld, top: TopUpResponse): Promise<Record<string, unknown>> {
   const row = await world.payment.database.read((tx) =>
     tx.get<{ state: string; reason: string | null; taken_back_winc: bigint }>(
       "SELECT state, reason, taken_back_winc FROM quotes WHERE id = ?",
@@ -283,7 +283,7 @@ describe("money that goes back", () => {
     const dispute = disputeOf(world, top);
     await world.settle();
     expect(await world.balance(alice)).toBe(0n);
-    world.sandbox.answerDispute(dispute, { evidence: { uncategorized_text: evidence } });
+    world.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: evidence } });
     await world.settle();
     expect(await world.balance(alice)).toBe(left);
   });
@@ -381,12 +381,12 @@ describe("a report that is lost", () => {
   test("of anything is found in the list of events, once", async () => {
     const world = await worldOf({ isTold: false });
     await world.watch.look(signal);
-    const [kept, disputed, refunded] = [
+    const [stored, disputed, refunded] = [
       await world.topUp(intentPath(alice)),
       await world.topUp(checkoutPath(alice)),
       await world.topUp(intentPath(bob)),
     ];
-    await confirm(world, kept);
+    await confirm(world, stored);
     await world.payPage(disputed.paymentSession.url, "4000 0000 0000 0259");
     await confirm(world, refunded);
     refundOf(world, refunded, 500);
@@ -593,10 +593,10 @@ describe("a gift", () => {
     const world = await worldOf();
     const { giftId } = await paidBy(world, giftPath);
     expect(await giftHeld(world)).toBe(tenDollars);
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 20 }, (_, index) => redeem(world, giftId, index % 2 === 0 ? alice : bob)),
     );
-    const taken = answers.filter(({ status }) => status === 200);
+    const taken = responses.filter(({ status }) => status === 200);
     expect(taken).toHaveLength(1);
     expect(taken[0]?.body).toEqual({
       message: `Payment receipt redeemed for ${tenDollars} winc!`,
@@ -604,7 +604,7 @@ describe("a gift", () => {
       userAddress: expect.any(String),
       userCreationDate: new Date(world.payment.clock.now()).toISOString(),
     });
-    expect(new Set(answers.filter(({ status }) => status !== 200).map(({ body }) => body))).toEqual(
+    expect(new Set(responses.filter(({ status }) => status !== 200).map(({ body }) => body))).toEqual(
       new Set(["Gift has already been redeemed!"]),
     );
     expect((await world.balance(alice)) + (await world.balance(bob))).toBe(tenDollars);
@@ -698,7 +698,7 @@ describe("a gift", () => {
     const dispute = disputeOf(world, top);
     await world.settle();
     expect(await world.balance(bob)).toBe(0n);
-    world.sandbox.answerDispute(dispute, { evidence: { uncategorized_text: "winning_evidence" } });
+    world.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: "winning_evidence" } });
     await world.settle();
     expect(await world.balance(bob)).toBe(tenDollars);
   });
@@ -709,7 +709,7 @@ describe("a gift", () => {
     const dispute = disputeOf(world, top);
     await world.settle();
     expect((await redeem(world, top.giftId, bob)).body).toBe("Failure to redeem payment receipt!");
-    world.sandbox.answerDispute(dispute, { evidence: { uncategorized_text: "winning_evidence" } });
+    world.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: "winning_evidence" } });
     await world.settle();
     expect((await redeem(world, top.giftId, bob)).status).toBe(200);
     expect(await world.balance(bob)).toBe(tenDollars);
@@ -743,7 +743,7 @@ describe("letters that are doubled, late and out of order", () => {
   });
 });
 
-async function paid(world: CardWorld, top: TopUpAnswer): Promise<void> {
+async function paid(world: CardWorld, top: TopUpResponse): Promise<void> {
   expect(await confirm(world, top)).toBe(200);
   await world.settle();
 }

@@ -13,7 +13,7 @@ import { createRandom, type Random } from "../../store/random.ts";
 import { testAddress } from "../../support/payment.ts";
 import { newSeed } from "../../support/seed.ts";
 import { promoRule } from "../prices/price-world.ts";
-import { type CardWorld, openCardWorld, sandboxKey, type TopUpAnswer } from "./card-world.ts";
+import { type CardWorld, openCardWorld, sandboxKey, type TopUpResponse } from "./card-world.ts";
 
 const { RUNS = "100" } = process.env;
 const runs = Number(RUNS);
@@ -43,7 +43,7 @@ let expected: Readonly<Record<string, bigint>>;
 beforeAll(async () => {
   const random = createRandom(seed);
   world = await openCardWorld({ seed, isTold: false, rules: { promos: [promoRule("HALF", "0.5")] } });
-  const tops: TopUpAnswer[] = [];
+  const tops: TopUpResponse[] = [];
   for (let each = 0; each < quoteCount; each += 1) tops.push(await world.topUp(pathOf(random, each)));
   beginning = await rowsOf(world);
   giftIds = tops.flatMap(({ giftId }) => (giftId === undefined ? [] : [giftId]));
@@ -77,10 +77,10 @@ test(
 
 /** Tells everything, some of it twice, some of it at once; gifts are redeemed somewhere on the way. */
 async function tellAll(random: Random): Promise<void> {
-  const letters = shuffled(random, [...events, ...events.filter(() => random.chance(0.3))]);
-  const moments = new Map(giftIds.map((id) => [random.below(letters.length), id]));
+  const deliveries = shuffled(random, [...events, ...events.filter(() => random.chance(0.3))]);
+  const moments = new Map(giftIds.map((id) => [random.below(deliveries.length), id]));
   let together: Promise<unknown>[] = [];
-  for (const [index, event] of letters.entries()) {
+  for (const [index, event] of deliveries.entries()) {
     together.push(world.events.take(event));
     const secret = moments.get(index);
     if (secret !== undefined) together.push(tryRedeem(secret));
@@ -125,7 +125,7 @@ function pathOf(random: Random, index: number): string {
 }
 
 /** Lets something happen to a top-up; to the first twenty each kind of thing. */
-async function live(of: CardWorld, random: Random, top: TopUpAnswer, index: number): Promise<void> {
+async function live(of: CardWorld, random: Random, top: TopUpResponse, index: number): Promise<void> {
   const { sandbox, payment } = of;
   const isCheckout = top.paymentSession.id.startsWith("cs_");
   const fate = index < 20 ? index % 10 : random.below(10);
@@ -151,7 +151,7 @@ async function live(of: CardWorld, random: Random, top: TopUpAnswer, index: numb
   if (dispute === undefined) return;
   later();
   const evidence = ["winning_evidence", "losing_evidence", "something", ""][index % 4] ?? "";
-  if (evidence !== "") sandbox.answerDispute(dispute, { evidence: { uncategorized_text: evidence } });
+  if (evidence !== "") sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: evidence } });
   if (evidence === "something" && random.chance(0.5)) sandbox.closeDispute(dispute);
 }
 
@@ -160,15 +160,15 @@ function opened(of: CardWorld, charge: string, random: Random): string {
   return String(of.sandbox.openDispute(charge, "fraudulent", amount === 0 ? undefined : amount)["id"]);
 }
 
-async function pay(of: CardWorld, top: TopUpAnswer, method: string): Promise<void> {
+async function pay(of: CardWorld, top: TopUpResponse, method: string): Promise<void> {
   const { id, url } = top.paymentSession;
   const cards: Readonly<Record<string, string>> = {
     pm_card_visa: "4242424242424242",
     pm_card_createDispute: "4000000000000259",
     pm_card_chargeDeclined: "4000000000000002",
   };
-  const answer = url === "" ? await confirm(of, id, method) : await of.payPage(url, cards[method]);
-  await answer.body?.cancel();
+  const response = url === "" ? await confirm(of, id, method) : await of.payPage(url, cards[method]);
+  await response.body?.cancel();
 }
 
 function confirm(of: CardWorld, id: string, method: string): Promise<Response> {
@@ -179,13 +179,13 @@ function confirm(of: CardWorld, id: string, method: string): Promise<Response> {
   });
 }
 
-function intentOf(of: CardWorld, top: TopUpAnswer) {
+function intentOf(of: CardWorld, top: TopUpResponse) {
   const { id } = top.paymentSession;
   const intentId = id.startsWith("pi_") ? id : of.sandbox.fetchCheckout(id)["payment_intent"];
   return typeof intentId === "string" ? of.sandbox.fetch("payment_intent", intentId) : undefined;
 }
 
-function chargeOf(of: CardWorld, top: TopUpAnswer): string {
+function chargeOf(of: CardWorld, top: TopUpResponse): string {
   return String(intentOf(of, top)?.["latest_charge"]);
 }
 
@@ -207,7 +207,7 @@ function firstDispute(of: CardWorld, charge: string): string {
 }
 
 /** What every account should hold, from the provider's books alone. */
-async function standing(of: CardWorld, tops: readonly TopUpAnswer[]): Promise<Record<string, bigint>> {
+async function standing(of: CardWorld, tops: readonly TopUpResponse[]): Promise<Record<string, bigint>> {
   const disputes = new Map(
     told(of)
       .filter(({ object }) => object["object"] === "dispute")

@@ -5,7 +5,7 @@
  */
 
 import { openStripeSandbox, type StripeSandbox } from "../../../src/dev/sandbox/stripe.ts";
-import type { LetterFaults } from "../../../src/dev/sandbox/stripe-letters.ts";
+import type { DeliveryFaults } from "../../../src/dev/sandbox/stripe-letters.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { Failure } from "../../../src/failures.ts";
 import { createGiftRoutes } from "../../../src/http/payment/gift-routes.ts";
@@ -43,7 +43,7 @@ export type CardWorldOptions = Readonly<{
   publicUrl?: string;
   /** Prices of the feed by pair; absent ones cannot be had. An AR costs 7 dollars where nothing is said. */
   feed?: Readonly<Record<string, string>>;
-  faults?: LetterFaults;
+  faults?: DeliveryFaults;
   /** Stripe elsewhere: another process. */
   stripe?: Readonly<{ url: string; secretKey: string }>;
   openQuotesMax?: number;
@@ -65,7 +65,7 @@ export type CardWorld = Readonly<{
   /** Asks the service. */
   ask: (path: string, init?: RequestInit) => Promise<Asked>;
   /** Opens a top-up that must be answered 200. */
-  topUp: (path: string) => Promise<TopUpAnswer>;
+  topUp: (path: string) => Promise<TopUpResponse>;
   /** Pays a hosted checkout as a browser's form does. @returns The status of the page. */
   payPage: (url: string, card?: string) => Promise<Response>;
   /** Moves the clock until every webhook was taken. */
@@ -79,7 +79,7 @@ export type CardWorld = Readonly<{
 export type Asked = Readonly<{ status: number; headers: Headers; body: ReturnType<typeof JSON.parse> }>;
 
 /** The body of a top-up. */
-export type TopUpAnswer = Readonly<{
+export type TopUpResponse = Readonly<{
   topUpQuote: Readonly<Record<string, string>> &
     Readonly<{ paymentAmount: number; quotedPaymentAmount: number }>;
   paymentSession: Readonly<{ id: string; client_secret: string; url: string }>;
@@ -179,11 +179,11 @@ export async function openCardWorld(options: CardWorldOptions = {}): Promise<Car
   if (isTold) sandbox.deliverTo({ url: `${server.url}/v1/stripe-webhook`, secret: webhookSecret });
 
   const ask = async (path: string, init: RequestInit = {}): Promise<Asked> => {
-    const answer = await fetch(`${server.url}${path}`, init);
-    const text = await answer.text();
+    const response = await fetch(`${server.url}${path}`, init);
+    const text = await response.text();
     return {
-      status: answer.status,
-      headers: answer.headers,
+      status: response.status,
+      headers: response.headers,
       body: text === "" ? undefined : JSON.parse(text),
     };
   };
@@ -210,7 +210,7 @@ export async function openCardWorld(options: CardWorldOptions = {}): Promise<Car
         redirect: "manual",
       }),
     settle: async () => {
-      while (sandbox.lettersWaiting() > 0) {
+      while (sandbox.deliveriesWaiting() > 0) {
         clock.advance(250);
         await sandbox.deliver(new AbortController().signal);
       }

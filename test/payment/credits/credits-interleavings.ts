@@ -126,16 +126,16 @@ export async function runInterleaving(
   for (const { pauseTicks, drawn } of batches) {
     clock.advance(pauseTicks * tickMs);
     const asked = drawn.flatMap((one) => concrete(one, model, clock.now()));
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       asked.map((operation, turn) => ask(subject, turnOf(subject.handles, turn), operation)),
     );
     const seen = await look(subject);
-    const explained = explain(model, asked, answers, seen, clock.now());
-    if (explained === undefined) throw new Error(unexplained(model, asked, answers, seen, clock.now()));
+    const explained = explain(model, asked, responses, seen, clock.now());
+    if (explained === undefined) throw new Error(unexplained(model, asked, responses, seen, clock.now()));
     model = explained.model;
     if (!isBalanced(model)) throw new Error("the model itself has lost credits");
     await checkClean(database, checksOfEachStep);
-    count(tally, asked, answers, explained.tries);
+    count(tally, asked, responses, explained.tries);
   }
   await endAll(subject, model, tally);
 }
@@ -323,7 +323,7 @@ type Explained = Readonly<{ model: Model; tries: number }>;
 function explain(
   model: Model,
   asked: readonly Operation[],
-  answers: readonly string[],
+  responses: readonly string[],
   seen: string,
   now: number,
 ): Explained | undefined {
@@ -335,7 +335,7 @@ function explain(
       if (operation === undefined) continue;
       tries += 1;
       const next = copyOf(state);
-      if (perform(next, operation, now) !== answers[turn]) continue;
+      if (perform(next, operation, now) !== responses[turn]) continue;
       const end = search(
         next,
         left.filter((other) => other !== turn),
@@ -351,12 +351,12 @@ function explain(
 function unexplained(
   model: Model,
   asked: readonly Operation[],
-  answers: readonly string[],
+  responses: readonly string[],
   seen: string,
   now: number,
 ): string {
   const told = asked.map(
-    (operation, turn) => `  ${JSON.stringify(operation, bigintText)} → ${answers[turn]}`,
+    (operation, turn) => `  ${JSON.stringify(operation, bigintText)} → ${responses[turn]}`,
   );
   const before = view(model, people, now);
   return `no order of these operations at ${now} explains their answers and what is seen\nbefore:\n${before}\n${told.join("\n")}\nseen:\n${seen}`;
@@ -366,12 +366,12 @@ function bigintText(_key: string, value: unknown): unknown {
   return typeof value === "bigint" ? value.toString() : value;
 }
 
-function count(tally: Tally, asked: readonly Operation[], answers: readonly string[], tries: number): void {
+function count(tally: Tally, asked: readonly Operation[], responses: readonly string[], tries: number): void {
   for (const [turn, { kind }] of asked.entries()) {
-    const answer = answers[turn] ?? "";
-    const outcome = /^(done|refused|short|posted|voided|expired)/.exec(answer)?.[0] ?? "ok";
+    const response = responses[turn] ?? "";
+    const outcome = /^(done|refused|short|posted|voided|expired)/.exec(response)?.[0] ?? "ok";
     add(tally, `${kind}: ${outcome}`);
-    if ((kind === "reserve" || kind === "pay") && answer.includes("of approval-"))
+    if ((kind === "reserve" || kind === "pay") && response.includes("of approval-"))
       add(tally, `${kind}: from approvals`);
   }
   if (tries > asked.length) add(tally, "batches in another order than asked");

@@ -34,8 +34,8 @@ for (const kind of ledgerKinds())
         const seed = newSeed();
         const tally: Tally = new Map();
         // While one lane waits for the disk, another computes.
-        const lane = (number: number) => runLane(kind, seed + number, Math.ceil(runs / lanes), tally);
-        await Promise.all(Array.from({ length: lanes }, (_, number) => lane(number)));
+        const slot = (number: number) => runSlot(kind, seed + number, Math.ceil(runs / slots), tally);
+        await Promise.all(Array.from({ length: slots }, (_, number) => slot(number)));
         console.log(
           [...tally]
             .sort()
@@ -50,7 +50,7 @@ for (const kind of ledgerKinds())
     );
   });
 
-const lanes = 3;
+const slots = 3;
 
 /** One run in so many has two handles. On SQLite they wait for each other's lock, which takes its time. */
 const singleRuns = { sqlite: 10, postgres: 2 } as const;
@@ -59,7 +59,7 @@ const singleRuns = { sqlite: 10, postgres: 2 } as const;
 const runsTimeoutMs = 28_800_000;
 
 /** Runs interleavings on one ledger; a failing one is shrunk, and printed with its seed. */
-async function runLane(kind: LedgerKind, seed: number, runs: number, tally: Tally): Promise<void> {
+async function runSlot(kind: LedgerKind, seed: number, runs: number, tally: Tally): Promise<void> {
   const ledger = await kind.open();
   const second = await ledger.openAgain();
   const clock = createTestClock();

@@ -3,7 +3,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { openJsonRpc, type RpcAnswer } from "../../../src/payment/evm/json-rpc.ts";
+import { openJsonRpc, type RpcResponse } from "../../../src/payment/evm/json-rpc.ts";
 
 type Ask = Readonly<{ id: number; method: string; params: unknown[] }>;
 
@@ -29,19 +29,19 @@ beforeAll(() => {
 afterAll(() => server.stop(true));
 
 async function call(
-  answer: (ask: Ask) => Response | Promise<Response>,
+  response: (ask: Ask) => Response | Promise<Response>,
   options: Partial<Parameters<typeof openJsonRpc>[1]> = {},
-): Promise<RpcAnswer> {
-  respond = answer;
+): Promise<RpcResponse> {
+  respond = response;
   const rpc = openJsonRpc(url, { timeouts, ...options });
-  const answered = await rpc.call("method", ["a", 1, null], never);
+  const responded = await rpc.call("method", ["a", 1, null], never);
   rpc.close();
-  return answered;
+  return responded;
 }
 
 const json = (value: unknown, status = 200) => new Response(JSON.stringify(value), { status });
 
-test.each<[name: string, answer: (ask: Ask) => Response, meaning: unknown]>([
+test.each<[name: string, response: (ask: Ask) => Response, meaning: unknown]>([
   ["a result", ({ id }) => json({ jsonrpc: "2.0", id, result: "0x1" }), { kind: "ok", value: "0x1" }],
   ["null as result", ({ id }) => json({ jsonrpc: "2.0", id, result: null }), { kind: "ok", value: null }],
   [
@@ -83,13 +83,13 @@ test.each<[name: string, answer: (ask: Ask) => Response, meaning: unknown]>([
     () => new Response(null, { status: 302, headers: { location: "http://127.0.0.1:1/" } }),
     { reason: "status", status: 302 },
   ],
-])("%s is what it is", async (_name, answer, meaning) => {
-  expect(await call(answer)).toMatchObject(meaning as object);
+])("%s is what it is", async (_name, response, meaning) => {
+  expect(await call(response)).toMatchObject(meaning as object);
 });
 
 test("an answer larger than is taken is trouble", async () => {
   const large = ({ id }: Ask) => json({ jsonrpc: "2.0", id, result: "x".repeat(2_000) });
-  expect(await call(large, { answerBytesMax: 1_000 })).toMatchObject({
+  expect(await call(large, { responseBytesMax: 1_000 })).toMatchObject({
     kind: "trouble",
     reason: "too_large",
   });

@@ -15,21 +15,21 @@ const never = new AbortController().signal;
 function chainAt(feeOf: () => bigint) {
   const sent: unknown[] = [];
   const hex = (value: bigint) => `0x${value.toString(16)}`;
-  const answers: Readonly<Record<string, () => string | Readonly<Record<string, string>>>> = {
+  const responses: Readonly<Record<string, () => string | Readonly<Record<string, string>>>> = {
     eth_estimateGas: () => hex(80_000n),
     eth_getBlockByNumber: () => ({ baseFeePerGas: hex(feeOf()) }),
     eth_maxPriorityFeePerGas: () => hex(0n),
     eth_getTransactionCount: () => hex(0n),
   };
-  const answerTo = (method: string) => answers[method]?.() ?? expect.unreachable(method);
+  const responseTo = (method: string) => responses[method]?.() ?? expect.unreachable(method);
   const asking: Asking = {
     ask: async (method, _, read) => {
-      const value = read(answerTo(method));
+      const value = read(responseTo(method));
       return value === undefined ? expect.unreachable() : { kind: "ok", value };
     },
     find: () => expect.unreachable(),
     call: async (method, params) => {
-      if (method !== "eth_sendRawTransaction") return { kind: "ok", value: answerTo(method) };
+      if (method !== "eth_sendRawTransaction") return { kind: "ok", value: responseTo(method) };
       sent.push(params[0]);
       return { kind: "ok", value: "0x" };
     },

@@ -4,11 +4,11 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import type { Node, NodeAnswer } from "../../../src/chain/node.ts";
+import type { Node, NodeResponse } from "../../../src/chain/node.ts";
 import { createNodes } from "../../../src/chain/nodes.ts";
 import { createSandboxPriceFeed, sandboxPrices } from "../../../src/dev/sandbox/price-feed.ts";
 import { Failure } from "../../../src/failures.ts";
-import { trouble } from "../../../src/lib/http-client.ts";
+import { fault } from "../../../src/lib/http-client.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { untilStopped } from "../../../src/lib/stop.ts";
 import { defaultRules } from "../../../src/payment/prices/default-rules.ts";
@@ -139,7 +139,7 @@ describe("an answer of the feed", () => {
 
 /** A feed on a real socket that answers what the test says, and a client of it. */
 function openFeed(
-  answer: (count: number, request: Request) => Response | Promise<Response>,
+  response: (count: number, request: Request) => Response | Promise<Response>,
   options: Readonly<{ clock?: TestClock; everyMs?: number; timeoutMs?: number }> = {},
 ) {
   const { clock = createTestClock(), everyMs = 3_600_000, timeoutMs = 20_000 } = options;
@@ -149,7 +149,7 @@ function openFeed(
     port: 0,
     fetch: (request) => {
       asked += 1;
-      return answer(asked, request);
+      return response(asked, request);
     },
   });
   closing.push(() => server.stop(true));
@@ -214,8 +214,8 @@ describe("the feed", () => {
   ];
   /** Only silence takes as long as it may. */
   const timeoutFor = (name: string, silenceMs: number) => (name === "silence" ? silenceMs : 20_000);
-  test.each(bad)("L6: after %s the last good price stands until it is too old", async (name, answer) => {
-    const { price, clock, asked } = openFeed((count) => (count === 1 ? priced("7")() : answer()), {
+  test.each(bad)("L6: after %s the last good price stands until it is too old", async (name, response) => {
+    const { price, clock, asked } = openFeed((count) => (count === 1 ? priced("7")() : response()), {
       everyMs: 1,
       timeoutMs: timeoutFor(name, 3_000),
     });
@@ -227,8 +227,8 @@ describe("the feed", () => {
     expect(await codeOf(price())).toBe("fiat_oracle_unavailable");
   });
 
-  test.each(bad)("of %s at the start there is no price", async (name, answer) => {
-    const { price, feed } = openFeed(answer, { timeoutMs: timeoutFor(name, 300) });
+  test.each(bad)("of %s at the start there is no price", async (name, response) => {
+    const { price, feed } = openFeed(response, { timeoutMs: timeoutFor(name, 300) });
     expect(await codeOf(price())).toBe("fiat_oracle_unavailable");
     expect(feed.ageMs()).toBeUndefined();
   });
@@ -274,13 +274,13 @@ describe("the feed", () => {
 });
 
 describe("the sandbox's feed", () => {
-  const answerOf = createSandboxPriceFeed();
+  const responseOf = createSandboxPriceFeed();
 
   test("has a good price for everything that is wanted", async () => {
     const { pathname, searchParams } = await askedOf(feedPairsOf(defaultRules));
-    const answer = answerOf(new Request(`http://localhost${pathname}?${searchParams}`));
+    const response = responseOf(new Request(`http://localhost${pathname}?${searchParams}`));
     const { readings, faults } = readFeed(
-      new Uint8Array((await answer?.arrayBuffer()) ?? new ArrayBuffer(0)),
+      new Uint8Array((await response?.arrayBuffer()) ?? new ArrayBuffer(0)),
       feedPairsOf(defaultRules),
       BigInt(testStart),
       BigInt(ageMaxMs),
@@ -290,7 +290,7 @@ describe("the sandbox's feed", () => {
   });
 
   test("answers as the public one does: what it does not know is left out", async () => {
-    const ask = (path: string) => answerOf(new Request(`http://localhost${path}`));
+    const ask = (path: string) => responseOf(new Request(`http://localhost${path}`));
     const known = ask("/api/v3/simple/price?ids=arweave,nobody,toString&vs_currencies=usd,xyz");
     expect(await known?.json()).toEqual({ arweave: { usd: Number(sandboxPrices["arweave"]?.["usd"]) } });
     expect(ask("/simple/price?vs_currencies=usd")?.status).toBe(422);
@@ -320,21 +320,21 @@ async function askedOf(pairs: ReturnType<typeof feedPairsOf>): Promise<URL> {
 }
 
 describe("the network's price", () => {
-  type Answer = NodeAnswer<bigint>;
+  type Result = NodeResponse<bigint>;
 
   function openNetwork(
-    answers: readonly ((size: number) => Answer | Promise<Answer>)[],
+    responses: readonly ((size: number) => Result | Promise<Result>)[],
     everyMs = 3_600_000,
   ) {
     const clock = createTestClock();
     const sizes: number[] = [];
-    const nodes = answers.map(
-      (answer, index) =>
+    const nodes = responses.map(
+      (response, index) =>
         ({
           url: `http://node-${index}`,
           price: async (size: number, _target: unknown, own: AbortSignal) => {
             sizes.push(size);
-            return await untilStopped(Promise.resolve(answer(size)), own);
+            return await untilStopped(Promise.resolve(response(size)), own);
           },
           close: () => undefined,
         }) as unknown as Node,
@@ -356,23 +356,23 @@ describe("the network's price", () => {
   });
 
   test("N: comes from another node where one is in trouble, or says what cannot be", async () => {
-    const answers: (() => Answer)[] = [
-      () => trouble("connect", "refused"),
+    const responses: (() => Result)[] = [
+      () => fault("connect", "refused"),
       () => ({ kind: "ok", value: 0n }),
       () => ({ kind: "ok", value: 10n ** 30n }),
       () => ({ kind: "absent" }),
       () => ({ kind: "ok", value: 7n }),
     ];
-    expect(await openNetwork(answers).price()).toBe(7n);
+    expect(await openNetwork(responses).price()).toBe(7n);
   });
 
   test("stands until it is too old when the nodes are gone", async () => {
     let count = 0;
-    const answer = (): Answer => {
+    const response = (): Result => {
       count += 1;
-      return count === 1 ? { kind: "ok", value: 7n } : trouble("connect", "refused");
+      return count === 1 ? { kind: "ok", value: 7n } : fault("connect", "refused");
     };
-    const { price, clock } = openNetwork([answer], 1);
+    const { price, clock } = openNetwork([response], 1);
     expect(await price()).toBe(7n);
     await until(() => count >= 2);
     clock.advance(ageMaxMs);

@@ -89,10 +89,10 @@ export function fiatToWinc(question: FiatQuestion) {
     const most = rounded(ofCents([discountMax, 1n]), "down");
     return before - after > most ? before - most : after;
   };
-  const [charged, kept] = [discounts.reduce(stepped, amount), fees.reduce(stepped, amount)];
-  const wholes = reduced(kept, unit);
+  const [charged, stored] = [discounts.reduce(stepped, amount), fees.reduce(stepped, amount)];
+  const wholes = reduced(stored, unit);
   const winc = rounded(times(over(wholes, fractionOf(here)), [10n ** 12n, 1n]), "half up");
-  return { winc, charged, kept };
+  return { winc, charged, stored };
 }
 
 /** Tokens → winc, before and after fees; undefined below one winc. @param prices - In dollars. */

@@ -75,7 +75,7 @@ describe("chance questions agree with the oracle to the last digit", () => {
           run,
           winc: price.winc,
           charged: price.actualPaymentAmount,
-          kept: amount + sumOf(price.fees),
+          stored: amount + sumOf(price.fees),
         }).toEqual({ run, ...expected });
         expect(price.quotedPaymentAmount + sumOf(price.adjustments)).toBe(price.actualPaymentAmount);
       }

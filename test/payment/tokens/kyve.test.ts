@@ -56,12 +56,15 @@ async function open(options: Parameters<typeof openKyveNode>[0] = {}, chainId = 
 
 describe("a payment in KYVE", () => {
   test("is credited to its sender when it is in a block, and not looked at again", async () => {
-    const { chain, pay, submit, balance, kept, node } = await open();
+    const { chain, pay, submit, balance, stored, node } = await open();
     const id = pay(2n ** 53n + 1n);
     const expected = { state: "credited", sender: alice, destination: alice, destinationType: "kyve" };
     expect((await submit(id)).payment).toMatchObject(expected);
     expect(await balance(known(alice))).toBe(2n ** 54n + 2n);
-    expect((await kept(chain, id))[0]).toMatchObject({ dueAt: undefined, block: { height: node.height() } });
+    expect((await stored(chain, id))[0]).toMatchObject({
+      dueAt: undefined,
+      block: { height: node.height() },
+    });
   });
 
   test("is one payment in either case of its hash, whoever reports it", async () => {
@@ -128,7 +131,7 @@ describe("a payment in KYVE", () => {
     for (const id of ["", "AB".repeat(32), "xy", `0x${"ab".repeat(32)}`])
       expect((await refusalOf(submit(id)))[0]).toBe("transaction_not_found");
     node.refuse("/txs/");
-    expect((await refusalOf(submit("CD".repeat(32))))[0]).toBe("transaction_trouble");
+    expect((await refusalOf(submit("CD".repeat(32))))[0]).toBe("transaction_fault");
   });
 
   test("sent within another message is not a payment of who signed that", async () => {
@@ -192,7 +195,7 @@ describe("a payment in KYVE", () => {
 
   test("of another chain is trouble, and nothing of it is believed", async () => {
     const { chain, pay, submit } = await open({ chainId: "kaon-1" });
-    expect((await refusalOf(submit(pay(5n))))[0]).toBe("transaction_trouble");
+    expect((await refusalOf(submit(pay(5n))))[0]).toBe("transaction_fault");
     expect(await chain.scan(undefined, never)).toMatchObject({ kind: "trouble", reason: "wrong" });
   });
 });

@@ -189,7 +189,7 @@ describe("a native payment", () => {
   });
 
   test("is reversed when the chain is another one from below it on, whose payments are found", async () => {
-    const { submit, settle, look, balance, kept, chain } = await open();
+    const { submit, settle, look, balance, stored, chain } = await open();
     await look();
     const { id } = await post(stack.devnet, ecdsa, { ...fee, target: ours, quantity: 9n });
     await stack.devnet.mine(2);
@@ -199,7 +199,7 @@ describe("a native payment", () => {
     stack.devnet.reset();
     await stack.devnet.mine(height + 1);
     await settle();
-    const [payment] = await kept(chain, id);
+    const [payment] = await stored(chain, id);
     expect(payment).toMatchObject({ state: "reversed", destination: addressOf(ecdsa.address) });
     expect(await balance(addressOf(ecdsa.address))).toBe(0n);
     const again = await post(stack.devnet, ecdsa, { ...fee, target: ours, quantity: 4n });
@@ -369,16 +369,16 @@ describe("a payment that the index does not have", () => {
   test("is trouble from a node that gives another transaction, a changed one, or none that can be read", async () => {
     const one = await post(devnet, rsa, { ...fee, target: ours, quantity: 7n });
     const other = sign(devnet, rsa, { ...fee, target: ours, quantity: 8n });
-    const answers = [
+    const responses = [
       other.text,
       one.text.replace('"quantity":"7"', '"quantity":"70"'),
       "{",
       JSON.stringify({ ...JSON.parse(one.text), data: "A".repeat(300_000) }),
     ];
-    for (const body of answers) {
+    for (const body of responses) {
       const server = Bun.serve({ port: 0, fetch: () => new Response(body) });
-      const lying = createNodes([openNode(`http://127.0.0.1:${server.port}`)], nodeParts);
-      const { chain } = await open({ reader: blind, nodes: lying });
+      const staged = createNodes([openNode(`http://127.0.0.1:${server.port}`)], nodeParts);
+      const { chain } = await open({ reader: blind, nodes: staged });
       expect((await chain.look(one.id, never)).kind).toBe("trouble");
       await server.stop(true);
     }

@@ -136,7 +136,7 @@ async function comeToRest({ chain, world, sent }: Run): Promise<void> {
 async function expectExact({ world, chain, sent, tally }: Run): Promise<void> {
   const owed = new Map(senders.map((sender) => [sender, 0n]));
   for (const { id, amounts, succeeds } of sent) {
-    const payments = await world.kept(chain, id);
+    const payments = await world.stored(chain, id);
     for (const { state, credits } of payments) {
       count1(tally, state);
       if (credits > 1) count1(tally, "credited again");

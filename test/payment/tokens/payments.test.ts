@@ -39,7 +39,7 @@ async function open(options: ScriptedOptions & { excluded?: readonly string[] } 
     world.payment.clock.advance(lookAgainMs);
     return await world.payments.follow(chain, 100, never);
   };
-  const stateOf = async (id = hash) => (await world.kept(chain, id)).map(({ state }) => state);
+  const stateOf = async (id = hash) => (await world.stored(chain, id)).map(({ state }) => state);
   return { ...world, chain, submit, follow, stateOf };
 }
 
@@ -103,9 +103,11 @@ describe("a payment that is reported", () => {
       const text = index % 2 === 0 ? hash : upper;
       return index % 3 === 0 ? second.submit("ethereum", text, never) : submit(text);
     });
-    const answers = await Promise.all(reports);
-    expect(new Set(answers.map(({ payment: { state } }) => state))).toEqual(new Set(["credited"]));
-    expect(new Set(answers.map(({ payment: { transactionId } }) => transactionId))).toEqual(new Set([hash]));
+    const responses = await Promise.all(reports);
+    expect(new Set(responses.map(({ payment: { state } }) => state))).toEqual(new Set(["credited"]));
+    expect(new Set(responses.map(({ payment: { transactionId } }) => transactionId))).toEqual(
+      new Set([hash]),
+    );
     expect(await balance(bob)).toBe(200n);
     expect(await balance(alice)).toBe(0n);
     await other.close();
@@ -134,13 +136,13 @@ describe("a payment that is reported", () => {
   });
 
   test("of 2^53 + 1 loses no unit", async () => {
-    const { chain, submit, balance, kept } = await open();
+    const { chain, submit, balance, stored } = await open();
     const amount = 2n ** 53n + 1n;
     chain.send(hash, { transfers: [transferOf(alice, amount)] });
     chain.mine(3);
     await submit();
     expect(await balance(alice)).toBe(amount * 2n);
-    expect((await kept(chain, hash))[0]?.quantity).toBe(amount);
+    expect((await stored(chain, hash))[0]?.quantity).toBe(amount);
   });
 
   test("from an excluded sender, or from ourselves, is refused", async () => {
@@ -212,11 +214,11 @@ describe("a payment that is reported", () => {
     chain.mine(3);
     for (const reason of ["connect", "timeout", "malformed"] as const) {
       chain.fail(reason);
-      expect((await refusalOf(submit()))[0]).toBe("transaction_trouble");
+      expect((await refusalOf(submit()))[0]).toBe("transaction_fault");
     }
     chain.fail(undefined);
     price.isKnown = false;
-    expect((await refusalOf(submit()))[0]).toBe("transaction_trouble");
+    expect((await refusalOf(submit()))[0]).toBe("transaction_fault");
     price.isKnown = true;
     await submit();
     expect(await balance(alice)).toBe(10n);
@@ -420,7 +422,7 @@ describe("a credited payment", () => {
   }
 
   test("is taken back when another block stands in its place, and credited again when it is back", async () => {
-    const { chain, follow, stateOf, balance, kept } = await credited();
+    const { chain, follow, stateOf, balance, stored } = await credited();
     chain.takeBack(3);
     chain.mine(3, []);
     await follow();
@@ -430,7 +432,7 @@ describe("a credited payment", () => {
     await follow();
     expect(await stateOf()).toEqual(["credited"]);
     expect(await balance(alice)).toBe(10n);
-    expect((await kept(chain, hash))[0]?.credits).toBe(2);
+    expect((await stored(chain, hash))[0]?.credits).toBe(2);
   });
 
   test("is taken back from an account that has spent it, which then owes", async () => {
@@ -462,13 +464,13 @@ describe("a credited payment", () => {
   });
 
   test("stays when it only moved to another block", async () => {
-    const { chain, follow, stateOf, kept } = await credited();
+    const { chain, follow, stateOf, stored } = await credited();
     chain.takeBack(3);
     chain.mine(1, []);
     chain.mine(4);
     await follow();
     expect(await stateOf()).toEqual(["credited"]);
-    expect((await kept(chain, hash))[0]).toMatchObject({ credits: 1, block: { height: 2 } });
+    expect((await stored(chain, hash))[0]).toMatchObject({ credits: 1, block: { height: 2 } });
   });
 
   test("stays while the new chain is shorter, or not deep enough to tell", async () => {
@@ -485,10 +487,10 @@ describe("a credited payment", () => {
   });
 
   test("is left alone when it is final, whatever comes then", async () => {
-    const { chain, follow, stateOf, kept, payment } = await credited();
+    const { chain, follow, stateOf, stored, payment } = await credited();
     chain.mine(10);
     await follow();
-    expect((await kept(chain, hash))[0]?.dueAt).toBeUndefined();
+    expect((await stored(chain, hash))[0]?.dueAt).toBeUndefined();
     chain.takeBack(13, "gone");
     chain.mine(20);
     payment.clock.advance(day);

@@ -3,7 +3,7 @@
  * forks, servers that are behind, late, or out of reach.
  * @module
  */
-import { type Trouble, trouble } from "../../../src/lib/http-client.ts";
+import { type Fault, fault } from "../../../src/lib/http-client.ts";
 import type { Token, UserAddress } from "../../../src/payment/addresses.ts";
 import type {
   BlockRef,
@@ -35,7 +35,7 @@ export type ScriptedChain = TokenChain &
     /** Whether a transaction waits or stands in a block. */
     knows: (id: string) => boolean;
     /** Makes every call answer trouble until it is set to undefined. */
-    fail: (reason: Trouble["reason"] | undefined) => void;
+    fail: (reason: Fault["reason"] | undefined) => void;
     /** Transactions that no server can give. */
     unreadable: Set<string>;
     looks: () => number;
@@ -65,11 +65,11 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
   const blocks: Block[] = [{ hash: "genesis", ids: [] }];
   const unreadable = new Set<string>();
   const calls = { looks: 0, scans: 0, blocks: 0 };
-  let failing: Trouble["reason"] | undefined;
+  let failing: Fault["reason"] | undefined;
 
   const height = () => blocks.length - 1;
-  const problem = (): Trouble | undefined =>
-    failing === undefined ? undefined : trouble(failing, "as the test says");
+  const problem = (): Fault | undefined =>
+    failing === undefined ? undefined : fault(failing, "as the test says");
 
   function sightOf(id: string): Sight {
     const transaction = transactions.get(id);
@@ -107,10 +107,10 @@ export function createScriptedChain(options: ScriptedOptions = {}): ScriptedChai
       signal.throwIfAborted();
       calls.looks += 1;
       await Bun.sleep(0);
-      if (unreadable.has(id)) return trouble("malformed", "as the test says");
+      if (unreadable.has(id)) return fault("malformed", "as the test says");
       return problem() ?? sightOf(id);
     },
-    standing: async ({ height: at, hash }: BlockRef): Promise<Standing | Trouble> => {
+    standing: async ({ height: at, hash }: BlockRef): Promise<Standing | Fault> => {
       const block = blocks[at];
       if (block === undefined) return problem() ?? { kind: "unknown" };
       const depth = height() - at + 1;

@@ -88,7 +88,7 @@ type Sent = Readonly<{
   slot: number;
   keys: readonly string[];
   err: unknown;
-  answer: object;
+  response: object;
 }>;
 type Params = readonly [unknown?, Record<string, unknown>?, Record<string, unknown>?];
 type World = {
@@ -124,13 +124,13 @@ export function openSolanaNode(seed = 1): SolanaNode {
   const fetch = async (request: Request): Promise<Response> => {
     const { id, method, params = [] } = await request.json();
     calls.set(method, (calls.get(method) ?? 0) + 1);
-    const answer = refused.has(method)
+    const response = refused.has(method)
       ? { error: { code: -32_005, message: "Node is behind by 150 slots", data: { numSlotsBehind: 150 } } }
       : method === "sendTransaction"
         ? take(params)
-        : answerTo(method, params, world, genesisHash);
+        : responseTo(method, params, world, genesisHash);
     // Integers beyond 2^53 are bare in the answer, as the server writes them.
-    const text = JSON.stringify({ jsonrpc: "2.0", id, ...answer }).replace(/"u64:(\d+)"/g, "$1");
+    const text = JSON.stringify({ jsonrpc: "2.0", id, ...response }).replace(/"u64:(\d+)"/g, "$1");
     return new Response(text, { headers: { "content-type": "application/json" } });
   };
   const { watchers, server } = openBoth(world, fetch);
@@ -157,7 +157,7 @@ export function openSolanaNode(seed = 1): SolanaNode {
   };
 }
 
-function answerTo(method: string, params: Params, world: World, genesisHash: string): object {
+function responseTo(method: string, params: Params, world: World, genesisHash: string): object {
   const [first, options = {}] = params;
   const upTo = (commitment: unknown) =>
     commitment === "confirmed" ? world.slot : world.slot - slotsToFinality;
@@ -174,7 +174,7 @@ function answerTo(method: string, params: Params, world: World, genesisHash: str
         [signature, ...otherSignatures].some((each) => each === first),
       );
       return {
-        result: found !== undefined && found.slot <= upTo(options["commitment"]) ? found.answer : null,
+        result: found !== undefined && found.slot <= upTo(options["commitment"]) ? found.response : null,
       };
     }
     case "getSignaturesForAddress":
@@ -202,7 +202,7 @@ function answerTo(method: string, params: Params, world: World, genesisHash: str
       return {
         result: {
           context: { apiVersion: "2.1.0", slot: world.slot },
-          value: accounts.map(([pubkey, token]) => ({ pubkey, account: tokenAccountAnswer(token) })),
+          value: accounts.map(([pubkey, token]) => ({ pubkey, account: tokenAccountResponse(token) })),
         },
       };
     }
@@ -332,7 +332,7 @@ function carryOut(
       ? []
       : [{ parsed: memo, program: "spl-memo", programId: memoProgram, stackHeight: null }];
   const inner = instructions(true);
-  const answer = {
+  const response = {
     blockTime: 1_800_000_000,
     meta: {
       computeUnitsConsumed: 150,
@@ -360,7 +360,7 @@ function carryOut(
     },
     version: "legacy",
   };
-  return { signature, otherSignatures, slot: world.slot, keys, err, answer };
+  return { signature, otherSignatures, slot: world.slot, keys, err, response };
 }
 
 function instructionOf(
@@ -394,7 +394,7 @@ function tokenBalance(world: World, key: string, accountIndex: number): object[]
   return [{ accountIndex, mint, owner, programId: tokenProgram, uiTokenAmount: uiAmount(amount) }];
 }
 
-function tokenAccountAnswer({
+function tokenAccountResponse({
   owner,
   mint,
   amount,

@@ -73,7 +73,7 @@ function pay(amount: bigint, from = alice, to = ours): SolanaPlan {
 
 describe("a payment in SOL", () => {
   test("is pending while it is confirmed, credited when it is final, and then left alone", async () => {
-    const { node, chain, submit, follow, balance, kept } = await open();
+    const { node, chain, submit, follow, balance, stored } = await open();
     const signature = node.send(pay(2n ** 53n + 1n));
     expect((await submit(signature)).payment).toMatchObject({
       state: "pending",
@@ -84,7 +84,7 @@ describe("a payment in SOL", () => {
     await follow();
     expect((await submit(signature)).payment).toMatchObject({ state: "credited", destinationType: "solana" });
     expect(await balance(known(alice))).toBe(2n ** 54n + 2n);
-    expect((await kept(chain, signature))[0]).toMatchObject({ dueAt: undefined, block: { height: 1_000 } });
+    expect((await stored(chain, signature))[0]).toMatchObject({ dueAt: undefined, block: { height: 1_000 } });
   });
 
   test("of several signers is one payment, by its first signature, also on a node that finds it by each", async () => {
@@ -165,7 +165,7 @@ describe("a payment in SOL", () => {
     for (const text of ["", "0".repeat(88), unknown.slice(1), alice])
       expect((await refusalOf(submit(text)))[0]).toBe("transaction_not_found");
     node.refused.add("getTransaction");
-    expect((await refusalOf(submit(unknown)))[0]).toBe("transaction_trouble");
+    expect((await refusalOf(submit(unknown)))[0]).toBe("transaction_fault");
   });
 
   test("is found without a report, once; what came before, what failed and what is not final is not", async () => {

@@ -26,7 +26,7 @@ export type TokenWorld = Readonly<{
   payments: TokenPayments;
   /** Payments as another process has them, over a ledger of its own. */
   otherPayments: (database: LedgerDatabase) => TokenPayments;
-  kept: (chain: TokenChain, id: string) => Promise<TokenPayment[]>;
+  stored: (chain: TokenChain, id: string) => Promise<TokenPayment[]>;
   balance: (address: UserAddress) => Promise<bigint>;
   /** What the checker finds wrong. */
   findings: () => Promise<unknown[]>;
@@ -64,7 +64,7 @@ export async function openTokenWorld(
     prices,
     payments: create(payment.database),
     otherPayments: create,
-    kept: (chain, id) => payment.database.read((tx) => paymentsOf(tx, chain.token, id)),
+    stored: (chain, id) => payment.database.read((tx) => paymentsOf(tx, chain.token, id)),
     balance: (address) => payment.held(user(address)),
     findings: () => checkLedger(payment.database),
     lines,

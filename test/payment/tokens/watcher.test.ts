@@ -92,13 +92,13 @@ test("a mark is kept only when what was found is: without a price nothing is pas
   chain.mine(10);
   watcher.wake("ethereum");
   await eventually(
-    async () => watcher.status()[0]?.trouble,
-    (trouble) => trouble === "Fiat Oracle Unavailable",
+    async () => watcher.status()[0]?.fault,
+    (fault) => fault === "Fiat Oracle Unavailable",
   );
   price.isKnown = true;
   watcher.wake("ethereum");
   await balanceIs(14n);
-  expect(watcher.status()[0]?.trouble).toBeUndefined();
+  expect(watcher.status()[0]?.fault).toBeUndefined();
 });
 
 test("a transaction that can never be read is passed over with a word in the log", async () => {
@@ -124,8 +124,8 @@ test("a chain in trouble is asked less often, holds up no other, and is caught u
   chain.mine(4);
   watcher.wake("ethereum");
   await eventually(
-    async () => watcher.status()[0]?.trouble,
-    (trouble) => trouble !== undefined,
+    async () => watcher.status()[0]?.fault,
+    (fault) => fault !== undefined,
   );
   const scans = chain.scans();
   await Bun.sleep(100); // twenty intervals
@@ -187,8 +187,8 @@ test("a defect in a step is told and does not end the watch", async () => {
     }),
   });
   await eventually(
-    async () => other.status()[0]?.trouble,
-    (trouble) => trouble === "a defect",
+    async () => other.status()[0]?.fault,
+    (fault) => fault === "a defect",
   );
   const told = () =>
     lines.filter(({ message }) => message === "defect in a step of the token watcher").length;

@@ -6,7 +6,7 @@ import type { UserAddress } from "../../../src/payment/addresses.ts";
 import type { Tx } from "../../../src/store/ledger/database.ts";
 
 /** What a test says of a payment; the rest is made up. */
-export type KeptPayment = Readonly<{
+export type StoredPayment = Readonly<{
   id: string;
   address: UserAddress;
   /** Unix milliseconds. */
@@ -20,12 +20,12 @@ export type KeptPayment = Readonly<{
 }>;
 
 /** Keeps a payment by card. */
-export async function keepCard(tx: Tx, payment: KeptPayment): Promise<void> {
+export async function keepCard(tx: Tx, payment: StoredPayment): Promise<void> {
   await keepQuote(tx, payment, payment.address);
 }
 
 /** Keeps a gift that the address has redeemed. */
-export async function keepGift(tx: Tx, payment: KeptPayment): Promise<void> {
+export async function keepGift(tx: Tx, payment: StoredPayment): Promise<void> {
   const { id, address, at, winc, message = null, state = "redeemed" } = payment;
   await keepQuote(tx, { ...payment, state: "paid" }, null);
   await tx.run(
@@ -42,7 +42,7 @@ export async function keepGift(tx: Tx, payment: KeptPayment): Promise<void> {
 }
 
 /** Keeps a payment in a token. */
-export async function keepToken(tx: Tx, payment: KeptPayment): Promise<void> {
+export async function keepToken(tx: Tx, payment: StoredPayment): Promise<void> {
   const { id, address, at, winc, quantity = 5n, token = "native", state = "credited" } = payment;
   await tx.run(
     "INSERT INTO token_payments (id, token, transaction_id, part, state, sender, destination, destination_type, " +
@@ -60,7 +60,7 @@ export async function keepToken(tx: Tx, payment: KeptPayment): Promise<void> {
   );
 }
 
-async function keepQuote(tx: Tx, payment: KeptPayment, address: string | null): Promise<void> {
+async function keepQuote(tx: Tx, payment: StoredPayment, address: string | null): Promise<void> {
   const { id, at, winc, amount = 500n, state = "paid" } = payment;
   await tx.run(
     "INSERT INTO quotes (id, method, address, address_type, gift_id, currency, payment_amount, quoted_amount, winc, " +

@@ -203,7 +203,7 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
     return "0x";
   }
 
-  function answer(method: string, params: readonly never[]): unknown {
+  function response(method: string, params: readonly never[]): unknown {
     tick();
     const [first, second] = params as readonly unknown[];
     const head = blocks.at(-1);
@@ -241,7 +241,7 @@ export function openEvmNode(now: () => number, chainId = 8_453n): EvmNode {
       if (fault !== undefined)
         return Response.json({ jsonrpc: "2.0", id, error: { code: -32_000, message: "try again later" } });
       try {
-        return Response.json({ jsonrpc: "2.0", id, result: answer(method, params) });
+        return Response.json({ jsonrpc: "2.0", id, result: response(method, params) });
       } catch (error) {
         const code = error instanceof Reverted ? 3 : -32_000;
         const said = error instanceof Error ? error.message : String(error);

@@ -28,14 +28,14 @@ afterEach(async () => {
 });
 
 /** Settles two payments at a facilitator. @returns What its requests said of who asks, and what came of the last. */
-async function settle(access: FacilitatorAccess | undefined, answer: () => Response) {
+async function settle(access: FacilitatorAccess | undefined, response: () => Response) {
   const authorizations: (string | null)[] = [];
   const server = Bun.serve({
     hostname: "127.0.0.1",
     port: 0,
     fetch: (request) => {
       authorizations.push(request.headers.get("authorization"));
-      return answer();
+      return response();
     },
   });
   servers.push(server);

@@ -66,11 +66,11 @@ describe.each(rows)("L4: a facilitator that $behaviour", ({ behaviour, first, st
     const paid = world.node.balanceOf(payTo);
     world.facilitator.behave(behaviour);
     const authorization = world.authorize(somebody, bytesCost);
-    const answer = await world.pay(authorization, somebody);
-    expect(answer.status).toBe(first);
+    const response = await world.pay(authorization, somebody);
+    expect(response.status).toBe(first);
     if (first === 503) {
-      expect(answer.body).toBe("Payment settlement failed");
-      expect(answer.headers.get("retry-after")).toBe("5");
+      expect(response.body).toBe("Payment settlement failed");
+      expect(response.headers.get("retry-after")).toBe("5");
     }
     const seen = await world.row(authorization);
     // What was late may have come meanwhile.
@@ -78,7 +78,7 @@ describe.each(rows)("L4: a facilitator that $behaviour", ({ behaviour, first, st
     const asked = world.facilitator.orders.length;
     const repeat = await world.pay(authorization, somebody);
     expect(repeat.status).toBe(first);
-    expect(repeat.body).toEqual(answer.body);
+    expect(repeat.body).toEqual(response.body);
     expect(world.facilitator.orders.length).toBe(asked);
     world.facilitator.letGo();
     await world.pass(900);
@@ -232,12 +232,12 @@ test("while the chain cannot be asked no payment is taken, and those that are op
     expect(await world.row(other)).toBeUndefined();
     world.payment.clock.advance(70_000);
     await world.x402.look(new AbortController().signal);
-    expect(world.x402.trouble()).toBeDefined();
+    expect(world.x402.fault()).toBeDefined();
     expect((await world.row(open))?.state).toBe("settling");
   }
   world.node.fault(() => undefined);
   await world.pass(60);
-  expect(world.x402.trouble()).toBeUndefined();
+  expect(world.x402.fault()).toBeUndefined();
   expect(await world.balance(somebody)).toBe(credited);
 });
 

@@ -58,10 +58,10 @@ test(
       const payload = { signature, authorization: authorizationRecord(authorization) };
       const header = headerOf({ x402Version: 1, scheme: "exact", network: "base", payload });
       try {
-        const answer = await fetch(`${url}/v1/x402/top-up?type=bytes&qty=${paid}`, {
+        const response = await fetch(`${url}/v1/x402/top-up?type=bytes&qty=${paid}`, {
           headers: { "x-payment": header },
         });
-        return answer.status;
+        return response.status;
       } catch {
         return 0; // it was killed
       }
@@ -79,11 +79,11 @@ test(
         });
         if (moment === "any") setTimeout(() => child.process.kill("SIGKILL"), random.below(400));
         const first = payers.length;
-        const answers = await Promise.all(Array.from({ length: payments }, () => send(child.url)));
+        const responses = await Promise.all(Array.from({ length: payments }, () => send(child.url)));
         child.process.kill("SIGKILL");
         await child.process.exited;
         facilitator.hook(undefined);
-        for (const [index, status] of answers.entries()) {
+        for (const [index, status] of responses.entries()) {
           const { address } = payers[first + index] ?? payer(0);
           const row = await ledger.database.read((tx) =>
             tx.get<{ state: string }>("SELECT state FROM x402_payments WHERE payer = ?", address),

@@ -110,7 +110,7 @@ test.each(faults)("$sql breaks it: $rule", async ({ rule, sql, states }) => {
   let seen: readonly string[] = [];
   const broken = world.payment.database.write(async (tx) => {
     for (const statement of sql) await tx.run(statement);
-    const within = { ...world.payment.database, read: <Answer>(work: Work<Answer>) => work(tx) };
+    const within = { ...world.payment.database, read: <Result>(work: Work<Result>) => work(tx) };
     found = (await checkLedger(within, x402PaymentChecks)).filter((each) => each.rule === rule);
     const rows = await tx.all<{ id: string; state: string }>("SELECT id, state FROM x402_payments");
     seen = rows.filter(({ id }) => found.some(({ subject }) => subject === id)).map(({ state }) => state);

@@ -42,8 +42,8 @@ for (const kind of ledgerKinds())
       payers += 1;
       return funded(world, payers);
     };
-    const statusesOf = (answers: readonly Asked[]) => {
-      const statuses = answers.map(({ status }) => status);
+    const statusesOf = (responses: readonly Asked[]) => {
+      const statuses = responses.map(({ status }) => status);
       return { ok: count(statuses, 200), unknown: count(statuses, 503), all: statuses.length };
     };
 
@@ -52,10 +52,10 @@ for (const kind of ledgerKinds())
       const authorization = world.authorize(somebody, bytesCost);
       const asked = world.facilitator.orders.length;
       world.facilitator.behave("settles after a while");
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 100 }, () => world.pay(authorization, somebody)),
       );
-      expect(statusesOf(answers)).toEqual({ ok: 0, unknown: 100, all: 100 });
+      expect(statusesOf(responses)).toEqual({ ok: 0, unknown: 100, all: 100 });
       expect(world.facilitator.orders.length).toBe(asked + 1);
       world.facilitator.behave("settles");
       await world.pass(60);
@@ -71,12 +71,12 @@ for (const kind of ledgerKinds())
     test("a hundred requests with one payment at a quick facilitator: one credit, and the same 200 for all who got one", async () => {
       const somebody = newPayer();
       const authorization = world.authorize(somebody, bytesCost);
-      const answers = await Promise.all(
+      const responses = await Promise.all(
         Array.from({ length: 100 }, (_, index) =>
           world.pay(authorization, somebody, index % 2 === 0 ? 1 : 2),
         ),
       );
-      const { ok, unknown, all } = statusesOf(answers);
+      const { ok, unknown, all } = statusesOf(responses);
       expect(ok).toBeGreaterThanOrEqual(1);
       expect(ok + unknown).toBe(all);
       expect(await world.balance(somebody)).toBe(credited);
@@ -118,9 +118,9 @@ for (const kind of ledgerKinds())
         { validBefore: authorization.validBefore + 1n },
         { validAfter: authorization.validAfter + 1n },
       ]) {
-        const answer = await world.pay({ ...authorization, ...change }, somebody);
-        expect(answer.status).toBe(402);
-        expect(answer.body).toMatchObject({ error: "Payment settlement failed" });
+        const response = await world.pay({ ...authorization, ...change }, somebody);
+        expect(response.status).toBe(402);
+        expect(response.body).toMatchObject({ error: "Payment settlement failed" });
       }
       expect(await world.balance(somebody)).toBe(credited);
     });

@@ -133,9 +133,9 @@ export async function openX402World(
   const server = openPaymentServer(() => [createX402Routes({ x402, publicUrl })]);
 
   const ask: X402World["ask"] = async (query, headers = {}) => {
-    const answer = await fetch(`${server.url}/v1/x402/top-up?${query}`, { headers });
-    const body = await answer.json();
-    return { status: answer.status, headers: answer.headers, body };
+    const response = await fetch(`${server.url}/v1/x402/top-up?${query}`, { headers });
+    const body = await response.json();
+    return { status: response.status, headers: response.headers, body };
   };
   const header: X402World["header"] = (authorization, from, version = 1) => {
     const signature = `0x${sign(node.domain, authorization, from.key).toHex()}`;

@@ -48,8 +48,8 @@ test("N2: after each of 12 kills the last roots written down are whole, nothing 
     // The last root of a flush cannot have been evicted for those that came in the moment after it.
     const whole = { start: 0, end: killedRootBytes };
     if (written >= 0) expect(extents.present(killedRoot(written), whole)).toBe(true);
-    expect(extents.figures()).toMatchObject({ damagedSteps: 0, lostFiles: 0 });
-    expect(extents.figures().bytes).toBeLessThanOrEqual(bytesMax);
+    expect(extents.stats()).toMatchObject({ damagedSteps: 0, lostFiles: 0 });
+    expect(extents.stats().bytes).toBeLessThanOrEqual(bytesMax);
     await extents.close(); // waits for the sweep
     expect(filesOnDisk()).toBeLessThanOrEqual(Math.ceil(bytesMax / killedRootBytes) + 1);
     next = Math.max(next, written + 1) + 40;

@@ -158,7 +158,7 @@ describe("write and read", () => {
     expect(extents.present(root, { start: 0, end: 1 })).toBe(false);
     await extents.write(root, 50_000, bytes.subarray(50_000));
     expect(await readAll(extents, root)).toEqual(bytes);
-    expect(extents.figures().bytes).toBe(step);
+    expect(extents.stats().bytes).toBe(step);
   });
 
   test("roots of one data root and two sizes are two files", async () => {
@@ -183,7 +183,7 @@ describe("write and read", () => {
     const extents = openIn(newFolder());
     const root = rootOf(8, 0);
     expect(extents.present(root, { start: 0, end: 0 })).toBe(true);
-    expect(extents.figures().bytes).toBe(0);
+    expect(extents.stats().bytes).toBe(0);
   });
 });
 
@@ -200,15 +200,15 @@ describe("restart", () => {
     const second = openIn(folder);
     expect(await readAll(second, root)).toEqual(bytes);
     expect(second.digest(root)).toEqual(bytesOf(11, 32));
-    expect(second.figures().bytes).toBe(20 * mebibyte + 4096);
+    expect(second.stats().bytes).toBe(20 * mebibyte + 4096);
   });
 
   test("what was not written down before a crash is absent, its file is swept, the rest is there", async () => {
     const folder = newFolder();
-    const kept = rootOf(12, mebibyte);
+    const stored = rootOf(12, mebibyte);
     const lost = rootOf(13, mebibyte);
     const first = openIn(folder);
-    await store(first, kept, bytesOf(12, mebibyte));
+    await store(first, stored, bytesOf(12, mebibyte));
     await first.flush();
     await close(first);
     const orphan = join(folder, "content", "ab", "ab".repeat(32));
@@ -216,7 +216,7 @@ describe("restart", () => {
     writeFileSync(orphan, "left by a crash");
 
     const second = openIn(folder);
-    expect(await readAll(second, kept)).toEqual(bytesOf(12, mebibyte));
+    expect(await readAll(second, stored)).toEqual(bytesOf(12, mebibyte));
     expect(second.present(lost, { start: 0, end: 1 })).toBe(false);
     await close(second);
     expect(existsSync(orphan)).toBe(false);
@@ -311,7 +311,7 @@ describe("damage", () => {
     await flip(path ?? "", size - 1);
     expect(await extents.file(root, whole)).toBeUndefined();
     expect(await extents.file(root, { start: 0, end: step })).toBe(path ?? "");
-    expect(extents.figures().damagedSteps).toBe(1);
+    expect(extents.stats().damagedSteps).toBe(1);
   });
 
   test("a file that changed a moment ago is compared each time: its change time would not tell of another change", async () => {
@@ -346,7 +346,7 @@ describe("damage", () => {
     await flip(path, 3);
     renameSync(otherPath, path);
     expect(await extents.read(root, { start: 0, end: step })).toBeUndefined();
-    expect(extents.figures().lostFiles).toBe(1);
+    expect(extents.stats().lostFiles).toBe(1);
     expect(extents.present(root, { start: step, end: size })).toBe(false);
   });
 
@@ -427,7 +427,7 @@ describe("room", () => {
     expect(present[3]).toBe(false);
     expect(present.slice(6)).toEqual([true, true, true, true]);
     expect(existsSync(extents.path(at(3)))).toBe(false);
-    expect(extents.figures().bytes).toBeLessThanOrEqual(10 * mebibyte);
+    expect(extents.stats().bytes).toBeLessThanOrEqual(10 * mebibyte);
     release();
   });
 
@@ -445,7 +445,7 @@ describe("room", () => {
   });
 
   test("the disk's floor is kept: content goes before the disk is used", async () => {
-    const used = () => extents.figures().bytes;
+    const used = () => extents.stats().bytes;
     const extents: Extents = openIn(newFolder(), {
       freeBytesMin: 5 * mebibyte,
       free: () => 10 * mebibyte - used(),
@@ -456,7 +456,7 @@ describe("room", () => {
       await extents.flush();
       expect(used()).toBeLessThanOrEqual(5 * mebibyte);
     }
-    expect(extents.figures().evictedRoots).toBeGreaterThan(10);
+    expect(extents.stats().evictedRoots).toBeGreaterThan(10);
   });
 
   testWith(
@@ -467,25 +467,25 @@ describe("room", () => {
       execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "tmpfs", folder]);
       try {
         const extents = openIn(folder);
-        const kept = rootOf(100, mebibyte);
-        await store(extents, kept, bytesOf(100, mebibyte));
+        const stored = rootOf(100, mebibyte);
+        await store(extents, stored, bytesOf(100, mebibyte));
         await extents.flush();
         writeFileSync(join(folder, "others"), new Uint8Array(2.5 * mebibyte));
-        const release = extents.hold(kept);
+        const release = extents.hold(stored);
         const refused = rootOf(101, mebibyte);
         expect(await extents.write(refused, 0, bytesOf(101, mebibyte))).toBe(false);
         expect(extents.present(refused, { start: 0, end: 1 })).toBe(false);
-        expect(await readAll(extents, kept)).toEqual(bytesOf(100, mebibyte));
+        expect(await readAll(extents, stored)).toEqual(bytesOf(100, mebibyte));
         // Now nothing at all can be written, the rows neither; what is unwritten stays so until it can be.
         await Bun.sleep(2_100);
         const late = rootOf(103, 3 * step);
         await store(extents, late, bytesOf(103, 3 * step));
         const filler = await open(join(folder, "rest"), "w");
         await fillUp(filler);
-        extents.pin(kept);
+        extents.pin(stored);
         expect(await extents.flush()).toBe(false);
         await extents.remove(rootOf(102, step));
-        expect(await readAll(extents, kept)).toEqual(bytesOf(100, mebibyte));
+        expect(await readAll(extents, stored)).toEqual(bytesOf(100, mebibyte));
         unlinkSync(join(folder, "rest"));
         unlinkSync(join(folder, "others"));
         await Bun.sleep(2_100);
@@ -496,7 +496,7 @@ describe("room", () => {
         await close(extents);
         const again = openIn(folder);
         expect(await readAll(again, late)).toEqual(bytesOf(103, 3 * step));
-        expect(await readAll(again, kept)).toEqual(bytesOf(100, mebibyte));
+        expect(await readAll(again, stored)).toEqual(bytesOf(100, mebibyte));
       } finally {
         for (const extents of opened.splice(0)) await extents.close();
         // Lazily: a statement that failed for lack of space keeps SQLite's file open beyond its close.
@@ -512,8 +512,8 @@ describe("room", () => {
     const release = extents.hold(small);
     const large = rootOf(91, 4 * mebibyte);
     expect(await extents.write(large, 0, bytesOf(91, mebibyte))).toBe(false);
-    expect(extents.hasRoom()).toBe(false);
-    expect(extents.figures().refusedWrites).toBe(1);
+    expect(extents.hasSpace()).toBe(false);
+    expect(extents.stats().refusedWrites).toBe(1);
     expect(await readAll(extents, small)).toEqual(bytesOf(90, step));
     release();
   });

@@ -63,17 +63,17 @@ function walkAll(world: World, page: PageOf, plan: PagePlan, happens: () => bool
   let after: Place | undefined;
   let steps = 0;
   for (;;) {
-    const answer = page({ ...plan, ...(after === undefined ? {} : { after }) });
+    const response = page({ ...plan, ...(after === undefined ? {} : { after }) });
     const now = fullScan(world.rows(), plan);
     const rest = now.filter(({ place }) => after === undefined || isAfter(place, after, plan.order));
     const expected = { rows: rest.slice(0, plan.limit).map(rowText), hasNextPage: rest.length > plan.limit };
-    const found = { rows: answer.rows.map(pageRowText), hasNextPage: answer.hasNextPage };
+    const found = { rows: response.rows.map(pageRowText), hasNextPage: response.hasNextPage };
     // The plan is part of what is compared, so that a failure shows it.
     expect({ plan, after, ...found }).toEqual({ plan, after, ...expected });
 
-    seen.push(...answer.rows.map((row) => ({ place: row.place, text: pageRowText(row) })));
-    if (!answer.hasNextPage) break;
-    after = answer.rows.at(-1)?.place;
+    seen.push(...response.rows.map((row) => ({ place: row.place, text: pageRowText(row) })));
+    if (!response.hasNextPage) break;
+    after = response.rows.at(-1)?.place;
     // A chain that grew faster than it is read would be read for ever.
     for (; steps < stepsPerWalkMax && happens(); steps += 1) {
       world.step();

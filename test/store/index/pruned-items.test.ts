@@ -93,16 +93,16 @@ describe("an item that was pruned", () => {
       chain.add({ transactions: [bundle], bundles: queueAll });
       add(file, [item(height, 1_000), item(height, 2_000)], height);
     }
-    const kept = item(10, 5_000);
+    const stored = item(10, 5_000);
     const gone = item(11, 5_000);
-    add(file, [kept], 10);
+    add(file, [stored], 10);
     add(file, [gone], 11);
     prune(file);
     expect(compactPlaces(file)).toBe(8);
     chain.rollback(11);
-    expect([file.reader.locate(gone.id), file.reader.locate(kept.id)?.place]).toEqual([
+    expect([file.reader.locate(gone.id), file.reader.locate(stored.id)?.place]).toEqual([
       undefined,
-      kept.place,
+      stored.place,
     ]);
     expect(compactPlaces(file)).toBe(3);
     expect(file.faults()).toEqual([]);

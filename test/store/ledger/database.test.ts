@@ -64,8 +64,8 @@ for (const kind of ledgerKinds())
       );
       const ends = await Promise.allSettled(works);
       expect(ends.map(({ status }) => status === "fulfilled")).toEqual(works.map((_, at) => at % 3 !== 1));
-      const kept = works.map((_, index) => index).filter((index) => index % 3 !== 1);
-      expect(await idsOf(database, "card")).toEqual(kept.map((index) => `${index + 10}`));
+      const stored = works.map((_, index) => index).filter((index) => index % 3 !== 1);
+      expect(await idsOf(database, "card")).toEqual(stored.map((index) => `${index + 10}`));
     });
 
     test("keeps nothing of work that goes on after a failed statement", async () => {
@@ -86,14 +86,14 @@ for (const kind of ledgerKinds())
     });
 
     test("refuses a transaction that has ended", async () => {
-      const kept: Tx[] = [];
+      const stored: Tx[] = [];
       await database.write(async (tx) => {
-        kept.push(tx);
+        stored.push(tx);
       });
       await database.read(async (tx) => {
-        kept.push(tx);
+        stored.push(tx);
       });
-      for (const tx of kept) await expect(add(tx, "card", "1")).rejects.toThrow("has ended");
+      for (const tx of stored) await expect(add(tx, "card", "1")).rejects.toThrow("has ended");
       expect(await idsOf(database, "card")).toEqual([]);
     });
 
@@ -196,8 +196,8 @@ for (const kind of ledgerKinds())
             : ["note", "INSERT INTO transfers (id, kind, at, note) VALUES ('1', 'v', 1, ?)"];
         await database.write((tx) => tx.run(sql, value));
         const table = column === "at" ? "events" : "transfers";
-        const row = await database.read((tx) => tx.get(`SELECT ${column} AS kept FROM ${table}`));
-        expect(row).toEqual({ kept: value });
+        const row = await database.read((tx) => tx.get(`SELECT ${column} AS stored FROM ${table}`));
+        expect(row).toEqual({ stored: value });
       });
 
       test("and refuses an integer that its sums could not hold", async () => {
@@ -247,14 +247,14 @@ for (const kind of ledgerKinds())
     });
 
     test("answers the rows of RETURNING, and the first of many to get", async () => {
-      const answers = await database.write(async (tx) => [
+      const responses = await database.write(async (tx) => [
         await tx.all(
           "INSERT INTO events (source, event_id, at) VALUES ('a', '1', 1), ('a', '2', 2) RETURNING event_id, at",
         ),
         await tx.get("SELECT event_id FROM events ORDER BY event_id DESC"),
         await tx.get("SELECT event_id FROM events WHERE source = 'none'"),
       ]);
-      expect(answers).toEqual([
+      expect(responses).toEqual([
         [
           { event_id: "1", at: 1n },
           { event_id: "2", at: 2n },

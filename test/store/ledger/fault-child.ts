@@ -24,8 +24,8 @@ const bench = { database, credits: createCredits({ database, clock, makeId }), m
 await Promise.all(
   Array.from({ length: streamCount }, async (_, stream) => {
     for (let index = 0; index < Number(countText); index += 1) {
-      const answer = await perform(bench, operationAt(Number(seedText), stream, index)).catch(nameOf);
-      writeSync(1, `${stream} ${index} ${answer}\n`);
+      const response = await perform(bench, operationAt(Number(seedText), stream, index)).catch(nameOf);
+      writeSync(1, `${stream} ${index} ${response}\n`);
     }
   }),
 );

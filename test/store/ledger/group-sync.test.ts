@@ -22,19 +22,19 @@ describe("the wait for the disk", () => {
   test("is answered by the synchronisation that begins after it, and shared by those who came meanwhile", async () => {
     const { begun, sync } = createDisk();
     const wait = createGroupSync(sync);
-    const answered: string[] = [];
-    const watch = (name: string) => wait().then(() => answered.push(name));
+    const responded: string[] = [];
+    const watch = (name: string) => wait().then(() => responded.push(name));
     const all = [watch("first")];
     all.push(watch("second"), watch("third"));
     await turn();
-    expect([begun.length, answered]).toEqual([1, []]);
+    expect([begun.length, responded]).toEqual([1, []]);
     begun[0]?.resolve();
     await turn();
-    expect([begun.length, answered]).toEqual([2, ["first"]]);
+    expect([begun.length, responded]).toEqual([2, ["first"]]);
     all.push(watch("fourth"));
     begun[1]?.resolve();
     await turn();
-    expect([begun.length, answered]).toEqual([3, ["first", "second", "third"]]);
+    expect([begun.length, responded]).toEqual([3, ["first", "second", "third"]]);
     begun[2]?.resolve();
     await Promise.all(all);
     expect(begun).toHaveLength(3);

@@ -21,8 +21,8 @@ writeSync(1, "open\n");
 await Promise.all(
   starts.split(",").map(async (start, stream) => {
     for (let index = Number(start); ; index += 1) {
-      const answer = await perform(bench, operationAt(seed, stream, index));
-      writeSync(1, `${stream} ${index} ${answer}\n`);
+      const response = await perform(bench, operationAt(seed, stream, index));
+      writeSync(1, `${stream} ${index} ${response}\n`);
     }
   }),
 );

@@ -26,7 +26,7 @@ const atOnce = 2;
 type Histogram = Map<string, number>;
 
 /** What a judge knows of a stream. */
-type Stream = { next: number; answered: { index: number; answer: string }[] };
+type Stream = { next: number; responded: { index: number; response: string }[] };
 
 function count(histogram: Histogram, name: string, amount = 1): void {
   histogram.set(name, (histogram.get(name) ?? 0) + amount);
@@ -40,7 +40,7 @@ async function runAndKill(place: string, seed: number, streams: Stream[], random
     { stdio: ["ignore", "pipe", "pipe"] },
   );
   const whileOpening = random.chance(0.08);
-  const answersMax = random.below(200);
+  const responsesMax = random.below(200);
   const lateMs = random.chance(0.5) ? 0 : random.below(4);
   if (whileOpening) await Bun.sleep(random.below(60));
   const decoder = new TextDecoder();
@@ -49,7 +49,7 @@ async function runAndKill(place: string, seed: number, streams: Stream[], random
   if (isKilled) child.kill("SIGKILL");
   for await (const bytes of child.stdout) {
     text += decoder.decode(bytes, { stream: true });
-    if (isKilled || text.split("\n").length - 2 < answersMax) continue;
+    if (isKilled || text.split("\n").length - 2 < responsesMax) continue;
     isKilled = true;
     await Bun.sleep(lateMs);
     child.kill("SIGKILL");
@@ -63,17 +63,17 @@ async function runAndKill(place: string, seed: number, streams: Stream[], random
 /** Takes over what the log says. A line that the kill cut off is no answer. */
 function readLog(text: string, streams: Stream[]): number {
   const lines = text.split("\n").slice(0, -1);
-  let answers = 0;
+  let responses = 0;
   for (const line of lines.slice(1)) {
-    const [stream, index, answer] = line.split(" ");
+    const [stream, index, response] = line.split(" ");
     const state = streams[Number(stream)];
-    if (state === undefined || answer === undefined) throw new Error(`not a line of the log: ${line}`);
+    if (state === undefined || response === undefined) throw new Error(`not a line of the log: ${line}`);
     expect(Number(index)).toBe(state.next);
-    state.answered.push({ index: state.next, answer });
+    state.responded.push({ index: state.next, response });
     state.next += 1;
-    answers += 1;
+    responses += 1;
   }
-  return answers;
+  return responses;
 }
 
 /** Opens the ledger as the next process would, and holds it against the log. */
@@ -83,13 +83,13 @@ async function judge(ledger: TestLedger, seed: number, streams: readonly Stream[
     expect(await checkLedger(database)).toEqual([]);
     await database.read(async (tx) => {
       const traces = await readTraces(tx);
-      for (const [stream, { next, answered }] of streams.entries()) {
-        for (const { index, answer } of answered) {
+      for (const [stream, { next, responded }] of streams.entries()) {
+        for (const { index, response } of responded) {
           const operation = operationAt(seed, stream, index);
           const found = stateOf(traces, operation);
           // A refusal leaves nothing; what it is about may have been done by an earlier operation of that name.
-          const isRight = answer === "refused" ? found !== "broken" : found === "whole";
-          if (!isRight) throw new Error(`${answer}, but found ${found}: ${Bun.inspect(operation)}`);
+          const isRight = response === "refused" ? found !== "broken" : found === "whole";
+          if (!isRight) throw new Error(`${response}, but found ${found}: ${Bun.inspect(operation)}`);
         }
         const unanswered = operationAt(seed, stream, next);
         const found = stateOf(traces, unanswered);
@@ -119,36 +119,36 @@ for (const kind of ledgerKinds())
         const seed = newSeed();
         const histogram: Histogram = new Map();
         const batches = Array.from({ length: Math.ceil(kills / killsPerLedger) }, (_, batch) => batch);
-        let answers = 0;
+        let responses = 0;
 
         async function runBatch(batch: number): Promise<void> {
           const random = createRandom(seed * 31 + batch);
           const batchSeed = seed + batch;
           const ledger = await kind.open();
           await ledger.database.close();
-          const streams: Stream[] = Array.from({ length: streamCount }, () => ({ next: 0, answered: [] }));
+          const streams: Stream[] = Array.from({ length: streamCount }, () => ({ next: 0, responded: [] }));
           const rounds = Math.min(killsPerLedger, kills - batch * killsPerLedger);
           for (let round = 0; round < rounds; round += 1) {
             const log = await runAndKill(ledger.place, batchSeed, streams, random);
             count(histogram, log === "" ? "killed while opening" : "killed at work");
-            answers += readLog(log, streams);
+            responses += readLog(log, streams);
             // Every other time the next process is the first to see what the dead one left behind.
             if (round % 2 === 0 || round === rounds - 1) await judge(ledger, batchSeed, streams, histogram);
           }
           await ledger.remove();
         }
 
-        const lanes = Array.from({ length: atOnce }, async () => {
+        const slots = Array.from({ length: atOnce }, async () => {
           for (let batch = batches.shift(); batch !== undefined; batch = batches.shift())
             await runBatch(batch);
         });
-        await Promise.all(lanes);
+        await Promise.all(slots);
         const lines = [...histogram].sort().map(([name, times]) => `  ${name}: ${times}`);
         console.log(
-          `${kills} kills on ${kind.name}, ${answers} answers, 0 lost, 0 doubled\n${lines.join("\n")}`,
+          `${kills} kills on ${kind.name}, ${responses} answers, 0 lost, 0 doubled\n${lines.join("\n")}`,
         );
         expect(histogram.get("killed at work") ?? 0).toBeGreaterThan(kills / 2);
-        expect(answers).toBeGreaterThan(kills * 10);
+        expect(responses).toBeGreaterThan(kills * 10);
       },
       30_000 + kills * 3_000,
     );

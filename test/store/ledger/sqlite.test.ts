@@ -58,21 +58,21 @@ describe("a transaction is answered", () => {
       await log.datasync();
     });
     held = true;
-    const answered: string[] = [];
-    const write = (id: string) => ledger.write(add(id)).then(() => answered.push(id));
+    const responded: string[] = [];
+    const write = (id: string) => ledger.write(add(id)).then(() => responded.push(id));
     const first = write("1");
     while (gates.length === 0) await turn();
     const second = write("2");
-    for (let turns = 0; turns < 20; turns += 1) await turn();
+    for (let semaphore = 0; semaphore < 20; semaphore += 1) await turn();
     // Both are committed, and seen by reads; neither is durable.
-    expect([await countEvents(ledger), answered, gates.length]).toEqual([2n, [], 1]);
+    expect([await countEvents(ledger), responded, gates.length]).toEqual([2n, [], 1]);
     gates[0]?.resolve();
     await first;
-    expect(answered).toEqual(["1"]);
+    expect(responded).toEqual(["1"]);
     while (gates.length === 1) await turn();
     gates[1]?.resolve();
     await second;
-    expect(answered).toEqual(["1", "2"]);
+    expect(responded).toEqual(["1", "2"]);
     held = false;
   });
 
@@ -115,7 +115,7 @@ describe("a synchronisation that fails", () => {
       await log.datasync();
     });
     await ledger.write(add("1"));
-    expect(ledger.troubles()).toEqual([]);
+    expect(ledger.faults()).toEqual([]);
     failing = true;
     const unavailable = {
       code: "database_unavailable",
@@ -125,7 +125,7 @@ describe("a synchronisation that fails", () => {
     for (const end of ends) expect(end).toMatchObject({ status: "rejected", reason: unavailable });
     failing = false;
     await expect(ledger.write(add("4"))).rejects.toMatchObject(unavailable);
-    expect(ledger.troubles()).toEqual(["Credits cannot be written: the ledger could not reach its disk."]);
+    expect(ledger.faults()).toEqual(["Credits cannot be written: the ledger could not reach its disk."]);
     expect(await countEvents(ledger)).toBeGreaterThan(0n);
     await ledger.close();
     const again = await openAt(path);
@@ -166,7 +166,7 @@ describe("another process's lock", () => {
       state.done = true;
     });
     // Turns of the event loop go by while the lock is held.
-    for (let turns = 0; turns < 200; turns += 1) await turn();
+    for (let semaphore = 0; semaphore < 200; semaphore += 1) await turn();
     expect(state.done).toBe(false);
     expect(await countEvents(ledger)).toBe(0n);
     other.run("COMMIT");
@@ -216,13 +216,13 @@ describe("a file", () => {
         const refused = ends.filter((end) => end.status === "rejected");
         expect(refused.length).toBeGreaterThan(0);
         for (const end of refused) expect(end).toMatchObject({ reason: { code: "database_unavailable" } });
-        const kept = BigInt(ends.length - refused.length) + 1n;
-        expect(await countEvents(ledger)).toBe(kept);
-        expect(ledger.troubles()).toEqual(["Credits cannot be written: the ledger could not commit."]);
+        const stored = BigInt(ends.length - refused.length) + 1n;
+        expect(await countEvents(ledger)).toBe(stored);
+        expect(ledger.faults()).toEqual(["Credits cannot be written: the ledger could not commit."]);
         unlinkSync(join(folder, "rest"));
         await ledger.write(add("after"));
-        expect(ledger.troubles()).toEqual([]);
-        expect(await countEvents(ledger)).toBe(kept + 1n);
+        expect(ledger.faults()).toEqual([]);
+        expect(await countEvents(ledger)).toBe(stored + 1n);
       } finally {
         for (const ledger of ledgers.splice(0)) await ledger.close();
         execFileSync("umount", ["-l", folder]);

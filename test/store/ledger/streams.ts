@@ -25,7 +25,7 @@ export type Operation = Readonly<{
 }>;
 
 /** What an operation answers: what it did, `again` when a dead process had done it, `refused` when it cannot be. */
-export type Answer = "done" | "again" | "refused";
+export type Result = "done" | "again" | "refused";
 
 /** What operations need. */
 export type Bench = Readonly<{ database: LedgerDatabase; credits: Credits; makeId: MakeId; now: number }>;
@@ -62,7 +62,7 @@ export function addressOf(stream: number): UserAddress {
 }
 
 /** Performs one operation. Rejects only when the ledger fails. */
-export async function perform(bench: Bench, operation: Operation): Promise<Answer> {
+export async function perform(bench: Bench, operation: Operation): Promise<Result> {
   const { credits } = bench;
   const { kind, name, stream, winc } = operation;
   const own = addressOf(stream);
@@ -130,7 +130,7 @@ async function credit({ database, makeId, now }: Bench, { name, stream, winc }: 
   });
 }
 
-async function unlessRefused(act: () => Promise<unknown>, wasDone: () => Promise<boolean>): Promise<Answer> {
+async function unlessRefused(act: () => Promise<unknown>, wasDone: () => Promise<boolean>): Promise<Result> {
   try {
     await act();
     return "done";

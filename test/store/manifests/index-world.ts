@@ -2,7 +2,7 @@
  * Indexes built from bytes at hand.
  * @module
  */
-import type { BuildIndexAnswer } from "../../../src/store/jobs/manifest-jobs.ts";
+import type { BuildIndexResult } from "../../../src/store/jobs/manifest-jobs.ts";
 import { createIndexBuilder } from "../../../src/store/manifests/index-build.ts";
 import type { IndexKey, ManifestIndexes } from "../../../src/store/manifests/manifest-indexes.ts";
 
@@ -14,17 +14,17 @@ export function buildInto(
   key: IndexKey,
   bytes: Uint8Array,
   builtAt = Date.now(),
-): BuildIndexAnswer {
+): BuildIndexResult {
   const { buildIndex } = createIndexBuilder();
   const shared = new SharedArrayBuffer(pieceBytes);
   const salt = crypto.getRandomValues(new Uint8Array(16));
   const begin = { id: key.id, size: bytes.length, salt, builtAt, ...indexes.place(key) };
-  let answer: BuildIndexAnswer = { kind: "more" };
-  for (let at = 0; answer.kind === "more" && at <= bytes.length; at += pieceBytes) {
+  let response: BuildIndexResult = { kind: "more" };
+  for (let at = 0; response.kind === "more" && at <= bytes.length; at += pieceBytes) {
     const piece = bytes.subarray(at, at + pieceBytes);
     new Uint8Array(shared).set(piece);
     const isLast = at + pieceBytes >= bytes.length;
-    answer = buildIndex({
+    response = buildIndex({
       session: "one",
       shared,
       size: piece.length,
@@ -32,6 +32,6 @@ export function buildInto(
       ...(at === 0 ? { begin } : {}),
     });
   }
-  if (answer.kind === "built") indexes.add(key, answer.bytes);
-  return answer;
+  if (response.kind === "built") indexes.add(key, response.bytes);
+  return response;
 }

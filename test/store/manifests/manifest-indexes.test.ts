@@ -111,8 +111,8 @@ describe("M1: an index", () => {
     const before = readCalls();
     let asked = 0;
     for (let at = 0; at < paths; at += step, asked += 1) {
-      const answer = await indexes.lookUp(key(2), `p/${at}.html`);
-      if (answer?.kind !== "found" || answer.resolved?.id !== key(3).id)
+      const response = await indexes.lookUp(key(2), `p/${at}.html`);
+      if (response?.kind !== "found" || response.resolved?.id !== key(3).id)
         throw new Error(`p/${at}.html is lost`);
     }
     const bytesEach = (readCalls() - before) / asked;
@@ -150,7 +150,7 @@ describe("M1: an index", () => {
     await first.close();
     const second = open(folder);
     await second.close(); // what is there was counted by then
-    expect(second.figures()).toEqual({ ...first.figures(), count: 3 });
+    expect(second.stats()).toEqual({ ...first.stats(), count: 3 });
     expect(await second.lookUp(key(2), "p/9999.html")).toMatchObject({ resolved: { id: key(9).id } });
   });
 
@@ -176,14 +176,14 @@ describe("M1: a damaged index", () => {
   const bytes = manifestText(key(8).id, count);
   const fileIn = (folder: string) => filesIn(folder)[0] ?? "";
 
-  async function wrongAnswers(folder: string): Promise<Readonly<{ wrong: number; absent: number }>> {
+  async function wrongResponses(folder: string): Promise<Readonly<{ wrong: number; absent: number }>> {
     const indexes = open(folder);
     let [wrong, absent] = [0, 0];
     // So many that every page is looked at, wherever its salt puts each path.
     for (let at = 0; at < count; at += 3) {
-      const answer = await indexes.lookUp(key(1), `p/${at}.html`);
-      if (answer === undefined) absent += 1;
-      else if (answer.kind !== "found" || answer.resolved?.id !== key(8).id) wrong += 1;
+      const response = await indexes.lookUp(key(1), `p/${at}.html`);
+      if (response === undefined) absent += 1;
+      else if (response.kind !== "found" || response.resolved?.id !== key(8).id) wrong += 1;
     }
     await indexes.close();
     return { wrong, absent };
@@ -214,13 +214,13 @@ describe("M1: a damaged index", () => {
           buildInto(open(elsewhere), key(2), bytes);
           writeFileSync(path, readFileSync(fileIn(elsewhere)));
         }
-        const seen = await wrongAnswers(folder);
+        const seen = await wrongResponses(folder);
         expect([kind, place, seen.wrong]).toEqual([kind, place, 0]);
         expect(seen.absent).toBeGreaterThan(0);
         expect(existsSync(path)).toBeFalse();
         mkdirSync(dirname(path), { recursive: true });
         writeFileSync(path, whole);
-        expect(await wrongAnswers(folder)).toEqual({ wrong: 0, absent: 0 });
+        expect(await wrongResponses(folder)).toEqual({ wrong: 0, absent: 0 });
       }
     },
   );
@@ -236,8 +236,9 @@ describe("M1: a damaged index", () => {
       const other = Buffer.from(whole);
       other[place] = (other[place] ?? 0) ^ 0x10;
       writeFileSync(path, other);
-      const answer = await indexes.lookUp(key(1), "p/7.html");
-      if (answer !== undefined) expect(answer).toMatchObject({ kind: "found", resolved: { id: key(8).id } });
+      const response = await indexes.lookUp(key(1), "p/7.html");
+      if (response !== undefined)
+        expect(response).toMatchObject({ kind: "found", resolved: { id: key(8).id } });
     }
     await indexes.close();
   });
@@ -250,16 +251,16 @@ describe("M1: the folder of indexes", () => {
     for (const number of [1, 2, 3, 4]) buildInto(indexes, key(number), manifestText(key(9).id, 10));
     await indexes.lookUp(key(1), "p/1.html");
     buildInto(indexes, key(5), manifestText(key(9).id, 10));
-    const kept = async () =>
+    const stored = async () =>
       (
         await Promise.all(
           [1, 2, 3, 4, 5].map(async (each) => ((await indexes.lookUp(key(each), "")) ? each : 0)),
         )
       ).filter(Boolean);
-    expect(await kept()).toEqual([1, 3, 4, 5]);
+    expect(await stored()).toEqual([1, 3, 4, 5]);
     buildInto(indexes, key(2), manifestText(key(9).id, 30_000));
-    expect(await kept()).toEqual([2]);
-    expect([indexes.figures().count, filesIn(folder).length]).toEqual([1, 1]);
+    expect(await stored()).toEqual([2]);
+    expect([indexes.stats().count, filesIn(folder).length]).toEqual([1, 1]);
     await indexes.close();
   });
 
@@ -294,8 +295,8 @@ describe("M1: the folder of indexes", () => {
       const indexes = open(folder);
       await indexes.close();
       expect(filesIn(folder).filter((path) => path.endsWith(".part"))).toEqual([]);
-      const answer = await indexes.lookUp({ id: expected, verified: true }, "m0/1999.html");
-      if (answer !== undefined) expect(answer).toMatchObject({ resolved: { id: expected } });
+      const response = await indexes.lookUp({ id: expected, verified: true }, "m0/1999.html");
+      if (response !== undefined) expect(response).toMatchObject({ resolved: { id: expected } });
       expect(indexes.lines).toEqual([]);
     }
   }, 120_000);
@@ -311,10 +312,10 @@ describe("M1: the folder of indexes", () => {
     for (let round = 0; round < 400; round += 1) {
       if (round % 10 === 0) buildInto(indexes, one, manifestText(one.id, 2_000, "m0"));
       for (const [at, each] of [one, two].entries()) {
-        const answer = await indexes.lookUp(each, `m${at}/${round}.html`);
-        if (answer === undefined) continue;
+        const response = await indexes.lookUp(each, `m${at}/${round}.html`);
+        if (response === undefined) continue;
         found += 1;
-        expect(answer).toMatchObject({ resolved: { id: each.id } });
+        expect(response).toMatchObject({ resolved: { id: each.id } });
       }
     }
     for (const child of children) await child.kill();

@@ -86,7 +86,7 @@ async function sendUntilKilled(
   const queue = [...first];
   const unanswered = new Set<TestItem>();
   let isAlive = true;
-  const answered = Promise.withResolvers<void>();
+  const responded = Promise.withResolvers<void>();
   const sender = async () => {
     while (isAlive) {
       const item = queue.pop() ?? newItem();
@@ -98,13 +98,13 @@ async function sendUntilKilled(
       else if (status === 200) {
         expect(receipts.get(item) ?? text).toBe(text);
         receipts.set(item, text);
-        answered.resolve();
+        responded.resolve();
       } else throw new Error(`an item was answered ${status} ${text}`);
     }
   };
   const sending = Promise.all(Array.from({ length: senders }, sender));
   // Some die before they have answered anything: while their threads start.
-  if (random.chance(0.8)) await Promise.race([sending, answered.promise]);
+  if (random.chance(0.8)) await Promise.race([sending, responded.promise]);
   await Promise.race([sending, Bun.sleep(random.below(lifeMs))]);
   isAlive = false;
   await process_.kill();
@@ -127,8 +127,8 @@ async function judge(payment: TestPayment, folder: string, receipts: Map<TestIte
     const upload = await payment.database.read((tx) => findUpload(tx, item.id));
     if (upload === undefined) throw new Error(`an acknowledged item is lost: ${item.id}`);
     const { file, offset, size } = upload.bytes;
-    const kept = readFileSync(join(folder, file)).subarray(offset, offset + size);
-    expect(kept.equals(item.bytes)).toBe(true);
+    const stored = readFileSync(join(folder, file)).subarray(offset, offset + size);
+    expect(stored.equals(item.bytes)).toBe(true);
     compared.add(item);
   }
   const sum = await payment.database.read((tx) =>

@@ -30,14 +30,14 @@ function newItem(size: number): TestItem {
 }
 
 const large = 1_500_000;
-const noRoom = '"No room for uploads"';
+const noQuota = '"No room for uploads"';
 
 describe("when uploads have taken all that they may", () => {
   let upload: TestUpload;
   afterEach(() => upload.close());
 
-  const open = async (room: { bytesMax?: number; freeBytesMin?: number }) => {
-    upload = await openTestUpload({ room, rules: { freeBytesMax: 2 ** 30 } });
+  const open = async (quota: { bytesMax?: number; freeBytesMin?: number }) => {
+    upload = await openTestUpload({ quota, rules: { freeBytesMax: 2 ** 30 } });
   };
 
   test("the next is told before a byte of it comes, and those that were taken are answered", async () => {
@@ -51,11 +51,11 @@ describe("when uploads have taken all that they may", () => {
       `POST /tx HTTP/1.1\r\nHost: localhost\r\nContent-Length: ${third.bytes.length}\r\n\r\n`,
     );
     await connection.write(third.bytes.subarray(0, 1_000));
-    const answer = await connection.until(noRoom);
-    expect(answer).toMatch(/^HTTP\/1.1 503 /);
-    expect(answer.toLowerCase()).toContain("\r\nretry-after: 60\r\n");
+    const response = await connection.until(noQuota);
+    expect(response).toMatch(/^HTTP\/1.1 503 /);
+    expect(response.toLowerCase()).toContain("\r\nretry-after: 60\r\n");
     connection.cut();
-    expect(upload.parts.room.reasons()).toEqual([]);
+    expect(upload.parts.quota.reasons()).toEqual([]);
     expect(await (await upload.send(first.bytes)).text()).toBe(receipt);
     // What is smaller finds room.
     expect((await upload.send(newItem(100).bytes)).status).toBe(200);
@@ -65,10 +65,10 @@ describe("when uploads have taken all that they may", () => {
   test("an item whose size is not told ends where there is no room for more, and leaves nothing", async () => {
     await open({ bytesMax: 4_000_000 });
     const item = newItem(10_000_000);
-    const answer = await upload.send(new Blob([item.bytes]).stream());
-    expect([answer.status, await answer.text(), answer.headers.get("retry-after")]).toEqual([
+    const response = await upload.send(new Blob([item.bytes]).stream());
+    expect([response.status, await response.text(), response.headers.get("retry-after")]).toEqual([
       503,
-      noRoom,
+      noQuota,
       "60",
     ]);
     expect(upload.files()).toEqual({});
@@ -113,9 +113,9 @@ describe("when uploads have taken all that they may", () => {
 
   test("what is to stay free on the disk stays free", async () => {
     await open({ freeBytesMin: 2 ** 50 });
-    expect(upload.parts.room.reasons()).toEqual([expect.stringContaining("UPLOAD_FREE_BYTES_MIN")]);
-    const answer = await upload.send(newItem(100).bytes);
-    expect([answer.status, await answer.text()]).toEqual([503, noRoom]);
+    expect(upload.parts.quota.reasons()).toEqual([expect.stringContaining("UPLOAD_FREE_BYTES_MIN")]);
+    const response = await upload.send(newItem(100).bytes);
+    expect([response.status, await response.text()]).toEqual([503, noQuota]);
   });
 });
 
@@ -156,8 +156,8 @@ describeWith({ there: canMount(), what: "the right to mount a small disk" }, "on
         for (let round = 0; round < 3; round += 1) {
           fill(disk, filler);
           const refused = [newItem(900_000), newItem(large), newItem(20_000), newItem(3_000_000)];
-          const answers = await Promise.all(refused.map(({ bytes }) => sendItem(uploads.url, bytes)));
-          for (const { status, text } of answers) expect([status, text]).toEqual([503, expect.any(String)]);
+          const responses = await Promise.all(refused.map(({ bytes }) => sendItem(uploads.url, bytes)));
+          for (const { status, text } of responses) expect([status, text]).toEqual([503, expect.any(String)]);
           expect(await sendItem(uploads.url, first.bytes)).toEqual(receipt);
           const before = fileSizes(folder);
           rmSync(filler);

@@ -119,8 +119,8 @@ describeWith(canAttach, "a process whose calls are watched", () => {
   test("shares calls among items that come at once", async () => {
     const items = Array.from({ length: 200 }, () => newItem(smallSize));
     const trace = await attach(uploads, ...calls);
-    const answers = await Promise.all(items.map(({ bytes }) => sendItem(uploads.url, bytes)));
-    expect(answers.every(({ status }) => status === 200)).toBe(true);
+    const responses = await Promise.all(items.map(({ bytes }) => sendItem(uploads.url, bytes)));
+    expect(responses.every(({ status }) => status === 200)).toBe(true);
     const counted = await trace.end();
     const count = (name: string) => counted.filter((each) => each === name).length;
     expect(count("receipt")).toBe(200);
@@ -185,14 +185,14 @@ describeWith(canAttach, "a process whose calls are watched", () => {
         controller.close();
       },
     });
-    const answer = sendItem(uploads.url, body);
+    const response = sendItem(uploads.url, body);
     await eventually(
       async () => trace.text(),
       (text) => text.includes("(INJECTED)"),
     );
     await trace.end();
     goOn.resolve();
-    expect(await answer).toMatchObject({ status: 503, text: diskFailed });
+    expect(await response).toMatchObject({ status: 503, text: diskFailed });
     expect(Object.keys(filesIn(folder)).filter((name) => name.startsWith("items/"))).toEqual([]);
     expect(await payment.database.read((tx) => findUpload(tx, item.id))).toBeUndefined();
     expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
@@ -244,9 +244,9 @@ describeWith(canAttach, "a process whose calls are watched", () => {
     expect((await sendItem(uploads.url, newItem(smallSize).bytes)).status).toBe(503);
     await uploads.kill();
     uploads = await start();
-    const answers = [await sendItem(uploads.url, item.bytes), await sendItem(uploads.url, item.bytes)];
-    expect(answers.map((answer) => answer.status)).toEqual([200, 200]);
-    expect(answers[0]?.text).toBe(answers[1]?.text ?? "");
+    const responses = [await sendItem(uploads.url, item.bytes), await sendItem(uploads.url, item.bytes)];
+    expect(responses.map((response) => response.status)).toEqual([200, 200]);
+    expect(responses[0]?.text).toBe(responses[1]?.text ?? "");
     expect(await payment.held(revenue)).toBe(before + BigInt(item.bytes.length));
   });
 });

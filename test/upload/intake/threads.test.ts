@@ -24,10 +24,10 @@ test("of a batch whose thread ends, the item that ends it is told to come again,
   const items = Array.from({ length: 100 }, (_, index) =>
     testItem(index === 40 ? fatal : `item ${index} of a batch`),
   );
-  const answers = await Promise.all(items.map(({ bytes }) => upload.send(bytes)));
-  const others = answers.filter((_, index) => index !== 40).map(({ status }) => status);
+  const responses = await Promise.all(items.map(({ bytes }) => upload.send(bytes)));
+  const others = responses.filter((_, index) => index !== 40).map(({ status }) => status);
   expect(new Set(others)).toEqual(new Set([200]));
-  const told = answers[40];
+  const told = responses[40];
   expect([told?.status, await told?.json(), told?.headers.get("retry-after")]).toEqual([
     503,
     "Service busy",
@@ -39,8 +39,8 @@ test("of a batch whose thread ends, the item that ends it is told to come again,
 test("a large item whose thread ends is told so, and its file is gone; the next is taken by another thread", async () => {
   const data = Buffer.alloc(large, "-");
   data.write(fatal, 2_500_000);
-  const answer = await upload.send(testItem(new Uint8Array(data)).bytes);
-  expect([answer.status, answer.headers.get("retry-after")]).toEqual([503, "5"]);
+  const response = await upload.send(testItem(new Uint8Array(data)).bytes);
+  expect([response.status, response.headers.get("retry-after")]).toEqual([503, "5"]);
   expect(Object.keys(upload.files()).filter((name) => name.startsWith("items/"))).toEqual([]);
   expect((await upload.send(testItem(new Uint8Array(large)).bytes)).status).toBe(200);
 });
@@ -56,7 +56,7 @@ test("a large item whose thread was ended by another's is told so, wherever it w
       controller.close();
     },
   });
-  const answer = upload.send(body);
+  const response = upload.send(body);
   // The thread has a part of it.
   await eventually(
     async () => Object.values(upload.files()),
@@ -64,7 +64,7 @@ test("a large item whose thread was ended by another's is told so, wherever it w
   );
   expect((await upload.send(testItem(`${fatal}, again`).bytes)).status).toBe(503);
   goOn.resolve();
-  expect((await answer).status).toBe(503);
+  expect((await response).status).toBe(503);
   expect(await upload.row(slow.id)).toBeUndefined();
   expect((await upload.send(slow.bytes)).status).toBe(200);
   const row = await upload.row(slow.id);

@@ -66,10 +66,10 @@ for (const kind of ledgerKinds())
             // A request that the killed process never answered goes to the other one.
             return await sendItem(to, bytes, headers).catch(() => sendItem(survivor, bytes, headers));
           };
-          const answers = Promise.all(Array.from({ length: sends }, (_, index) => send(index)));
+          const responses = Promise.all(Array.from({ length: sends }, (_, index) => send(index)));
           await Bun.sleep(random.below(60));
           await first.kill();
-          const texts = new Set((await answers).map(({ status, text }) => `${status} ${text}`));
+          const texts = new Set((await responses).map(({ status, text }) => `${status} ${text}`));
           expect(texts.size).toBe(1);
           charged += BigInt(item.bytes.length);
           expect(await payment.held(revenue)).toBe(charged);

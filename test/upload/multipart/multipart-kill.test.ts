@@ -146,8 +146,8 @@ describe("N2: uploads in parts, killed", () => {
       if (status["status"] === "ASSEMBLING")
         for (const [start, size] of story.spans) {
           if (story.acknowledged.has(`${start} ${size}`)) continue;
-          const answer = await client.put(id, start, item.bytes.subarray(start, start + size));
-          expect(await answer.text()).toBe("OK");
+          const response = await client.put(id, start, item.bytes.subarray(start, start + size));
+          expect(await response.text()).toBe("OK");
           story.acknowledged.add(`${start} ${size}`);
         }
       await client.finalize(id, story.later ? "finalize" : "-1");

@@ -90,8 +90,8 @@ describe("memory", () => {
       await Promise.all(
         starts.map((start) => putZeroes(id, header.length + start, Math.min(each, size - start))),
       );
-      const answer = await client.finalize(id);
-      expect([answer.status, (await answer.json()).winc]).toEqual([200, String(header.length + size)]);
+      const response = await client.finalize(id);
+      expect([response.status, (await response.json()).winc]).toEqual([200, String(header.length + size)]);
       const growth = takePeak(child.pid) - idle;
       console.log(`grew by ${Math.round(growth / 2 ** 20)} MiB from ${Math.round(idle / 2 ** 20)} MiB`);
       expect(growth).toBeLessThan(growthMax);

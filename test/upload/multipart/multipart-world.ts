@@ -12,7 +12,7 @@ import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
 import type { Signer } from "../../../src/arweave/signers/scheme.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import { winc } from "../../../src/arweave/winston.ts";
-import { createRequestFigures } from "../../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../../src/http/server.ts";
 import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
 import { createReceiptWriter } from "../../../src/http/upload/receipt-record.ts";
@@ -30,7 +30,7 @@ import type { BlockList } from "../../../src/upload/block-list.ts";
 import { createFileCheck } from "../../../src/upload/intake/file-check.ts";
 import { createIntake, type Intake, type IntakeRules } from "../../../src/upload/intake/intake.ts";
 import { createItemStore } from "../../../src/upload/intake/item-store.ts";
-import { createUploadRoom } from "../../../src/upload/intake/room.ts";
+import { createUploadQuota } from "../../../src/upload/intake/room.ts";
 import { accountOf } from "../../../src/upload/intake/signer-account.ts";
 import { createFinalizer } from "../../../src/upload/multipart/finalize.ts";
 import { createMultipart, type Multipart } from "../../../src/upload/multipart/multipart.ts";
@@ -92,15 +92,15 @@ export async function openMultipartWorld(options: WorldOptions): Promise<Multipa
   const pools = { intake: [pool("intake")], walk: [pool("walk"), pool("walk")] };
   const told: string[] = [];
   const writersLater: { bytes: () => number } = { bytes: () => 0 };
-  const room = createUploadRoom({
+  const quota = createUploadQuota({
     ...{ folder, clock, log },
-    countKept: async () => writersLater.bytes(),
-    keptBytes: 0,
+    countStored: async () => writersLater.bytes(),
+    storedBytes: 0,
     bytesMax: options.diskBytesMax ?? 2 ** 40,
     freeBytesMin: 0,
   });
   const intake = createIntake({
-    ...{ ledger, room, makeId, storeName, clock },
+    ...{ ledger, quota, makeId, storeName, clock },
     blockList: options.blockList ?? createBlockList(),
     prices: {
       bytes: async (size) => ({
@@ -123,7 +123,7 @@ export async function openMultipartWorld(options: WorldOptions): Promise<Multipa
       told.push(row.id);
     },
   });
-  const writers = createPartWriters(files, room);
+  const writers = createPartWriters(files, quota);
   writersLater.bytes = writers.diskBytes;
   const finalizer = createFinalizer({
     ...{ ledger, writers, intake, makeId, clock, log, atOnce: 2 },
@@ -139,7 +139,7 @@ export async function openMultipartWorld(options: WorldOptions): Promise<Multipa
     ...{ storeName, ledger, files, writers, finalizer, makeId, clock, log },
     onEnded: multipart.forget,
   });
-  await room.recount();
+  await quota.recount();
   const server = openRoutes(multipart, log);
   return {
     ...{ intake, multipart, sweep, writers, files, server, lines, told },
@@ -167,7 +167,7 @@ function openRoutes(multipart: Multipart, log: Log): HttpServer {
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
     bodyBytesMax: 600 * 2 ** 20,
     log,
-    figures: createRequestFigures(createMetrics(), log),
+    stats: createRequestMetrics(createMetrics(), log),
   });
 }
 
@@ -177,9 +177,9 @@ export function stepped(database: LedgerDatabase, step: NonNullable<WorldOptions
     ...database,
     write: async (work) => {
       await step("before a write to the ledger");
-      const answer = await database.write(work);
+      const response = await database.write(work);
       await step("after a write to the ledger");
-      return answer;
+      return response;
     },
   };
 }
@@ -261,9 +261,9 @@ export type PartsClient = Readonly<{
 export function createPartsClient(base: string, token = "ethereum"): PartsClient {
   const at = (rest: string) => `${base}/chunks/${token}/${rest}`;
   const json = async (rest: string) => {
-    const answer = await fetch(at(rest));
-    const body = await answer.json();
-    if (!answer.ok) throw new Error(`${answer.status} ${JSON.stringify(body)}`);
+    const response = await fetch(at(rest));
+    const body = await response.json();
+    if (!response.ok) throw new Error(`${response.status} ${JSON.stringify(body)}`);
     return body as Record<string, unknown>;
   };
   return {

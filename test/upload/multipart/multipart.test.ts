@@ -10,7 +10,7 @@ import { Failure } from "../../../src/failures.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
-import { createUploadRoom } from "../../../src/upload/intake/room.ts";
+import { createUploadQuota } from "../../../src/upload/intake/room.ts";
 import {
   chunkSizeMax,
   lifeMs,
@@ -149,13 +149,13 @@ describe("limits", () => {
     await put(id, 900_000_000, new Uint8Array(400_000)); // the same bytes once more
     const { code, facts } = await failureOf(put(id, 0, new Uint8Array(700_000)));
     expect([code, String(facts["reason"])]).toEqual([
-      "no_room",
+      "no_space",
       expect.stringContaining("UPLOAD_DISK_BYTES_MAX"),
     ]);
     expect(world.writers.diskBytes()).toBeLessThan(500_000);
     // Still so for the next program; and when the upload is over, there is room.
     await reopen({ diskBytesMax: 1_000_000 });
-    expect((await failureOf(put(id, 0, new Uint8Array(700_000)))).code).toBe("no_room");
+    expect((await failureOf(put(id, 0, new Uint8Array(700_000)))).code).toBe("no_space");
     payment.clock.advance(lifeMs);
     await world.sweep.sweep();
     expect(world.writers.diskBytes()).toBe(0);
@@ -169,7 +169,7 @@ describe("limits", () => {
             return String(error);
           },
         ),
-      (answer) => answer === "taken",
+      (response) => response === "taken",
     );
   });
 });
@@ -206,7 +206,7 @@ describe("parts that nobody has paid for", () => {
     await put(paidFor.id, 0, new Uint8Array(900_000));
     held.resolve();
     await arriving;
-    expect((await failureOf(put(id, 500_000, new Uint8Array(1)))).code).toBe("no_room");
+    expect((await failureOf(put(id, 500_000, new Uint8Array(1)))).code).toBe("no_space");
     payment.clock.advance(lifeMs);
     await world.sweep.sweep();
     await put(await create(), 0, new Uint8Array(900_000));
@@ -482,11 +482,11 @@ describe("a disk that fails", () => {
         return wrapped;
       },
     };
-    const room = createUploadRoom({
-      ...{ folder: folder.path, log, clock: Date.now, countKept: async () => 0, keptBytes: 0 },
+    const quota = createUploadQuota({
+      ...{ folder: folder.path, log, clock: Date.now, countStored: async () => 0, storedBytes: 0 },
       ...{ bytesMax: 2 ** 40, freeBytesMin: 0 },
     });
-    return createPartWriters(faulty, room);
+    return createPartWriters(faulty, quota);
   }
 
   function systemError(code: string): Error {
@@ -502,7 +502,7 @@ describe("a disk that fails", () => {
     const writers = await faultyWriters(faults);
     const part = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
     const { code, facts } = await failureOf(writers.write("upload", part, nobody));
-    expect([code, facts["reason"]]).toEqual(["no_room", "ENOSPC: it failed"]);
+    expect([code, facts["reason"]]).toEqual(["no_space", "ENOSPC: it failed"]);
     expect(writers.isOpen("upload")).toBe(false);
   });
 

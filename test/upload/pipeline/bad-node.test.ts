@@ -79,8 +79,8 @@ describe("a node that loses things", () => {
     expect(lost.chunks).toBeGreaterThan(0);
     expect(itemsOnChain(stack.devnet).sort()).toEqual(items.map(({ id }) => id).sort());
     for (const { id, data } of items) {
-      const answer = await fetch(`${stack.content}/raw/${id}`);
-      expect(Buffer.compare(new Uint8Array(await answer.arrayBuffer()), data)).toBe(0);
+      const response = await fetch(`${stack.content}/raw/${id}`);
+      expect(Buffer.compare(new Uint8Array(await response.arrayBuffer()), data)).toBe(0);
     }
   }, 120_000);
 });
@@ -97,8 +97,8 @@ describe("the whole way of an item", () => {
         query: `{ transactions(ids: ["${item.id}"]) { edges { node { id bundledIn { id } block { height } } } } }`,
       });
       const headers = { "content-type": "application/json" };
-      const answer = await fetch(`${stack.content}/graphql`, { method: "POST", body, headers });
-      const { data: found }: { data: { transactions: { edges: { node: Found }[] } } } = await answer.json();
+      const response = await fetch(`${stack.content}/graphql`, { method: "POST", body, headers });
+      const { data: found }: { data: { transactions: { edges: { node: Found }[] } } } = await response.json();
       return found.transactions.edges.map(({ node }) => node);
     };
     type Found = { id: string; bundledIn: { id: string } | null; block: { height: number } | null };
@@ -137,9 +137,9 @@ describe("the whole way of an item", () => {
       async () => (existsSync(ownFiles) ? readdirSync(ownFiles).length : 0),
       (count) => count === 0,
     );
-    const answer = await fetch(`${stack.content}/raw/${item.id}`);
-    expect(answer.status).toBe(200);
-    expect(Buffer.compare(new Uint8Array(await answer.arrayBuffer()), data)).toBe(0);
+    const response = await fetch(`${stack.content}/raw/${item.id}`);
+    expect(response.status).toBe(200);
+    expect(Buffer.compare(new Uint8Array(await response.arrayBuffer()), data)).toBe(0);
   }, 120_000);
 });
 

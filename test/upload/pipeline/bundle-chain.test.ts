@@ -18,11 +18,11 @@ afterEach(async () => {
 });
 
 /** What a node answers to every request; `undefined`: nobody listens there. */
-type Answer = Readonly<{ status: number; body?: string }> | undefined;
+type Result = Readonly<{ status: number; body?: string }> | undefined;
 
-function chainOf(answers: readonly Answer[], missing: readonly string[] = []) {
+function chainOf(responses: readonly Result[], missing: readonly string[] = []) {
   const nodes = createNodes(
-    answers.map((answer) => openNode(`http://127.0.0.1:${portOf(answer)}`)),
+    responses.map((response) => openNode(`http://127.0.0.1:${portOf(response)}`)),
     { clock: Date.now, random: () => 0.5, log: silentLog },
   );
   cleanups.push(nodes.close);
@@ -42,20 +42,20 @@ function chainOf(answers: readonly Answer[], missing: readonly string[] = []) {
   });
 }
 
-function portOf(answer: Answer): number {
+function portOf(response: Result): number {
   const server = Bun.serve({
     port: 0,
-    fetch: () => new Response(answer?.body ?? "", { status: answer?.status ?? 200 }),
+    fetch: () => new Response(response?.body ?? "", { status: response?.status ?? 200 }),
   });
   const port = server.port ?? 0;
-  if (answer === undefined) server.stop(true);
+  if (response === undefined) server.stop(true);
   else cleanups.push(() => server.stop(true));
   return port;
 }
 
 const unknownRoot = { status: 400, body: '{"error":"data_root_not_found"}' };
 const wrongProof = { status: 400, body: '{"error":"invalid_proof"}' };
-const posts: readonly (readonly [what: string, answers: readonly Answer[], posted: Partial<Posted>])[] = [
+const posts: readonly (readonly [what: string, responses: readonly Result[], posted: Partial<Posted>])[] = [
   ["taken", [{ status: 200 }], { kind: "taken" }],
   ["known already", [{ status: 208, body: "Transaction already processed." }], { kind: "taken" }],
   ["kept for a time", [{ status: 303 }], { kind: "taken" }],
@@ -80,13 +80,13 @@ const posts: readonly (readonly [what: string, answers: readonly Answer[], poste
 ];
 
 describe("a post to several nodes", () => {
-  test.each(posts)("is seen as it is: %s", async (_, answers, posted) => {
-    const chain = chainOf(answers);
+  test.each(posts)("is seen as it is: %s", async (_, responses, posted) => {
+    const chain = chainOf(responses);
     expect(await chain.post("/chunk", new TextEncoder().encode("{}"), never)).toMatchObject(posted);
   });
 });
 
-const knowing: readonly (readonly [what: string, answers: readonly Answer[], isUnknown: boolean])[] = [
+const knowing: readonly (readonly [what: string, responses: readonly Result[], isUnknown: boolean])[] = [
   ["all say that they do not have it", [{ status: 404 }, { status: 404 }], true],
   ["one has it waiting", [{ status: 404 }, { status: 202, body: "Pending" }], false],
   [
@@ -103,8 +103,8 @@ const knowing: readonly (readonly [what: string, answers: readonly Answer[], isU
 ];
 
 describe("a transaction is unknown", () => {
-  test.each(knowing)("or not, when %s", async (_, answers, isUnknown) => {
-    expect(await chainOf(answers).isUnknown(someId, never)).toBe(isUnknown);
+  test.each(knowing)("or not, when %s", async (_, responses, isUnknown) => {
+    expect(await chainOf(responses).isUnknown(someId, never)).toBe(isUnknown);
   });
 
   test("to nobody whose followed block names it, though no header of it was given", async () => {

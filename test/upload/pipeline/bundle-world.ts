@@ -148,7 +148,7 @@ export async function openBundleWorld(options: WorldOptions = {}): Promise<Bundl
     },
     onLeftBlock: () => undefined,
     planAgain: () => undefined,
-    inTurn: (work) => work(),
+    inOrder: (work) => work(),
     rules: { ...quickRules, ...rules },
   });
 

@@ -114,10 +114,10 @@ export function createFakeChain(height = 10): FakeChain {
   const isKnownRoot = (root: string): boolean =>
     [...mempool.values()].some(({ dataRoot }) => dataRoot === root) ||
     blocks.some(({ txs }) => txs.some((id) => seen.get(id)?.dataRoot === root));
-  const asked = <Answer>(answer: () => Answer): Promise<Answer> =>
+  const asked = <Result>(response: () => Result): Promise<Result> =>
     world.areNodesSilent
       ? Promise.reject(new Failure("source_failed", { reason: "no node answers" }))
-      : Promise.resolve(answer());
+      : Promise.resolve(response());
 
   const postTx = (body: Uint8Array): Posted => {
     posts.tx += 1;

@@ -9,7 +9,7 @@ import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
 import { findBundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
 import { createPlanner, type PlanRules } from "../../../src/upload/pipeline/plan.ts";
-import { findUpload, itemsOfBundle, keptBytes } from "../../../src/upload/uploads.ts";
+import { findUpload, itemsOfBundle, storedBytes } from "../../../src/upload/uploads.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { type BundleWorld, openBundleWorld, type SignedItem, storeName } from "./bundle-world.ts";
@@ -128,13 +128,13 @@ for (const kind of ledgerKinds())
       const slow: LedgerDatabase = {
         ...world.database,
         write: async (work) => {
-          const answer = await world.database.write(work);
+          const response = await world.database.write(work);
           if (isFirst) {
             isFirst = false;
             now += 1;
             planner.note(second.bytes.length);
           }
-          return answer;
+          return response;
         },
       };
       const planner = plannerWith({}, slow);
@@ -178,7 +178,7 @@ for (const kind of ledgerKinds())
       const ids = (await Promise.all(bundles.map(({ id }) => idsOf(id)))).flat();
       expect<string[]>(ids).toEqual(items.map(({ id }) => id).sort());
       const sum = items.reduce((total, { bytes }) => total + bytes.length, 0);
-      expect(await world.database.read((tx) => keptBytes(tx, storeName))).toBe(sum);
+      expect(await world.database.read((tx) => storedBytes(tx, storeName))).toBe(sum);
     }, 120_000);
 
     test("two planners at once put every item into one bundle, whole and in order", async () => {

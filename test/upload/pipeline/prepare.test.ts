@@ -137,11 +137,11 @@ describe("a bundle that is prepared", () => {
     ["cannot be paid for", { balance: 0n }],
     ["has an index that is behind the nodes", { indexLag: 20 }],
     ["has silent nodes", { areNodesSilent: true }],
-  ] as const)("is not read while it %s", async (_, trouble) => {
+  ] as const)("is not read while it %s", async (_, fault) => {
     await world.take(world.sign(Array.from({ length: 10 }, () => 500_000)));
     const [bundle] = await planned();
     await world.threads.run("ping", undefined);
-    Object.assign(chain.world, trouble);
+    Object.assign(chain.world, fault);
     const before = bytesRead();
     await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toThrow();
     expect(bytesRead() - before).toBeLessThan((bundle?.dataSize ?? 0) * 0.1);

@@ -137,8 +137,8 @@ test(`after ${kills} kills each settled payment is one upload, or credits, and e
       if (whole.has(story.payer.address)) expect(end).toContain("an upload");
     }
     console.log("in the end:", Object.fromEntries([...seen].toSorted()));
-    const kept = await ledger.database.read((tx) => tx.all<{ file: string }>("SELECT file FROM uploads"));
-    const named = new Set(kept.map(({ file }) => file));
+    const stored = await ledger.database.read((tx) => tx.all<{ file: string }>("SELECT file FROM uploads"));
+    const named = new Set(stored.map(({ file }) => file));
     expect(partFilesIn(folder.path).filter((file) => !named.has(`parts/${file}`))).toEqual([]);
     expect(await checkLedger(ledger.database)).toEqual([]);
   } finally {
@@ -186,13 +186,13 @@ async function goOn(
     story.paid = BigInt((await asked.json()).maxAmountRequired);
     story.header = pay(story, story.paid);
   }
-  const answer = await decided(story, url);
-  if (isAgain) count(`sent again, ${story.kind}: ${answer.status}`);
+  const response = await decided(story, url);
+  if (isAgain) count(`sent again, ${story.kind}: ${response.status}`);
   // 402 is an answer too: the payment did not settle, or its payer has the credits.
-  expect([200, 402]).toContain(answer.status);
-  story.isOver = answer.status === 402;
-  if (answer.status === 402) return;
-  const { id } = await answer.json();
+  expect([200, 402]).toContain(response.status);
+  story.isOver = response.status === 402;
+  if (response.status === 402) return;
+  const { id } = await response.json();
   if (story.kind !== "parts") {
     story.receipt = id;
     story.isOver = true;
@@ -230,9 +230,9 @@ async function finish(story: Story, url: string): Promise<void> {
   const at = `${url}/v1/chunks/base-usdc/${story.uploadId}`;
   const put = await fetch(`${at}/0`, { method: "POST", body: blobOf(story.item.bytes) });
   if (put.status !== 200) expect(await put.text()).toContain("finaliz");
-  const answer = await fetch(`${at}/-1`, { method: "POST" });
-  expect(answer.status).toBe(200);
-  story.receipt = (await answer.json()).id;
+  const response = await fetch(`${at}/-1`, { method: "POST" });
+  expect(response.status).toBe(200);
+  story.receipt = (await response.json()).id;
   story.isOver = true;
 }
 

@@ -4,7 +4,7 @@
  */
 import { Elysia } from "elysia";
 import { arweave } from "../../../src/arweave/signers/arweave.ts";
-import { createRequestFigures } from "../../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../../src/http/request-figures.ts";
 import { type HttpServer, openServer } from "../../../src/http/server.ts";
 import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
 import { createReceiptWriter } from "../../../src/http/upload/receipt-record.ts";
@@ -64,7 +64,7 @@ export function openX402UploadServer(options: X402UploadServerOptions): X402Uplo
   const server = openServer({
     ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 50_000_000, log: silentLog },
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),
-    figures: createRequestFigures(createMetrics(), silentLog),
+    stats: createRequestMetrics(createMetrics(), silentLog),
   });
   return {
     server,

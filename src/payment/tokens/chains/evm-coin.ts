@@ -8,7 +8,7 @@
  */
 
 import { atLeast, atMost } from "../../../lib/bounds.ts";
-import { type Trouble, trouble } from "../../../lib/http-client.ts";
+import { type Fault, fault } from "../../../lib/http-client.ts";
 import type { Token, UserAddress } from "../../addresses.ts";
 import type { EvmAccount, EvmChain, EvmTransaction } from "../../evm/chain.ts";
 import { destinationInBytes } from "../destinations.ts";
@@ -60,7 +60,7 @@ async function scan(
   depths: Depths,
   cursor: string | undefined,
   signal: AbortSignal,
-): Promise<Found | Trouble> {
+): Promise<Found | Fault> {
   const range = await nextRange(evm, depths, cursor, signal);
   if (range.kind !== "range") return range;
   const { first } = range;
@@ -76,7 +76,7 @@ async function scan(
   for (let height = first; height <= last; height += 1) {
     const payments = await evm.paymentsTo(address, height, signal);
     if (payments.kind === "trouble") return payments;
-    if (payments.value === undefined) return trouble("status", `there is no block ${height} any more`);
+    if (payments.value === undefined) return fault("status", `there is no block ${height} any more`);
     ids.push(...payments.value.transactions);
   }
   return await foundUpTo(evm, range, last, ids, signal);

@@ -4,8 +4,8 @@
  */
 
 import { atLeast } from "../../../lib/bounds.ts";
-import type { Trouble } from "../../../lib/http-client.ts";
-import { trouble } from "../../../lib/http-client.ts";
+import type { Fault } from "../../../lib/http-client.ts";
+import { fault } from "../../../lib/http-client.ts";
 import type { EvmChain, EvmReceipt, EvmTransaction } from "../../evm/chain.ts";
 import type { MinedSight, Sight } from "../sight.ts";
 
@@ -28,14 +28,14 @@ export async function lookAtEvm(
   reader: EvmPaidReader,
   id: string,
   signal: AbortSignal,
-): Promise<Sight | Trouble> {
+): Promise<Sight | Fault> {
   const [transaction, receipt] = await Promise.all([evm.transaction(id, signal), evm.receipt(id, signal)]);
   if (transaction.kind === "trouble") return transaction;
   if (receipt.kind === "trouble") return receipt;
   if (transaction.value === undefined) return { kind: "absent" };
   if (receipt.value === undefined) return { kind: "waiting", ...reader.waiting(transaction.value) };
   const paid = reader.mined(transaction.value, receipt.value);
-  if (paid === undefined) return trouble("malformed", "the logs of a receipt cannot be read");
+  if (paid === undefined) return fault("malformed", "the logs of a receipt cannot be read");
   const latest = await evm.latest(signal);
   if (latest.kind === "trouble") return latest;
   const { height, blockHash: hash, succeeded } = receipt.value;

@@ -7,7 +7,7 @@
  */
 
 import { atLeast } from "../../../lib/bounds.ts";
-import { type Trouble, trouble } from "../../../lib/http-client.ts";
+import { type Fault, fault } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { EvmChain } from "../../evm/chain.ts";
 import type { Found } from "../sight.ts";
@@ -33,7 +33,7 @@ export async function nextRange(
   { confirmations, finalConfirmations }: Depths,
   cursor: string | undefined,
   signal: AbortSignal,
-): Promise<BlockRange | Found | Trouble> {
+): Promise<BlockRange | Found | Fault> {
   const latest = await evm.latest(signal);
   if (latest.kind === "trouble") return latest;
   const last = latest.value - confirmations + 1;
@@ -45,9 +45,9 @@ export async function nextRange(
   const { from, height } = mark;
   // The server is behind, or the chain has become shorter: either way there will be more.
   if (last < height) return { kind: "found", ids: [], cursor, hasMore: false };
-  const kept = height < 0 ? noHash : await evm.blockHash(height, signal);
-  if (kept.kind === "trouble") return kept;
-  const done = kept.value === mark.hash ? height : height - finalConfirmations;
+  const stored = height < 0 ? noHash : await evm.blockHash(height, signal);
+  if (stored.kind === "trouble") return stored;
+  const done = stored.value === mark.hash ? height : height - finalConfirmations;
   return { kind: "range", from, first: atLeast(done + 1, from), last };
 }
 
@@ -58,10 +58,10 @@ export async function foundUpTo(
   reached: number,
   ids: readonly string[],
   signal: AbortSignal,
-): Promise<Found | Trouble> {
+): Promise<Found | Fault> {
   const hash = reached < 0 ? noHash : await evm.blockHash(reached, signal);
   if (hash.kind === "trouble") return hash;
-  if (hash.value === undefined) return trouble("status", `there is no block ${reached} any more`);
+  if (hash.value === undefined) return fault("status", `there is no block ${reached} any more`);
   const mark: Mark = { from: range.from, height: reached, hash: hash.value };
   return { kind: "found", ids: [...new Set(ids)], cursor: writeJson(mark), hasMore: reached < range.last };
 }

@@ -2,7 +2,7 @@
  * Whether a block of an EVM chain is still there.
  * @module
  */
-import type { Trouble } from "../../../lib/http-client.ts";
+import type { Fault } from "../../../lib/http-client.ts";
 import type { EvmChain } from "../../evm/chain.ts";
 import type { BlockRef, Standing } from "../sight.ts";
 import { confirmationsOf } from "./evm-look.ts";
@@ -12,12 +12,12 @@ export async function standingOf(
   evm: EvmChain,
   { height, hash }: BlockRef,
   signal: AbortSignal,
-): Promise<Standing | Trouble> {
-  const kept = await evm.blockHash(height, signal);
-  if (kept.kind === "trouble") return kept;
-  if (kept.value === undefined) return { kind: "unknown" };
+): Promise<Standing | Fault> {
+  const stored = await evm.blockHash(height, signal);
+  if (stored.kind === "trouble") return stored;
+  if (stored.value === undefined) return { kind: "unknown" };
   const latest = await evm.latest(signal);
   if (latest.kind === "trouble") return latest;
   const confirmations = confirmationsOf(height, latest.value);
-  return { kind: kept.value === hash ? "stands" : "replaced", confirmations };
+  return { kind: stored.value === hash ? "stands" : "replaced", confirmations };
 }

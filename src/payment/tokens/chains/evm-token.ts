@@ -8,7 +8,7 @@
  */
 
 import { atLeast, atMost } from "../../../lib/bounds.ts";
-import type { Trouble } from "../../../lib/http-client.ts";
+import type { Fault } from "../../../lib/http-client.ts";
 import type { Token, UserAddress } from "../../addresses.ts";
 import type { EvmChain, EvmReceipt, EvmTransaction } from "../../evm/chain.ts";
 import { readTransferCall, readTransferLogs, type TransferLog } from "../../evm/erc20.ts";
@@ -109,7 +109,7 @@ function createLogQuestions(evm: EvmChain, { address, contract }: Receiver) {
     begin: number,
     range: Readonly<{ first: number; last: number }>,
     signal: AbortSignal,
-  ): Promise<AskedLogs | Trouble> => {
+  ): Promise<AskedLogs | Fault> => {
     for (;;) {
       const first = atLeast(begin, range.first - span + 1);
       const last = atMost(range.last, range.first + span - 1);

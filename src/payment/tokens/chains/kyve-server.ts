@@ -6,7 +6,7 @@
  * Source: the Cosmos SDK's REST API (cosmos.tx.v1beta1, cosmos.base.tendermint.v1beta1).
  * @module
  */
-import { type HttpTimeouts, openHttp, type Trouble, trouble } from "../../../lib/http-client.ts";
+import { type Fault, fault, type HttpTimeouts, openHttp } from "../../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../../../lib/json.ts";
 import type { Asked } from "../../evm/json-rpc.ts";
 import { heightOf, type KyveTransaction, readKyveTransaction } from "./kyve-transaction.ts";
@@ -53,15 +53,15 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
   const { host } = new URL(url);
   let isProven = false;
 
-  async function get(path: string, signal: AbortSignal): Promise<Response | Trouble> {
+  async function get(path: string, signal: AbortSignal): Promise<Response | Fault> {
     const headers = { accept: "application/json" };
-    const answer = await http.whole(
+    const reply = await http.whole(
       { method: "GET", url: `${base}${path}`, headers },
       responseBytesMax,
       signal,
     );
-    if (answer.kind === "trouble") return answer;
-    return { kind: "response", status: answer.status, body: readJson(decoder.decode(answer.body)) };
+    if (reply.kind === "trouble") return reply;
+    return { kind: "response", status: reply.status, body: readJson(decoder.decode(reply.body)) };
   }
 
   async function ask<Value>(
@@ -74,16 +74,16 @@ export function openKyveServer(url: string, chainId: string): KyveServer {
     const value = read(response);
     if (value !== undefined) return { kind: "ok", value };
     const { status } = response;
-    if (status !== 200) return trouble("status", `${host}: status ${status}`, status);
-    return trouble("malformed", `${host}: the response cannot be read`, status);
+    if (status !== 200) return fault("status", `${host}: status ${status}`, status);
+    return fault("malformed", `${host}: the response cannot be read`, status);
   }
 
-  async function prove(signal: AbortSignal): Promise<Trouble | undefined> {
+  async function prove(signal: AbortSignal): Promise<Fault | undefined> {
     if (isProven) return undefined;
     const found = await ask("/cosmos/base/tendermint/v1beta1/node_info", readNetwork, signal);
     if (found.kind === "trouble") return found;
     if (found.value !== chainId)
-      return trouble("wrong", `${host} follows the chain ${found.value}, expected ${chainId}`);
+      return fault("wrong", `${host} follows the chain ${found.value}, expected ${chainId}`);
     isProven = true;
     return undefined;
   }

@@ -9,7 +9,7 @@
  */
 
 import { atLeast, atMost } from "../../../lib/bounds.ts";
-import type { Trouble } from "../../../lib/http-client.ts";
+import type { Fault } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { UserAddress } from "../../addresses.ts";
 import type { Found, Sight, TokenChain } from "../sight.ts";
@@ -53,7 +53,7 @@ async function look(
   { address, denom }: Pick<KyveChainOptions, "address" | "denom">,
   id: string,
   signal: AbortSignal,
-): Promise<Sight | Trouble> {
+): Promise<Sight | Fault> {
   const found = await server.transaction(id, signal);
   if (found.kind === "trouble") return found;
   if (found.value === undefined) return { kind: "absent" };
@@ -78,7 +78,7 @@ async function scan(
   recipient: UserAddress,
   cursor: string | undefined,
   signal: AbortSignal,
-): Promise<Found | Trouble> {
+): Promise<Found | Fault> {
   const latest = await server.height(signal);
   if (latest.kind === "trouble") return latest;
   const mark = readMark(cursor);

@@ -10,12 +10,12 @@ import { type Id, isId } from "../../../arweave/id.ts";
 import { type Tag, tagValue } from "../../../arweave/tags.ts";
 import { readTransaction, type Transaction } from "../../../arweave/transaction.ts";
 import { verifyTransaction } from "../../../arweave/transaction-verify.ts";
-import type { Node, NodeAnswer } from "../../../chain/node.ts";
+import type { Node, NodeResponse } from "../../../chain/node.ts";
 import type { Nodes } from "../../../chain/nodes.ts";
 import { Failure } from "../../../failures.ts";
 import { atLeast, atMost } from "../../../lib/bounds.ts";
 import { type Clock, unixSeconds } from "../../../lib/clock.ts";
-import { type Trouble, trouble } from "../../../lib/http-client.ts";
+import { type Fault, fault } from "../../../lib/http-client.ts";
 import { isJsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { IndexReader } from "../../../store/index/types.ts";
 import { readAddress } from "../../addresses.ts";
@@ -76,10 +76,10 @@ export function createNativeChain(options: NativeChainOptions): TokenChain {
     standing: async (block, signal) => {
       const tip = reader.tip();
       if (tip === undefined || tip.height < block.height) return { kind: "unknown" };
-      const kept = reader.block(block.height)?.hash ?? (await askHash(nodes, block.height, signal));
-      if (typeof kept !== "string") return kept;
+      const stored = reader.block(block.height)?.hash ?? (await askHash(nodes, block.height, signal));
+      if (typeof stored !== "string") return stored;
       const confirmations = tip.height - block.height + 1;
-      return { kind: kept === block.hash ? "stands" : "replaced", confirmations };
+      return { kind: stored === block.hash ? "stands" : "replaced", confirmations };
     },
     scan: async (cursor, signal) => {
       signal.throwIfAborted();
@@ -138,7 +138,7 @@ async function askedSight(
   { reader, nodes, address }: NativeChainOptions,
   id: Id,
   signal: AbortSignal,
-): Promise<Sight | Trouble> {
+): Promise<Sight | Fault> {
   const asked = await nodes.ask((node, own) => askTransaction(node, id, own), signal);
   if (asked.kind === "trouble") return asked;
   if (asked.kind !== "ok") return { kind: "absent" };
@@ -147,33 +147,33 @@ async function askedSight(
   if (status.kind === "trouble") return status;
   if (status.kind !== "ok") return { kind: "waiting", ...payment };
   const { height, blockHash: hash, confirmations } = status.value;
-  const kept = reader.block(height);
-  if (kept !== undefined && kept.hash !== hash) return { kind: "waiting", ...payment };
+  const stored = reader.block(height);
+  if (stored !== undefined && stored.hash !== hash) return { kind: "waiting", ...payment };
   return { kind: "mined", block: { height, hash }, ...carriedOut, confirmations, ...payment };
 }
 
-async function askTransaction(node: Node, id: Id, signal: AbortSignal): Promise<NodeAnswer<Transaction>> {
-  const answer = await node.relay(
+async function askTransaction(node: Node, id: Id, signal: AbortSignal): Promise<NodeResponse<Transaction>> {
+  const response = await node.relay(
     { method: "GET", path: `/unconfirmed_tx/${id}`, bodyBytesMax: jsonBytesMax },
     signal,
   );
-  if (answer.kind === "trouble") return answer;
-  const { status, body } = answer.value;
+  if (response.kind === "trouble") return response;
+  const { status, body } = response.value;
   if (status === 202) return { kind: "pending" };
   if (status === 400 || status === 404 || status === 410) return { kind: "absent" };
-  if (status !== 200) return trouble("status", `status ${status}`, status);
+  if (status !== 200) return fault("status", `status ${status}`, status);
   return readProven(new TextDecoder().decode(body), id);
 }
 
-function readProven(text: string, id: Id): NodeAnswer<Transaction> {
+function readProven(text: string, id: Id): NodeResponse<Transaction> {
   try {
     const transaction = readTransaction(text);
-    if (transaction.id !== id) return trouble("wrong", "another transaction than was asked for");
+    if (transaction.id !== id) return fault("wrong", "another transaction than was asked for");
     const verdict = verifyTransaction(transaction);
-    return verdict.valid ? { kind: "ok", value: transaction } : trouble("wrong", verdict.reason);
+    return verdict.valid ? { kind: "ok", value: transaction } : fault("wrong", verdict.reason);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return trouble("malformed", String(error.facts["reason"]));
+    return fault("malformed", String(error.facts["reason"]));
   }
 }
 
@@ -181,10 +181,10 @@ async function askHash(
   nodes: NativeChainOptions["nodes"],
   height: number,
   signal: AbortSignal,
-): Promise<string | Trouble | Extract<Standing, { kind: "unknown" }>> {
-  const answer = await askOwn(nodes, (node, own) => node.blockText(height, own), signal);
-  if (answer.kind === "trouble") return answer;
-  const block = answer.kind === "ok" ? readJson(answer.value) : undefined;
+): Promise<string | Fault | Extract<Standing, { kind: "unknown" }>> {
+  const response = await askOwn(nodes, (node, own) => node.blockText(height, own), signal);
+  if (response.kind === "trouble") return response;
+  const block = response.kind === "ok" ? readJson(response.value) : undefined;
   const hash = isJsonObject(block) ? block["indep_hash"] : undefined;
   return typeof hash === "string" ? hash : { kind: "unknown" };
 }
@@ -192,9 +192,9 @@ async function askHash(
 /** Asks nodes that an operator has chosen: that a block is the chain's cannot be proven by the answer itself. */
 function askOwn<Value>(
   nodes: NativeChainOptions["nodes"],
-  call: (node: Node, signal: AbortSignal) => Promise<NodeAnswer<Value>>,
+  call: (node: Node, signal: AbortSignal) => Promise<NodeResponse<Value>>,
   signal: AbortSignal,
-): Promise<NodeAnswer<Value>> {
+): Promise<NodeResponse<Value>> {
   return nodes.ask(
     async (node, own) => (nodes.all.includes(node) ? call(node, own) : { kind: "absent" }),
     signal,
@@ -230,7 +230,7 @@ async function chainHeight(
   { reader, nodes }: NativeChainOptions,
   mark: Mark | undefined,
   signal: AbortSignal,
-): Promise<number | Trouble | undefined> {
+): Promise<number | Fault | undefined> {
   const tipHeight = reader.tip()?.height;
   if (tipHeight === undefined || (mark !== undefined && tipHeight >= mark.from - 1)) return tipHeight;
   const asked = await askOwn(nodes, (node, own) => node.height(own), signal);

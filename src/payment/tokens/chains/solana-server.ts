@@ -6,7 +6,7 @@
  * Source: https://solana.com/docs/rpc.
  * @module
  */
-import { type Trouble, trouble } from "../../../lib/http-client.ts";
+import { type Fault, fault } from "../../../lib/http-client.ts";
 import { isJsonArray, isJsonObject, type JsonValue } from "../../../lib/json.ts";
 import type { Asked, JsonRpc } from "../../evm/json-rpc.ts";
 import { readSolanaTransaction, type SolanaTransaction } from "./solana-transaction.ts";
@@ -44,13 +44,13 @@ const finalized = { commitment: "finalized" } as const;
 export function createSolanaServer(rpc: JsonRpc, genesisHash: string): SolanaServer {
   let isProven = false;
 
-  async function prove(signal: AbortSignal): Promise<Trouble | undefined> {
+  async function prove(signal: AbortSignal): Promise<Fault | undefined> {
     if (isProven) return undefined;
     const read = (value: JsonValue) => (typeof value === "string" ? value : undefined);
     const found = await rpc.ask({ method: "getGenesisHash", params: [], read }, signal);
     if (found.kind === "trouble") return found;
     if (found.value !== genesisHash)
-      return trouble("wrong", `${rpc.host} is of the cluster ${found.value}, and ${genesisHash} is meant`);
+      return fault("wrong", `${rpc.host} is of the cluster ${found.value}, and ${genesisHash} is meant`);
     isProven = true;
     return undefined;
   }
@@ -69,9 +69,9 @@ export function createSolanaServer(rpc: JsonRpc, genesisHash: string): SolanaSer
       ask("getSlot", [finalized], (value) => (typeof value === "number" ? value : undefined), signal),
     transaction: async (id, commitment, signal) => {
       const how = { commitment, encoding: "jsonParsed", maxSupportedTransactionVersion: 0 };
-      const answer = await ask("getTransaction", [id, how], readOrNone, signal);
-      if (answer.kind === "trouble") return answer;
-      const { found } = answer.value;
+      const response = await ask("getTransaction", [id, how], readOrNone, signal);
+      if (response.kind === "trouble") return response;
+      const { found } = response.value;
       return { kind: "ok", value: found?.id === id ? found : undefined };
     },
     tokenAccounts: (owner, mint, signal) => {

@@ -2,7 +2,7 @@
  * Going through the signatures of accounts, from the newest back to the last one that was seen, a page at a time.
  * @module
  */
-import type { Trouble } from "../../../lib/http-client.ts";
+import type { Fault } from "../../../lib/http-client.ts";
 import { isJsonObject, type JsonObject, readJson, writeJson } from "../../../lib/json.ts";
 import type { Found } from "../sight.ts";
 import type { Entry, SolanaServer } from "./solana-server.ts";
@@ -16,7 +16,7 @@ export async function sweepSignatures(
   accounts: readonly string[],
   cursor: string | undefined,
   signal: AbortSignal,
-): Promise<Found | Trouble> {
+): Promise<Found | Fault> {
   const sweep = readSweep(cursor);
   if (sweep === undefined) return await beginSweep(server, accounts, signal);
   return await goOn(server, accounts, sweep, signal);
@@ -41,7 +41,7 @@ async function beginSweep(
   server: SolanaServer,
   accounts: readonly string[],
   signal: AbortSignal,
-): Promise<Found | Trouble> {
+): Promise<Found | Fault> {
   const slot = await server.slot(signal);
   if (slot.kind === "trouble") return slot;
   const marks = new Map<string, AccountMark>();
@@ -64,7 +64,7 @@ async function goOn(
   accounts: readonly string[],
   { from, accounts: old }: Sweep,
   signal: AbortSignal,
-): Promise<Found | Trouble> {
+): Promise<Found | Fault> {
   const ids = new Set<string>();
   const marks = new Map<string, AccountMark>();
   for (const account of accounts) {

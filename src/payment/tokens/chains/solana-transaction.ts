@@ -78,10 +78,10 @@ export function coinsPaid(transaction: SolanaTransaction, address: string): Sola
 /** What a transaction pays an owner in a token. */
 export function tokensPaid(transaction: SolanaTransaction, owner: string, mint: string): SolanaPayment {
   const isOurs = (balance: TokenBalance) => balance.owner === owner && balance.mint === mint;
-  const kept = [...transaction.tokensBefore, ...transaction.tokensAfter].filter(isOurs);
+  const stored = [...transaction.tokensBefore, ...transaction.tokensAfter].filter(isOurs);
   const gained = sum(transaction.tokensAfter.filter(isOurs)) - sum(transaction.tokensBefore.filter(isOurs));
   const moves = transaction.instructions.flatMap((each) => tokenMove(each) ?? []);
-  return payment(transaction, moves, new Set(kept.map(({ account }) => account)), gained);
+  return payment(transaction, moves, new Set(stored.map(({ account }) => account)), gained);
 }
 
 function payment(

@@ -6,7 +6,7 @@
  * Source: https://solana.com/docs/rpc; docs/reference/payment.md#sources-of-payments.
  * @module
  */
-import type { Trouble } from "../../../lib/http-client.ts";
+import type { Fault } from "../../../lib/http-client.ts";
 import type { Token } from "../../addresses.ts";
 import type { Asked, JsonRpc } from "../../evm/json-rpc.ts";
 import type { Sight, TokenChain } from "../sight.ts";
@@ -57,7 +57,7 @@ async function lookAt(
   paid: (transaction: SolanaTransaction) => SolanaPayment,
   id: string,
   signal: AbortSignal,
-): Promise<Sight | Trouble> {
+): Promise<Sight | Fault> {
   const final = await server.transaction(id, "finalized", signal);
   if (final.kind === "trouble") return final;
   if (final.value !== undefined) {

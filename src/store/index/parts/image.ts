@@ -109,17 +109,17 @@ export function imageOfPart({ places, entries }: PartRows): PartImage {
 /** A tag that a row has twice, or a row that two parts have, is one entry. */
 function withoutRepeats(sorted: BigUint64Array): BigUint64Array {
   const words = new Uint32Array(sorted.buffer, sorted.byteOffset, sorted.length * 2);
-  let kept = 0;
+  let stored = 0;
   for (let at = 0; at < words.length; at += 2) {
     const low = words[at] ?? 0;
     const high = words[at + 1] ?? 0;
-    const isRepeat = kept > 0 && words[kept - 2] === low && words[kept - 1] === high;
+    const isRepeat = stored > 0 && words[stored - 2] === low && words[stored - 1] === high;
     if (isRepeat) continue;
-    words[kept] = low;
-    words[kept + 1] = high;
-    kept += 2;
+    words[stored] = low;
+    words[stored + 1] = high;
+    stored += 2;
   }
-  return sorted.subarray(0, kept / 2);
+  return sorted.subarray(0, stored / 2);
 }
 
 /** Merges rows of several parts into those of one. A place that several have becomes one row with all their keys. */

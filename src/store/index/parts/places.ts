@@ -21,9 +21,9 @@ export type PartInfo = Readonly<{
 }>;
 
 /** Blocks of places that are kept decoded: a page of rare rows touches one each. */
-const blocksKept = 256;
+const blocksStored = 256;
 /** Parts whose block starts are kept: 8 bytes a thousand rows. */
-const startsKept = 512;
+const startsStored = 512;
 
 /** Places of parts, for a reader. */
 export type PlaceReads = Readonly<{
@@ -49,7 +49,7 @@ export function createPlaceReads(db: Database): PlaceReads {
     const known = blocks.get(name);
     if (known !== undefined) return known;
     const read = readPlaces(block.get(part, number)?.body ?? new Uint8Array(0));
-    if (blocks.size >= blocksKept) blocks.clear();
+    if (blocks.size >= blocksStored) blocks.clear();
     blocks.set(name, read);
     return read;
   };
@@ -58,7 +58,7 @@ export function createPlaceReads(db: Database): PlaceReads {
     if (known !== undefined) return known;
     const body = start.get(part)?.starts ?? new Uint8Array(0);
     const read = new Uint32Array(new Uint8Array(body).buffer);
-    if (starts.size >= startsKept) starts.clear();
+    if (starts.size >= startsStored) starts.clear();
     starts.set(part, read);
     return read;
   };
