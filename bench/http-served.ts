@@ -13,7 +13,7 @@ import { createBodyMemory } from "../src/http/body-memory.ts";
 import { createGateway } from "../src/http/gateway/gateway.ts";
 import { graphql } from "../src/http/graphql/graphql-routes.ts";
 import { createRateLimiter } from "../src/http/rate-limiter.ts";
-import { createRequestMetrics } from "../src/http/request-figures.ts";
+import { createRequestMetrics } from "../src/http/request-metrics.ts";
 import { openServer } from "../src/http/server.ts";
 import { assert } from "../src/lib/assert.ts";
 import { systemClock } from "../src/lib/clock.ts";

@@ -5,10 +5,10 @@
  */
 import { Elysia } from "elysia";
 import { createSandboxPriceFeed } from "../src/dev/sandbox/price-feed.ts";
-import { jsonResponse } from "../src/http/answers.ts";
 import { createPriceRoutes } from "../src/http/payment/price-routes.ts";
 import { createPromoGuard } from "../src/http/payment/promo-guard.ts";
-import { createRequestMetrics } from "../src/http/request-figures.ts";
+import { createRequestMetrics } from "../src/http/request-metrics.ts";
+import { jsonResponse } from "../src/http/responses.ts";
 import { openServer } from "../src/http/server.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createLog } from "../src/lib/log.ts";

@@ -16,7 +16,7 @@ import { watchDisk } from "../upload/health.ts";
 import { createAnnouncer } from "../upload/intake/announcer.ts";
 import { createIntake, type Intake } from "../upload/intake/intake.ts";
 import { createItemStore } from "../upload/intake/item-store.ts";
-import { createUploadQuota, type UploadQuota } from "../upload/intake/room.ts";
+import { createUploadQuota, type UploadQuota } from "../upload/intake/upload-quota.ts";
 import { createReceiptSigner } from "../upload/receipt-signer.ts";
 import { findUpload, storedBytes } from "../upload/uploads.ts";
 import { readAddressList } from "./address-list.ts";

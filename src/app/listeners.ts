@@ -13,7 +13,7 @@ import type { Certificate } from "../http/listener.ts";
 import { createMetricsRoutes, gatewayMetricsPaths } from "../http/metrics-routes.ts";
 import type { PaidReads } from "../http/paid-reads.ts";
 import { createRateLimiter, type RateLimiter } from "../http/rate-limiter.ts";
-import type { RequestMetrics } from "../http/request-figures.ts";
+import type { RequestMetrics } from "../http/request-metrics.ts";
 import { type HttpServer, openServer } from "../http/server.ts";
 import { createServiceApp, type Service } from "../http/service.ts";
 import { systemClock } from "../lib/clock.ts";

@@ -7,7 +7,7 @@ import type { MakeId } from "../store/ledger/transfer-ids.ts";
 import { openPartFiles } from "../store/uploads/part-files.ts";
 import { createFileCheck } from "../upload/intake/file-check.ts";
 import type { Intake } from "../upload/intake/intake.ts";
-import type { UploadQuota } from "../upload/intake/room.ts";
+import type { UploadQuota } from "../upload/intake/upload-quota.ts";
 import { createFinalizer } from "../upload/multipart/finalize.ts";
 import { createMultipart, type Multipart } from "../upload/multipart/multipart.ts";
 import { createPartWriters } from "../upload/multipart/part-writers.ts";

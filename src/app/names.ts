@@ -7,7 +7,7 @@ import { type Id, readId } from "../arweave/id.ts";
 import { openNameGateways } from "../chain/name-gateways.ts";
 import type { Config } from "../config/settings.ts";
 import { Failure } from "../failures.ts";
-import { createStoredNames, type StoredNames } from "../gateway/names/kept-names.ts";
+import { createStoredNames, type StoredNames } from "../gateway/names/name-cache.ts";
 import { createNames, type Names } from "../gateway/names/names.ts";
 import { createNamesFile, type NamesFile, readNamesFile } from "../gateway/names/names-file.ts";
 import type { Apex } from "../http/gateway/content-address.ts";

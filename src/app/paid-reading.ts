@@ -15,8 +15,8 @@ import type { LedgerDatabase } from "../store/ledger/database.ts";
 import { createTransferIds } from "../store/ledger/transfer-ids.ts";
 import { badSettings } from "./complaints.ts";
 import type { DataFolder } from "./data-folder.ts";
-import { storedKey } from "./kept-key.ts";
 import { systemRandom } from "./random.ts";
+import { storedKey } from "./stored-key.ts";
 
 /** What it is opened with. */
 export type PaidReadingParts = Readonly<{

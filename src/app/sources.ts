@@ -11,7 +11,7 @@ import type { Config } from "../config/settings.ts";
 import { checksIn } from "../content/checks.ts";
 import { type GatewayContentStore, openContent } from "../content/content.ts";
 import type { FindUploaded } from "../content/uploaded.ts";
-import { createLookupMetrics } from "../gateway/figures.ts";
+import { createLookupMetrics } from "../gateway/gateway-metrics.ts";
 import type { PeerList } from "../gateway/peers.ts";
 import { systemClock } from "../lib/clock.ts";
 import type { Closers } from "../lib/closers.ts";

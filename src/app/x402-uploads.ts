@@ -6,7 +6,7 @@ import { arweave } from "../arweave/signers/arweave.ts";
 import { systemClock } from "../lib/clock.ts";
 import { deadlineFrom } from "../upload/intake/charge.ts";
 import type { Intake } from "../upload/intake/intake.ts";
-import type { UploadQuota } from "../upload/intake/room.ts";
+import type { UploadQuota } from "../upload/intake/upload-quota.ts";
 import { createItemSigner } from "../upload/item-signing.ts";
 import { createX402Uploads, type X402Uploads } from "../upload/x402/uploads.ts";
 import { readAddressList } from "./address-list.ts";

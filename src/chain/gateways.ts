@@ -16,7 +16,7 @@ import {
   openHttp,
 } from "../lib/http-client.ts";
 import type { ByteSpan } from "../lib/range.ts";
-import { type Hint, readHintHeaders } from "./clue.ts";
+import { type Hint, readHintHeaders } from "./hint.ts";
 import type { NodeResponse } from "./node.ts";
 import type { Standing } from "./ranking.ts";
 import { createSources, type SourceParts } from "./sources.ts";

@@ -12,7 +12,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { HttpTimeouts, Reach } from "../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
-import { createSemaphore } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/semaphore.ts";
 import { sleep } from "../lib/stop.ts";
 import { hopHeaders } from "./gateways.ts";
 import { type Node, openNode } from "./node.ts";

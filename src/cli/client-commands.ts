@@ -7,7 +7,7 @@
 import { defineCommand } from "citty";
 import type { Config } from "../config/settings.ts";
 import type { Environment } from "./environment.ts";
-import { stateFolderOf } from "./kept-receipts.ts";
+import { stateFolderOf } from "./stored-receipts.ts";
 
 /** Reads the settings and the environment when a command is run. */
 export type ReadSettings = Readonly<{ config: () => Config; environment: () => Environment }>;

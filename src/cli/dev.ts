@@ -30,7 +30,7 @@ import { commandsOf, devLine, devPage } from "./dev-text.ts";
 import { fundDevWallets } from "./dev-wallets.ts";
 import { readMining } from "./mining.ts";
 import { createShownControls } from "./shown-controls.ts";
-import { type Running, runUntilStopped } from "./until-told.ts";
+import { type Running, runUntilStopped } from "./until-stopped.ts";
 
 /** How it is run. */
 export type DevOptions = Readonly<{

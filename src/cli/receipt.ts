@@ -8,10 +8,10 @@ import { type Address, addressOf, type Id, readAddress, readId } from "../arweav
 import { decodeBase64url } from "../lib/base64url.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../lib/json.ts";
 import { jsonText, printable } from "../lib/printable.ts";
-import { readStoredReceipt } from "./kept-receipts.ts";
 import { countText } from "./quantities.ts";
 import { receiptFault } from "./receipt-fault.ts";
 import { rowsText } from "./rows.ts";
+import { readStoredReceipt } from "./stored-receipts.ts";
 
 /** The arguments as they were typed. */
 export type ReceiptOptions = Readonly<{

@@ -12,7 +12,7 @@ import { openProgram } from "../app/program.ts";
 import { readUploadWallet } from "../app/upload-wallet.ts";
 import type { Config } from "../config/settings.ts";
 import { createClosers } from "../lib/closers.ts";
-import { runUntilStopped } from "./until-told.ts";
+import { runUntilStopped } from "./until-stopped.ts";
 
 /** Runs until told to stop. @returns The exit code. */
 export async function runServe(config: Config, options: Readonly<{ json: boolean }>): Promise<number> {

@@ -20,7 +20,7 @@ import {
 } from "../arweave/bundle.ts";
 import { type ItemHeader, itemSizeMin, readItemHeader } from "../arweave/data-item.ts";
 import type { Id } from "../arweave/id.ts";
-import type { Hint } from "../chain/clue.ts";
+import type { Hint } from "../chain/hint.ts";
 import { assert } from "../lib/assert.ts";
 import type { ByteSpan } from "../lib/range.ts";
 

@@ -10,9 +10,9 @@
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { createChunks } from "../chain/chunks.ts";
-import type { Hint } from "../chain/clue.ts";
-import type { HintSources } from "../chain/clue-sources.ts";
 import type { Gateways } from "../chain/gateways.ts";
+import type { Hint } from "../chain/hint.ts";
+import type { HintSources } from "../chain/hint-sources.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";

@@ -9,9 +9,9 @@
 import { LRUCache } from "lru-cache";
 import type { Id } from "../arweave/id.ts";
 import { askInOrder } from "../chain/ask.ts";
-import type { Hint } from "../chain/clue.ts";
-import type { HintSources } from "../chain/clue-sources.ts";
 import type { GatewayContent, Gateways } from "../chain/gateways.ts";
+import type { Hint } from "../chain/hint.ts";
+import type { HintSources } from "../chain/hint-sources.ts";
 import type { NodeResponse } from "../chain/node.ts";
 import { Failure } from "../failures.ts";
 import { failureOf } from "../lib/http-client.ts";

@@ -6,8 +6,8 @@
 import { chunkSize } from "../arweave/merkle.ts";
 import type { Chunks } from "../chain/chunks.ts";
 import { Failure } from "../failures.ts";
-import { createSemaphore, type Release } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import { createSemaphore, type Release } from "../lib/semaphore.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { isTimeout, linkedController, withDeadline } from "../lib/stop.ts";
 import type { Extents } from "../store/extents/extents.ts";

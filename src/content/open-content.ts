@@ -5,8 +5,8 @@
  */
 import type { Id } from "../arweave/id.ts";
 import type { Composing } from "../lib/composing.ts";
-import type { Release } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import type { Release } from "../lib/semaphore.ts";
 import type { RootSpec } from "../store/root-spec.ts";
 
 /** An id's content, found but not yet read. Spans are bytes of the content, half-open, and lie within it. */

@@ -10,8 +10,8 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { equalBytes } from "../lib/bytes.ts";
 import { sha256 } from "../lib/hash.ts";
-import { createSemaphore } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import { createSemaphore } from "../lib/semaphore.ts";
 import { createSingleFlight } from "../lib/single-flight.ts";
 import { bytesOf, type UploadedPayload } from "./uploaded-bytes.ts";
 

@@ -5,7 +5,7 @@
 import type { BlockHash } from "../arweave/id.ts";
 import { stableDepth } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { type ChainResponse, jsonOf, relayed } from "./chain-answer.ts";
+import { type ChainResponse, jsonOf, relayed } from "./chain-response.ts";
 import type { Network } from "./network.ts";
 import type { Relay } from "./relay.ts";
 import type { CheckRelayed } from "./relayed-check.ts";

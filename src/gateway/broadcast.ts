@@ -7,7 +7,7 @@ import { admitChunk, type PostedChunk, readPostedChunk } from "../arweave/chunk.
 import { readTransaction, type Transaction } from "../arweave/transaction.ts";
 import { Failure } from "../failures.ts";
 import { isJsonArray, isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
-import { type ChainResponse, jsonOf, relayed } from "./chain-answer.ts";
+import { type ChainResponse, jsonOf, relayed } from "./chain-response.ts";
 import { noResponse, type RelayResponse } from "./relay.ts";
 import { isTaken, type PostResult, type Spread } from "./spread.ts";
 

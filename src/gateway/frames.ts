@@ -14,7 +14,7 @@ import type { Composing } from "../lib/composing.ts";
 import { writeJson } from "../lib/json.ts";
 import type { Located } from "../store/index/rows.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import type { ChainResponse } from "./chain-answer.ts";
+import type { ChainResponse } from "./chain-response.ts";
 import type { Transactions } from "./transactions.ts";
 
 /** What frames read. */

@@ -14,7 +14,7 @@ import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { createSemaphore, type Release } from "../lib/queue.ts";
+import { createSemaphore, type Release } from "../lib/semaphore.ts";
 import { ignoreRejection, isTimeout, untilStopped, withDeadline } from "../lib/stop.ts";
 import type {
   BeginIndex,

@@ -12,7 +12,7 @@ import type { Content } from "../content/content.ts";
 import type { Composing } from "../lib/composing.ts";
 import { isJsonObject, readJson, writeJson } from "../lib/json.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "./chain-answer.ts";
+import { type ChainResponse, jsonOf, nodeTexts, relayed, textResponseOf } from "./chain-response.ts";
 import { encodedBody } from "./encoded-data.ts";
 import type { Relay, RelayCheck, RelayResponse } from "./relay.ts";
 import type { CheckRelayed } from "./relayed-check.ts";

@@ -11,8 +11,8 @@ import { beginComposing, bringToDisk, type OpenContent } from "../content/open-c
 import { Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import type { Composing } from "../lib/composing.ts";
-import type { Release } from "../lib/queue.ts";
 import type { ByteSpan } from "../lib/range.ts";
+import type { Release } from "../lib/semaphore.ts";
 import type { HeldMemory } from "./body-size.ts";
 import type { MultipartFrame } from "./byteranges.ts";
 

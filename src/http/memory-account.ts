@@ -5,9 +5,9 @@
 import { Failure } from "../failures.ts";
 import type { ByteBudget } from "../lib/byte-budget.ts";
 import { type Compositions, createCompositions } from "../lib/composing.ts";
-import { codeResponse } from "./answers.ts";
 import { bodySizeOf, countedBytesMin, fileHolds, type HeldMemory, heldMemoryOf } from "./body-size.ts";
 import { addressBlock } from "./client-address.ts";
+import { codeResponse } from "./responses.ts";
 import type { ListenerRequests, ResponsesUnderWay } from "./responses-under-way.ts";
 import type { SharedBlobs } from "./shared-blobs.ts";
 

@@ -11,12 +11,12 @@ import type { Log } from "../lib/log.ts";
 import { createTokenBuckets } from "../lib/token-buckets.ts";
 import type { X402Payment } from "../payment/x402/payload.ts";
 import type { PaidReading } from "../payment/x402/reading.ts";
-import { failureResponse } from "./answers.ts";
-import { callerLeft, reportsDisconnect } from "./client-left.ts";
+import { callerLeft, reportsDisconnect } from "./client-disconnect.ts";
 import type { RequestContext } from "./context.ts";
 import type { PublicUrl } from "./public-url.ts";
 import { type Lack, type RateLimiter, rateLimitedResponse, tokenBytes, tokensOf } from "./rate-limiter.ts";
-import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "./x402-answers.ts";
+import { failureResponse } from "./responses.ts";
+import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "./x402-responses.ts";
 
 /** How a request goes on. */
 export type Entry = Readonly<{

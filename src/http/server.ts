@@ -10,9 +10,8 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure, failures } from "../failures.ts";
 import type { Log } from "../lib/log.ts";
-import { codeResponse, failureResponse } from "./answers.ts";
 import type { BodyMemory } from "./body-memory.ts";
-import { callerLeft, reportsDisconnect } from "./client-left.ts";
+import { callerLeft, reportsDisconnect } from "./client-disconnect.ts";
 import { createConnections } from "./connections.ts";
 import { contextOf } from "./context.ts";
 import { isAdministration, preflightResponse } from "./cors.ts";
@@ -22,7 +21,8 @@ import { type Certificate, openListener, reachableHost } from "./listener.ts";
 import type { Entry, PaidReads } from "./paid-reads.ts";
 import type { RateLimiter } from "./rate-limiter.ts";
 import { askerOf, hasSeveralHosts, type Received, receive } from "./receive.ts";
-import type { RequestMetrics } from "./request-figures.ts";
+import type { RequestMetrics } from "./request-metrics.ts";
+import { codeResponse, failureResponse } from "./responses.ts";
 import {
   createRouteLabels,
   type RouteLabel,

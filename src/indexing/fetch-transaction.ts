@@ -9,8 +9,8 @@ import type { Node, NodeResponse } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import { Failure } from "../failures.ts";
 import { fault } from "../lib/http-client.ts";
-import type { Semaphore } from "../lib/queue.ts";
 import { type RetryPlan, retry } from "../lib/retry.ts";
+import type { Semaphore } from "../lib/semaphore.ts";
 import type { CheckedTransaction, CheckTransactionsJob } from "../store/jobs/thread-jobs.ts";
 import type { Pool } from "../threads/pool.ts";
 

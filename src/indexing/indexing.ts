@@ -10,7 +10,7 @@ import type { Nodes } from "../chain/nodes.ts";
 import type { Content } from "../content/content.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { createSemaphore } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/semaphore.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Pool } from "../threads/pool.ts";

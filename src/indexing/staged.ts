@@ -27,8 +27,8 @@ import type { Staged, StagedRow } from "../store/staged.ts";
 import type { Pool } from "../threads/pool.ts";
 import { createChainQuestions } from "./ask-chain.ts";
 import { describeResponse } from "./fetch-transaction.ts";
+import { isUnfinishedBundle } from "./pending-requests.ts";
 import { explainError, type Loop, openLoop, type StepOutcome } from "./supervise.ts";
-import { isUnfinishedBundle } from "./wishes.ts";
 
 /** What the search is made of. */
 export type StagedOptions = Readonly<{

@@ -19,7 +19,7 @@ import type { Log } from "../lib/log.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Announcement, Outbox, OutboxRow } from "../store/outbox.ts";
 import { type Loop, openLoop } from "./supervise.ts";
-import { deliveryOf } from "./webhook-letters.ts";
+import { deliveryOf } from "./webhook-deliveries.ts";
 
 /** What webhooks are made of. */
 export type WebhooksOptions = Readonly<{

@@ -6,8 +6,8 @@
  */
 import { assert } from "./assert.ts";
 import { blobOf } from "./bytes.ts";
-import { yieldToEventLoop } from "./next-turn.ts";
-import { createSemaphore, type Release } from "./queue.ts";
+import { createSemaphore, type Release } from "./semaphore.ts";
+import { yieldToEventLoop } from "./yield-to-event-loop.ts";
 
 /** How the body of one response is composed. */
 export type Composing = Compositions &

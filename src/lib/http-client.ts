@@ -5,7 +5,7 @@
  */
 import { Failure } from "../failures.ts";
 import { decodeBody } from "./content-coding.ts";
-import { createSemaphore, type Release } from "./queue.ts";
+import { createSemaphore, type Release } from "./semaphore.ts";
 import { isTimeout, timeout } from "./stop.ts";
 
 /** How long each phase of a call may take, in milliseconds. */

@@ -8,7 +8,7 @@ import { readdirSync } from "node:fs";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { Counter, Gauge, Registry } from "prom-client";
 import { createHistogram, type Histogram, type HistogramOptions } from "./histogram.ts";
-import { yieldToEventLoop } from "./next-turn.ts";
+import { yieldToEventLoop } from "./yield-to-event-loop.ts";
 
 /** Labels, each with all values that it may have; any other value is counted as {@link otherValue}. */
 type LabelTable<Label extends string> = Readonly<Record<Label, readonly string[]>>;

@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 import type { MessagePort, StructuredSerializeOptions } from "node:worker_threads";
 import { Piscina } from "piscina";
 import { Failure } from "../failures.ts";
-import { createSemaphore } from "../lib/queue.ts";
+import { createSemaphore } from "../lib/semaphore.ts";
 import { untilStopped } from "../lib/stop.ts";
 
 /** What a pool is made of. */

@@ -4,7 +4,7 @@
  */
 import { Failure } from "../failures.ts";
 import type { Intake } from "./intake/intake.ts";
-import type { UploadQuota } from "./intake/room.ts";
+import type { UploadQuota } from "./intake/upload-quota.ts";
 
 /** What uploads need. */
 export type UploadNeeds = Readonly<{

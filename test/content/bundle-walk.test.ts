@@ -6,7 +6,7 @@
 import { describe, expect, test } from "bun:test";
 import { bundleCountSize, bundleEntrySize, writeBundleHeader } from "../../src/arweave/bundle.ts";
 import type { Id } from "../../src/arweave/id.ts";
-import type { Hint } from "../../src/chain/clue.ts";
+import type { Hint } from "../../src/chain/hint.ts";
 import { walkReadsMax, walkToItem } from "../../src/content/bundle-walk.ts";
 import { likelyChunk } from "../../src/content/fill.ts";
 import { madeId } from "../chain/data-node.ts";

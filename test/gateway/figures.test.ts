@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
 import type { FoundChunk } from "../../src/gateway/chunks.ts";
-import { countChunks, createForkMetrics, createPostMetrics } from "../../src/gateway/figures.ts";
+import { countChunks, createForkMetrics, createPostMetrics } from "../../src/gateway/gateway-metrics.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 
 /** The figures by their names with labels. */

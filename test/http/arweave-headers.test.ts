@@ -20,7 +20,7 @@ import {
   setArweaveHeaders,
 } from "../../src/http/arweave-headers.ts";
 import { createContentFinder } from "../../src/http/gateway/content-finder.ts";
-import { createResponseCache } from "../../src/http/gateway/hits.ts";
+import { createResponseCache } from "../../src/http/gateway/response-cache.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf } from "../dev/devnet/support.ts";
 import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";

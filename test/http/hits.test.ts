@@ -4,7 +4,7 @@
  */
 import { afterEach, describe, expect, test } from "bun:test";
 import type { Id } from "../../src/arweave/id.ts";
-import { createResponseCache, type Hit } from "../../src/http/gateway/hits.ts";
+import { createResponseCache, type Hit } from "../../src/http/gateway/response-cache.ts";
 import { type GatewayServer, openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf, type MemoryContent } from "../support/memory-content.ts";
 

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import { createBodyMemory } from "../../src/http/body-memory.ts";
 import { createMetricsRoutes } from "../../src/http/metrics-routes.ts";
-import { createRequestMetrics } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { openServer } from "../../src/http/server.ts";
 import { createMetrics, type Metrics } from "../../src/lib/metrics.ts";
 import { createRecordingLog } from "../support/recording-log.ts";

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openNameGateways } from "../../src/chain/name-gateways.ts";
 import { Failure } from "../../src/failures.ts";
-import { createStoredNames } from "../../src/gateway/names/kept-names.ts";
+import { createStoredNames } from "../../src/gateway/names/name-cache.ts";
 import { createNames } from "../../src/gateway/names/names.ts";
 import { createNamesFile } from "../../src/gateway/names/names-file.ts";
 import { sandboxLabel } from "../../src/http/hosts.ts";

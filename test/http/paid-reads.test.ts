@@ -8,7 +8,7 @@ import { Elysia } from "elysia";
 import { withBodySize } from "../../src/http/body-size.ts";
 import { createPaidReads } from "../../src/http/paid-reads.ts";
 import { createRateLimiter } from "../../src/http/rate-limiter.ts";
-import { createRequestMetrics } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";

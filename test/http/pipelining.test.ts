@@ -7,9 +7,9 @@
  */
 import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { textResponse } from "../../src/http/answers.ts";
 import { readBody } from "../../src/http/body.ts";
-import { createRequestMetrics } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-metrics.ts";
+import { textResponse } from "../../src/http/responses.ts";
 import { openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";

@@ -4,8 +4,8 @@
  */
 import { afterAll, expect, test } from "bun:test";
 import { Elysia } from "elysia";
-import { textResponse } from "../../src/http/answers.ts";
 import { reservedSegments } from "../../src/http/reserved.ts";
+import { textResponse } from "../../src/http/responses.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 

@@ -5,10 +5,10 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Elysia } from "elysia";
 import { Failure } from "../../src/failures.ts";
-import { jsonResponse, pageResponse, textResponse } from "../../src/http/answers.ts";
 import { readBody, readJsonBody } from "../../src/http/body.ts";
 import { contextOf } from "../../src/http/context.ts";
-import { createRequestMetrics } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-metrics.ts";
+import { jsonResponse, pageResponse, textResponse } from "../../src/http/responses.ts";
 import { openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { header, type WireResponse, wire } from "../support/gateway-server.ts";

@@ -7,8 +7,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import net from "node:net";
 import { Elysia } from "elysia";
-import { textResponse } from "../../src/http/answers.ts";
 import { readBody } from "../../src/http/body.ts";
+import { textResponse } from "../../src/http/responses.ts";
 import { openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";

@@ -6,8 +6,8 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { writeBundle } from "../../src/arweave/bundle.ts";
 import { readFilter } from "../../src/arweave/filter.ts";
+import { createWishes } from "../../src/indexing/pending-requests.ts";
 import { bundleLimitsDefault } from "../../src/indexing/unbundle.ts";
-import { createWishes } from "../../src/indexing/wishes.ts";
 import type { IndexWriterCalls } from "../../src/store/index/thread.ts";
 import { openSimulation, openThreads, type Simulation, until } from "../sim/harness.ts";
 import { createScript } from "../sim/scripted-chain.ts";

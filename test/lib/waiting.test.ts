@@ -3,8 +3,8 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { createSemaphore } from "../../src/lib/queue.ts";
 import { retry, retryWaitMs } from "../../src/lib/retry.ts";
+import { createSemaphore } from "../../src/lib/semaphore.ts";
 import { isTimeout, linkedController, sleep, untilStopped, withDeadline } from "../../src/lib/stop.ts";
 
 const none = new AbortController().signal;

@@ -298,7 +298,7 @@ export const operationDefences: readonly Defence[] = [
   {
     threat: "N5",
     name: "methods that strangers choose",
-    file: "src/http/request-figures.ts",
+    file: "src/http/request-metrics.ts",
     text: "return knownMethods.has(method) ? method : otherMethod;",
     instead: "return method;",
     tests: ["test/http/request-metrics.test.ts"],

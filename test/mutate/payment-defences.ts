@@ -16,7 +16,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L1",
     name: "one credit for each payment in tokens",
-    file: "src/payment/tokens/kept-payments.ts",
+    file: "src/payment/tokens/token-payment-store.ts",
     text: 'const claimed = await claimEvent(tx, "token", round === 1',
     instead: 'const claimed = true || await claimEvent(tx, "token", round === 1',
     tests: [
@@ -188,7 +188,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "one settlement for each authorization",
-    file: "src/payment/x402/kept-payments.ts",
+    file: "src/payment/x402/x402-payment-store.ts",
     text: "  return stored === 1;",
     instead: "  return true;",
     tests: ["test/payment/x402/races.test.ts", "test/payment/x402/steps.test.ts"],
@@ -196,7 +196,7 @@ export const paymentDefences: readonly Defence[] = [
   {
     threat: "L4",
     name: "one credit for each payment by x402",
-    file: "src/payment/x402/kept-payments.ts",
+    file: "src/payment/x402/x402-payment-store.ts",
     text: 'const claimed = await claimEvent(tx, "x402", id, time.now);',
     instead: "const claimed = true;",
     tests: [

@@ -170,7 +170,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C6",
     name: "the disk that stays free",
-    file: "src/store/extents/room.ts",
+    file: "src/store/extents/quota.ts",
     text: "const underFloor = limits.freeBytesMin + bytes - freeNow;",
     instead: "const underFloor = 0;",
     tests: ["test/store/extents/extents.test.ts", "test/content/starved.test.ts"],
@@ -178,7 +178,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "C6",
     name: "the disk that cached content may take",
-    file: "src/store/extents/room.ts",
+    file: "src/store/extents/quota.ts",
     text: "const overBudget = roots.totalBytes() + taken + bytes - limits.bytesMax;",
     instead: "const overBudget = 0;",
     tests: ["test/store/extents/extents.test.ts"],
@@ -387,7 +387,7 @@ export const readingDefences: readonly Defence[] = [
   {
     threat: "P1",
     name: "answers in memory that became blocked",
-    file: "src/http/gateway/hits.ts",
+    file: "src/http/gateway/response-cache.ts",
     text: "for (const address of [...(byId.get(id) ?? [])]) entries.delete(address);",
     instead: "",
     tests: ["test/http/hits.test.ts", "test/http/moderation-matrix.test.ts"],

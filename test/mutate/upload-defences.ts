@@ -58,7 +58,7 @@ export const uploadDefences: readonly Defence[] = [
   {
     threat: "U1",
     name: "room on the disk before a byte is written",
-    file: "src/upload/intake/room.ts",
+    file: "src/upload/intake/upload-quota.ts",
     text: 'if (reason !== undefined) throw new Failure("no_space", { reason, size });',
     instead: "",
     tests: ["test/upload/intake/no-room.test.ts"],

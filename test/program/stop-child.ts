@@ -3,7 +3,7 @@
  * @module
  */
 import { writeSync } from "node:fs";
-import { runUntilStopped } from "../../src/cli/until-told.ts";
+import { runUntilStopped } from "../../src/cli/until-stopped.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { silentLog } from "../../src/lib/log.ts";
 

@@ -11,7 +11,7 @@ import { createItemRoutes } from "../../src/http/upload/item-routes.ts";
 import { createUploadPriceRoutes } from "../../src/http/upload/price-routes.ts";
 import { createReceiptRoutes } from "../../src/http/upload/receipt-routes.ts";
 import { createX402UploadRoutes } from "../../src/http/upload/x402-upload-routes.ts";
-import { createSemaphore } from "../../src/lib/queue.ts";
+import { createSemaphore } from "../../src/lib/semaphore.ts";
 import { funded, openX402World, type X402World } from "../payment/x402/x402-world.ts";
 import { openPaymentServer } from "../support/payment-server.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";

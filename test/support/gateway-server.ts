@@ -14,7 +14,7 @@ import {
   type GatewayReader,
 } from "../../src/http/gateway/gateway.ts";
 import type { Certificate } from "../../src/http/listener.ts";
-import { createRequestMetrics } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { openTestManifests } from "./large-manifests.ts";

@@ -3,7 +3,7 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { createRequestMetrics } from "../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { createRecordingLog } from "./recording-log.ts";

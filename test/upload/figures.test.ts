@@ -4,8 +4,8 @@
  */
 import { expect, test } from "bun:test";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { createUploadMetrics } from "../../src/upload/figures.ts";
 import { createPlanner } from "../../src/upload/pipeline/plan.ts";
+import { createUploadMetrics } from "../../src/upload/upload-metrics.ts";
 import { openBundleWorld, quickRules, storeName } from "./pipeline/bundle-world.ts";
 
 test("the figures follow items on their way", async () => {

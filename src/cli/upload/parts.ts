@@ -10,7 +10,7 @@ import { join } from "node:path";
 import type { Id } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import { isJsonArray, isJsonObject, type JsonObject, readJson } from "../../lib/json.ts";
-import type { Semaphore } from "../../lib/queue.ts";
+import type { Semaphore } from "../../lib/semaphore.ts";
 import { sleep } from "../../lib/stop.ts";
 import { creditsHint, objectIn, refusal, type ServiceClient, shown } from "../service-client.ts";
 import type { WalletToken } from "../wallet-file.ts";

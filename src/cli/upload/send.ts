@@ -7,9 +7,9 @@ import type { Id } from "../../arweave/id.ts";
 import { readWinc } from "../../arweave/winston.ts";
 import { Failure } from "../../failures.ts";
 import { isJsonObject, type JsonObject } from "../../lib/json.ts";
-import type { StoredReceipts } from "../kept-receipts.ts";
 import { receiptFault } from "../receipt-fault.ts";
 import { objectIn, type ServiceResponse } from "../service-client.ts";
+import type { StoredReceipts } from "../stored-receipts.ts";
 import type { LocalItem, WholeItem } from "./item.ts";
 import { forgetParts, type PartsSender, sendInParts } from "./parts.ts";
 

@@ -14,8 +14,7 @@ import { manifestContentType } from "../../arweave/manifest.ts";
 import type { Tag } from "../../arweave/tags.ts";
 import { Failure } from "../../failures.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { createSemaphore } from "../../lib/queue.ts";
-import { createStoredReceipts } from "../kept-receipts.ts";
+import { createSemaphore } from "../../lib/semaphore.ts";
 import { createProgress, errorScreen, type Progress } from "../progress.ts";
 import { bytesText, durationText } from "../quantities.ts";
 import { ownTerminal } from "../question.ts";
@@ -26,6 +25,7 @@ import {
   type ServiceClient,
   webUrl,
 } from "../service-client.ts";
+import { createStoredReceipts } from "../stored-receipts.ts";
 import { readSigningWallet, type SigningWallet } from "../wallet-file.ts";
 import { eachAtOnce } from "./at-once.ts";
 import { type LocalFile, type LocalFiles, listLocalFiles } from "./files.ts";

@@ -9,7 +9,7 @@ import { isJsonObject, readJson } from "../../lib/json.ts";
 import { yieldToEventLoop } from "../devnet/data-tree.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { networkName } from "./network.ts";
-import { nodeError, nodeJson, nodeText } from "./node-answers.ts";
+import { nodeError, nodeJson, nodeText } from "./node-responses.ts";
 
 /** Blocks that one answer of the block index covers. */
 const blockIndexRangeMax = 10_000;

@@ -9,7 +9,7 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { concatBytes, utf8Bytes, withSize } from "../../lib/bytes.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import type { WeaveChunk } from "../devnet/queries.ts";
-import { nodeBytes, nodeEmpty, nodeError, nodeJson } from "./node-answers.ts";
+import { nodeBytes, nodeEmpty, nodeError, nodeJson } from "./node-responses.ts";
 
 /** Offsets are notes of 32 bytes. */
 const offsetMax = 2n ** 256n - 1n;

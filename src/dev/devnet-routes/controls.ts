@@ -10,7 +10,7 @@ import { type Context, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { infoText } from "./blocks.ts";
-import { nodeJson, nodeText } from "./node-answers.ts";
+import { nodeJson, nodeText } from "./node-responses.ts";
 
 /** What a control did. */
 export type Control = "mine" | "mint" | "reset";

@@ -3,7 +3,7 @@
  * @module
  */
 import type { Context } from "elysia";
-import { nodeError } from "./node-answers.ts";
+import { nodeError } from "./node-responses.ts";
 
 /** Ours: not the main net's, so that nothing meant for the one reaches the other unnoticed. */
 export const networkName = "cairn.devnet.1";

@@ -10,7 +10,7 @@ import { type ByteBudget, createByteBudget } from "../../lib/byte-budget.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import type { TransactionOutcome } from "../devnet/intake.ts";
 import { refuseOtherNetwork } from "./network.ts";
-import { nodeEmpty, nodeText, type Reason, refusal } from "./node-answers.ts";
+import { nodeEmpty, nodeText, type Reason, refusal } from "./node-responses.ts";
 
 /** A transaction with the data that it carries. */
 const transactionBodyMax = 15 * 2 ** 20;

@@ -4,14 +4,14 @@
  * @module
  */
 import { Elysia } from "elysia";
-import { callerLeft, reportsDisconnect } from "../../http/client-left.ts";
+import { callerLeft, reportsDisconnect } from "../../http/client-disconnect.ts";
 import { readSegments, readTarget } from "../../http/target.ts";
 import { type Log, silentLog } from "../../lib/log.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { blockRoutes } from "./blocks.ts";
 import { chunkRoutes } from "./chunks.ts";
 import { controlRoutes, type Shown } from "./controls.ts";
-import { nodeText } from "./node-answers.ts";
+import { nodeText } from "./node-responses.ts";
 import { postRoutes } from "./posts.ts";
 import { transactionRoutes } from "./transactions.ts";
 import { walletRoutes } from "./wallets.ts";

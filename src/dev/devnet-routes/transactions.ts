@@ -11,7 +11,7 @@ import { isJsonObject, readJson } from "../../lib/json.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import type { MinedTransaction } from "../devnet/history.ts";
 import { joinData, writeData } from "../devnet/whole-data.ts";
-import { nodeBytes, nodeEmpty, nodeError, nodeJson, nodeText } from "./node-answers.ts";
+import { nodeBytes, nodeEmpty, nodeError, nodeJson, nodeText } from "./node-responses.ts";
 
 /** Data that a node serves in one answer. */
 const servedDataMax = 12 * 2 ** 20;

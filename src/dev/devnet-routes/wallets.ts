@@ -9,7 +9,7 @@ import { type Address, isAddress, readAddress } from "../../arweave/id.ts";
 import { decodeBase64url, encodeBase64url } from "../../lib/base64url.ts";
 import type { Devnet } from "../devnet/devnet.ts";
 import { devnetFee } from "../devnet/fees.ts";
-import { nodeError, nodeJson, nodeText } from "./node-answers.ts";
+import { nodeError, nodeJson, nodeText } from "./node-responses.ts";
 
 /** Sizes beyond this many digits are no sizes. */
 const sizeDigitsMax = 78;

@@ -5,7 +5,7 @@
  * @module
  */
 
-import { pageResponse } from "../../http/answers.ts";
+import { pageResponse } from "../../http/responses.ts";
 import { cardsToTry } from "../sandbox/stripe-cards.ts";
 
 /** What the page shows. */

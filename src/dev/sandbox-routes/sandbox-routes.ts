@@ -4,8 +4,8 @@
  */
 import { Elysia } from "elysia";
 import { Failure, failures } from "../../failures.ts";
-import { codeResponse, failureResponse } from "../../http/answers.ts";
-import { callerLeft, reportsDisconnect } from "../../http/client-left.ts";
+import { callerLeft, reportsDisconnect } from "../../http/client-disconnect.ts";
+import { codeResponse, failureResponse } from "../../http/responses.ts";
 import type { Log } from "../../lib/log.ts";
 import { createCheckoutRoutes } from "./checkout-routes.ts";
 import { createStripeRoutes, type StripeRoutesOptions } from "./stripe-routes.ts";

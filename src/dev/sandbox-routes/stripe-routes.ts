@@ -6,8 +6,8 @@
 import { timingSafeEqual } from "node:crypto";
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import { jsonTextResponse } from "../../http/answers.ts";
 import { readBody } from "../../http/body.ts";
+import { jsonTextResponse } from "../../http/responses.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { type JsonObject, writeJson } from "../../lib/json.ts";
 import { type FormTree, readForm, textAt, textsAt } from "../sandbox/form.ts";

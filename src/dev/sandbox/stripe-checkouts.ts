@@ -19,7 +19,7 @@ import {
   type StripeDesk,
   secondsNow,
   textOf,
-} from "./stripe-desk.ts";
+} from "./stripe-dispatcher.ts";
 import { newIntent, payIntent } from "./stripe-payments.ts";
 import { badParameter, wrongState } from "./stripe-refusal.ts";
 

@@ -15,7 +15,7 @@ import {
   type StripeDesk,
   secondsNow,
   textOf,
-} from "./stripe-desk.ts";
+} from "./stripe-dispatcher.ts";
 import { badParameter, wrongState } from "./stripe-refusal.ts";
 
 /** `POST /v1/refunds`. */

@@ -4,7 +4,7 @@
  * @module
  */
 import type { JsonObject } from "../../lib/json.ts";
-import { keep, type StripeDesk, secondsNow, textOf } from "./stripe-desk.ts";
+import { keep, type StripeDesk, secondsNow, textOf } from "./stripe-dispatcher.ts";
 import { noSuch, refused } from "./stripe-refusal.ts";
 
 /** Which events. Times are Unix seconds. */

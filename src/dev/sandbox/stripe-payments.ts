@@ -17,7 +17,7 @@ import {
   type StripeDesk,
   secondsNow,
   textOf,
-} from "./stripe-desk.ts";
+} from "./stripe-dispatcher.ts";
 import { openDispute } from "./stripe-disputes.ts";
 import { badParameter, refused, wrongState } from "./stripe-refusal.ts";
 

@@ -20,15 +20,15 @@ import {
   payCheckout,
 } from "./stripe-checkouts.ts";
 import { type ObjectKind, openStripeDatabase } from "./stripe-database.ts";
-import { fetchObject, type StripeDesk } from "./stripe-desk.ts";
-import { closeDispute, createRefund, failRefund, openDispute, respondToDispute } from "./stripe-disputes.ts";
-import { type EventPage, type EventQuestion, listEvents, tellEvent } from "./stripe-events.ts";
 import {
   type DeliveryFaults,
   type DeliveryTarget,
   noFaults,
   openStripeDeliveries,
-} from "./stripe-letters.ts";
+} from "./stripe-deliveries.ts";
+import { fetchObject, type StripeDesk } from "./stripe-dispatcher.ts";
+import { closeDispute, createRefund, failRefund, openDispute, respondToDispute } from "./stripe-disputes.ts";
+import { type EventPage, type EventQuestion, listEvents, tellEvent } from "./stripe-events.ts";
 import { cancelIntent, cardError, confirmIntent, createIntent } from "./stripe-payments.ts";
 import { refused } from "./stripe-refusal.ts";
 

@@ -8,8 +8,8 @@ import type { NameRecord } from "../../chain/name-gateways.ts";
 import { Failure } from "../../failures.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Moderation } from "../../store/moderation.ts";
-import type { StoredName, StoredNames } from "./kept-names.ts";
 import { type Name, readName } from "./name.ts";
+import type { StoredName, StoredNames } from "./name-cache.ts";
 import type { NamesFile } from "./names-file.ts";
 
 /** A name and what it stands for. */

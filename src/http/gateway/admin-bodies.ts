@@ -6,9 +6,9 @@
  */
 import { idKind } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
+import type { RefusedData } from "../../gateway/administration/block-list-admin.ts";
 import type { ExportWish } from "../../gateway/administration/exports.ts";
 import type { PruneWish } from "../../gateway/administration/prune.ts";
-import type { RefusedData } from "../../gateway/administration/refusals.ts";
 import { isJsonArray, readJson } from "../../lib/json.ts";
 import { countKind, flagKind, orNull, textKind } from "../../lib/kind.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";

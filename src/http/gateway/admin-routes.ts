@@ -10,18 +10,18 @@
 import { type AnyElysia, Elysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
+import type { RefusalsDesk } from "../../gateway/administration/block-list-admin.ts";
 import type { Exports } from "../../gateway/administration/exports.ts";
 import type { Prune } from "../../gateway/administration/prune.ts";
-import type { RefusalsDesk } from "../../gateway/administration/refusals.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { BundleRange } from "../../store/index/bundle-passes.ts";
 import type { AdminGuard } from "../admin-guard.ts";
-import { jsonResponse } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { type Fields, readFields } from "../body-fields.ts";
 import { contextOf } from "../context.ts";
 import { limits } from "../limits.ts";
 import { servicePrefixes } from "../reserved.ts";
+import { jsonResponse } from "../responses.ts";
 import {
   adminBodies,
   readBundleRange,

@@ -10,19 +10,19 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Id } from "../../arweave/id.ts";
 import type { Blocks } from "../../gateway/blocks.ts";
 import type { Broadcast } from "../../gateway/broadcast.ts";
-import { type ChainResponse, nodeTexts, relayed } from "../../gateway/chain-answer.ts";
+import { type ChainResponse, nodeTexts, relayed } from "../../gateway/chain-response.ts";
 import type { Network } from "../../gateway/network.ts";
 import type { Relay, RelayCheck } from "../../gateway/relay.ts";
 import { relayedShapes } from "../../gateway/relayed-shapes.ts";
 import type { Transactions } from "../../gateway/transactions.ts";
 import type { Composing } from "../../lib/composing.ts";
-import { jsonTextResponse, sizeOf, textResponse, textType } from "../answers.ts";
 import { readBody } from "../body.ts";
 import { withBodySize } from "../body-size.ts";
 import { composingOf, contextOf } from "../context.ts";
 import { takesOnlyJson } from "../header-values.ts";
 import { limits } from "../limits.ts";
 import type { RequestMemory } from "../memory-account.ts";
+import { jsonTextResponse, sizeOf, textResponse, textType } from "../responses.ts";
 import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */

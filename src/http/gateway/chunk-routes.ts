@@ -10,16 +10,16 @@ import type { Chunks, FoundChunk } from "../../gateway/chunks.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { jsonType } from "../answers.ts";
 import { withBodySize } from "../body-size.ts";
 import { namesTag } from "../conditional.ts";
 import { notModifiedHeaders } from "../content-headers.ts";
 import { contextOf } from "../context.ts";
 import { corsHeaders } from "../cors.ts";
 import { digestField, unknownType } from "../header-values.ts";
+import { jsonType } from "../responses.ts";
 import { hopsOf } from "./content-sender.ts";
-import type { ResponseCache } from "./hits.ts";
 import { pathParameters } from "./parameters.ts";
+import type { ResponseCache } from "./response-cache.ts";
 
 /** How long sources may keep a reader waiting, in seconds. */
 const sourceSilenceSeconds = 60;

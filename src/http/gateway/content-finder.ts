@@ -4,7 +4,7 @@
  * @module
  */
 import type { Id } from "../../arweave/id.ts";
-import type { Hint } from "../../chain/clue.ts";
+import type { Hint } from "../../chain/hint.ts";
 import type { Content, GatewayContentStore } from "../../content/content.ts";
 import type { OpenContent } from "../../content/open-content.ts";
 import { foundItemPlace, type ItemPlace } from "../../gateway/item-place.ts";
@@ -17,7 +17,7 @@ import { setArweaveHeaders } from "../arweave-headers.ts";
 import type { ReadableContent } from "../content-body.ts";
 import { type ContentPolicy, changingAgeSeconds, contentHeaders, type Keep } from "../content-headers.ts";
 import type { ContentPath } from "./content-address.ts";
-import { type Hit, hitBytesMax, type ResponseCache } from "./hits.ts";
+import { type Hit, hitBytesMax, type ResponseCache } from "./response-cache.ts";
 
 /** What an address led to. */
 export type Found =

@@ -13,18 +13,18 @@ import type { Names } from "../../gateway/names/names.ts";
 import type { Resolver } from "../../gateway/resolve.ts";
 import type { FindSignedContent } from "../../gateway/signed-content.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { codeResponse } from "../answers.ts";
 import { withBodySize } from "../body-size.ts";
 import { type ContentPolicy, sandboxClosed, sandboxWithScripts } from "../content-headers.ts";
 import { contextOf, type RequestContext } from "../context.ts";
 import { readFetchFacts } from "../fetch-facts.ts";
 import { type HostMeaning, type Hosts, sandboxLabel } from "../hosts.ts";
+import { codeResponse } from "../responses.ts";
 import { hostPort } from "../target.ts";
 import { type Apex, type ContentPath, type NamedPath, readContentAddress } from "./content-address.ts";
 import { createContentFinder } from "./content-finder.ts";
 import { type ContentSender, createContentSender, queryPart } from "./content-sender.ts";
-import type { Memory } from "./hits.ts";
 import { createNamedContent, type NotFoundPage } from "./named-content.ts";
+import type { Memory } from "./response-cache.ts";
 
 /** What the routes are made of. */
 export type ContentRoutesOptions = Readonly<{

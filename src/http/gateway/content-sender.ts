@@ -3,9 +3,9 @@
  * Source: docs/reference/gateway.md#content-responses.
  * @module
  */
-import { readHintHeaders } from "../../chain/clue.ts";
-import { type ContentWish, contentResponse, readWish } from "../content-answer.ts";
+import { readHintHeaders } from "../../chain/hint.ts";
 import type { ContentPolicy } from "../content-headers.ts";
+import { type ContentWish, contentResponse, readWish } from "../content-response.ts";
 import { contextOf, type RequestContext } from "../context.ts";
 import { contentDisposition } from "../header-values.ts";
 import type { ContentPath } from "./content-address.ts";

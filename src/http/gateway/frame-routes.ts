@@ -9,13 +9,13 @@ import { isId } from "../../arweave/id.ts";
 import { Failure } from "../../failures.ts";
 import type { Frames } from "../../gateway/frames.ts";
 import { asksForServiceWorker } from "../../gateway/isolation.ts";
-import { jsonTextResponse } from "../answers.ts";
 import { readBody, readJsonBody } from "../body.ts";
 import { sandboxWithScripts } from "../content-headers.ts";
 import { composingOf } from "../context.ts";
 import { readFetchFacts } from "../fetch-facts.ts";
 import { bareMediaType } from "../header-values.ts";
 import { limits } from "../limits.ts";
+import { jsonTextResponse } from "../responses.ts";
 import type { ContentSender, Sending } from "./content-sender.ts";
 import { pathParameters } from "./parameters.ts";
 

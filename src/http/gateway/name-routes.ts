@@ -6,8 +6,8 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Names, ResolvedName } from "../../gateway/names/names.ts";
-import { jsonResponse } from "../answers.ts";
 import { servicePrefixes } from "../reserved.ts";
+import { jsonResponse } from "../responses.ts";
 import { hopsOf } from "./content-sender.ts";
 import { nameCacheControl, nameHeaders } from "./name-headers.ts";
 import { overLimitResponse } from "./named-content.ts";

@@ -11,10 +11,10 @@ import type { Proofs } from "../../gateway/proofs.ts";
 import { encodeBase64url } from "../../lib/base64url.ts";
 import { sha256 } from "../../lib/hash.ts";
 import { writeJson } from "../../lib/json.ts";
-import { jsonTextResponse } from "../answers.ts";
 import { namesTag } from "../conditional.ts";
 import { composingOf, contextOf } from "../context.ts";
 import { servicePrefixes } from "../reserved.ts";
+import { jsonTextResponse } from "../responses.ts";
 import { pathParameters, queryParameters } from "./parameters.ts";
 
 /** How long sources may keep a reader waiting, in seconds. */

@@ -8,8 +8,8 @@ import { failures } from "../../failures.ts";
 import type { Health } from "../../gateway/health.ts";
 import type { JsonValue } from "../../lib/json.ts";
 import { writeJson } from "../../lib/json.ts";
-import { jsonResponse, jsonTextResponse } from "../answers.ts";
 import { servicePrefixes } from "../reserved.ts";
+import { jsonResponse, jsonTextResponse } from "../responses.ts";
 
 /** What the routes ask. */
 export type ServiceRoutesOptions = Readonly<{

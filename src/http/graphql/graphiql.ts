@@ -4,8 +4,8 @@
  * @module
  */
 import { Elysia } from "elysia";
-import { pageResponse } from "../answers.ts";
 import { type AssetSource, assetResponse } from "../assets.ts";
+import { pageResponse } from "../responses.ts";
 import type { GraphiqlFile } from "./graphiql-assets.ts";
 
 /** Scripts, styles and requests only to us. The one style that a dialog adds (it locks scrolling) has the nonce. */

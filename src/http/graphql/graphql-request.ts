@@ -11,7 +11,7 @@ import { documentKind, operationNameKind, type SentRequest } from "../../graphql
 import { bodyBytesMax } from "../../graphql/query-limits.ts";
 import { textKind } from "../../lib/kind.ts";
 import { readBody } from "../body.ts";
-import { callerLeft, reportsDisconnect } from "../client-left.ts";
+import { callerLeft, reportsDisconnect } from "../client-disconnect.ts";
 import { queryParameter } from "../parameter.ts";
 import { readTarget } from "../target.ts";
 

@@ -17,9 +17,9 @@ import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { Pool } from "../../threads/pool.ts";
-import { jsonResponse } from "../answers.ts";
 import { createAssetSource } from "../assets.ts";
 import { contextOf } from "../context.ts";
+import { jsonResponse } from "../responses.ts";
 import { graphiqlFilesRoutes, graphiqlPage, wantsPage } from "./graphiql.ts";
 import { bundleGraphiql, graphiqlFiles } from "./graphiql-assets.ts";
 import {

@@ -9,15 +9,15 @@ import { encodeBase64url } from "../../lib/base64url.ts";
 import { utf8Bytes } from "../../lib/bytes.ts";
 import type { WalletAccess } from "../../payment/access/wallet-access.ts";
 import type { UserAddress } from "../../payment/addresses.ts";
-import type { TokenPayment } from "../../payment/tokens/kept-payments.ts";
+import type { TokenPayment } from "../../payment/tokens/token-payment-store.ts";
 import {
   type PaymentMade,
   type PaymentPlace,
   type PaymentsPage,
   paymentsPageMax,
 } from "../../payment/top-ups/payment-history.ts";
-import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
+import { jsonResponse } from "../responses.ts";
 import { isoDate } from "./credit-records.ts";
 import { accountParameters, pageUsual } from "./parameters.ts";
 import { noStore, signedRequestOf } from "./signer.ts";

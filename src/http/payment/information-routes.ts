@@ -8,8 +8,8 @@ import type { Health } from "../../gateway/health.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import { type Token, wordsOf } from "../../payment/addresses.ts";
 import { supportedCountries } from "../../payment/cards/countries.ts";
-import { jsonResponse } from "../answers.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
+import { jsonResponse } from "../responses.ts";
 
 /** What the routes ask. */
 export type InformationRoutesOptions = Readonly<{

@@ -2,7 +2,7 @@
  * The pages that the payment service shows to people: plain, without scripts, loading nothing.
  * @module
  */
-import { pageResponse } from "../answers.ts";
+import { pageResponse } from "../responses.ts";
 
 const style = `
 :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }

@@ -9,8 +9,8 @@ import { isSigned, readSigner } from "../../payment/access/signed-request.ts";
 import { readAddress, readToken, type UserAddress } from "../../payment/addresses.ts";
 import { invalidAmountText } from "../../payment/amounts.ts";
 import type { Buyer, Prices } from "../../payment/prices/prices.ts";
-import { jsonResponse, jsonTextResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
+import { jsonResponse, jsonTextResponse } from "../responses.ts";
 import { priceParameters } from "./parameters.ts";
 import {
   bytesPriceRecord,

@@ -6,8 +6,8 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Quote } from "../../payment/top-ups/quotes.ts";
-import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
+import { jsonResponse } from "../responses.ts";
 import { cancelledPage, donePage } from "./checkout-return-page.ts";
 import { isoDate } from "./credit-records.ts";
 import { topUpParameters } from "./parameters.ts";

@@ -8,9 +8,9 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { TokenPayments } from "../../payment/tokens/payments.ts";
-import { jsonResponse } from "../answers.ts";
 import { readJsonBody } from "../body.ts";
 import { limits } from "../limits.ts";
+import { jsonResponse } from "../responses.ts";
 import { accountParameters } from "./parameters.ts";
 import type { ReportGuard } from "./report-guard.ts";
 import { noStore } from "./signer.ts";

@@ -13,10 +13,10 @@ import type { X402Payment } from "../../payment/x402/payload.ts";
 import type { X402Resource } from "../../payment/x402/requirement.ts";
 import { topUpPurpose, type X402, type X402Settled, type X402Want } from "../../payment/x402/x402.ts";
 import { amountMax } from "../../store/ledger/limits.ts";
-import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
 import type { PublicUrl } from "../public-url.ts";
-import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-answers.ts";
+import { jsonResponse } from "../responses.ts";
+import { x402PaymentOf, x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
 import { x402Parameters as parameters } from "./parameters.ts";
 
 /** What the route asks. */

@@ -4,9 +4,9 @@
  * @module
  */
 import { type AnyElysia, Elysia } from "elysia";
-import { jsonTextResponse, pageResponse } from "../answers.ts";
 import { assetResponse, createAssetSource } from "../assets.ts";
 import { contextOf } from "../context.ts";
+import { jsonTextResponse, pageResponse } from "../responses.ts";
 import type { RegisteredRoute } from "../routes.ts";
 import { apiDocsFiles, readApiDocs } from "./api-docs-assets.ts";
 import { type Reference, type ReferenceDocument, writeReference } from "./document.ts";

@@ -15,10 +15,10 @@ import {
   type MultipartStatus,
 } from "../../upload/multipart/multipart.ts";
 import type { MultipartUpload } from "../../upload/multipart/rows.ts";
-import { codeResponse, jsonResponse, textResponse } from "../answers.ts";
 import { piecesOf } from "../body-pieces.ts";
 import { addressBlock } from "../client-address.ts";
 import { contextOf } from "../context.ts";
+import { codeResponse, jsonResponse, textResponse } from "../responses.ts";
 import { readCount } from "./byte-counts.ts";
 import { pathParameters, queryParameters } from "./parameters.ts";
 import { payersOf } from "./payers.ts";

@@ -7,9 +7,9 @@ import { type AnyElysia, Elysia } from "elysia";
 import type { Health } from "../../gateway/health.ts";
 import type { Metrics } from "../../lib/metrics.ts";
 import { type Token, wordsOf } from "../../payment/addresses.ts";
-import { jsonResponse } from "../answers.ts";
 import { createMetricsRoutes, serviceMetricsPaths } from "../metrics-routes.ts";
 import type { PublicUrl } from "../public-url.ts";
+import { jsonResponse } from "../responses.ts";
 
 /** What the routes ask. */
 export type InformationRoutesOptions = Readonly<{

@@ -6,7 +6,7 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
 import type { Prices } from "../../payment/prices/prices.ts";
-import { textResponse } from "../answers.ts";
+import { textResponse } from "../responses.ts";
 import { pathParameters } from "./parameters.ts";
 
 /** What the routes ask. */

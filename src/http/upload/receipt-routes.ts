@@ -8,10 +8,10 @@
  */
 import { type AnyElysia, Elysia } from "elysia";
 import { Failure } from "../../failures.ts";
-import type { Semaphore } from "../../lib/queue.ts";
+import type { Semaphore } from "../../lib/semaphore.ts";
 import type { Taken } from "../../upload/intake/charge.ts";
-import { jsonResponse } from "../answers.ts";
 import { contextOf } from "../context.ts";
+import { jsonResponse } from "../responses.ts";
 import { pathParameters } from "./parameters.ts";
 import type { ReceiptWriter } from "./receipt-record.ts";
 

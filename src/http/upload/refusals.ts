@@ -5,7 +5,7 @@
  */
 import { Failure, failures } from "../../failures.ts";
 import { refused } from "../../upload/intake/approval-tags.ts";
-import { jsonResponse } from "../answers.ts";
+import { jsonResponse } from "../responses.ts";
 
 /**
  * Does the work of a route; a refusal for want of credits becomes an object that says how much is missing.

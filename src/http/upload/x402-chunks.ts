@@ -9,7 +9,7 @@ import type { UserAddress } from "../../payment/addresses.ts";
 import type { MultipartUpload } from "../../upload/multipart/rows.ts";
 import type { X402Uploads } from "../../upload/x402/uploads.ts";
 import type { PublicUrl } from "../public-url.ts";
-import { x402PaymentOf } from "../x402-answers.ts";
+import { x402PaymentOf } from "../x402-responses.ts";
 import { queryParameters } from "./parameters.ts";
 import { askForPayment, billFor, respondPaid } from "./x402-payments.ts";
 

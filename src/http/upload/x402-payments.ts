@@ -9,8 +9,8 @@ import type { X402Resource } from "../../payment/x402/requirement.ts";
 import type { X402, X402Settled } from "../../payment/x402/x402.ts";
 import type { X402Outcome } from "../../upload/x402/sent.ts";
 import type { X402Uploads } from "../../upload/x402/uploads.ts";
-import { failureResponse } from "../answers.ts";
-import { x402RequiredResponse, x402SettledHeaders } from "../x402-answers.ts";
+import { failureResponse } from "../responses.ts";
+import { x402RequiredResponse, x402SettledHeaders } from "../x402-responses.ts";
 import { fromUpload } from "./refusals.ts";
 
 /** What is asked for. */

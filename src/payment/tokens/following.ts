@@ -4,9 +4,9 @@
  */
 import type { Fault } from "../../lib/http-client.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
-import { dueTransactions, paymentsOf, placePayment, type TokenPayment } from "./kept-payments.ts";
 import { nextLookAt, type Settle, type SettlingOptions } from "./settling.ts";
 import type { BlockRef, Standing, TokenChain } from "./sight.ts";
+import { dueTransactions, paymentsOf, placePayment, type TokenPayment } from "./token-payment-store.ts";
 
 /**
  * Looks again at payments of a chain that are due, at most `limit` transactions. What cannot be looked at is due

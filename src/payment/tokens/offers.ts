@@ -9,8 +9,8 @@ import { Failure } from "../../failures.ts";
 import { amountMax } from "../../store/ledger/limits.ts";
 import type { PaymentPrice, Prices } from "../prices/prices.ts";
 import { creditedAccount } from "./destinations.ts";
-import type { Offer } from "./kept-payments.ts";
 import type { Outline, TokenChain, TokenTransfer } from "./sight.ts";
+import type { Offer } from "./token-payment-store.ts";
 
 /** A transfer and its place among those of its transaction. */
 export type PlacedTransfer = Readonly<{ part: number; transfer: TokenTransfer }>;

@@ -15,10 +15,16 @@ import { createSingleFlight } from "../../lib/single-flight.ts";
 import { chainOf, readTransactionId, type Token } from "../addresses.ts";
 import type { Prices } from "../prices/prices.ts";
 import { createFollowing, type Follow } from "./following.ts";
-import { knownTransactions, markOf, notFoundReason, paymentsOf, type TokenPayment } from "./kept-payments.ts";
 import { createOffering, earlyRefusal, strayRefusal, unminedRefusal } from "./offers.ts";
 import { createSettling, type SettlingOptions } from "./settling.ts";
 import type { Sight, TokenChain } from "./sight.ts";
+import {
+  knownTransactions,
+  markOf,
+  notFoundReason,
+  paymentsOf,
+  type TokenPayment,
+} from "./token-payment-store.ts";
 
 /** What a report of a payment came to. */
 export type Submitted = Readonly<{

@@ -10,6 +10,9 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import type { Offering } from "./offers.ts";
+import type { TokenChain } from "./sight.ts";
+import { type Look, newTransfers, stepOf } from "./steps.ts";
 import {
   type ChangeTime,
   creditPayment,
@@ -19,10 +22,7 @@ import {
   placePayment,
   reversePayment,
   type TokenPayment,
-} from "./kept-payments.ts";
-import type { Offering } from "./offers.ts";
-import type { TokenChain } from "./sight.ts";
-import { type Look, newTransfers, stepOf } from "./steps.ts";
+} from "./token-payment-store.ts";
 
 /** What was seen of a transaction. */
 export type Seen = Pick<Look, "sight" | "isReplaced">;

@@ -8,8 +8,9 @@
  * Source: docs/reference/payment.md#token-payments.
  * @module
  */
-import { notFoundReason, type TokenPayment } from "./kept-payments.ts";
+
 import type { BlockRef, Sight, TokenChain, TokenTransfer } from "./sight.ts";
+import { notFoundReason, type TokenPayment } from "./token-payment-store.ts";
 
 /** What to do with a payment. `isFinal`: the chain need not be asked again. */
 export type Step =

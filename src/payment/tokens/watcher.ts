@@ -14,9 +14,9 @@ import { type RetryPlan, retryWaitMs } from "../../lib/retry.ts";
 import { linkedController, sleep } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { Token } from "../addresses.ts";
-import { keepMark, markOf } from "./kept-payments.ts";
 import type { TokenPayments } from "./payments.ts";
 import type { TokenChain } from "./sight.ts";
+import { keepMark, markOf } from "./token-payment-store.ts";
 
 /** How it stands with one token. */
 export type WatchStatus = Readonly<{

@@ -8,10 +8,10 @@
 import { sleep } from "../../lib/stop.ts";
 import type { AuthorizationChain, AuthorizationStanding } from "../evm/authorization-chain.ts";
 import type { Asked } from "../evm/json-rpc.ts";
-import type { X402Stored } from "./kept-payments.ts";
 import type { Settler } from "./settler.ts";
 import { createStepWriter, type StepWriterOptions } from "./step-writer.ts";
 import { refusedStep, stepOf } from "./steps.ts";
+import type { X402Stored } from "./x402-payment-store.ts";
 
 /** What following needs. */
 export type FollowingOptions = StepWriterOptions &

@@ -11,10 +11,10 @@ import type { Clock } from "../../lib/clock.ts";
 import { amountMax } from "../../store/ledger/limits.ts";
 import type { AuthorizationChain } from "../evm/authorization-chain.ts";
 import { faultOf } from "./check.ts";
-import type { X402Offer } from "./kept-payments.ts";
 import type { X402Payment } from "./payload.ts";
 import type { Bought, X402Quotes } from "./quotes.ts";
 import type { X402Request, X402Terms } from "./x402.ts";
+import type { X402Offer } from "./x402-payment-store.ts";
 
 /** What it asks. */
 export type X402OffersOptions = Readonly<{

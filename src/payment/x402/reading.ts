@@ -15,10 +15,10 @@ import type { MakeId } from "../../store/ledger/transfer-ids.ts";
 import { transfer } from "../../store/ledger/transfers.ts";
 import { readCount } from "../../store/ledger/values.ts";
 import { smaller } from "../prices/rational.ts";
-import { x402IdOf } from "./kept-payments.ts";
 import { x402Refusal } from "./offers.ts";
 import type { X402Payment } from "./payload.ts";
 import { readingPurpose, type X402, type X402Quote, type X402Settled, type X402Terms } from "./x402.ts";
+import { x402IdOf } from "./x402-payment-store.ts";
 
 /** Paid reading. Readers are named by their address blocks. */
 export type PaidReading = Readonly<{

@@ -10,7 +10,7 @@ import { Failure } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { createSemaphore } from "../../lib/queue.ts";
+import { createSemaphore } from "../../lib/semaphore.ts";
 import { ignoreRejection, untilStopped, withDeadline } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
@@ -18,11 +18,11 @@ import type { Asking } from "../evm/asking.ts";
 import { isSignedByWallet } from "../evm/wallet-signature.ts";
 import { domainOf, faultOf, isSignedByKey } from "./check.ts";
 import type { FollowX402 } from "./following.ts";
-import { findX402, keepX402, type X402Stored, x402IdOf } from "./kept-payments.ts";
 import { type OfferX402, x402Refusal } from "./offers.ts";
 import type { X402Payment } from "./payload.ts";
 import { inHandMs } from "./step-writer.ts";
 import type { X402, X402Request, X402Settled, X402Terms } from "./x402.ts";
+import { findX402, keepX402, type X402Stored, x402IdOf } from "./x402-payment-store.ts";
 
 /** What it needs. */
 export type X402SettlingOptions = Readonly<{

@@ -7,6 +7,7 @@ import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import type { MakeId } from "../../store/ledger/transfer-ids.ts";
+import type { X402Step } from "./steps.ts";
 import {
   beginX402,
   findX402,
@@ -17,8 +18,7 @@ import {
   settleX402,
   type X402Stored,
   type X402Time,
-} from "./kept-payments.ts";
-import type { X402Step } from "./steps.ts";
+} from "./x402-payment-store.ts";
 
 /** What it needs. */
 export type StepWriterOptions = Readonly<{ ledger: LedgerDatabase; clock: Clock; makeId: MakeId; log: Log }>;

@@ -3,7 +3,7 @@
  * @module
  */
 import type { AuthorizationStanding, EndPlace } from "../evm/authorization-chain.ts";
-import type { X402Stored } from "./kept-payments.ts";
+import type { X402Stored } from "./x402-payment-store.ts";
 
 /** What is to be done. */
 export type X402Step =

@@ -13,9 +13,9 @@ import type { Log } from "../../lib/log.ts";
 import { sleep } from "../../lib/stop.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";
 import type { FollowX402 } from "./following.ts";
-import { dueX402, removeRejectedX402, takeX402, type X402Stored } from "./kept-payments.ts";
 import { inHandMs } from "./step-writer.ts";
 import type { X402Terms } from "./x402.ts";
+import { dueX402, removeRejectedX402, takeX402, type X402Stored } from "./x402-payment-store.ts";
 
 /** What is watched. */
 export type X402WatchOptions = Readonly<{

@@ -18,8 +18,8 @@ import { startFlush } from "./flush.ts";
 import { createFragments, type Fragments, splitSteps } from "./fragments.ts";
 import { type ExtentMap, openExtentMap } from "./map.ts";
 import { createPaths } from "./paths.ts";
+import { createQuota, diskFreeBytes, type Quota, type QuotaLimits } from "./quota.ts";
 import { createReading, extentCallBytesMax, sampleSteps } from "./read.ts";
-import { createQuota, diskFreeBytes, type Quota, type QuotaLimits } from "./room.ts";
 import { createRoots, type Root, type Roots } from "./roots.ts";
 import { checksumOf } from "./steps.ts";
 

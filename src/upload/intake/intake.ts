@@ -40,8 +40,8 @@ import {
 } from "./charge.ts";
 import type { ItemSession } from "./item-session.ts";
 import { type ItemStore, smallItemBytesMax } from "./item-store.ts";
-import type { QuotaHeld, UploadQuota } from "./room.ts";
 import { accountOf, namesOf } from "./signer-account.ts";
+import type { QuotaHeld, UploadQuota } from "./upload-quota.ts";
 
 /** An item as it arrives. */
 export type Arrival = Terms &

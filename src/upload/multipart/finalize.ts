@@ -10,7 +10,7 @@ import { Failure, type FailureCode } from "../../failures.ts";
 import { assert } from "../../lib/assert.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { createSemaphore } from "../../lib/queue.ts";
+import { createSemaphore } from "../../lib/semaphore.ts";
 import { ignoreRejection, sleep } from "../../lib/stop.ts";
 import { voidReservation } from "../../payment/credits/reservations.ts";
 import type { LedgerDatabase } from "../../store/ledger/database.ts";

@@ -11,7 +11,7 @@ import { assert } from "../../lib/assert.ts";
 import { ignoreRejection, linkedController, untilStopped } from "../../lib/stop.ts";
 import type { PartFile, PartFiles } from "../../store/uploads/part-files.ts";
 import { diskFailure } from "../intake/disk-failure.ts";
-import type { QuotaHeld, UploadQuota } from "../intake/room.ts";
+import type { QuotaHeld, UploadQuota } from "../intake/upload-quota.ts";
 
 /** A part as it arrives. */
 export type ArrivingPart = Readonly<{

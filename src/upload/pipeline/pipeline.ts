@@ -23,12 +23,12 @@
  */
 import { createRest } from "../../lib/rest.ts";
 import { confirm } from "./confirm.ts";
-import { createSlots, type SlotGroup } from "./lanes.ts";
 import type { PipelineParts } from "./parts.ts";
 import { createPlanner } from "./plan.ts";
 import { post } from "./post.ts";
 import { prepare } from "./prepare.ts";
 import { seed } from "./seed.ts";
+import { createSlots, type SlotGroup } from "./slots.ts";
 
 /** The pipeline, at work. */
 export type Pipeline = Readonly<{

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { readForm } from "../../../src/dev/sandbox/form.ts";
 import { openStripeSandbox, type StripeSandbox } from "../../../src/dev/sandbox/stripe.ts";
 import { cardsToTry, outcomeOf } from "../../../src/dev/sandbox/stripe-cards.ts";
-import { type DeliveryFaults, noFaults } from "../../../src/dev/sandbox/stripe-letters.ts";
+import { type DeliveryFaults, noFaults } from "../../../src/dev/sandbox/stripe-deliveries.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { silentLog } from "../../../src/lib/log.ts";
 import { createRandom } from "../../store/random.ts";

@@ -9,7 +9,7 @@ import {
   createStoredNames,
   type StoredNames,
   type StoredNamesOptions,
-} from "../../../src/gateway/names/kept-names.ts";
+} from "../../../src/gateway/names/name-cache.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
 import { idOf } from "../../support/memory-content.ts";

@@ -18,7 +18,7 @@ import { createWalletTokens } from "../../../src/payment/access/json-web-token.t
 import { createWalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress } from "../../../src/payment/addresses.ts";
 import { freeAllowance } from "../../../src/payment/prices/free-allowance.ts";
-import { pendingPaymentsOf } from "../../../src/payment/tokens/kept-payments.ts";
+import { pendingPaymentsOf } from "../../../src/payment/tokens/token-payment-store.ts";
 import { readPayments } from "../../../src/payment/top-ups/payment-history.ts";
 import { keepCard, keepGift, keepToken } from "../../payment/top-ups/payments-made.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";

@@ -7,7 +7,7 @@ import { createHistoryRoutes } from "../../../src/http/payment/history-routes.ts
 import { createWalletTokens } from "../../../src/payment/access/json-web-token.ts";
 import { createWalletAccess, type WalletAccess } from "../../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts";
-import { pendingPaymentsOf } from "../../../src/payment/tokens/kept-payments.ts";
+import { pendingPaymentsOf } from "../../../src/payment/tokens/token-payment-store.ts";
 import { readPayments } from "../../../src/payment/top-ups/payment-history.ts";
 import { keepCard, keepGift, keepToken } from "../../payment/top-ups/payments-made.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";

@@ -14,7 +14,7 @@ import { createReceiptRoutes } from "../../../src/http/upload/receipt-routes.ts"
 import { createStatusRoutes } from "../../../src/http/upload/status-routes.ts";
 import { createX402UploadRoutes } from "../../../src/http/upload/x402-upload-routes.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
-import { createSemaphore } from "../../../src/lib/queue.ts";
+import { createSemaphore } from "../../../src/lib/semaphore.ts";
 import { added, specified } from "../../spec/part-4c.ts";
 import { type RunningProgram, startDev } from "../../support/program.ts";
 import { closed, faultsOf } from "../../support/schema.ts";

@@ -10,7 +10,7 @@ import { Failure } from "../../../src/failures.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { openPartFiles, type PartFile, type PartFiles } from "../../../src/store/uploads/part-files.ts";
-import { createUploadQuota } from "../../../src/upload/intake/room.ts";
+import { createUploadQuota } from "../../../src/upload/intake/upload-quota.ts";
 import {
   chunkSizeMax,
   lifeMs,

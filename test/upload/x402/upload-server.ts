@@ -4,7 +4,7 @@
  */
 import { Elysia } from "elysia";
 import { arweave } from "../../../src/arweave/signers/arweave.ts";
-import { createRequestMetrics } from "../../../src/http/request-figures.ts";
+import { createRequestMetrics } from "../../../src/http/request-metrics.ts";
 import { type HttpServer, openServer } from "../../../src/http/server.ts";
 import { createChunkRoutes } from "../../../src/http/upload/chunk-routes.ts";
 import { createReceiptWriter } from "../../../src/http/upload/receipt-record.ts";

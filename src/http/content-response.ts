@@ -6,7 +6,6 @@
 import { Failure, failures } from "../failures.ts";
 import type { Composing } from "../lib/composing.ts";
 import { type ByteSpan, contentRange, type RangeMeaning, readRange } from "../lib/range.ts";
-import { jsonResponse } from "./answers.ts";
 import { withHeldMemory } from "./body-size.ts";
 import { frameSpans } from "./byteranges.ts";
 import { allowsTag, namesTag, rangeThatCounts } from "./conditional.ts";
@@ -20,6 +19,7 @@ import {
 import { notModifiedHeaders, partHeaders } from "./content-headers.ts";
 import { composingOf, type RequestContext } from "./context.ts";
 import { unknownType } from "./header-values.ts";
+import { jsonResponse } from "./responses.ts";
 
 /** What a request wants of content. */
 export type ContentWish = Readonly<{

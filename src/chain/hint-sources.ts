@@ -3,7 +3,7 @@
  * @module
  */
 import type { Id } from "../arweave/id.ts";
-import type { Hint } from "./clue.ts";
+import type { Hint } from "./hint.ts";
 import type { NodeResponse } from "./node.ts";
 
 /** Several of one kind. */
