@@ -10,6 +10,7 @@ import { createSolanaSigner } from "../src/arweave/signers/solana.ts";
 import { encodeBase58 } from "../src/lib/base58.ts";
 import { createRandom } from "../test/store/random.ts";
 import type { DevLine } from "../test/support/program.ts";
+import { until } from "../test/support/until.ts";
 
 /** What was uploaded, as much of it as is needed to know it again. */
 type Known = Readonly<{
@@ -243,8 +244,7 @@ export function startLoad(line: DevLine, seed: number): RunningLoad {
   async function begin(): Promise<void> {
     await pay(account);
     const url = `${line.payment}/v1/balance?address=${account}`;
-    while (!stopping.signal.aborted && (await ask("balance", url, {}, [200, 404]))?.response.status !== 200)
-      await Bun.sleep(100);
+    await until(async () => !(!stopping.signal.aborted && (await ask("balance", url, {}, [200, 404]))?.response.status !== 200));
   }
 
   const funded = begin().catch((error) => wrong("begin", String(error)));

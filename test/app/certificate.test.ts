@@ -12,7 +12,7 @@ import { readConfig } from "../../src/config/config.ts";
 import { openListener } from "../../src/http/listener.ts";
 import { type CertificateFiles, makeCertificate, openssl } from "../support/certificates.ts";
 import { describeWith, testWith } from "../support/helpers.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
 const half =

@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { complaintsIn, runCairn } from "../cli/command.ts";
 import { testAddress } from "../support/payment.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 const wincAtStart = 100_000_000_000_000n;
 

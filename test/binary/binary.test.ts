@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { eventually, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 const away = mkdtempSync(join(tmpdir(), "cairn-binary-"));
 const binary = join(away, "cairn");

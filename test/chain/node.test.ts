@@ -5,6 +5,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { type Node, type NodeResponse, openNode } from "../../src/chain/node.ts";
 import { type Fault, type FaultServer, openFaultServer, type Result } from "./fault-server.ts";
+import { until } from "../support/until.ts";
 
 const none = new AbortController().signal;
 let server: FaultServer;
@@ -202,7 +203,7 @@ describe("trouble", () => {
     usual = { status: 200, body: '{"a":"0123456789"}' };
     server.setFault(() => fault);
     expect(await hasty.info(none)).toMatchObject({ kind: "trouble", reason });
-    while (server.openSockets() > 0) await Bun.sleep(1);
+    await until(() => server.openSockets() === 0);
   });
 
   test("nobody listening, and no such name", async () => {
@@ -217,10 +218,10 @@ describe("trouble", () => {
     server.setFault(() => ({ kind: "hang", at: "headers" }));
     const leaving = new AbortController();
     const call = hasty.height(leaving.signal).catch(String);
-    while (server.openSockets() === 0) await Bun.sleep(1);
+    await until(() => server.openSockets() !== 0);
     leaving.abort("left");
     expect(await call).toBe("left");
-    while (server.openSockets() > 0) await Bun.sleep(1);
+    await until(() => server.openSockets() === 0);
   });
 
   test("after 1,000 failures no socket and no turn is left", async () => {
@@ -236,7 +237,7 @@ describe("trouble", () => {
     const patient = openNode(server.url, { firstByteMs: 100, stallMs: 100, totalMs: 60_000 });
     const all = await Promise.all(Array.from({ length: 1_000 }, () => patient.height(none)));
     expect(all.every(({ kind }) => kind === "trouble")).toBe(true);
-    while (server.openSockets() > 0) await Bun.sleep(1);
+    await until(() => server.openSockets() === 0);
     server.setFault(() => undefined);
     expect(await patient.height(none)).toEqual({ kind: "ok", value: 12_345 });
   });
@@ -245,7 +246,7 @@ describe("trouble", () => {
     server.setFault(() => ({ kind: "hang", at: "headers" }));
     const closing = openNode(server.url);
     const call = closing.height(none);
-    while (server.openSockets() === 0) await Bun.sleep(1);
+    await until(() => server.openSockets() !== 0);
     closing.close();
     expect((await call).kind).toBe("trouble");
   });

@@ -7,7 +7,7 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import type { Need } from "../support/helpers.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import dollar from "./contracts/dollar.json";
 
 const binary = join(import.meta.dir, "node_modules/@foundry-rs/anvil-linux-amd64/bin/anvil");

@@ -15,7 +15,7 @@ import { readWallet } from "../../src/arweave/wallet.ts";
 import { type Devnet, openDevnet } from "../../src/dev/devnet/devnet.ts";
 import { rsaJwk, serve, testBytes } from "../dev/devnet/support.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { testKey } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 

@@ -7,7 +7,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import type { Browser, Page } from "playwright-core";
 import { describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { browser as browserNeed, openBrowser } from "./browser.ts";
 
 const alice = testAddress("Alice");

@@ -7,7 +7,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { arweaveKey, openTurbo } from "./turbo.ts";
 
 type Tag = Readonly<{ name: string; value: string }>;

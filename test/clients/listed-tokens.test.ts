@@ -10,7 +10,8 @@ import { join } from "node:path";
 import { encodeBech32 } from "../../src/lib/bech32.ts";
 import { type KyveNode, kyveSend, openKyveNode } from "../payment/tokens/kyve-node.ts";
 import { describeWith } from "../support/helpers.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors } from "./anvil.ts";
 
 const payee = "0x2222222222222222222222222222222222222222";

@@ -7,7 +7,8 @@ import { writeBundle } from "../../src/arweave/bundle.ts";
 import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { idOfSignature } from "../../src/arweave/id.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { signers } from "../support/signers.ts";
 
 const itemCount = 1_000;

@@ -8,7 +8,8 @@ import { ed25519 } from "@noble/curves/ed25519.js";
 import { encodeBase58 } from "../../src/lib/base58.ts";
 import { openSolanaNode, type SolanaNode, solanaAddress } from "../payment/tokens/solana-node.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { arweaveKey } from "./turbo.ts";
 
 const payee = solanaAddress(1);

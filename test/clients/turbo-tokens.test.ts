@@ -4,7 +4,8 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors } from "./anvil.ts";
 import { arweaveKey } from "./turbo.ts";
 

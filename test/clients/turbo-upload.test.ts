@@ -19,7 +19,8 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { librarySigners } from "./arbundles-signers.ts";
 import { isSigned, signerOf, type WireReceipt } from "./receipt-check.ts";
 import { arweaveKey, openAnonymousTurbo, openTurbo, payCheckout, type TurboKey, turboKeys } from "./turbo.ts";

@@ -13,7 +13,8 @@ import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { idOfSignature } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { testKey } from "../support/signers.ts";
 
 type Library = typeof import("@ar.io/wayfinder-core");

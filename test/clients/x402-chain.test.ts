@@ -21,7 +21,7 @@ import { authorizationHash, isSignedByOwner } from "../../src/payment/evm/typed-
 import { createRandom } from "../store/random.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { createTestClock, type TestClock } from "../support/payment.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { newSeed } from "../support/seed.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors } from "./anvil.ts";
 

@@ -15,6 +15,7 @@ import {
   openDataNode,
 } from "../chain/data-node.ts";
 import { impatient, isSame, joined, locatedOf, openRig, type Rig, type RigOptions } from "./rig.ts";
+import { until } from "../support/until.ts";
 
 const kibibyte = 1_024;
 const mebibyte = 2 ** 20;
@@ -154,11 +155,11 @@ describe("how much is fetched", () => {
     const leaving = new AbortController();
     const opened = await rig.content.open(data.root.id, none);
     const waits = [1, 2].map(() => failureOf(opened.bytes({ start: 0, end: 10 }, leaving.signal)));
-    while (node.openSockets() === 0) await Bun.sleep(1);
+    await until(() => node.openSockets() !== 0);
     leaving.abort(new Error("gone"));
     expect(await Promise.all(waits)).toEqual(["Error: gone", "Error: gone"]);
-    while (node.openSockets() > 0) await Bun.sleep(1);
-    while (rig.content.stats().fetching > 0) await Bun.sleep(1);
+    await until(() => node.openSockets() === 0);
+    await until(() => rig.content.stats().fetching === 0);
   });
 
   test("C5: a reader that takes nothing makes nothing be fetched but what is a little ahead of it", async () => {

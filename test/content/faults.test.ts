@@ -10,6 +10,7 @@ import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts
 import type { Fault } from "../chain/fault-server.ts";
 import { newSeed } from "../support/seed.ts";
 import { isSame, joined, locatedOf, openRig, type Rig, seeded, timeoutsFor } from "./rig.ts";
+import { until } from "../support/until.ts";
 
 const chunk = 256 * 1_024;
 const none = new AbortController().signal;
@@ -139,7 +140,7 @@ describe("C2: chunks from a source that fails", () => {
     slow.setFault(() => ({ kind: "hang", at: "headers" }));
     const opened = await rig.content.open(data.root.id, none);
     expect(isSame(await opened.bytes({ start: 0, end: chunk }, none), data.bytes)).toBe(true);
-    while (slow.openSockets() > 0) await Bun.sleep(1); // the loser was let go
+    await until(() => slow.openSockets() === 0); // the loser was let go
   });
 
   test("a chunk of another place or of other data proves nothing", async () => {
@@ -211,7 +212,7 @@ describe("C2: bytes from a gateway that fails", () => {
     const span = { start: 0, end: 300_000 };
     expect(await outcomeOf(joined(opened.read(span, none)))).toBeOneOf(["source_failed", "source_timeout"]);
     expect(await outcomeOf(opened.bytes(span, none))).toBeOneOf(["source_failed", "source_timeout"]);
-    while (gateway.openSockets() > 0) await Bun.sleep(1);
+    await until(() => gateway.openSockets() === 0);
     gateway.setFault(() => undefined);
     expect(isSame(await opened.bytes(span, none), body.subarray(0, 300_000))).toBe(true);
   });
@@ -300,7 +301,7 @@ describe("C3: a source that hangs", () => {
       );
       expect([...outcomes].filter((code) => code !== "source_timeout" && code !== "busy")).toEqual([]);
       expect(outcomes.has("source_timeout")).toBe(true);
-      while (node.openSockets() > 0) await Bun.sleep(1);
+      await until(() => node.openSockets() === 0);
       expect(rig.extents.stats().bytes).toBe(0);
     },
     120_000,

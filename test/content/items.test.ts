@@ -27,6 +27,7 @@ import {
   rootHeaders,
 } from "./item-world.ts";
 import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions, seeded, timeoutsFor } from "./rig.ts";
+import { until } from "../support/until.ts";
 
 const mebibyte = 2 ** 20;
 const none = new AbortController().signal;
@@ -623,7 +624,7 @@ describe("trouble", () => {
     });
     const opened = await rig.content.open(direct.id, none);
     expect(opened.verified).toBe(true);
-    while (hanging.openSockets() > 0) await Bun.sleep(1); // the loser was let go
+    await until(() => hanging.openSockets() === 0); // the loser was let go
   });
 
   test("of all sources ends in time, and lets them go", async () => {
@@ -634,7 +635,7 @@ describe("trouble", () => {
       findMsMax: 500,
     });
     expect(await codeOf(rig.content.open(direct.id, none))).toBe("source_timeout");
-    while (hanging.openSockets() + world.node.openSockets() > 0) await Bun.sleep(1);
+    await until(() => hanging.openSockets() + world.node.openSockets() === 0);
   });
 
   test("with a better proof leaves a gateway's word, after a moment", async () => {

@@ -9,6 +9,7 @@ import type { LedgerDatabase, Tx } from "../../src/store/ledger/database.ts";
 import { openPostgresLedger } from "../../src/store/ledger/postgres.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type PostgresServer, postgresServer, startPostgres } from "../support/postgres-server.ts";
+import { until } from "../support/until.ts";
 
 const add = (id: string) => (tx: Tx) =>
   tx.run("INSERT INTO events (source, event_id, at) VALUES ('card', ?, 1)", id);
@@ -85,7 +86,7 @@ describeWith(postgresServer, "a ledger on PostgreSQL", () => {
       }
     });
     const ends = Promise.allSettled(streams);
-    while (responded.length < 100) await Bun.sleep(1);
+    await until(() => responded.length >= 100);
     await server.kill();
     const failed = (await ends).filter(({ status }) => status === "rejected");
     stopped = true;

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { assert } from "../../src/lib/assert.ts";
 import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 
 const data = testBytes(1_400_000, 12);

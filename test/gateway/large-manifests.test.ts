@@ -12,7 +12,7 @@ import type { Pool } from "../../src/threads/pool.ts";
 import { inlineBuilder, openTestManifests, type TestManifestsOptions } from "../support/large-manifests.ts";
 import { manifestText } from "../support/manifest-text.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 const never = new AbortController().signal;
 const contentType = "application/x.arweave-manifest+json";

@@ -15,7 +15,8 @@ import { silentLog } from "../../src/lib/log.ts";
 import type { Tip } from "../../src/store/index/types.ts";
 import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { chunkPosts, testBytes } from "../dev/devnet/support.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
+import { until } from "../support/until.ts";
 
 const patient = { firstByteMs: 60_000, stallMs: 60_000, totalMs: 60_000 };
 const hasty = { firstByteMs: 300, stallMs: 300, totalMs: 1_000 };
@@ -221,7 +222,7 @@ describe("the network", () => {
     const left = codeOf(network.height(leaving.signal));
     leaving.abort();
     await left;
-    while (one.requests.length > 0 && one.openSockets() > 0) await Bun.sleep(1);
+    await until(() => !(one.requests.length > 0 && one.openSockets() > 0));
     expect(await network.height(never)).toBe(7);
   });
 
@@ -399,10 +400,10 @@ describe("a post to all nodes", () => {
     const { broadcast } = post([one.url]);
     const leaves = new AbortController();
     const left = broadcast.chunk(bytes(chunk), leaves.signal).catch(String);
-    while (one.requests.length === 0) await Bun.sleep(1);
+    await until(() => one.requests.length !== 0);
     leaves.abort(new Error("left"));
     expect(await left).toContain("left");
-    while (one.openSockets() > 0) await Bun.sleep(1);
+    await until(() => one.openSockets() === 0);
   });
 
   test("of a chunk that proves nothing reaches no node", async () => {

@@ -28,7 +28,7 @@ import {
   type TestNode,
 } from "../dev/devnet/support.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 type Running = Readonly<{ gateway: OpenGateway; url: string; close: () => Promise<void> }>;
 

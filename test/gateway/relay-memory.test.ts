@@ -9,7 +9,7 @@ import { Failure } from "../../src/failures.ts";
 import { createRelay } from "../../src/gateway/relay.ts";
 import { createByteBudget } from "../../src/lib/byte-budget.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 const never = new AbortController().signal;
 const kibibyte = 2 ** 10;

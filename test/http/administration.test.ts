@@ -16,6 +16,7 @@ import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
 import { type WireResponse, wire } from "../support/gateway-server.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { until } from "../support/until.ts";
 
 const key = "key-of-this-test";
 const opened: Stack[] = [];
@@ -38,14 +39,6 @@ async function ask(stack: Stack, method: string, path: string, body?: unknown) {
   });
   const text = await response.text();
   return { status: response.status, body: text === "" ? "" : JSON.parse(text) };
-}
-
-async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + 20_000;
-  while (!(await isSo())) {
-    if (Date.now() > end) throw new Error(`not in time: ${what}`);
-    await Bun.sleep(20);
-  }
 }
 
 const never = '{"never":true}';
@@ -93,9 +86,9 @@ describe("a transaction that is queued", () => {
         status: 200,
         body: { message: "TX queued" },
       });
-    await until("both are indexed", () => gateway.reader.placeOf(plain.id)?.height === 1);
-    await until("the items are indexed", () =>
-      ids.every((id) => gateway.reader.locate(id)?.verified === true),
+    await until(() => gateway.reader.placeOf(plain.id)?.height === 1, "both are indexed");
+    await until(() =>
+      ids.every((id) => gateway.reader.locate(id)?.verified === true), "the items are indexed",
     );
     const response = await fetch(`${gateway.url}/raw/${ids[1]}`);
     expect([response.status, await response.text()]).toEqual([200, "second"]);
@@ -131,7 +124,7 @@ describe("a transaction that is queued", () => {
     await stack.restart();
     expect(await ask(stack, "GET", `bundle-status/${bundle.id}`)).toEqual(before);
     await stack.devnet.mine(1);
-    await until("its item is indexed", () => stack.gateway.reader.locate(ids[0] as Id) !== undefined);
+    await until(() => stack.gateway.reader.locate(ids[0] as Id) !== undefined, "its item is indexed");
     expect((await ask(stack, "GET", "debug")).body.db.counts).toMatchObject({ stagedTxs: 0, dataItems: 1 });
   }, 120_000);
 });
@@ -161,7 +154,7 @@ describe("a bundle that is queued", () => {
       message: "Bundle queued",
     });
     const { reader } = stack.gateway;
-    await until("the deepest is indexed", () => inner.ids.every((id) => reader.locate(id) !== undefined));
+    await until(() => inner.ids.every((id) => reader.locate(id) !== undefined), "the deepest is indexed");
     await stack.settled();
     expect(await status()).toMatchObject({
       dataItemCount: 2,
@@ -211,7 +204,7 @@ describe("an announced item", () => {
     await post(stack.devnet, rsa, { data, tags: [...bundleTags] });
     await stack.devnet.mine(1);
     await stack.settled();
-    await until("the verified row stands", () => reader.locate(id)?.verified === true);
+    await until(() => reader.locate(id)?.verified === true, "the verified row stands");
     expect(reader.locate(id)).toMatchObject({ pending: false });
     const response = await fetch(`${url}/${id}`);
     expect([response.status, await response.text()]).toEqual([200, "announced"]);

@@ -9,6 +9,7 @@ import type { Id } from "../../src/arweave/id.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { until } from "../support/until.ts";
 
 const key = "key-of-this-test";
 const opened: Stack[] = [];
@@ -23,14 +24,6 @@ async function ask(stack: Stack, method: string, path: string, body?: unknown) {
     ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }),
   });
   return { status: response.status, body: await response.json() };
-}
-
-async function until(what: string, isSo: () => boolean): Promise<void> {
-  const end = Date.now() + 20_000;
-  while (!isSo()) {
-    if (Date.now() > end) throw new Error(`not in time: ${what}`);
-    await Bun.sleep(20);
-  }
 }
 
 const tagged = (value: string) => [{ name: "Kind", value }];
@@ -62,7 +55,7 @@ async function openWith(environment: Readonly<Record<string, string>>) {
   /** Until all that is known to be there was evaluated: a pass over no bundle ends after filters were compared. */
   const evaluated = async () => {
     await ask(stack, "POST", "queue-bundles", { startHeight: 1_000, endHeight: 1_000 });
-    await until("no pass is under way", () => stack.gateway.reader.bundlePasses().length === 0);
+    await until(() => stack.gateway.reader.bundlePasses().length === 0, "no pass is under way");
     await stack.settled();
   };
   /** How often each bundle was unbundled. */
@@ -146,7 +139,7 @@ describe("queue-bundles", () => {
     expect(found()).toBe("x---");
     await ask(stack, "POST", "queue-bundles", { ...all, bypassFilter: true });
     await stack.restart();
-    await until("all is indexed", () => found() === "xxxx");
+    await until(() => found() === "xxxx", "all is indexed");
     await evaluated();
   }, 60_000);
 

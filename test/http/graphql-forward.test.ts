@@ -9,7 +9,7 @@ import { type HttpServer, openServer } from "../../src/http/server.ts";
 import { openHttp } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 const mebibyte = 2 ** 20;
 const patient = openHttp({ firstByteMs: 20_000, stallMs: 20_000, totalMs: 60_000 });

@@ -9,6 +9,7 @@ import { createRequestMetrics } from "../../src/http/request-metrics.ts";
 import { openServer } from "../../src/http/server.ts";
 import { createMetrics, type Metrics } from "../../src/lib/metrics.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
+import { until } from "../support/until.ts";
 
 /** Metrics of so many series, each page of which is counted. */
 function largeMetrics(series: number): Readonly<{ metrics: Metrics; pages: () => number }> {
@@ -110,11 +111,11 @@ describe("N6: metrics pages", () => {
         }),
       ),
     );
-    while (begun < clients.length) await Bun.sleep(5);
+    await until(() => begun >= clients.length);
     const pages = 1 + Math.ceil((4 * 2 ** 20) / size); // the first is taken for less than it is
     expect(memory.responseBytes()).toBeLessThan((pages + 1) * size);
     for (const client of clients) client.terminate();
-    while (memory.responseBytes() > 0) await Bun.sleep(20);
+    await until(() => memory.responseBytes() === 0);
     await server.close(0);
   }, 60_000);
 });

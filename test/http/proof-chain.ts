@@ -16,6 +16,7 @@ import type { Devnet } from "../../src/dev/devnet/devnet.ts";
 import { chunkPosts, ecdsa, post, rsa, statedOf, testBytes } from "../dev/devnet/support.ts";
 import { testKey } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { until } from "../support/until.ts";
 
 /** Something that has an id and bytes. */
 export type Planted = Readonly<{ id: Id; bytes: Uint8Array }>;
@@ -115,7 +116,7 @@ async function plant({ devnet, gateway }: Stack) {
   const waitingData = textBytes("Of the first format, and in no block yet.");
   const waitingFirst = await post(devnet, rsa, { format: 1, data: waitingData });
   for (const { id } of [waiting, waitingFirst])
-    while (gateway.reader.locate(id) === undefined) await Bun.sleep(20);
+    await until(() => gateway.reader.locate(id) !== undefined);
   return {
     ...items,
     deepest,

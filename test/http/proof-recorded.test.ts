@@ -17,7 +17,7 @@ import { openHttp } from "../../src/lib/http-client.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openRecordedChain } from "../chain/recorded-chain.ts";
 import { testWith } from "../support/helpers.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { vectors } from "../support/vectors.ts";
 
 const http = openHttp({ firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 });

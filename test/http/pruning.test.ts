@@ -10,6 +10,7 @@ import type { Id } from "../../src/arweave/id.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../indexing/samples.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { until } from "../support/until.ts";
 
 const key = "key-of-this-test";
 const opened: Stack[] = [];
@@ -32,14 +33,6 @@ async function ask(stack: Stack, method: string, path: string, body?: unknown) {
   });
   const text = await response.text();
   return { status: response.status, body: text === "" ? "" : JSON.parse(text) };
-}
-
-async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + 20_000;
-  while (!(await isSo())) {
-    if (Date.now() > end) throw new Error(`not in time: ${what}`);
-    await Bun.sleep(20);
-  }
 }
 
 function idOfItem(item: Uint8Array): Id {
@@ -72,7 +65,7 @@ describe("pruning", () => {
     await stack.settled();
     const { reader, url } = stack.gateway;
     const count = () => ids.filter((id) => reader.placeOf(id) !== undefined).length;
-    await until("all items are indexed", () => count() === 4);
+    await until(() => count() === 4, "all items are indexed");
     const served = () =>
       Promise.all(
         ids.map(async (id) => {
@@ -117,9 +110,9 @@ describe("pruning", () => {
 
     // A nested bundle alone can be queued again, and so can all.
     await ask(stack, "POST", "queue-bundle", { id: ids[2] });
-    await until("the nested item is back", () => count() === 1);
+    await until(() => count() === 1, "the nested item is back");
     await ask(stack, "POST", "queue-bundle", { id: bundle.id });
-    await until("all items are back", () => count() === 4);
+    await until(() => count() === 4, "all items are back");
     for (const id of ids) expect([id, await listed(stack, id)]).toEqual([id, true]);
     expect(await served()).toEqual(before);
   }, 120_000);
@@ -137,7 +130,7 @@ describe("pruning", () => {
       await stack.devnet.mine(19);
       await stack.settled();
       const { reader, url } = stack.gateway;
-      await until("the item is indexed", () => id !== undefined && reader.placeOf(id) !== undefined);
+      await until(() => id !== undefined && reader.placeOf(id) !== undefined, "the item is indexed");
       const indexedAtThreshold = Math.floor(Date.now() / 1_000) + 1_000;
       await ask(stack, "POST", "prune-stable-data-items", { indexedAtThreshold });
       expect(id !== undefined && reader.placeOf(id)).toBeUndefined();

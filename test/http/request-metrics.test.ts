@@ -11,7 +11,7 @@ import { createRouteLabels, unrouted } from "../../src/http/route-labels.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { wire } from "../support/gateway-server.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
 import { openUploadStack, type UploadStack } from "../support/upload-stack.ts";
 

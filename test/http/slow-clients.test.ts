@@ -13,6 +13,7 @@ import { openServer } from "../../src/http/server.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent, patternBytes } from "../support/memory-content.ts";
+import { until } from "../support/until.ts";
 
 const count = Number(process.env["COUNT"] ?? 200);
 const content = createMemoryContent();
@@ -159,7 +160,7 @@ describe("N1: slow clients", () => {
       await expectOthersToBeServed();
       for (const { socket } of slow) socket.destroy();
       await Promise.all(slow.map(({ ended }) => ended));
-      while (content.openReads() > 0) await Bun.sleep(5); // whoever left is read for no more
+      await until(() => content.openReads() === 0); // whoever left is read for no more
       expect((await fetch(`${gateway.url}/raw/${ids.small}`)).status).toBe(200);
     },
     patienceMs,

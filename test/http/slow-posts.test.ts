@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { makeCertificate, openssl } from "../support/certificates.ts";
 import { testWith } from "../support/helpers.ts";
 import { lineReader } from "../support/line-reader.ts";
+import { until } from "../support/until.ts";
 
 const mebibyte = 2 ** 20;
 const connections = 3;
@@ -67,10 +68,6 @@ function post(session: http2.ClientHttp2Session, address: string, onStatus: (sta
   stream.on("response", (headers) => onStatus(Number(headers[":status"])));
   stream.on("error", () => undefined); // being refused while it sends is what it came for
   pump();
-}
-
-async function until(isSo: () => Promise<boolean>): Promise<void> {
-  while (!(await isSo())) await Bun.sleep(20);
 }
 
 describe("N6: posted bodies that stop", () => {

@@ -20,6 +20,7 @@ import { assert } from "../../src/lib/assert.ts";
 import { openTcpConnections, peerKey } from "../../src/lib/tcp-connections.ts";
 import { makeCertificate } from "../support/certificates.ts";
 import { testWith } from "../support/helpers.ts";
+import { until } from "../support/until.ts";
 
 const linux = {
   there: process.platform === "linux" && Bun.which("openssl") !== null,
@@ -100,10 +101,6 @@ function openWatch(): SlowReaders {
   const connections = openTcpConnections();
   assert(connections !== undefined, "Linux tells of its connections");
   return createSlowReaders(connections);
-}
-
-async function until(isSo: () => boolean): Promise<void> {
-  while (!isSo()) await Bun.sleep(5);
 }
 
 describe("N1, N6: slow readers", () => {

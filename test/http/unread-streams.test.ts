@@ -12,7 +12,7 @@ import { makeCertificate, openssl } from "../support/certificates.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { testWith } from "../support/helpers.ts";
 import { createMemoryContent, patternBytes } from "../support/memory-content.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 const linux = {
   there: process.platform === "linux" && openssl.there,

@@ -18,7 +18,7 @@ import { sandboxLabel } from "../../src/http/hosts.ts";
 import { encodeBase64url } from "../../src/lib/base64url.ts";
 import { sha256 } from "../../src/lib/hash.ts";
 import { testBytes } from "../dev/devnet/support.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { openUploadStack, sendItem, statusOf, type UploadStack } from "../support/upload-stack.ts";
 import { payloadRoutes } from "./moderation-world.ts";
 

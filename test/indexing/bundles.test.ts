@@ -49,7 +49,7 @@ async function withBlock(
   const simulation = openSimulation({ seed: 1, nodes: [node], threads, ...options });
   if (options.isDataLate !== true) put(simulation, ...transactions);
   try {
-    await until("the block is followed", () => simulation.index.reader.tip()?.hash === tip.hash, simulation);
+    await until(() => simulation.index.reader.tip()?.hash === tip.hash, "the block is followed", simulation);
     await body(simulation, tip, node);
   } finally {
     await simulation.close();
@@ -151,13 +151,12 @@ describe("bundles", () => {
     const roots = [bundle(makeItems(3)), bundle(makeItems(4, "other"), 2)];
     await withBlock(roots, { isDataLate: true }, async (simulation, tip) => {
       await until(
-        "both were tried",
-        () => roots.every(({ transaction }) => statusOf(simulation, transaction.id).importAttemptCount > 1),
+        () => roots.every(({ transaction }) => statusOf(simulation, transaction.id).importAttemptCount > 1), "both were tried",
         simulation,
       );
       expect(counts(simulation)).toMatchObject({ items: 0, bundlesFailed: 2 });
       put(simulation, roots[1]!);
-      await until("the second is done", () => counts(simulation).items === 4, simulation);
+      await until(() => counts(simulation).items === 4, "the second is done", simulation);
       put(simulation, roots[0]!);
       await untilSettled(tip, simulation);
       expectIndexToEqual(simulation.index.reader, tip);
@@ -241,8 +240,7 @@ describe("bundles", () => {
     const root = createScript(6).carrying(new Uint8Array(100).fill(0xff), bundleTags);
     await withBlock([root, bundle(makeItems(2))], {}, async (simulation) => {
       await until(
-        "it failed",
-        () => counts(simulation).bundlesFailed === 1 && counts(simulation).items === 2,
+        () => counts(simulation).bundlesFailed === 1 && counts(simulation).items === 2, "it failed",
         simulation,
       );
       await Bun.sleep(50);
@@ -259,8 +257,8 @@ describe("bundles", () => {
     const root = bundle([deep, makeItem("beside")]);
     await withBlock([root], {}, async (simulation) => {
       // The transaction is level 0; ten more are opened, and the eleventh is an item that stays closed.
-      await until("the last is refused", () => counts(simulation).bundlesFailed === 1, simulation);
-      await until("the others are done", () => counts(simulation).bundlesQueued === 0, simulation);
+      await until(() => counts(simulation).bundlesFailed === 1, "the last is refused", simulation);
+      await until(() => counts(simulation).bundlesQueued === 0, "the others are done", simulation);
       expect(counts(simulation)).toMatchObject({ bundles: 12, items: 2 + 2 * 10, bundlesFailed: 1 });
     });
   });
@@ -273,7 +271,7 @@ describe("bundles", () => {
     const log = { ...silentLog, warn: (message: string) => warned.push(message) };
     const options = { limits: { entriesPerRootMax: 400 }, log };
     await withBlock([fan("fan"), bundle(makeItems(5), 2)], options, async (simulation) => {
-      await until("all are settled", () => counts(simulation).bundlesQueued === 0, simulation);
+      await until(() => counts(simulation).bundlesQueued === 0, "all are settled", simulation);
       // The root's 40, and 360 of what is in them: nine bundles whole, or more of them in part.
       expect(counts(simulation).items).toBe(400 + 5);
       expect(counts(simulation).bundlesFailed).toBeGreaterThanOrEqual(40 - 9);
@@ -294,8 +292,8 @@ describe("bundles", () => {
         },
       });
       put(simulation, root);
-      await until("all are refused", () => counts(simulation).bundlesFailed === 40, simulation);
-      await until("nothing waits", () => counts(simulation).bundlesQueued === 0, simulation);
+      await until(() => counts(simulation).bundlesFailed === 40, "all are refused", simulation);
+      await until(() => counts(simulation).bundlesQueued === 0, "nothing waits", simulation);
       expect(new Set(asked)).toEqual(new Set([0]));
       expect(counts(simulation).items).toBe(40);
     });
@@ -307,10 +305,10 @@ describe("bundles", () => {
     await withBlock([root], { limits, isDataLate: true }, async (simulation) => {
       put(simulation, root);
       for (const items of [100, 200, 300]) {
-        await until("some are there", () => counts(simulation).items >= items, simulation);
+        await until(() => counts(simulation).items >= items, "some are there", simulation);
         await simulation.restart();
       }
-      await until("all are settled", () => counts(simulation).bundlesQueued === 0, simulation);
+      await until(() => counts(simulation).bundlesQueued === 0, "all are settled", simulation);
       expect(counts(simulation).items).toBe(400);
     });
   });
@@ -354,11 +352,10 @@ describe("bundles", () => {
         now += 3_600_000;
       }, 20);
       await until(
-        "all are settled",
         () =>
           counts(simulation).bundlesFailed === 2 &&
           counts(simulation).items === 40 &&
-          simulation.index.reader.nextBundleAt() === undefined,
+          simulation.index.reader.nextBundleAt() === undefined, "all are settled",
         simulation,
       );
       clearInterval(hours);
@@ -439,7 +436,7 @@ describe("bundles", () => {
       limits: { entriesPerBatch: 5 },
     });
     simulation.putAll(tip);
-    await until("some items are there", () => counts(simulation).items > 5, simulation);
+    await until(() => counts(simulation).items > 5, "some items are there", simulation);
     const other = growBranch(script, base, 2);
     simulation.putAll(other);
     node.setTip(other);

@@ -141,8 +141,7 @@ describe("queue-bundle", () => {
         } else gate.open();
         simulation.wake();
         await until(
-          "every item is indexed, of the nested bundle too",
-          () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation),
+          () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation), "every item is indexed, of the nested bundle too",
           simulation,
         );
         expect(simulation.index.reader.bundleStatus(id)).toMatchObject({
@@ -166,8 +165,7 @@ describe("queue-bundle", () => {
       simulation.data.put(id, root.data);
       const status = () => simulation.index.reader.bundleStatus(id);
       await until(
-        "it is done",
-        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation),
+        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation), "it is done",
         simulation,
       );
       const before = status();
@@ -192,16 +190,14 @@ describe("queue-bundle", () => {
       simulation.data.put(id, root.data);
       const status = () => simulation.index.reader.bundleStatus(id);
       await until(
-        "it is done",
-        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation),
+        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation), "it is done",
         simulation,
       );
       expect(await queue(false)).toBe("skipped");
       expect(status()).toMatchObject({ importAttemptCount: 1, matchedDataItemCount: 0 });
       expect(await queue(true)).toBe("queued");
       await until(
-        "it is done again",
-        () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation),
+        () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation), "it is done again",
         simulation,
       );
       expect(await queue(true)).toBe("skipped");
@@ -215,11 +211,11 @@ describe("queue-bundle", () => {
       simulation.data.put(id, root.data);
       const { reader } = simulation.index;
       const isWhole = () => reader.counts().items === itemCount + nestedCount && isQuiet(simulation);
-      await until("it is done", isWhole, simulation);
+      await until(isWhole, "it is done", simulation);
       const bounds = { ingestedBeforeSeconds: 2 ** 40, startHeight: 0, endHeight: 2 ** 30 };
       expect(await simulation.index.calls.pruneItems(bounds)).toBe(itemCount + nestedCount);
       expect(await queue(true)).toBe("queued");
-      await until("the items are back", isWhole, simulation);
+      await until(isWhole, "the items are back", simulation);
       expect(await queue(true)).toBe("skipped");
     });
   });

@@ -15,7 +15,7 @@ import { deliveryHeaders, openWebhooks, refusalsMax, type Webhooks } from "../..
 import { openHttp } from "../../src/lib/http-client.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { createRecordingLog, type RecordingLog } from "../support/recording-log.ts";
 import { signers } from "../support/signers.ts";
 import { openStack } from "../support/stack.ts";

@@ -7,7 +7,8 @@ import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { closeSync, openSync, statSync, writeSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { eventually, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 let program: RunningProgram;
 beforeAll(async () => {

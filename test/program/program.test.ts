@@ -6,7 +6,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import net from "node:net";
-import { eventually, type RunningProgram, startDev } from "../support/program.ts";
+import { type RunningProgram, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { connectRaw } from "../support/raw-request.ts";
 import { testItem } from "../support/upload.ts";
 

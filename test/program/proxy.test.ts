@@ -10,7 +10,8 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { header, wire } from "../support/gateway-server.ts";
 import { describeWith } from "../support/helpers.ts";
-import { eventually, freePorts, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { freePorts, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { connectRaw } from "../support/raw-request.ts";
 import { testItem } from "../support/upload.ts";
 

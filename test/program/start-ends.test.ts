@@ -5,7 +5,8 @@
 import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
 import { runCairn } from "../cli/command.ts";
-import { eventually, freePorts, startDev } from "../support/program.ts";
+import { freePorts, startDev } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 
 const never = '{"never":true}';
 

@@ -141,14 +141,14 @@ describe("following", () => {
       await untilSettled(tip, simulation);
       const lower = ancestorAt(tip, 6);
       node.setTip(lower);
-      await until("the node is seen below", () => simulation.status().follow.lag === -3, simulation);
+      await until(() => simulation.status().follow.lag === -3, "the node is seen below", simulation);
       now += 59_000;
       await Bun.sleep(30);
       expect(simulation.index.reader.tip()?.height).toBe(9);
       node.setTip(tip);
-      await until("the node is seen level", () => simulation.status().follow.lag === 0, simulation);
+      await until(() => simulation.status().follow.lag === 0, "the node is seen level", simulation);
       node.setTip(lower);
-      await until("the node is seen below", () => simulation.status().follow.lag === -3, simulation);
+      await until(() => simulation.status().follow.lag === -3, "the node is seen below", simulation);
       await Bun.sleep(30);
       now += 61_000;
       await untilSettled(lower, simulation);
@@ -174,7 +174,7 @@ describe("following", () => {
     const simulation = openSimulation({ seed: 7, nodes: [node], threads, clock: () => now });
     simulation.putAll(tip);
     const { reader } = simulation.index;
-    await until("the tip is followed", () => reader.tip()?.hash === tip.hash, simulation);
+    await until(() => reader.tip()?.hash === tip.hash, "the tip is followed", simulation);
     expect(reader.counts().missingTransactions).toBe(3);
     expect([first, second, third].map((id) => reader.locate(id!))).toEqual([undefined, undefined, undefined]);
     expect(reader.blockText(block.height)?.unchecked).toContain("transactions");
@@ -216,7 +216,7 @@ describe("following", () => {
     node.setFault((path) => (path === "/block/height/2" ? { kind: "spoil", at: 400 } : undefined));
     const simulation = openSimulation({ seed: 9, nodes: [node], threads });
     simulation.putAll(tip);
-    await until("it is said", () => simulation.status().reasons.length > 0, simulation);
+    await until(() => simulation.status().reasons.length > 0, "it is said", simulation);
     expect(simulation.status().reasons[0]).toMatch(
       /following the chain: failed \d+ times in a row: .*height.*2/,
     );
@@ -240,8 +240,7 @@ describe("following", () => {
     const simulation = openSimulation({ seed: 10, nodes: [node], threads, clock: () => now });
     simulation.putAll(tip);
     await until(
-      "the tip is followed",
-      () => simulation.index.reader.tip()?.hash === tip.hash,
+      () => simulation.index.reader.tip()?.hash === tip.hash, "the tip is followed",
       simulation,
       30_000,
     );
@@ -261,8 +260,7 @@ describe("following", () => {
     await withNode(tip, {}, async (simulation) => {
       for (let height = 5; height < 55; height += 10) {
         await until(
-          `block ${height}`,
-          () => (simulation.index.reader.tip()?.height ?? -1) >= height,
+          () => (simulation.index.reader.tip()?.height ?? -1) >= height, `block ${height}`,
           simulation,
         );
         await simulation.restart();
@@ -282,7 +280,7 @@ describe("following", () => {
       const asked = () =>
         [...node.requests()].filter(([path, count]) => count > (before.get(path) ?? 0)).map(([path]) => path);
       simulation.wake();
-      await until("the node was asked", () => asked().length > 0, simulation);
+      await until(() => asked().length > 0, "the node was asked", simulation);
       await Bun.sleep(30);
       expect(asked()).toEqual(["/info"]);
       tip = script.block(tip, [script.transaction("bundle")]);
@@ -299,7 +297,7 @@ describe("following", () => {
 function untilChecked(height: number, simulation: Simulation): Promise<void> {
   const isChecked = () =>
     simulation.index.reader.blockText(height)?.checked.includes("transactions") === true;
-  return until("the block is checked whole", isChecked, simulation);
+  return until(isChecked, "the block is checked whole", simulation);
 }
 
 function expectedData(tip: ScriptedBlock) {

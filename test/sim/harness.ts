@@ -153,8 +153,8 @@ export type Simulation = ReturnType<typeof openSimulation>;
 
 /** Waits until something is so; says what the simulation's state is when it does not come. */
 export async function until(
-  what: string,
   isSo: () => boolean,
+  what: string,
   simulation: Simulation,
   ms = 60_000,
 ): Promise<void> {
@@ -179,5 +179,5 @@ export function untilSettled(tip: ScriptedBlock, simulation: Simulation, ms?: nu
     const { bundlesQueued, bundlesFailed, missingTransactions } = reader.counts();
     return bundlesQueued === 0 && bundlesFailed === 0 && missingTransactions === 0;
   };
-  return until(`the index settles at block ${tip.height}`, isSettled, simulation, ms);
+  return until(isSettled, `the index settles at block ${tip.height}`, simulation, ms);
 }

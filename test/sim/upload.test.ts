@@ -18,10 +18,9 @@ import {
   type BundleWorld,
   openBundleWorld,
   type SignedItem,
-  storeName,
-  until,
-} from "../upload/pipeline/bundle-world.ts";
+  storeName } from "../upload/pipeline/bundle-world.ts";
 import { createFakeChain, type FakeChain } from "../upload/pipeline/fake-chain.ts";
+import { until } from "../support/until.ts";
 
 const { RUNS } = process.env;
 const usual = RUNS === undefined ? [1, 2, 3] : Array.from({ length: Number(RUNS) }, (_, index) => index + 1);
@@ -159,7 +158,6 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
   chain.world.faults = { chunk: () => (random.chance(0.3) ? "taken and dropped" : undefined) };
   const endsAt = Date.now() + 90_000;
   await until(
-    "every item is permanent",
     async () => {
       if (Date.now() > endsAt) throw new Error(await tell(world, chain));
       chain.mine();
@@ -175,7 +173,7 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
         items.map(({ id }) => world.database.read((tx) => findUpload(tx, id))),
       );
       return left.length === 0 && states.every((each) => each?.state === "permanent");
-    },
+    }, "every item is permanent",
     120_000,
   );
   await pipeline.close();

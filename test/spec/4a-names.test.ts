@@ -15,6 +15,7 @@ import { post, rsa } from "../dev/devnet/support.ts";
 import { type WireResponse, wire } from "../support/gateway-server.ts";
 import { signers } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { until } from "../support/until.ts";
 
 const signer = signers[1] as Signer;
 function item(type: string, data: string): Readonly<{ id: Id; bytes: Uint8Array }> {
@@ -142,13 +143,13 @@ describe("names of a file", () => {
 
   test("change with the file, and stay while it is spoilt, which health tells", async () => {
     const untilShown = async (host: string, wanted: unknown) => {
-      while (!Bun.deepEquals(shown(await ask(named, "/", host)), wanted)) await Bun.sleep(50);
+      await until(async () => Bun.deepEquals(shown(await ask(named, "/", host)), wanted));
     };
     writeNames({ docs: site.id, fresh: other.id });
     await untilShown("fresh.gw.localhost", [200, "<p>other"]);
     writeFileSync(namesPath, "{");
     const health = async () => JSON.parse((await ask(named, "/svc/healthcheck")).body.toString());
-    while (!JSON.stringify((await health()).reasons).includes("NAMES_FILE")) await Bun.sleep(50);
+    await until(async () => JSON.stringify((await health()).reasons).includes("NAMES_FILE"));
     expect((await health()).status).toBe("ok");
     expect(shown(await ask(named, "/", "fresh.gw.localhost"))).toEqual([200, "<p>other"]);
     writeNames({ docs: site.id, later: page.id });
@@ -169,7 +170,7 @@ describe("names of another gateway", () => {
     writeNames({ docs: site.id, far: { id: site.id, ttlSeconds: 1 } });
     const template = `http://__NAME__.gw.localhost:${named.port}`;
     const stack = await openWith({ TRUSTED_ARNS_GATEWAY_URL: template });
-    while ((await ask(named, "/svc/resolver/far")).status !== 200) await Bun.sleep(50);
+    await until(async () => (await ask(named, "/svc/resolver/far")).status === 200);
     expect(shown(await ask(stack, "/docs/a", "docs.gw.localhost"))).toEqual([200, "<p>other"]);
     expect((await ask(stack, "/", "none.gw.localhost")).status).toBe(404);
     expect(shown(await ask(stack, "/", "far.gw.localhost"))).toEqual([200, "<p>page"]);

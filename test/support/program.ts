@@ -113,22 +113,6 @@ export async function startDev(options: StartOptions = {}): Promise<RunningProgr
   };
 }
 
-/** Asks again until the answer is what is wanted; says the last one when time is up. */
-export async function eventually<Value>(
-  ask: () => Promise<Value>,
-  wanted: (value: Value) => boolean,
-  timeoutMs = 60_000,
-): Promise<Value> {
-  const until = Date.now() + timeoutMs;
-  for (;;) {
-    const value = await ask();
-    if (wanted(value)) return value;
-    if (Date.now() > until)
-      throw new Error(`not within ${timeoutMs} ms; the last answer: ${Bun.inspect(value).slice(0, 2_000)}`);
-    await Bun.sleep(50);
-  }
-}
-
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), "cairn-"));
   for (const [kind, name, key] of [

@@ -5,6 +5,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { Failure } from "../../src/failures.ts";
 import { openPool } from "../../src/threads/pool.ts";
+import { until } from "../support/until.ts";
 
 const pool = openPool({
   entry: new URL("./jobs.ts", import.meta.url),
@@ -57,7 +58,7 @@ describe("pool", () => {
     const thread = await single.run<number>("threadNumber", {});
     const began = new Int32Array(new SharedArrayBuffer(8));
     const job = single.run("workUntilTold", { began }, { signal: leave.signal });
-    while (Atomics.load(began, 0) === 0) await Bun.sleep(1);
+    await until(() => Atomics.load(began, 0) !== 0);
     leave.abort(new Error("left"));
     expect(await failureOf(job)).toBe("Error: left");
     Atomics.store(began, 1, 1);
@@ -71,7 +72,7 @@ describe("pool", () => {
     const first = await single.run<number>("next", {});
     const began = new Int32Array(new SharedArrayBuffer(8));
     const long = single.run("workUntilTold", { began });
-    while (Atomics.load(began, 0) === 0) await Bun.sleep(1);
+    await until(() => Atomics.load(began, 0) !== 0);
     const leave = new AbortController();
     const left = single.run("next", {}, { signal: leave.signal });
     const waits = single.run<number>("next", {}, { timeoutMs: 1_000 });

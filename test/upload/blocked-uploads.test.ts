@@ -14,7 +14,7 @@ import { smallItemBytesMax } from "../../src/upload/intake/item-store.ts";
 import { createBlockList, type TestBlockList } from "../support/block-lists.ts";
 import { validEncodings } from "../support/encodings.ts";
 import { openTestPayment } from "../support/payment.ts";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { signers } from "../support/signers.ts";
 import { openTestUpload, type TestUpload, testItem } from "../support/upload.ts";
 import { openUploadStack, sendItem, statusOf } from "../support/upload-stack.ts";

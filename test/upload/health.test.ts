@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { eventually } from "../support/program.ts";
+import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
 import { openUploadStack, type UploadStack, type UploadStackOptions } from "../support/upload-stack.ts";
 

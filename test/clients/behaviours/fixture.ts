@@ -15,7 +15,8 @@ import type { Transaction } from "../../../src/arweave/transaction.ts";
 import { signTransaction, type UnsignedTransaction } from "../../../src/arweave/transaction-sign.ts";
 import { readWallet, type Wallet } from "../../../src/arweave/wallet.ts";
 import { chunkPosts, statedOf, testBytes } from "../../dev/devnet/support.ts";
-import { eventually, type RunningProgram, startDev } from "../../support/program.ts";
+import { type RunningProgram, startDev } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { testKey } from "../../support/signers.ts";
 
 /** What rows name. */

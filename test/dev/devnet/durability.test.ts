@@ -24,6 +24,7 @@ import {
   stranger,
   testBytes,
 } from "./support.ts";
+import { until } from "../../support/until.ts";
 
 const folders: string[] = [];
 
@@ -208,13 +209,5 @@ function verifyChain(devnet: Devnet): void {
     });
     const previous = height === 0 ? undefined : readBlock(devnet.blockAt(height - 1)?.text ?? "");
     expect(verifyBlock(block, placed, previous)).toMatchObject({ kind: "accepted" });
-  }
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!holds()) {
-    if (Date.now() > deadline) throw new Error("it did not happen within 20 s");
-    await Bun.sleep(5);
   }
 }

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import net from "node:net";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { openTestDevnet, serve, type TestNode } from "./support.ts";
 
 const devnet = await openTestDevnet();

@@ -7,6 +7,7 @@ import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
 import { type MiningMode, openMiner } from "../../../src/dev/devnet/miner.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { ecdsa, openTestDevnet, post, sign } from "./support.ts";
+import { until } from "../../support/until.ts";
 
 const opened: Devnet[] = [];
 
@@ -19,12 +20,6 @@ async function open(mining: MiningMode): Promise<Devnet> {
 afterEach(() => {
   for (const devnet of opened.splice(0)) devnet.close();
 });
-
-async function until(holds: () => boolean): Promise<void> {
-  for (const deadline = Date.now() + 20_000; !holds(); await Bun.sleep(2)) {
-    if (Date.now() > deadline) throw new Error("it did not happen within 20 s");
-  }
-}
 
 describe("a chain", () => {
   test("mines what arrives without being asked, and nothing when nothing arrives", async () => {

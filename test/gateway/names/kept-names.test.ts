@@ -14,6 +14,7 @@ import { createLog } from "../../../src/lib/log.ts";
 import { createMetrics } from "../../../src/lib/metrics.ts";
 import { idOf } from "../../support/memory-content.ts";
 import { type NameScript, openNameGateway } from "../../support/name-gateway.ts";
+import { until } from "../../support/until.ts";
 
 const gateway = openNameGateway();
 const closers: (() => void)[] = [];
@@ -59,7 +60,7 @@ const says = (name: string, ttl = "60"): NameScript => ({
 
 /** Until the gateway has been asked so often: under load a question takes its time. */
 async function asked(times: number): Promise<void> {
-  while (gateway.questions.length < times) await Bun.sleep(1);
+  await until(() => gateway.questions.length >= times);
 }
 
 /** The id, or what else came of it. */
@@ -126,7 +127,7 @@ describe("what was resolved", () => {
     expect(await find(names)).toBe(idOf("one"));
     await asked(2);
     gateway.speak(); // 404
-    while ((await find(names)) !== "absent") await Bun.sleep(1);
+    await until(async () => (await find(names)) === "absent");
     expect(gateway.questions).toHaveLength(2);
   });
 
@@ -142,7 +143,7 @@ describe("what was resolved", () => {
     await Bun.sleep(10); // for the asking to end, if it did
     await asked(2);
     gateway.speak(); // 404
-    while ((await find(names)) !== "absent") await Bun.sleep(1);
+    await until(async () => (await find(names)) === "absent");
     expect(gateway.questions).toHaveLength(2);
   });
 
@@ -194,7 +195,7 @@ describe("asking", () => {
     const names = open();
     gateway.scripts.set("a", "silent");
     const asking = Array.from({ length: 100 }, () => find(names));
-    while (gateway.questions.length === 0) await Bun.sleep(1);
+    await until(() => gateway.questions.length !== 0);
     gateway.speak();
     expect(new Set(await Promise.all(asking))).toEqual(new Set(["absent"]));
     expect(gateway.questions).toHaveLength(1);
@@ -209,7 +210,7 @@ describe("asking", () => {
       (error: unknown) => String(error),
     );
     const stayed = find(names);
-    while (gateway.questions.length === 0) await Bun.sleep(1);
+    await until(() => gateway.questions.length !== 0);
     leaver.abort(new Error("left"));
     expect(await left).toBe("Error: left");
     gateway.speak();
@@ -228,7 +229,7 @@ describe("asking", () => {
     gateway.scripts.set("a", "silent");
     const near = find(names, "a", 0);
     const far = find(names, "a", 2);
-    while (gateway.questions.length < 2) await Bun.sleep(1);
+    await until(() => gateway.questions.length >= 2);
     gateway.speak();
     expect([await near, await far]).toEqual(["absent", "absent"]);
   });

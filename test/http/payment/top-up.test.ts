@@ -8,7 +8,7 @@ import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
 import { type CardWorld, openCardWorld } from "../../payment/cards/card-world.ts";
 import { testStart } from "../../support/payment.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 
 const native = "A".repeat(43);
 const ethereum = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";

@@ -11,7 +11,7 @@ import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { signers, testKey } from "../../support/signers.ts";
 import {
   createPartsClient,

@@ -8,7 +8,7 @@ import { readItemHeader } from "../../../src/arweave/data-item.ts";
 import type { Tag } from "../../../src/arweave/tags.ts";
 import { post, rsa } from "../../dev/devnet/support.ts";
 import { bundleTags, makeItem } from "../../indexing/samples.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { openUploadStack, sendItem, statusOf, type UploadStack } from "../../support/upload-stack.ts";
 
 let stack: UploadStack;

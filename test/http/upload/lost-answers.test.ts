@@ -6,7 +6,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import {
   createPartsClient,
   type MultipartWorld,

@@ -18,6 +18,7 @@ import { feedPairsOf } from "../../../src/payment/prices/pricing.ts";
 import { compare, rational, writeDecimal } from "../../../src/payment/prices/rational.ts";
 import { createTestClock, type TestClock, testStart } from "../../support/payment.ts";
 import { newSeed } from "../../support/seed.ts";
+import { until } from "../../support/until.ts";
 
 const signal = new AbortController().signal;
 const minute = 60_000;
@@ -392,13 +393,4 @@ async function codeOf(promise: Promise<unknown>): Promise<string> {
     () => "it did not fail",
     (error: unknown) => (error instanceof Failure ? error.code : String(error)),
   );
-}
-
-/** Waits until something is true, for twenty seconds at the least. */
-async function until(isTrue: () => boolean | Promise<boolean>): Promise<void> {
-  for (let round = 0; round < 2_000; round += 1) {
-    if (await isTrue()) return;
-    await Bun.sleep(10);
-  }
-  throw new Error("it did not become true");
 }

@@ -6,6 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { createLog } from "../../../src/lib/log.ts";
 import { sleep } from "../../../src/lib/stop.ts";
 import { openRefresh } from "../../../src/payment/prices/refresh.ts";
+import { until } from "../../support/until.ts";
 
 const signal = new AbortController().signal;
 
@@ -34,7 +35,7 @@ describe("a refresh", () => {
   test("asks at once, then at its pace", async () => {
     const { refresh, count } = open(async () => undefined, { everyMs: 1 });
     expect(count()).toBe(1);
-    while (count() < 5) await Bun.sleep(1);
+    await until(() => count() >= 5);
     await refresh.close();
     const atEnd = count();
     await Bun.sleep(20);
@@ -67,7 +68,7 @@ describe("a refresh", () => {
       },
       { everyMs: 1, timeoutMs: 5 },
     );
-    while (count() < 4) await Bun.sleep(5);
+    await until(() => count() >= 4);
     await refresh.close();
     const said = lines.filter(({ level }) => level !== "debug").map(({ message }) => message);
     expect(said.slice(0, 2)).toEqual([

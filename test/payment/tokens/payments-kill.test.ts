@@ -12,7 +12,7 @@ import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { balanceOf } from "../../../src/store/ledger/transfers.ts";
 import { createRandom } from "../../store/random.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { newSeed } from "../../support/seed.ts";
 import { killedSender } from "./killed-chain.ts";
 

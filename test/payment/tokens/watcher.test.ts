@@ -5,7 +5,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { createLog } from "../../../src/lib/log.ts";
 import { openTokenWatcher, type TokenWatcher } from "../../../src/payment/tokens/watcher.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
 import { ethereumAddressOf, openTokenWorld, type TokenWorld } from "./token-world.ts";
 

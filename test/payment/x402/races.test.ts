@@ -20,6 +20,7 @@ import {
   openX402World,
   type X402World,
 } from "./x402-world.ts";
+import { until } from "../../support/until.ts";
 
 const credited = bytesCost * 1_000_000n;
 const want = { kind: "bytes", size: bytesAsked } as const;
@@ -262,7 +263,7 @@ for (const kind of ledgerKinds())
       const request = { payment, want, purpose: topUpPurpose, resource: "" };
       const settled = world.x402.settle(request, leaving.signal);
       const orders = world.facilitator.orders.length;
-      while (world.facilitator.orders.length === orders) await Bun.sleep(1);
+      await until(() => world.facilitator.orders.length !== orders);
       leaving.abort(new Error("left"));
       await expect(settled).rejects.toThrow("left");
       world.facilitator.behave("settles");

@@ -13,6 +13,7 @@ import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
 import { openSqliteLedger } from "../../../src/store/ledger/sqlite.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
 import { canMount, fillUp } from "../../support/small-disk.ts";
+import { until } from "../../support/until.ts";
 
 const smallDisk: Need = { there: canMount(), what: "the right to mount a tmpfs" };
 const strace: Need = { there: Bun.which("strace") !== null, what: "strace" };
@@ -61,7 +62,7 @@ describe("a transaction is answered", () => {
     const responded: string[] = [];
     const write = (id: string) => ledger.write(add(id)).then(() => responded.push(id));
     const first = write("1");
-    while (gates.length === 0) await turn();
+    await until(() => gates.length !== 0);
     const second = write("2");
     for (let semaphore = 0; semaphore < 20; semaphore += 1) await turn();
     // Both are committed, and seen by reads; neither is durable.
@@ -69,7 +70,7 @@ describe("a transaction is answered", () => {
     gates[0]?.resolve();
     await first;
     expect(responded).toEqual(["1"]);
-    while (gates.length === 1) await turn();
+    await until(() => gates.length !== 1);
     gates[1]?.resolve();
     await second;
     expect(responded).toEqual(["1", "2"]);

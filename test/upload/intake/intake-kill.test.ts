@@ -16,7 +16,7 @@ import { createRandom } from "../../store/random.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { newSeed } from "../../support/seed.ts";
 import { type TestItem, testItem } from "../../support/upload.ts";
 import { filesIn, makeReceiptKey } from "../../support/upload-parts.ts";

@@ -15,7 +15,7 @@ import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
 import { balanceOf, transfer } from "../../../src/store/ledger/transfers.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { openPlace } from "../../support/ledger-place.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { connectRaw } from "../../support/raw-request.ts";
 import { canMount } from "../../support/small-disk.ts";
 import { openTestUpload, type TestItem, type TestUpload, testItem } from "../../support/upload.ts";

@@ -12,7 +12,7 @@ import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { describeWith, type Need } from "../../support/helpers.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { type TestItem, testItem } from "../../support/upload.ts";
 import { filesIn, makeReceiptKey } from "../../support/upload-parts.ts";
 import { sendItem, startUploads, type UploadProcess } from "../upload-process.ts";

@@ -4,7 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { openTestUpload, type TestUpload, testItem } from "../../support/upload.ts";
 
 let upload: TestUpload;

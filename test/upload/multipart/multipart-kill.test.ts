@@ -14,7 +14,7 @@ import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { createRandom } from "../../store/random.ts";
 import { openTestPayment, type TestPayment, testStart } from "../../support/payment.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { newSeed } from "../../support/seed.ts";
 import {
   createPartsClient,

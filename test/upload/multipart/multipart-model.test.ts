@@ -13,7 +13,7 @@ import { checkLedger } from "../../../src/store/ledger/check.ts";
 import type { Part, Payers } from "../../../src/upload/multipart/rows.ts";
 import { createRandom } from "../../store/random.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { newSeed } from "../../support/seed.ts";
 import {
   type MultipartWorld,

@@ -20,7 +20,7 @@ import {
 import { createPartWriters } from "../../../src/upload/multipart/part-writers.ts";
 import type { Payers } from "../../../src/upload/multipart/rows.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import {
   type MultipartWorld,
   makeFolder,

@@ -13,7 +13,7 @@ import { openTestDevnet, serve } from "../../dev/devnet/support.ts";
 import { createRandom, type Random } from "../../store/random.ts";
 import { type FaultyProxy, noFaults, openFaultyProxy } from "../../support/faulty-proxy.ts";
 import { itemsOnChain } from "../../support/items-on-chain.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { seedOr } from "../../support/seed.ts";
 import { testKey } from "../../support/signers.ts";
 import { openUploadStack, sendItem, statusOf, type UploadStack } from "../../support/upload-stack.ts";

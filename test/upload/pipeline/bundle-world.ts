@@ -241,16 +241,3 @@ function signItem(data: Uint8Array, name: string): SignedItem {
   if (checked.kind !== "item") throw new Error(checked.reason);
   return { id: checked.header.id, bytes };
 }
-
-/** Waits until something is so; says what it waited for when it takes too long. */
-export async function until(
-  what: string,
-  isSo: () => boolean | Promise<boolean>,
-  timeoutMs = 30_000,
-): Promise<void> {
-  const end = Date.now() + timeoutMs;
-  while (!(await isSo())) {
-    if (Date.now() > end) throw new Error(`not within ${timeoutMs} ms: ${what}`);
-    await Bun.sleep(5);
-  }
-}

@@ -7,8 +7,9 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Transaction } from "../../../src/arweave/transaction.ts";
 import { type Bundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
 import { findUpload, itemsOfBundle } from "../../../src/upload/uploads.ts";
-import { type BundleWorld, openBundleWorld, type SignedItem, storeName, until } from "./bundle-world.ts";
+import { type BundleWorld, openBundleWorld, type SignedItem, storeName } from "./bundle-world.ts";
 import { createFakeChain, type FakeChain, type PostFault } from "./fake-chain.ts";
+import { until } from "../../support/until.ts";
 
 let world: BundleWorld;
 let chain: FakeChain;
@@ -24,11 +25,11 @@ const unfinished = (states: readonly Bundle["state"][] = every) =>
 
 /** Mines a block every few milliseconds until all is permanent. */
 async function minedUntilPermanent(items: number): Promise<void> {
-  await until(`${items} items are permanent`, async () => {
+  await until(async () => {
     chain.mine();
     await Bun.sleep(2);
     return world.ended.permanent === items;
-  });
+  }, `${items} items are permanent`);
 }
 
 /** Every item is on the chain once, with its bytes. */
@@ -96,7 +97,7 @@ describe("a transaction", () => {
       },
     };
     world.start(chain);
-    await until("it is taken", () => chain.waiting().length === 1);
+    await until(() => chain.waiting().length === 1, "it is taken");
     await minedUntilPermanent(1);
     expect(posted.size).toBe(1);
     expectOnceEach(items);
@@ -112,7 +113,7 @@ describe("a transaction", () => {
       },
     };
     const first = world.start(chain);
-    await until("it was sent", () => posted.size === 1);
+    await until(() => posted.size === 1, "it was sent");
     await first.close();
     let refusals = 0;
     chain.world.faults = {
@@ -124,9 +125,9 @@ describe("a transaction", () => {
       },
     };
     const second = world.start(chain);
-    await until("the refusal is told", () => second.reasons().length > 0);
+    await until(() => second.reasons().length > 0, "the refusal is told");
     expect(second.reasons()).toEqual(["the nodes refuse the transaction: 400 overspend"]);
-    await until("it is taken", () => chain.waiting().length === 1);
+    await until(() => chain.waiting().length === 1, "it is taken");
     await minedUntilPermanent(1);
     expect(posted.size).toBe(1);
     expectOnceEach(items);
@@ -161,7 +162,7 @@ describe("a transaction", () => {
       },
     };
     world.start(chain);
-    await until("it waits at the nodes", () => chain.waiting().length === 1);
+    await until(() => chain.waiting().length === 1, "it waits at the nodes");
     await minedUntilPermanent(2);
     expect(chain.seen.size).toBe(1);
     expectOnceEach(items);
@@ -170,9 +171,9 @@ describe("a transaction", () => {
   test("that nodes forget when it is seeded is posted and seeded again, the same one", async () => {
     const items = await taken([10, 700_000]);
     world.start(chain);
-    await until("it is seeded", async () => (await unfinished(["seeded"])).length === 1);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     for (const id of chain.waiting()) chain.forgetTx(id);
-    await until("it is back", () => chain.waiting().length === 1, 10_000);
+    await until(() => chain.waiting().length === 1, "it is back", 10_000);
     await minedUntilPermanent(2);
     expect(chain.seen.size).toBe(1);
     expectOnceEach(items);
@@ -183,7 +184,7 @@ describe("a transaction", () => {
     let isDropped = true;
     chain.world.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
     world.start(chain);
-    await until("it was sent", () => chain.seen.size === 1);
+    await until(() => chain.seen.size === 1, "it was sent");
     const [first] = chain.seen.keys();
     // Up to the last block that may have it, and as many again as branches live.
     chain.mine(43);
@@ -201,7 +202,7 @@ describe("a transaction", () => {
     let isDropped = true;
     chain.world.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
     world.start(chain);
-    await until("it was sent", () => chain.seen.size === 1);
+    await until(() => chain.seen.size === 1, "it was sent");
     chain.mine(60);
     await Bun.sleep(100);
     expect(chain.seen.size).toBe(1);
@@ -216,7 +217,7 @@ describe("a transaction", () => {
     await taken([10]);
     chain.world.faults = { tx: (): PostFault => "taken and dropped" };
     world.start(chain);
-    await until("it was sent", () => chain.seen.size === 1);
+    await until(() => chain.seen.size === 1, "it was sent");
     chain.world.areNodesSilent = true;
     chain.mine(100);
     await Bun.sleep(500);
@@ -230,7 +231,7 @@ describe("a transaction", () => {
   test("of a chain that was begun anew is signed anew", async () => {
     const items = await taken([10]);
     world.start(chain);
-    await until("it is seeded", async () => (await unfinished(["seeded"])).length === 1);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.reset();
     await minedUntilPermanent(1);
     expect(chain.seen.size).toBe(2);
@@ -254,7 +255,7 @@ describe("chunks", () => {
     const items = await taken([1_000_000]);
     chain.world.canReadBack = false;
     world.start(chain);
-    await until("it is seeded", async () => (await unfinished(["seeded"])).length === 1);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(5);
     const [transaction] = chain.mined() as [Transaction];
     chain.forgetChunks(transaction.dataRoot, () => true);
@@ -278,7 +279,7 @@ describe("chunks", () => {
       },
     };
     const first = world.start(chain);
-    await until("it gave up", () => first.reasons().length > 0);
+    await until(() => first.reasons().length > 0, "it gave up");
     await first.close();
     const [bundle] = await unfinished(["posted"]);
     expect(bundle?.seededChunks).toBeGreaterThan(0);
@@ -300,7 +301,7 @@ describe("chunks", () => {
       },
     };
     const pipeline = world.start(chain);
-    await until("the first is stuck", () => stuckRoot !== undefined);
+    await until(() => stuckRoot !== undefined, "the first is stuck");
     const others: SignedItem[] = [];
     for (let turn = 0; turn < 12; turn += 1) {
       const [item] = await taken([1_000 + turn]);
@@ -310,7 +311,7 @@ describe("chunks", () => {
     }
     await minedUntilPermanent(12);
     expect((await world.database.read((tx) => findUpload(tx, stuck?.id ?? "")))?.state).toBe("posted");
-    await until("the reason is told", () => pipeline.reasons().length === 1);
+    await until(() => pipeline.reasons().length === 1, "the reason is told");
     expect(pipeline.reasons()).toEqual(["a chunk was not taken: 503"]);
     chain.world.faults = {};
     await minedUntilPermanent(13);
@@ -334,7 +335,7 @@ describe("chunks", () => {
     };
     world.start(counting);
     // Blocks that come faster than chunks can be sent would leave its anchor behind.
-    await until("it is seeded", async () => (await unfinished(["seeded"])).length === 1);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     await minedUntilPermanent(1);
     expect(Math.max(...sizes)).toBeLessThan(6 * 2 ** 20);
   });
@@ -345,14 +346,14 @@ describe("a block", () => {
     const items = await taken([10, 20]);
     chain.world.canReadBack = false;
     world.start(chain, { confirmations: 4 });
-    await until("it is seeded", async () => (await unfinished(["seeded"])).length === 1);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(2);
-    await until("its block is seen", async () =>
-      (await unfinished()).every((each) => each.blockHeight === 101),
+    await until(async () =>
+      (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen",
     );
     chain.turnBack(2, () => true);
-    await until("it is in no block", async () =>
-      (await unfinished()).every((each) => each.blockHeight === undefined),
+    await until(async () =>
+      (await unfinished()).every((each) => each.blockHeight === undefined), "it is in no block",
     );
     chain.world.canReadBack = true;
     await minedUntilPermanent(2);
@@ -363,10 +364,10 @@ describe("a block", () => {
   test("that is taken back, and whose transactions nodes forget, has its bundle posted again", async () => {
     const items = await taken([10, 20]);
     world.start(chain, { confirmations: 4 });
-    await until("it is seeded", async () => (await unfinished(["seeded"])).length === 1);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(3);
-    await until("its block is seen", async () =>
-      (await unfinished()).every((each) => each.blockHeight === 101),
+    await until(async () =>
+      (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen",
     );
     chain.turnBack(3, () => false);
     await minedUntilPermanent(2);
@@ -377,7 +378,7 @@ describe("a block", () => {
   test("makes nothing permanent before it is deep enough, and read back", async () => {
     await taken([10]);
     world.start(chain, { confirmations: 5 });
-    await until("it is seeded", async () => (await unfinished(["seeded"])).length === 1);
+    await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(4);
     await Bun.sleep(100);
     expect(world.ended.permanent).toBe(0);
@@ -386,7 +387,7 @@ describe("a block", () => {
     await Bun.sleep(100);
     expect(world.ended.permanent).toBe(0);
     chain.world.canReadBack = true;
-    await until("it is permanent", () => world.ended.permanent === 1);
+    await until(() => world.ended.permanent === 1, "it is permanent");
   });
 });
 
@@ -400,7 +401,7 @@ test("what fails again and again is tried later and later", async () => {
     },
   };
   world.start(chain);
-  await until("it was tried three times", () => at.length === 3);
+  await until(() => at.length === 3, "it was tried three times");
   const [first = 0, second = 0, third = 0] = at;
   expect(second - first).toBeGreaterThanOrEqual(490);
   expect(third - second).toBeGreaterThanOrEqual(990);

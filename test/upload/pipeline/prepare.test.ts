@@ -30,10 +30,9 @@ import {
   type Place,
   quickRules,
   type SignedItem,
-  storeName,
-  until,
-} from "./bundle-world.ts";
+  storeName } from "./bundle-world.ts";
 import { createFakeChain, type FakeChain } from "./fake-chain.ts";
+import { until } from "../../support/until.ts";
 
 const never = new AbortController().signal;
 
@@ -326,15 +325,15 @@ describe("an item that is not what it was", () => {
       chunk: () => ({ kind: "trouble", reason: "the disk is slow" }),
     };
     const pipeline = world.start(chain);
-    await until("the transaction is posted", () => chain.posts.chunk > 0);
+    await until(() => chain.posts.chunk > 0, "the transaction is posted");
     await pipeline.close();
     change(bad, 200_000);
     chain.world.faults = {};
     const another = world.start(chain);
-    await until("the other is permanent", async () => {
+    await until(async () => {
       chain.mine();
       return (await stateOf(items[0]?.id ?? "")) === "permanent";
-    });
+    }, "the other is permanent");
     expect(await stateOf(items[1]?.id ?? "")).toBe("failed");
     expect(another.reasons()).toEqual([]);
   });
@@ -346,14 +345,14 @@ describe("a wallet that is too poor", () => {
     chain.world.price = 500n;
     chain.world.balance = 499n;
     const pipeline = world.start(chain);
-    await until("the reason is told", () => pipeline.reasons().length > 0);
+    await until(() => pipeline.reasons().length > 0, "the reason is told");
     expect(pipeline.reasons()).toEqual(["the wallet holds 499 winston; 500 are needed for the next bundle"]);
     expect(chain.posts.tx).toBe(0);
     chain.world.balance = 500n;
-    await until("the bundle is permanent", () => {
+    await until(() => {
       chain.mine();
       return world.ended.permanent === 1;
-    });
+    }, "the bundle is permanent");
     expect(pipeline.reasons()).toEqual([]);
   });
 
@@ -364,17 +363,16 @@ describe("a wallet that is too poor", () => {
     for (const item of world.sign([10, 20])) await world.take([item]);
     pipeline.onItem(10);
     await until(
-      "one is posted and the other waits",
-      () => chain.posts.tx === 1 && pipeline.reasons().length > 0,
+      () => chain.posts.tx === 1 && pipeline.reasons().length > 0, "one is posted and the other waits",
     );
     expect(pipeline.reasons()).toEqual([
       "the wallet holds 900 winston; 500 are needed for the next bundle and 500 for those that no block has yet",
     ]);
     chain.world.balance = 1_000n;
-    await until("both are permanent", () => {
+    await until(() => {
       chain.mine();
       return world.ended.permanent === 2;
-    });
+    }, "both are permanent");
   });
 });
 
@@ -383,7 +381,7 @@ test("a layout that is damaged is made again", async () => {
   await world.take([item as SignedItem]);
   chain.world.faults = { chunk: () => ({ kind: "trouble", reason: "away" }) };
   const pipeline = world.start(chain);
-  await until("chunks are sent", () => chain.posts.chunk > 0);
+  await until(() => chain.posts.chunk > 0, "chunks are sent");
   await pipeline.close();
   const [bundle] = await bundlesIn("posted");
   const layout = join(world.folder, "bundles", bundle?.id ?? "");
@@ -395,10 +393,10 @@ test("a layout that is damaged is made again", async () => {
   const parts = { ...world.partsWith(chain), threads: fresh.threads };
   const { openPipeline } = await import("../../../src/upload/pipeline/pipeline.ts");
   const second = openPipeline(parts);
-  await until("it is permanent", () => {
+  await until(() => {
     chain.mine();
     return world.ended.permanent === 1;
-  });
+  }, "it is permanent");
   await second.close();
   await fresh.close();
 });

@@ -10,8 +10,9 @@ import { createLog } from "../../../src/lib/log.ts";
 import { openSegments } from "../../../src/store/uploads/item-files.ts";
 import { openRemoval, type Removal } from "../../../src/upload/pipeline/removal.ts";
 import { insertUpload } from "../../../src/upload/uploads.ts";
-import { type BundleWorld, openBundleWorld, type SignedItem, until } from "./bundle-world.ts";
+import { type BundleWorld, openBundleWorld, type SignedItem } from "./bundle-world.ts";
 import { createFakeChain, type FakeChain } from "./fake-chain.ts";
+import { until } from "../../support/until.ts";
 
 let world: BundleWorld;
 let chain: FakeChain;
@@ -41,10 +42,10 @@ async function permanent(items: readonly SignedItem[], apart: boolean): Promise<
   const places = await world.take(items, { apart });
   const before = world.ended.permanent;
   const pipeline = world.start(chain);
-  await until("they are permanent", () => {
+  await until(() => {
     chain.mine();
     return world.ended.permanent === before + items.length;
-  });
+  }, "they are permanent");
   await pipeline.close();
   return [...new Set(places.map(({ file }) => file))];
 }
@@ -83,10 +84,10 @@ test("a segment stays while one item in it is needed, and goes with the last", a
   await removing.idle();
   expect(isThere(segment)).toBe(true);
   const pipeline = world.start(chain);
-  await until("the second is permanent", () => {
+  await until(() => {
     chain.mine();
     return world.ended.permanent === 2;
-  });
+  }, "the second is permanent");
   await pipeline.close();
   removing.note([segment]);
   await removing.idle();

@@ -27,7 +27,7 @@ import {
 } from "../../payment/x402/payers.ts";
 import { createRandom } from "../../store/random.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
-import { eventually } from "../../support/program.ts";
+import { eventually } from "../../support/until.ts";
 import { newSeed } from "../../support/seed.ts";
 import { rsaKey, signers } from "../../support/signers.ts";
 import { makeFolder, makeItem, partFilesIn, type TestItem } from "../multipart/multipart-world.ts";
