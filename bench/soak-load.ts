@@ -8,9 +8,8 @@
 import { createDataItem } from "../src/arweave/data-item-sign.ts";
 import { createSolanaSigner } from "../src/arweave/signers/solana.ts";
 import { encodeBase58 } from "../src/lib/base58.ts";
-import { createRandom } from "../test/store/random.ts";
 import type { DevLine } from "../test/support/program.ts";
-import { until } from "../test/support/until.ts";
+import { createRandom } from "../test/support/random.ts";
 
 /** What was uploaded, as much of it as is needed to know it again. */
 type Known = Readonly<{
@@ -244,7 +243,8 @@ export function startLoad(line: DevLine, seed: number): RunningLoad {
   async function begin(): Promise<void> {
     await pay(account);
     const url = `${line.payment}/v1/balance?address=${account}`;
-    await until(async () => !(!stopping.signal.aborted && (await ask("balance", url, {}, [200, 404]))?.response.status !== 200));
+    while (!stopping.signal.aborted && (await ask("balance", url, {}, [200, 404]))?.response.status !== 200)
+      await Bun.sleep(100);
   }
 
   const funded = begin().catch((error) => wrong("begin", String(error)));

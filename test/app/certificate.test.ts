@@ -12,8 +12,8 @@ import { readConfig } from "../../src/config/config.ts";
 import { openListener } from "../../src/http/listener.ts";
 import { type CertificateFiles, makeCertificate, openssl } from "../support/certificates.ts";
 import { describeWith, testWith } from "../support/helpers.ts";
-import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 
 const half =
   "TLS_CERT_FILE and TLS_KEY_FILE must both be set, or neither: one is of no use without the other";

@@ -4,8 +4,8 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { type Node, type NodeResponse, openNode } from "../../src/chain/node.ts";
-import { type Fault, type FaultServer, openFaultServer, type Result } from "./fault-server.ts";
 import { until } from "../support/until.ts";
+import { type Fault, type FaultServer, openFaultServer, type Result } from "./fault-server.ts";
 
 const none = new AbortController().signal;
 let server: FaultServer;

@@ -12,9 +12,9 @@ import { weightOf } from "../../src/chain/ranking.ts";
 import { createReach, createRefusal, type ReachRules } from "../../src/chain/reach.ts";
 import { silentLog } from "../../src/lib/log.ts";
 import { isSame, joined, locatedOf, openRig, seeded } from "../content/rig.ts";
+import { until } from "../support/until.ts";
 import { type DataNode, makeData, openDataNode } from "./data-node.ts";
 import { type FaultServer, openFaultServer } from "./fault-server.ts";
-import { until } from "../support/until.ts";
 
 const none = new AbortController().signal;
 const timeouts = { firstByteMs: 5_000, stallMs: 5_000, totalMs: 10_000 };
@@ -362,7 +362,9 @@ describe("three local gateways of which one lies", () => {
     const root = [...rig.index.keys()][0];
     const opened = root === undefined ? undefined : await rig.content.open(root, none);
     const reading = opened?.bytes({ start: 0, end: 10 }, none).catch(() => "broken off");
-    await until(() => liar.openSockets() + (honest[0]?.openSockets() ?? 0) + (honest[1]?.openSockets() ?? 0) !== 0);
+    await until(
+      () => liar.openSockets() + (honest[0]?.openSockets() ?? 0) + (honest[1]?.openSockets() ?? 0) !== 0,
+    );
     await learned.close();
     expect(await reading).toBe("broken off");
     expect(learned.list()).toEqual([]);

@@ -15,9 +15,9 @@ import { readWallet } from "../../src/arweave/wallet.ts";
 import { type Devnet, openDevnet } from "../../src/dev/devnet/devnet.ts";
 import { rsaJwk, serve, testBytes } from "../dev/devnet/support.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
-import { eventually } from "../support/until.ts";
 import { testKey } from "../support/signers.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 
 const kib256 = 262_144;
 

@@ -12,8 +12,8 @@ import { isJsonObject, type JsonValue } from "../../src/lib/json.ts";
 import { rsaJwk } from "../dev/devnet/support.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
-import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 import { browser as browserNeed, openBrowser } from "./browser.ts";
 import { type IsolationSite, plantIsolationSite } from "./isolation-site.ts";
 

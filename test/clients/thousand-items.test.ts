@@ -8,8 +8,8 @@ import { createDataItem } from "../../src/arweave/data-item-sign.ts";
 import { idOfSignature } from "../../src/arweave/id.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
-import { eventually } from "../support/until.ts";
 import { signers } from "../support/signers.ts";
+import { eventually } from "../support/until.ts";
 
 const itemCount = 1_000;
 

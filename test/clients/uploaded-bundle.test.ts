@@ -5,10 +5,10 @@
  */
 import { expect } from "bun:test";
 import { createDataItem } from "../../src/arweave/data-item-sign.ts";
-import { createRandom } from "../store/random.ts";
 import { clientLibraries, testWith } from "../support/helpers.ts";
-import { eventually } from "../support/until.ts";
+import { createRandom } from "../support/random.ts";
 import { signers } from "../support/signers.ts";
+import { eventually } from "../support/until.ts";
 import { openUploadStack, sendItem, statusOf } from "../support/upload-stack.ts";
 
 testWith(

@@ -14,8 +14,8 @@ import { idOfSignature } from "../../src/arweave/id.ts";
 import { createEd25519Signer } from "../../src/arweave/signers/ed25519.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
-import { eventually } from "../support/until.ts";
 import { testKey } from "../support/signers.ts";
+import { eventually } from "../support/until.ts";
 
 type Library = typeof import("@ar.io/wayfinder-core");
 type Options = import("@ar.io/wayfinder-core").WayfinderOptions;

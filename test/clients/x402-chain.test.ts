@@ -18,11 +18,11 @@ import { type JsonRpc, openJsonRpc } from "../../src/payment/evm/json-rpc.ts";
 import { createEvmSender, type EvmSender } from "../../src/payment/evm/sender.ts";
 import { signTransaction } from "../../src/payment/evm/transaction.ts";
 import { authorizationHash, isSignedByOwner } from "../../src/payment/evm/typed-data.ts";
-import { createRandom } from "../store/random.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { createTestClock, type TestClock } from "../support/payment.ts";
-import { eventually } from "../support/until.ts";
+import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
+import { eventually } from "../support/until.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors } from "./anvil.ts";
 
 const never = new AbortController().signal;

@@ -14,8 +14,8 @@ import {
   makeData,
   openDataNode,
 } from "../chain/data-node.ts";
-import { impatient, isSame, joined, locatedOf, openRig, type Rig, type RigOptions } from "./rig.ts";
 import { until } from "../support/until.ts";
+import { impatient, isSame, joined, locatedOf, openRig, type Rig, type RigOptions } from "./rig.ts";
 
 const kibibyte = 1_024;
 const mebibyte = 2 ** 20;

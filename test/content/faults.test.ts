@@ -9,8 +9,8 @@ import type { DataNode, MadeData } from "../chain/data-node.ts";
 import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import type { Fault } from "../chain/fault-server.ts";
 import { newSeed } from "../support/seed.ts";
-import { isSame, joined, locatedOf, openRig, type Rig, seeded, timeoutsFor } from "./rig.ts";
 import { until } from "../support/until.ts";
+import { isSame, joined, locatedOf, openRig, type Rig, seeded, timeoutsFor } from "./rig.ts";
 
 const chunk = 256 * 1_024;
 const none = new AbortController().signal;

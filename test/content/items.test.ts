@@ -17,6 +17,7 @@ import { madeId } from "../chain/data-node.ts";
 import { type Fault, type FaultServer, openFaultServer } from "../chain/fault-server.ts";
 import { type Packable, writeRootIndex } from "../support/cdb64.ts";
 import { signers } from "../support/signers.ts";
+import { until } from "../support/until.ts";
 import { forgedItem, type MadeItem, makeItem, makeNested } from "./bundles.ts";
 import {
   type FakeGateway,
@@ -27,7 +28,6 @@ import {
   rootHeaders,
 } from "./item-world.ts";
 import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions, seeded, timeoutsFor } from "./rig.ts";
-import { until } from "../support/until.ts";
 
 const mebibyte = 2 ** 20;
 const none = new AbortController().signal;

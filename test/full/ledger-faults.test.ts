@@ -11,9 +11,9 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { checkLedger } from "../../src/store/ledger/check.ts";
 import { operationAt, readTraces, stateOf } from "../store/ledger/streams.ts";
-import { createRandom } from "../store/random.ts";
 import { describeWith, type Need } from "../support/helpers.ts";
 import { openPlace } from "../support/ledger-place.ts";
+import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
 
 const { FAULTS = "12" } = process.env;

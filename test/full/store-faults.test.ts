@@ -17,8 +17,8 @@ import { openIndexReader } from "../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../src/store/index/writer.ts";
 import { madeBytes } from "../chain/data-node.ts";
 import { killedRoot, killedRootBytes } from "../store/index/killed-roots.ts";
-import { createRandom } from "../store/random.ts";
 import { describeWith, type Need } from "../support/helpers.ts";
+import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
 
 const { FAULTS = "4" } = process.env;

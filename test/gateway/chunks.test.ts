@@ -6,8 +6,8 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { assert } from "../../src/lib/assert.ts";
 import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
-import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 
 const data = testBytes(1_400_000, 12);
 const chunk = 256 * 1_024;

@@ -15,8 +15,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import type { Tip } from "../../src/store/index/types.ts";
 import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { chunkPosts, testBytes } from "../dev/devnet/support.ts";
-import { eventually } from "../support/until.ts";
-import { until } from "../support/until.ts";
+import { eventually, until } from "../support/until.ts";
 
 const patient = { firstByteMs: 60_000, stallMs: 60_000, totalMs: 60_000 };
 const hasty = { firstByteMs: 300, stallMs: 300, totalMs: 1_000 };

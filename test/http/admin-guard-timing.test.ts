@@ -6,7 +6,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { createAdminGuard } from "../../src/http/admin-guard.ts";
-import { createRandom } from "../store/random.ts";
+import { createRandom } from "../support/random.ts";
 
 const samples = Number(process.env["SAMPLES"] ?? 20_000);
 const tMax = 4.5;

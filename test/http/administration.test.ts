@@ -87,8 +87,9 @@ describe("a transaction that is queued", () => {
         body: { message: "TX queued" },
       });
     await until(() => gateway.reader.placeOf(plain.id)?.height === 1, "both are indexed");
-    await until(() =>
-      ids.every((id) => gateway.reader.locate(id)?.verified === true), "the items are indexed",
+    await until(
+      () => ids.every((id) => gateway.reader.locate(id)?.verified === true),
+      "the items are indexed",
     );
     const response = await fetch(`${gateway.url}/raw/${ids[1]}`);
     expect([response.status, await response.text()]).toEqual([200, "second"]);

@@ -5,9 +5,9 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createDevnetRoutes } from "../../src/dev/devnet-routes/routes.ts";
-import { eventually } from "../support/until.ts";
 import { connectRaw } from "../support/raw-request.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
+import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
 import { openUploadStack, type UploadStack } from "../support/upload-stack.ts";
 

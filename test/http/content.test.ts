@@ -7,8 +7,8 @@ import { createHash } from "node:crypto";
 import { Failure } from "../../src/failures.ts";
 import { header, openGatewayServer, wire } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf, patternBytes } from "../support/memory-content.ts";
-import { eventually } from "../support/until.ts";
 import { connectRaw } from "../support/raw-request.ts";
+import { eventually } from "../support/until.ts";
 
 const content = createMemoryContent();
 let now = Date.now();

@@ -8,13 +8,14 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { openPool } from "../../src/threads/pool.ts";
+import { createRandom } from "../support/random.ts";
 import { attackSet } from "./graphql-attack-set.ts";
-import { createChoose, known, openMadeUpChain } from "./graphql-chain.ts";
+import { known, openMadeUpChain } from "./graphql-chain.ts";
 import { openGraphqlServer } from "./graphql-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-attacks-"));
 const indexPath = join(folder, "index.sqlite");
-const chain = openMadeUpChain(indexPath, createChoose(11));
+const chain = openMadeUpChain(indexPath, createRandom(11).below);
 for (let count = 0; count < 30; count++) chain.addBlock(40);
 while (chain.unbundle());
 const pool = openPool({

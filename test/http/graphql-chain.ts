@@ -38,17 +38,6 @@ export type MadeUpChain = Readonly<{
 /** Numbers below `count`, from a seed. */
 export type Choose = (count: number) => number;
 
-/** Creates a stream of numbers (mulberry32). */
-export function createChoose(seed: number): Choose {
-  let state = seed >>> 0;
-  return (count) => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) % count;
-  };
-}
-
 const owners = [1, 2, 3, 4].map((seed) => new Uint8Array(512).fill(seed));
 const targets = [idOf("target 1"), idOf("target 2"), idOf("target 3")];
 const types = ["text/html", "image/png", "application/json"];

@@ -14,8 +14,9 @@ import type { TransactionsArguments } from "../../src/graphql/page-query.ts";
 import type { PageRow } from "../../src/store/index/rows.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { executeByGraphqlJs } from "../graphql/oracle.ts";
+import { createRandom } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
-import { type Choose, createChoose, known, type MadeUpChain, openMadeUpChain } from "./graphql-chain.ts";
+import { type Choose, known, type MadeUpChain, openMadeUpChain } from "./graphql-chain.ts";
 import { openGraphqlServer } from "./graphql-server.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-graphql-"));
@@ -147,7 +148,7 @@ describe("walking all pages", () => {
   test.each(seeds)(
     "is the full scan, while the chain moves between pages (seed %d)",
     async (seed) => {
-      const choose = createChoose(seed);
+      const choose = createRandom(seed).below;
       const indexPath = join(folder, `moving-${seed}.sqlite`);
       const chain = openMadeUpChain(indexPath, choose);
       const server = openGraphqlServer({ pool, indexPath, contentFolder: folder, timeoutMs: 30_000 });
@@ -177,7 +178,7 @@ describe("walking all pages", () => {
 
   test("of 7 over a block of 1,000 transactions gives each once, both ways", async () => {
     const indexPath = join(folder, "thousand.sqlite");
-    const chain = openMadeUpChain(indexPath, createChoose(7));
+    const chain = openMadeUpChain(indexPath, createRandom(7).below);
     const server = openGraphqlServer({ pool, indexPath, contentFolder: folder });
     chain.addBlock(3);
     chain.addBlock(1_000);

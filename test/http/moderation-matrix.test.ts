@@ -17,8 +17,8 @@ import { textResponse } from "../../src/http/responses.ts";
 import type { ByteSpan } from "../../src/lib/range.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
-import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 import { hashOf, makeWorld, type Piece, payloadRoutes, type World } from "./moderation-world.ts";
 
 const key = "matrix-key";

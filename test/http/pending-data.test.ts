@@ -8,8 +8,8 @@ import type { Id } from "../../src/arweave/id.ts";
 import { assert } from "../../src/lib/assert.ts";
 import { type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { chunkPosts, rsa, sign, statedOf, testBytes } from "../dev/devnet/support.ts";
-import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 
 let stack: Stack;
 let node: FaultServer;

@@ -115,8 +115,7 @@ async function plant({ devnet, gateway }: Stack) {
   const waiting = await postChunked(devnet, rsa, testBytes(5_000, 13));
   const waitingData = textBytes("Of the first format, and in no block yet.");
   const waitingFirst = await post(devnet, rsa, { format: 1, data: waitingData });
-  for (const { id } of [waiting, waitingFirst])
-    await until(() => gateway.reader.locate(id) !== undefined);
+  for (const { id } of [waiting, waitingFirst]) await until(() => gateway.reader.locate(id) !== undefined);
   return {
     ...items,
     deepest,

@@ -12,9 +12,9 @@ import { jsonResponse, pageResponse, textResponse } from "../../src/http/respons
 import { openServer } from "../../src/http/server.ts";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { header, type WireResponse, wire } from "../support/gateway-server.ts";
-import { eventually } from "../support/until.ts";
 import { connectRaw } from "../support/raw-request.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
+import { eventually } from "../support/until.ts";
 
 const { log, lines } = createRecordingLog();
 let seenAborted = 0;

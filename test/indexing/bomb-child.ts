@@ -16,7 +16,7 @@ import { silentLog } from "../../src/lib/log.ts";
 import { openPool } from "../../src/threads/pool.ts";
 import { growingChain } from "../store/index/growing-chain.ts";
 import { bundleOf, ownerOf } from "../store/index/rows-of.ts";
-import { createRandom } from "../store/random.ts";
+import { createRandom } from "../support/random.ts";
 import { chainOf, writeFan } from "./bombs.ts";
 import { openDirectIndex } from "./direct-index.ts";
 import { makeItems } from "./samples.ts";

@@ -151,7 +151,8 @@ describe("bundles", () => {
     const roots = [bundle(makeItems(3)), bundle(makeItems(4, "other"), 2)];
     await withBlock(roots, { isDataLate: true }, async (simulation, tip) => {
       await until(
-        () => roots.every(({ transaction }) => statusOf(simulation, transaction.id).importAttemptCount > 1), "both were tried",
+        () => roots.every(({ transaction }) => statusOf(simulation, transaction.id).importAttemptCount > 1),
+        "both were tried",
         simulation,
       );
       expect(counts(simulation)).toMatchObject({ items: 0, bundlesFailed: 2 });
@@ -240,7 +241,8 @@ describe("bundles", () => {
     const root = createScript(6).carrying(new Uint8Array(100).fill(0xff), bundleTags);
     await withBlock([root, bundle(makeItems(2))], {}, async (simulation) => {
       await until(
-        () => counts(simulation).bundlesFailed === 1 && counts(simulation).items === 2, "it failed",
+        () => counts(simulation).bundlesFailed === 1 && counts(simulation).items === 2,
+        "it failed",
         simulation,
       );
       await Bun.sleep(50);
@@ -355,7 +357,8 @@ describe("bundles", () => {
         () =>
           counts(simulation).bundlesFailed === 2 &&
           counts(simulation).items === 40 &&
-          simulation.index.reader.nextBundleAt() === undefined, "all are settled",
+          simulation.index.reader.nextBundleAt() === undefined,
+        "all are settled",
         simulation,
       );
       clearInterval(hours);

@@ -141,7 +141,8 @@ describe("queue-bundle", () => {
         } else gate.open();
         simulation.wake();
         await until(
-          () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation), "every item is indexed, of the nested bundle too",
+          () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation),
+          "every item is indexed, of the nested bundle too",
           simulation,
         );
         expect(simulation.index.reader.bundleStatus(id)).toMatchObject({
@@ -165,7 +166,8 @@ describe("queue-bundle", () => {
       simulation.data.put(id, root.data);
       const status = () => simulation.index.reader.bundleStatus(id);
       await until(
-        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation), "it is done",
+        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation),
+        "it is done",
         simulation,
       );
       const before = status();
@@ -190,14 +192,16 @@ describe("queue-bundle", () => {
       simulation.data.put(id, root.data);
       const status = () => simulation.index.reader.bundleStatus(id);
       await until(
-        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation), "it is done",
+        () => status()?.lastFullyIndexedAt != null && isQuiet(simulation),
+        "it is done",
         simulation,
       );
       expect(await queue(false)).toBe("skipped");
       expect(status()).toMatchObject({ importAttemptCount: 1, matchedDataItemCount: 0 });
       expect(await queue(true)).toBe("queued");
       await until(
-        () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation), "it is done again",
+        () => simulation.index.reader.counts().items === itemCount + nestedCount && isQuiet(simulation),
+        "it is done again",
         simulation,
       );
       expect(await queue(true)).toBe("skipped");

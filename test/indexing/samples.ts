@@ -16,21 +16,11 @@ import type { Signer } from "../../src/arweave/signers/scheme.ts";
 import { createSolanaSigner } from "../../src/arweave/signers/solana.ts";
 import { createTypedEthereumSigner } from "../../src/arweave/signers/typed-ethereum.ts";
 import { sha256 } from "../../src/lib/hash.ts";
+import { createRandom } from "../support/random.ts";
 
 /** 32 bytes that follow from a number: a private key of a test. */
 export function seedOf(number: number): Uint8Array {
   return sha256(new TextEncoder().encode(`seed ${number}`));
-}
-
-/** A number in [0, 1) after the other, the same for the same seed (mulberry32). */
-export function createRandom(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let word = Math.imul(state ^ (state >>> 15), 1 | state);
-    word = (word + Math.imul(word ^ (word >>> 7), 61 | word)) ^ word;
-    return ((word ^ (word >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 /** The signer whose checks cost least. */
@@ -83,7 +73,7 @@ export function spoil(bytes: Uint8Array, at: number, ...values: number[]): Uint8
 
 /** Bytes that follow from a seed. */
 export function noise(size: number, seed: number): Uint8Array {
-  const random = createRandom(seed);
+  const random = createRandom(seed).next;
   const words = new Uint32Array(Math.ceil(size / 4)).map(() => Math.floor(random() * 2 ** 32));
   return new Uint8Array(words.buffer, 0, size);
 }

@@ -15,10 +15,10 @@ import { deliveryHeaders, openWebhooks, refusalsMax, type Webhooks } from "../..
 import { openHttp } from "../../src/lib/http-client.ts";
 import { openOutbox } from "../../src/store/outbox.ts";
 import { post, rsa } from "../dev/devnet/support.ts";
-import { eventually } from "../support/until.ts";
 import { createRecordingLog, type RecordingLog } from "../support/recording-log.ts";
 import { signers } from "../support/signers.ts";
 import { openStack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 import { openWebhookTarget, type WebhookTarget } from "../support/webhook-target.ts";
 
 const always: Filter = { kind: "always" };

@@ -20,7 +20,7 @@ import { openExtents } from "../../src/store/extents/extents.ts";
 import { openIndexReader } from "../../src/store/index/reader.ts";
 import { createIndexWriterCalls } from "../../src/store/index/thread.ts";
 import { openPool } from "../../src/threads/pool.ts";
-import { createRandom } from "./samples.ts";
+import { createRandom } from "../support/random.ts";
 
 /** What a test chooses; the rest is as in the program. */
 export type WholeOptions = Readonly<{
@@ -36,7 +36,7 @@ const timeouts = { firstByteMs: 2_000, stallMs: 2_000, totalMs: 10_000 };
 
 /** Opens it all and begins. */
 export async function openWhole(options: WholeOptions) {
-  const random = createRandom(1);
+  const random = createRandom(1).next;
   const parts = { clock: systemClock, random, log: silentLog };
   const pool = { threads: 1, queueMax: 1_000, timeoutMs: 60_000, idleMs: 60_000 };
   const verify = openPool({ entry: "verify", ...pool });

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import net from "node:net";
 import { type RunningProgram, startDev } from "../support/program.ts";
-import { eventually } from "../support/until.ts";
 import { connectRaw } from "../support/raw-request.ts";
+import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
 
 const downloadCount = Number(process.env["DOWNLOADS"] ?? 30);

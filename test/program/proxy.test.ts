@@ -11,8 +11,8 @@ import { join, resolve } from "node:path";
 import { header, wire } from "../support/gateway-server.ts";
 import { describeWith } from "../support/helpers.ts";
 import { freePorts, type RunningProgram, repositoryRoot, startDev } from "../support/program.ts";
-import { eventually } from "../support/until.ts";
 import { connectRaw } from "../support/raw-request.ts";
+import { eventually } from "../support/until.ts";
 import { testItem } from "../support/upload.ts";
 
 const settings = readFileSync(resolve(repositoryRoot, "deploy/nginx.conf"), "utf8");

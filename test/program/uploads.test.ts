@@ -9,8 +9,8 @@ import { createHash } from "node:crypto";
 import { closeSync, openSync, readdirSync, rmSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { type RunningProgram, startDev } from "../support/program.ts";
-import { eventually } from "../support/until.ts";
 import { connectRaw } from "../support/raw-request.ts";
+import { eventually } from "../support/until.ts";
 import { type TestItem, testItem } from "../support/upload.ts";
 
 /** Nothing is bundled while this runs. */

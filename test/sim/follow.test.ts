@@ -240,7 +240,8 @@ describe("following", () => {
     const simulation = openSimulation({ seed: 10, nodes: [node], threads, clock: () => now });
     simulation.putAll(tip);
     await until(
-      () => simulation.index.reader.tip()?.hash === tip.hash, "the tip is followed",
+      () => simulation.index.reader.tip()?.hash === tip.hash,
+      "the tip is followed",
       simulation,
       30_000,
     );
@@ -260,7 +261,8 @@ describe("following", () => {
     await withNode(tip, {}, async (simulation) => {
       for (let height = 5; height < 55; height += 10) {
         await until(
-          () => (simulation.index.reader.tip()?.height ?? -1) >= height, `block ${height}`,
+          () => (simulation.index.reader.tip()?.height ?? -1) >= height,
+          `block ${height}`,
           simulation,
         );
         await simulation.restart();

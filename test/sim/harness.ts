@@ -17,7 +17,8 @@ import type { IndexWriterCalls } from "../../src/store/index/thread.ts";
 import type { RootSpec } from "../../src/store/root-spec.ts";
 import { openPool, type Pool } from "../../src/threads/pool.ts";
 import { openDirectIndex } from "../indexing/direct-index.ts";
-import { createRandom, openFolder } from "../indexing/samples.ts";
+import { openFolder } from "../indexing/samples.ts";
+import { createRandom } from "../support/random.ts";
 import { chainTo, type ScriptedBlock } from "./scripted-chain.ts";
 import type { ScriptedNode } from "./scripted-node.ts";
 
@@ -81,7 +82,7 @@ export type SimulationOptions = Partial<Omit<IndexingOptions, "nodes" | "index" 
 export function openSimulation(options: SimulationOptions) {
   const folder = openFolder();
   const clock = options.clock ?? (() => Date.now());
-  const random = createRandom(options.seed);
+  const random = createRandom(options.seed).next;
   const openIndex = () => openDirectIndex(join(folder.path, "index.sqlite"), clock);
   let index = openIndex();
   const data = createDataSource(folder.path);

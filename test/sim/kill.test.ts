@@ -7,8 +7,9 @@
  */
 import { describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
-import { createRandom, openFolder } from "../indexing/samples.ts";
+import { openFolder } from "../indexing/samples.ts";
 import { openWhole, untilWhole } from "../indexing/whole.ts";
+import { createRandom } from "../support/random.ts";
 import { seedsOr } from "../support/seed.ts";
 import { expectIndexToEqual } from "./expected.ts";
 import { ancestorAt, chainTo, createScript, growBranch, type ScriptedBlock } from "./scripted-chain.ts";
@@ -29,7 +30,7 @@ async function begin(folder: string, url: string) {
 
 async function run(seed: number): Promise<void> {
   const script = createScript(seed);
-  const random = createRandom(seed * 31);
+  const random = createRandom(seed * 31).next;
   const folder = openFolder();
   let tip: ScriptedBlock = growBranch(script, undefined, 30);
   const node = await openScriptedNode(tip);

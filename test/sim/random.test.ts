@@ -6,7 +6,7 @@
  * @module
  */
 import { afterAll, describe, test } from "bun:test";
-import { createRandom } from "../indexing/samples.ts";
+import { createRandom } from "../support/random.ts";
 import { seedsOr } from "../support/seed.ts";
 import { expectIndexToEqual } from "./expected.ts";
 import { openSimulation, openThreads, untilSettled } from "./harness.ts";
@@ -33,7 +33,7 @@ const faults: readonly ((chance: number) => Fault)[] = [
 
 async function run(seed: number): Promise<void> {
   const script = createScript(seed);
-  const random = createRandom(seed * 7919);
+  const random = createRandom(seed * 7919).next;
   const upTo = (most: number) => Math.floor(random() * (most + 1));
   let skewMs = 0;
   let tip = growBranch(script, undefined, 5 + upTo(20));

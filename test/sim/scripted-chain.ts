@@ -18,7 +18,8 @@ import { buildTxTree, type PlacedTransaction } from "../../src/arweave/tx-root.t
 import { ecdsaWallet, readWallet } from "../../src/arweave/wallet.ts";
 import { decodeBase64url, encodeBase64url } from "../../src/lib/base64url.ts";
 import type { JsonObject } from "../../src/lib/json.ts";
-import { bundleTags, createRandom, makeItem, makeNested, noise, seedOf } from "../indexing/samples.ts";
+import { bundleTags, makeItem, makeNested, noise, seedOf } from "../indexing/samples.ts";
+import { createRandom } from "../support/random.ts";
 
 /** A transaction of the script, its data, and the items in it when it is a bundle. */
 export type ScriptedTransaction = Readonly<{
@@ -84,7 +85,7 @@ const kinds: readonly Kind[] = [
 
 /** Begins a script. */
 export function createScript(seed: number): Script {
-  const random = createRandom(seed);
+  const random = createRandom(seed).next;
   let made = 0;
 
   const carrying = (data: Uint8Array, tags: readonly Tag[], format: 1 | 2 = 2): ScriptedTransaction => {

@@ -12,15 +12,16 @@ import { nextBundles } from "../../src/upload/pipeline/bundles.ts";
 import type { Posted } from "../../src/upload/pipeline/parts.ts";
 import type { Pipeline } from "../../src/upload/pipeline/pipeline.ts";
 import { findUpload } from "../../src/upload/uploads.ts";
-import { createRandom, type Random } from "../store/random.ts";
+import { createRandom, type Random } from "../support/random.ts";
 import { seedsOr } from "../support/seed.ts";
+import { until } from "../support/until.ts";
 import {
   type BundleWorld,
   openBundleWorld,
   type SignedItem,
-  storeName } from "../upload/pipeline/bundle-world.ts";
+  storeName,
+} from "../upload/pipeline/bundle-world.ts";
 import { createFakeChain, type FakeChain } from "../upload/pipeline/fake-chain.ts";
-import { until } from "../support/until.ts";
 
 const { RUNS } = process.env;
 const usual = RUNS === undefined ? [1, 2, 3] : Array.from({ length: Number(RUNS) }, (_, index) => index + 1);
@@ -173,7 +174,8 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
         items.map(({ id }) => world.database.read((tx) => findUpload(tx, id))),
       );
       return left.length === 0 && states.every((each) => each?.state === "permanent");
-    }, "every item is permanent",
+    },
+    "every item is permanent",
     120_000,
   );
   await pipeline.close();

@@ -12,8 +12,8 @@ import type { Transaction } from "../../src/arweave/transaction.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { header, type WireResponse, wire } from "../support/gateway-server.ts";
 import { idOf } from "../support/memory-content.ts";
-import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 
 const key = "the operator's own key".replaceAll(" ", "-");
 const authorized = `\r\nAuthorization: Bearer ${key}`;

@@ -17,8 +17,8 @@ import { sleep } from "../../src/lib/stop.ts";
 import { post, rsa, stranger, testBytes } from "../dev/devnet/support.ts";
 import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent, idOf } from "../support/memory-content.ts";
-import { eventually } from "../support/until.ts";
 import { openStack, type Stack } from "../support/stack.ts";
+import { eventually } from "../support/until.ts";
 import { endpoints, messages } from "./part-4a.ts";
 
 const key = "key-of-the-walk";

@@ -4,7 +4,7 @@
  * @module
  */
 import { isJsonObject, readJson } from "../../src/lib/json.ts";
-import type { Random } from "../store/random.ts";
+import type { Random } from "./random.ts";
 
 /** What is lost. */
 export type ProxyFaults = Readonly<{

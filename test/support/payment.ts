@@ -8,8 +8,8 @@ import { provider, user } from "../../src/store/ledger/accounts.ts";
 import type { LedgerDatabase } from "../../src/store/ledger/database.ts";
 import { createTransferIds, type MakeId } from "../../src/store/ledger/transfer-ids.ts";
 import { balanceOf, type Leg, transfer } from "../../src/store/ledger/transfers.ts";
-import { createRandom, type Random } from "../store/random.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "./ledger-databases.ts";
+import { createRandom, type Random } from "./random.ts";
 
 /** A clock that stands still until it is moved. */
 export type TestClock = Readonly<{

@@ -13,8 +13,8 @@ import { readConfig } from "../../src/config/config.ts";
 import type { Devnet, DevnetOptions } from "../../src/dev/devnet/devnet.ts";
 import { createClosers } from "../../src/lib/closers.ts";
 import { openTestDevnet, rsaJwk, serve } from "../dev/devnet/support.ts";
-import { eventually } from "./until.ts";
 import { createRecordingLog } from "./recording-log.ts";
+import { eventually } from "./until.ts";
 
 /** A program and the chain that it follows. */
 export type UploadStack = Readonly<{

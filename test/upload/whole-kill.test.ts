@@ -20,10 +20,10 @@ import { checkLedger } from "../../src/store/ledger/check.ts";
 import { createTransferIds } from "../../src/store/ledger/transfer-ids.ts";
 import { accountOf } from "../../src/upload/intake/signer-account.ts";
 import { openTestDevnet, rsaJwk, serve } from "../dev/devnet/support.ts";
-import { createRandom, type Random } from "../store/random.ts";
 import { bundledOnChain } from "../support/items-on-chain.ts";
 import { openPlace } from "../support/ledger-place.ts";
 import { paidIn } from "../support/payment.ts";
+import { createRandom, type Random } from "../support/random.ts";
 import { newSeed } from "../support/seed.ts";
 import { testKey } from "../support/signers.ts";
 

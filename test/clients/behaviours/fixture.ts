@@ -16,8 +16,8 @@ import { signTransaction, type UnsignedTransaction } from "../../../src/arweave/
 import { readWallet, type Wallet } from "../../../src/arweave/wallet.ts";
 import { chunkPosts, statedOf, testBytes } from "../../dev/devnet/support.ts";
 import { type RunningProgram, startDev } from "../../support/program.ts";
-import { eventually } from "../../support/until.ts";
 import { testKey } from "../../support/signers.ts";
+import { eventually } from "../../support/until.ts";
 
 /** What rows name. */
 export type Fixture = Readonly<{

@@ -12,6 +12,7 @@ import { verifyBlock } from "../../../src/arweave/block-check.ts";
 import { readTransaction, treeRootOf } from "../../../src/arweave/transaction.ts";
 import { type Devnet, openDevnet } from "../../../src/dev/devnet/devnet.ts";
 import { Failure } from "../../../src/failures.ts";
+import { until } from "../../support/until.ts";
 import {
   chunkPosts,
   createTestClock,
@@ -24,7 +25,6 @@ import {
   stranger,
   testBytes,
 } from "./support.ts";
-import { until } from "../../support/until.ts";
 
 const folders: string[] = [];
 

@@ -6,8 +6,8 @@ import { afterEach, describe, expect, test } from "bun:test";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
 import { type MiningMode, openMiner } from "../../../src/dev/devnet/miner.ts";
 import { createLog } from "../../../src/lib/log.ts";
-import { ecdsa, openTestDevnet, post, sign } from "./support.ts";
 import { until } from "../../support/until.ts";
+import { ecdsa, openTestDevnet, post, sign } from "./support.ts";
 
 const opened: Devnet[] = [];
 

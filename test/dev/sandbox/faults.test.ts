@@ -14,8 +14,8 @@ import {
   type TopUpResponse,
   webhookSecret,
 } from "../../payment/cards/card-world.ts";
-import { createRandom, type Random } from "../../store/random.ts";
 import { testAddress } from "../../support/payment.ts";
+import { createRandom, type Random } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
 import { type StripeProcess, startStripe } from "./stripe-process.ts";
 

@@ -8,7 +8,7 @@ import { openStripeSandbox } from "../../../src/dev/sandbox/stripe.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import { createRandom } from "../../store/random.ts";
+import { createRandom } from "../../support/random.ts";
 
 const { path, port, seed, faults, secretKey } = JSON.parse(process.argv[2] ?? "{}");
 const random = createRandom(seed);

@@ -11,7 +11,7 @@ import { cardsToTry, outcomeOf } from "../../../src/dev/sandbox/stripe-cards.ts"
 import { type DeliveryFaults, noFaults } from "../../../src/dev/sandbox/stripe-deliveries.ts";
 import { createSandboxRoutes } from "../../../src/dev/sandbox-routes/sandbox-routes.ts";
 import { silentLog } from "../../../src/lib/log.ts";
-import { createRandom } from "../../store/random.ts";
+import { createRandom } from "../../support/random.ts";
 
 const start = 1_800_000_000_000;
 const key = "sk_test_x";

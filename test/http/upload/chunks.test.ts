@@ -11,8 +11,8 @@ import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { eventually } from "../../support/until.ts";
 import { signers, testKey } from "../../support/signers.ts";
+import { eventually } from "../../support/until.ts";
 import {
   createPartsClient,
   type MultipartWorld,

@@ -12,8 +12,8 @@ import { revenue } from "../../../src/store/ledger/accounts.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
 import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
-import { eventually } from "../../support/until.ts";
 import { rsaKey, signers } from "../../support/signers.ts";
+import { eventually } from "../../support/until.ts";
 import { filesIn } from "../../support/upload-parts.ts";
 import {
   createPartsClient,

@@ -5,8 +5,8 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { tokens } from "../../../src/payment/addresses.ts";
-import { eventually } from "../../support/until.ts";
 import { connectRaw, type RawConnection } from "../../support/raw-request.ts";
+import { eventually } from "../../support/until.ts";
 import { openTestUpload, type TestItem, type TestUpload, testItem } from "../../support/upload.ts";
 
 const freeBytesMax = 4 * 2 ** 20;

@@ -21,9 +21,9 @@ import { type Payer, readHeader } from "../../payment/x402/payers.ts";
 import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
 import { createBlockList } from "../../support/block-lists.ts";
 import { validEncodings } from "../../support/encodings.ts";
-import { eventually } from "../../support/until.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 import { rsaKey, signers, testKey } from "../../support/signers.ts";
+import { eventually } from "../../support/until.ts";
 import {
   type MultipartWorld,
   makeFolder,

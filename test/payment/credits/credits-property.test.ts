@@ -9,10 +9,10 @@ import { expect, test } from "bun:test";
 import fc from "fast-check";
 import { createCredits } from "../../../src/payment/credits/credits.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
-import { createRandom } from "../../store/random.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { type LedgerKind, ledgerKinds } from "../../support/ledger-databases.ts";
 import { createTestClock } from "../../support/payment.ts";
+import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import {
   type Batch,

@@ -10,10 +10,10 @@ import { resolve } from "node:path";
 import { user } from "../../../src/store/ledger/accounts.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { balanceOf } from "../../../src/store/ledger/transfers.ts";
-import { createRandom } from "../../store/random.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
-import { eventually } from "../../support/until.ts";
+import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
+import { eventually } from "../../support/until.ts";
 import { killedSender } from "./killed-chain.ts";
 
 const { KILLS = "25" } = process.env;

@@ -7,7 +7,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { createRandom, type Random } from "../../store/random.ts";
+import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { createScriptedChain, type ScriptedChain, testHash, transferOf } from "./scripted-chain.ts";
 import { ethereumAddressOf, lookAgainMs, never, openTokenWorld, type TokenWorld } from "./token-world.ts";

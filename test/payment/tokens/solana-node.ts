@@ -8,7 +8,7 @@
  */
 import { ed25519 } from "@noble/curves/ed25519.js";
 import { encodeBase58 } from "../../../src/lib/base58.ts";
-import { createRandom } from "../../store/random.ts";
+import { createRandom } from "../../support/random.ts";
 import { readSignedSolana } from "./solana-wire.ts";
 
 /** A transfer within a transaction. */

@@ -9,10 +9,10 @@ import { createPromos, type Promos } from "../../../src/payment/top-ups/promo.ts
 import { keepQuote, type QuoteTerms } from "../../../src/payment/top-ups/quotes.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { promoChecks } from "../../../src/store/ledger/checks/promo.ts";
-import { createRandom } from "../../store/random.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
 import { createTestClock, testAddress, testStart } from "../../support/payment.ts";
+import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { failureOf, promoRule } from "../prices/price-world.ts";
 

@@ -8,7 +8,7 @@
  */
 import { expect, test } from "bun:test";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
-import { createRandom, type Random } from "../../store/random.ts";
+import { createRandom, type Random } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
 import type { Behaviour } from "./facilitators.ts";
 import { type Payer, sign } from "./payers.ts";

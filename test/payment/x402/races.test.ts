@@ -10,6 +10,7 @@ import { beginX402, x402IdOf } from "../../../src/payment/x402/x402-payment-stor
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
+import { until } from "../../support/until.ts";
 import { type Payer, payTo } from "./payers.ts";
 import {
   type Asked,
@@ -20,7 +21,6 @@ import {
   openX402World,
   type X402World,
 } from "./x402-world.ts";
-import { until } from "../../support/until.ts";
 
 const credited = bytesCost * 1_000_000n;
 const want = { kind: "bytes", size: bytesAsked } as const;

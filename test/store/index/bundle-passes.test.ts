@@ -5,7 +5,7 @@
 import { expect, test } from "bun:test";
 import type { BundleJob } from "../../../src/store/index/rows.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { type IndexFile, indexFile } from "./index-file.ts";
 import { bundleOf, ownerOf } from "./rows-of.ts";

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Id } from "../../../src/arweave/id.ts";
 import type { BundleRef, BundleRow } from "../../../src/store/index/rows.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { type IndexFile, indexFile } from "./index-file.ts";
 import { bundleOf, idOf, itemOf, ownerOf, someFilters } from "./rows-of.ts";

@@ -5,7 +5,7 @@
  */
 import { writeSync } from "node:fs";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { bundleOf, itemOf, ownerOf, tagOf } from "./rows-of.ts";
 

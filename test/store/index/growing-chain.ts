@@ -5,7 +5,7 @@
 import type { BlockHash } from "../../../src/arweave/id.ts";
 import type { BlockRow, BlockRows, TransactionRow } from "../../../src/store/index/rows.ts";
 import type { IndexWriter } from "../../../src/store/index/writer.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../../support/random.ts";
 import { blockOf, type Owner, transactionOf } from "./rows-of.ts";
 
 /** What a block of a test holds; the rest follows. */

@@ -8,8 +8,8 @@ import { closeSync, openSync, writeSync } from "node:fs";
 import { inspectIndex } from "../../../src/store/index/inspect.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
-import { createRandom } from "../random.ts";
 import { createWorld } from "./world.ts";
 
 /** A closed index with some of everything. */

@@ -8,7 +8,7 @@ import { writeSync } from "node:fs";
 
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { bundleOf, itemOf, ownerOf, pendingOf, tagOf } from "./rows-of.ts";
 

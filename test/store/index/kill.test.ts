@@ -6,9 +6,9 @@ import { describe, expect, test } from "bun:test";
 import { inspectIndex } from "../../../src/store/index/inspect.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
-import { createRandom } from "../random.ts";
 
 const rounds = Number(process.env["STORE_KILL_ROUNDS"] ?? 5);
 const child = new URL("./kill-child.ts", import.meta.url).pathname;

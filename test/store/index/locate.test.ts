@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { openModeration } from "../../../src/store/moderation.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { indexFile } from "./index-file.ts";
 import { bundleOf, idOf, itemOf, ownerOf, tagOf } from "./rows-of.ts";

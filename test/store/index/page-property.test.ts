@@ -8,9 +8,9 @@ import { comparePlaces, type Place } from "../../../src/store/index/place.ts";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import type { PagePlan } from "../../../src/store/index/rows.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { createRandom } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
-import { createRandom } from "../random.ts";
 import { fullScan, pageRowText, rowText } from "./model.ts";
 import { createWorld, type World } from "./world.ts";
 

@@ -16,7 +16,7 @@ import {
   placeLow,
   placeOfHalves,
 } from "../../../src/store/index/place.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 
 const place = (height: number, txIndex: number, offset: number): Place => ({ height, txIndex, offset });
 

@@ -20,7 +20,7 @@ import {
   type TransactionRow,
   transactionSignatureTypes,
 } from "../../../src/store/index/rows.ts";
-import type { Random } from "../random.ts";
+import type { Random } from "../../support/random.ts";
 
 /** An owner: a key and what follows from it. */
 export type Owner = Readonly<{ key: Uint8Array; address: ReturnType<typeof addressOf> }>;

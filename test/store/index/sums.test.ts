@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { createSums } from "../../../src/store/index/sums.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { indexFile } from "./index-file.ts";
 import { bundleOf, idOf, itemOf, ownerOf } from "./rows-of.ts";

@@ -7,8 +7,8 @@ import { describe, expect, test } from "bun:test";
 import { openIndexReader } from "../../../src/store/index/reader.ts";
 import { createIndexWriterCalls } from "../../../src/store/index/thread.ts";
 import { openPool } from "../../../src/threads/pool.ts";
+import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
-import { createRandom } from "../random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { bundleOf, itemOf, ownerOf, someFilters } from "./rows-of.ts";
 

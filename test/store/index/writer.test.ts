@@ -16,8 +16,8 @@ import type { BlockRows, ItemRow, PagePlan } from "../../../src/store/index/rows
 import { indexMigrations } from "../../../src/store/index/schema.ts";
 import type { IndexReader } from "../../../src/store/index/types.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
+import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
-import { createRandom } from "../random.ts";
 import { growingChain } from "./growing-chain.ts";
 import { indexFile } from "./index-file.ts";
 import { blockOf, bundleOf, idOf, itemOf, ownerOf, pendingOf, someFilters, tagOf } from "./rows-of.ts";

@@ -7,7 +7,7 @@ import type { LedgerDatabase } from "../../../src/store/ledger/database.ts";
 import { claimEvent } from "../../../src/store/ledger/events.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
 import { transfer } from "../../../src/store/ledger/transfers.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 
 /** How much is claimed. */
 export type ClaimPlan = Readonly<{

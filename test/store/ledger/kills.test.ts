@@ -10,8 +10,8 @@ import { resolve } from "node:path";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
+import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
-import { createRandom, type Random } from "../random.ts";
 import { operationAt, readTraces, stateOf, streamCount } from "./streams.ts";
 
 const { KILLS } = process.env;

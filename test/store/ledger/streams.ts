@@ -10,7 +10,7 @@ import type { LedgerDatabase, Tx } from "../../../src/store/ledger/database.ts";
 import { claimEvent } from "../../../src/store/ledger/events.ts";
 import type { MakeId } from "../../../src/store/ledger/transfer-ids.ts";
 import { transfer } from "../../../src/store/ledger/transfers.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 
 /** Streams that run at once. */
 export const streamCount = 16;

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "bun:test";
 import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
-import { createRandom } from "../random.ts";
+import { createRandom } from "../../support/random.ts";
 
 const chanceOf = (seed: number) => {
   const random = createRandom(seed);

@@ -12,10 +12,10 @@ import { join, resolve } from "node:path";
 import { user } from "../../../src/store/ledger/accounts.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
-import { createRandom } from "../../store/random.ts";
 import { openTestPayment, type TestPayment, testStart } from "../../support/payment.ts";
-import { eventually } from "../../support/until.ts";
+import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
+import { eventually } from "../../support/until.ts";
 import {
   createPartsClient,
   makeFolder,

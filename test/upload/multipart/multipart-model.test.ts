@@ -11,10 +11,10 @@ import { join } from "node:path";
 import { Failure } from "../../../src/failures.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import type { Part, Payers } from "../../../src/upload/multipart/rows.ts";
-import { createRandom } from "../../store/random.ts";
 import { openTestPayment, type TestPayment } from "../../support/payment.ts";
-import { eventually } from "../../support/until.ts";
+import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
+import { eventually } from "../../support/until.ts";
 import {
   type MultipartWorld,
   makeFolder,

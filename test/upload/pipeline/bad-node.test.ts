@@ -10,12 +10,12 @@ import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
 import { createEd25519Signer } from "../../../src/arweave/signers/ed25519.ts";
 import type { Devnet } from "../../../src/dev/devnet/devnet.ts";
 import { openTestDevnet, serve } from "../../dev/devnet/support.ts";
-import { createRandom, type Random } from "../../store/random.ts";
 import { type FaultyProxy, noFaults, openFaultyProxy } from "../../support/faulty-proxy.ts";
 import { itemsOnChain } from "../../support/items-on-chain.ts";
-import { eventually } from "../../support/until.ts";
+import { createRandom, type Random } from "../../support/random.ts";
 import { seedOr } from "../../support/seed.ts";
 import { testKey } from "../../support/signers.ts";
+import { eventually } from "../../support/until.ts";
 import { openUploadStack, sendItem, statusOf, type UploadStack } from "../../support/upload-stack.ts";
 
 const seed = seedOr(1);

@@ -22,9 +22,9 @@ import type { BundleChain, PipelineRules, StepParts } from "../../../src/upload/
 import { openPipeline, type Pipeline } from "../../../src/upload/pipeline/pipeline.ts";
 import { insertUpload, type Upload } from "../../../src/upload/uploads.ts";
 import { rsaJwk } from "../../dev/devnet/support.ts";
-import { createRandom, type Random } from "../../store/random.ts";
 import { createBlockList, type TestBlockList } from "../../support/block-lists.ts";
 import { type LedgerKind, ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts";
+import { createRandom, type Random } from "../../support/random.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
 import { testKey } from "../../support/signers.ts";
 

@@ -7,9 +7,9 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import type { Transaction } from "../../../src/arweave/transaction.ts";
 import { type Bundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
 import { findUpload, itemsOfBundle } from "../../../src/upload/uploads.ts";
+import { until } from "../../support/until.ts";
 import { type BundleWorld, openBundleWorld, type SignedItem, storeName } from "./bundle-world.ts";
 import { createFakeChain, type FakeChain, type PostFault } from "./fake-chain.ts";
-import { until } from "../../support/until.ts";
 
 let world: BundleWorld;
 let chain: FakeChain;
@@ -348,12 +348,14 @@ describe("a block", () => {
     world.start(chain, { confirmations: 4 });
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(2);
-    await until(async () =>
-      (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen",
+    await until(
+      async () => (await unfinished()).every((each) => each.blockHeight === 101),
+      "its block is seen",
     );
     chain.turnBack(2, () => true);
-    await until(async () =>
-      (await unfinished()).every((each) => each.blockHeight === undefined), "it is in no block",
+    await until(
+      async () => (await unfinished()).every((each) => each.blockHeight === undefined),
+      "it is in no block",
     );
     chain.world.canReadBack = true;
     await minedUntilPermanent(2);
@@ -366,8 +368,9 @@ describe("a block", () => {
     world.start(chain, { confirmations: 4 });
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(3);
-    await until(async () =>
-      (await unfinished()).every((each) => each.blockHeight === 101), "its block is seen",
+    await until(
+      async () => (await unfinished()).every((each) => each.blockHeight === 101),
+      "its block is seen",
     );
     chain.turnBack(3, () => false);
     await minedUntilPermanent(2);

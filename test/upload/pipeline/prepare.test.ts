@@ -23,6 +23,7 @@ import type { TestBlockList } from "../../support/block-lists.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { paidIn, testAddress } from "../../support/payment.ts";
 import { signers } from "../../support/signers.ts";
+import { until } from "../../support/until.ts";
 import { testItem } from "../../support/upload.ts";
 import {
   type BundleWorld,
@@ -30,9 +31,9 @@ import {
   type Place,
   quickRules,
   type SignedItem,
-  storeName } from "./bundle-world.ts";
+  storeName,
+} from "./bundle-world.ts";
 import { createFakeChain, type FakeChain } from "./fake-chain.ts";
-import { until } from "../../support/until.ts";
 
 const never = new AbortController().signal;
 
@@ -363,7 +364,8 @@ describe("a wallet that is too poor", () => {
     for (const item of world.sign([10, 20])) await world.take([item]);
     pipeline.onItem(10);
     await until(
-      () => chain.posts.tx === 1 && pipeline.reasons().length > 0, "one is posted and the other waits",
+      () => chain.posts.tx === 1 && pipeline.reasons().length > 0,
+      "one is posted and the other waits",
     );
     expect(pipeline.reasons()).toEqual([
       "the wallet holds 900 winston; 500 are needed for the next bundle and 500 for those that no block has yet",

@@ -10,9 +10,9 @@ import { createLog } from "../../../src/lib/log.ts";
 import { openSegments } from "../../../src/store/uploads/item-files.ts";
 import { openRemoval, type Removal } from "../../../src/upload/pipeline/removal.ts";
 import { insertUpload } from "../../../src/upload/uploads.ts";
+import { until } from "../../support/until.ts";
 import { type BundleWorld, openBundleWorld, type SignedItem } from "./bundle-world.ts";
 import { createFakeChain, type FakeChain } from "./fake-chain.ts";
-import { until } from "../../support/until.ts";
 
 let world: BundleWorld;
 let chain: FakeChain;

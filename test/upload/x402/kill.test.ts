@@ -25,11 +25,11 @@ import {
   payTo,
   sign,
 } from "../../payment/x402/payers.ts";
-import { createRandom } from "../../store/random.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
-import { eventually } from "../../support/until.ts";
+import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { rsaKey, signers } from "../../support/signers.ts";
+import { eventually } from "../../support/until.ts";
 import { makeFolder, makeItem, partFilesIn, type TestItem } from "../multipart/multipart-world.ts";
 
 const kills = Number(process.env["KILLS"] ?? 8);

@@ -21,8 +21,8 @@ import { createPartReads, type PartQuery } from "../../../../src/store/index/par
 import { createPartLoader, createParts, type PartSizes } from "../../../../src/store/index/parts/table.ts";
 import { mergeStreams } from "../../../../src/store/index/place-streams.ts";
 import { indexMigrations } from "../../../../src/store/index/schema.ts";
+import { createRandom, type Random } from "../../../support/random.ts";
 import { seedOr } from "../../../support/seed.ts";
-import { createRandom, type Random } from "../../random.ts";
 
 const place = fc.record({
   high: fc.nat({ max: 2 ** 32 - 1 }),

@@ -5,6 +5,8 @@
 
 /** A source of chance. */
 export type Random = Readonly<{
+  /** A number of 0 ≤ n < 1. */
+  next: () => number;
   /** A whole number of 0 ≤ n < bound. */
   below: (bound: number) => number;
   chance: (share: number) => boolean;
@@ -23,6 +25,7 @@ export function createRandom(seed: number): Random {
   };
   const below = (bound: number): number => Math.floor(next() * bound);
   return {
+    next,
     below,
     chance: (share) => next() < share,
     pick: (list) => {
