@@ -1,21 +1,21 @@
 /**
- * Every failure that a caller may see: one row, with its status and its message verbatim.
+ * The expected failures: one row each, with HTTP status and message.
  *
- * A `Failure` is expected (the caller's fault or the world's); anything else that is thrown is a defect.
+ * A `Failure` is caused by the client or by an external system; any other thrown error is a defect.
  * Source: docs/reference/gateway.md#errors.
  * @module
  */
 
-/** How an expected failure leaves the program. */
+/** The response to a client for one expected failure. */
 export type FailureRow = Readonly<{
   status: number;
-  /** The body, as a JSON string; fixed by the specification. "" is an empty body. */
+  /** The body, as a JSON string; the specification fixes its text. "" is an empty body. */
   message: string;
-  /** Present when the caller may try again: `Retry-After` seconds. */
+  /** Seconds of `Retry-After`; present when a retry may succeed. */
   retryAfterSeconds?: number;
-  /** How the caller may make itself known: `WWW-Authenticate`. */
+  /** The authentication scheme for `WWW-Authenticate`. */
   challenge?: string;
-  /** The failure's fact `reason` follows the message after `: `, or is the message where that is empty. */
+  /** `context.reason` is appended to the message after `: `; with an empty message, it is the message. */
   explained?: true;
 }>;
 
@@ -68,7 +68,7 @@ export const failures = {
   transaction_not_found: { status: 404, message: "Transaction ID not found!" },
   invalid_currency: { status: 404, message: "Invalid currency" },
   not_found: { status: 404, message: "Not Found" },
-  /** Its bytes are at `/raw`; no path below it leads anywhere. */
+  /** The manifest itself is served at `/raw`; its paths are not resolved. */
   manifest_too_large: { status: 404, message: "Not Found", explained: true },
   bundle_not_found: { status: 404, message: "Bundle not found" },
   method_not_allowed: { status: 405, message: "Method Not Allowed" },
@@ -113,18 +113,18 @@ export const failures = {
   source_timeout: { status: 504, message: "Sources did not answer in time", retryAfterSeconds: 5 },
 } as const satisfies Record<string, FailureRow>;
 
-/** The stable name of a failure, for code; people read the message. */
+/** The stable name of a failure, for code and logs. */
 export type FailureCode = keyof typeof failures;
 
-/** An expected failure. Facts go to the log, never to the caller. */
+/** An expected failure. `context` is logged; clients see `context.reason` only of rows that are `explained`. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly code: FailureCode;
-  readonly facts: Readonly<Record<string, unknown>>;
+  readonly context: Readonly<Record<string, unknown>>;
 
-  constructor(code: FailureCode, facts: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
+  constructor(code: FailureCode, context: Readonly<Record<string, unknown>> = {}, cause?: unknown) {
     super(failures[code].message, cause === undefined ? undefined : { cause });
     this.code = code;
-    this.facts = facts;
+    this.context = context;
   }
 }

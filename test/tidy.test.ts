@@ -41,11 +41,11 @@ const banned: readonly (readonly [RegExp, string, below?: string])[] = [
   [/@ts-ignore|@ts-expect-error|biome-ignore/, "code that the tools accept"],
   [
     /catch\s*(\([a-zA-Z_]+\))?\s*\{\s*\}/,
-    "a catch that answers, adds facts, or says why nothing is to be done",
+    "a catch that responds, adds context, or says why nothing is to be done",
   ],
   [
     /\.catch\(\(\) => (undefined|null|\{\})\)/,
-    "a catch that answers, adds facts, or says why nothing is to be done",
+    "a catch that responds, adds context, or says why nothing is to be done",
   ],
   [/\bBun\.env\b|\bprocess\.env\b/, "the settings that main.ts has read"],
   [/Math\.random\(/, "randomness that is passed in"],

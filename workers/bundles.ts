@@ -304,7 +304,7 @@ function storedLayout(folder: string, bundleId: string): BundleLayout | undefine
 
 function faultOf(error: unknown): FilesFault {
   if (error instanceof Failure && error.code === "source_failed")
-    return { kind: "trouble", reason: String(error.facts["reason"]) };
+    return { kind: "trouble", reason: String(error.context["reason"]) };
   if (error instanceof Error && "syscall" in error) return { kind: "trouble", reason: error.message };
   throw error;
 }

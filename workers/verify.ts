@@ -253,7 +253,7 @@ function attempt<Value extends object>(read: () => Value): Value | Reason {
     return read();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return { reason: String(error.facts["reason"] ?? error.message) };
+    return { reason: String(error.context["reason"] ?? error.message) };
   }
 }
 

@@ -40,7 +40,7 @@ export function readFilters(config: Config): SetFilters {
     } catch (error) {
       // The fault becomes one line of the complaint.
       if (!(error instanceof Failure)) throw error;
-      complaints.push(`${name}: ${error.facts["reason"]}`);
+      complaints.push(`${name}: ${error.context["reason"]}`);
       return { filter: { kind: "never" }, json: null };
     }
   };

@@ -76,7 +76,7 @@ function complaining<Value>(read: () => Value): Value {
     return read();
   } catch (error) {
     // The fault becomes one line of the complaint.
-    if (error instanceof Failure) throw badSettings([`NAMES_FILE: ${error.facts["reason"]}`]);
+    if (error instanceof Failure) throw badSettings([`NAMES_FILE: ${error.context["reason"]}`]);
     throw error;
   }
 }

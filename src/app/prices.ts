@@ -99,7 +99,7 @@ export function readRulesFile(path: string | undefined): PriceRules {
     return readRules(readFileSync(path, "utf8"), defaultRules);
   } catch (error) {
     // The fault becomes one line of the complaint.
-    const reason = error instanceof Failure ? error.facts["reason"] : error;
+    const reason = error instanceof Failure ? error.context["reason"] : error;
     throw badSettings([`PAYMENT_RULES_FILE: ${reason instanceof Error ? reason.message : reason}`]);
   }
 }

@@ -270,6 +270,6 @@ function attempt(check: () => Outcome): Outcome {
     return check();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return { reason: String(error.facts["reason"] ?? error.message) };
+    return { reason: String(error.context["reason"] ?? error.message) };
   }
 }

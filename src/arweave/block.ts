@@ -89,7 +89,7 @@ export function isShapeSince(shape: BlockShape, since: BlockShape): boolean {
  * Reads a block's JSON, of any era.
  *
  * @param text - At most `blockTextSizeMax` characters.
- * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`, a sentence.
  */
 export function readBlock(text: string): Block {
   const fields = readFields(text, blockTextSizeMax);

@@ -47,7 +47,7 @@ const rootSize = 32;
 /**
  * Reads what `GET /chunk/{offset}` answers.
  *
- * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`, a sentence.
  */
 export function readServedChunk(text: string): ServedChunk {
   const fields = readFields(text, chunkTextSizeMax);
@@ -74,7 +74,7 @@ export function servedChunkFields(served: ServedChunk, end: bigint): JsonObject 
 /**
  * Reads the body of `POST /chunk`.
  *
- * @throws Failure `malformed_input` with `facts.reason`, a sentence, and with `facts.fault`, a node's word for it,
+ * @throws Failure `malformed_input` with `context.reason`, a sentence, and with `context.fault`, a node's word for it,
  * where a node has another one than `invalid_json`.
  */
 export function readPostedChunk(text: string): PostedChunk {

@@ -58,7 +58,7 @@ const kinds = [
  * Reads a filter.
  *
  * @param text - JSON.
- * @throws Failure `malformed_input` with `facts.path` (such as `$.and[0].tags`) and `facts.reason`.
+ * @throws Failure `malformed_input` with `context.path` (such as `$.and[0].tags`) and `context.reason`.
  */
 export function readFilter(text: string): Filter {
   if (text.length > filterLengthMax) throw fault("$", `is longer than ${filterLengthMax} characters`);

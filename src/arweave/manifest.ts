@@ -81,7 +81,7 @@ type Fields = Readonly<{
  * Paths whose id is none are left out, so that one bad entry does not take the others with it.
  *
  * @param bytes - JSON, at most `manifestSizeMax` bytes.
- * @throws Failure `malformed_input` with `facts.reason`; `too_large`.
+ * @throws Failure `malformed_input` with `context.reason`; `too_large`.
  */
 export function readManifest(bytes: Uint8Array): Manifest {
   if (bytes.length > manifestSizeMax) throw new Failure("too_large", { size: bytes.length, manifestSizeMax });

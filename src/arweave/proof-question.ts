@@ -52,7 +52,7 @@ export type ProofStepName =
 /** What was shown, in a sentence. */
 export type ProofStep = Readonly<{ step: ProofStepName; says: string }>;
 
-/** What is noted while a proof is checked; a step that fails throws Failure `malformed_input` with `facts.reason`. */
+/** What is noted while a proof is checked; a step that fails throws Failure `malformed_input` with `context.reason`. */
 export type ProofNotes = Readonly<{ steps: ProofStep[]; trusted: string[]; open: string[] }> & {
   /** The step that is under way. */
   step: ProofStepName;

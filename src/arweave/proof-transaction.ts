@@ -27,7 +27,7 @@ const noBytes = new Uint8Array(0);
  * @param block - The block, where its hash was made again.
  * @returns The data root that is signed by a known owner; of format 1, which signs its data itself, only with all of
  *   the data at hand.
- * @throws Failure `malformed_input` with `facts.reason` when something is not so.
+ * @throws Failure `malformed_input` with `context.reason` when something is not so.
  */
 export function checkTransaction(
   question: ProofQuestion,

@@ -64,7 +64,7 @@ export function verifyProof(question: ProofQuestion): ProofVerdict {
     return verdict("refused", notes, notes.open[0] ?? "nothing is shown");
   } catch (error) {
     if (!(error instanceof Failure && error.code === "malformed_input")) throw error;
-    return verdict("refused", notes, String(error.facts["reason"] ?? error.message));
+    return verdict("refused", notes, String(error.context["reason"] ?? error.message));
   }
 }
 

@@ -56,7 +56,7 @@ export function placedBytes({ items, range }: Proof, bytes: Uint8Array): PlacedB
 /**
  * Checks every chunk of a proof, whole.
  *
- * @throws Failure `malformed_input` with `facts.reason` at the first that is not what the data root commits to.
+ * @throws Failure `malformed_input` with `context.reason` at the first that is not what the data root commits to.
  */
 export function checkChunks(
   chunks: readonly ProofChunk[],
@@ -86,7 +86,7 @@ export function checkChunks(
 /**
  * Follows a proof from the transaction through every bundle to the item.
  *
- * @throws Failure `malformed_input` with `facts.reason` at the first step that is not so.
+ * @throws Failure `malformed_input` with `context.reason` at the first step that is not so.
  */
 export function walkItems(proof: Proof, transaction: ProofTransaction, known: KnownBytes): Walked {
   let parent = { id: transaction.id, start: 0, end: transaction.dataSize };

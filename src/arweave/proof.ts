@@ -148,7 +148,7 @@ export function proofFields(proof: Proof): JsonObject {
  * Reads a proof's JSON.
  *
  * @param text - At most `proofTextSizeMax` characters.
- * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`, a sentence.
  */
 export function readProof(text: string): Proof {
   const fields = readFields(text, proofTextSizeMax);

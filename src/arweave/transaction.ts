@@ -77,7 +77,7 @@ const noBytes = new Uint8Array(0);
  * Reads a transaction's JSON.
  *
  * @param text - As a node sends it or a client posts it; at most `transactionTextSizeMax` characters.
- * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`, a sentence.
  */
 export function readTransaction(text: string): Transaction {
   return readWith(text, sizeOfOwnData);
@@ -88,7 +88,7 @@ export function readTransaction(text: string): Transaction {
  * in format 1. To be verified it must be fed its data (`createSignatureCheck`).
  *
  * @param text - At most `transactionTextSizeMax` characters.
- * @throws Failure `malformed_input` with `facts.reason`, a sentence.
+ * @throws Failure `malformed_input` with `context.reason`, a sentence.
  */
 export function readTransactionHeader(text: string): Transaction {
   return readWith(text, (fields, data) =>

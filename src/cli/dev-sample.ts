@@ -87,7 +87,7 @@ async function plantUntilServed(
 }
 
 function failureText(error: unknown): unknown {
-  return error instanceof Failure ? (error.facts["reason"] ?? error.message) : error;
+  return error instanceof Failure ? (error.context["reason"] ?? error.message) : error;
 }
 
 async function plantAndMine(

@@ -32,7 +32,7 @@ export function createSigningReader(folder: string, gateway: string): SigningRea
         return await signingOf(pieces, upload);
       } catch (error) {
         // Whatever keeps the bytes away is the reason that the operator is told.
-        const reason = error instanceof Failure ? error.facts["reason"] : undefined;
+        const reason = error instanceof Failure ? error.context["reason"] : undefined;
         return { unread: String(reason ?? (error instanceof Error ? error.message : error)) };
       }
     },

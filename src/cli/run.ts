@@ -73,7 +73,7 @@ function report(error: unknown, [command = ""]: readonly string[]): number {
     );
     return exitCodes.misused;
   }
-  const expected = error instanceof Failure ? error.facts["reason"] : faultOf(error);
+  const expected = error instanceof Failure ? error.context["reason"] : faultOf(error);
   process.stderr.write(`${printableLines(typeof expected === "string" ? expected : Bun.inspect(error))}\n`);
   return exitCodes.failed;
 }

@@ -47,7 +47,7 @@ export async function verifyAtGateway(question: GatewayQuestion, signal: AbortSi
     return { id, size, range, ...verdict };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    const reason = String(error.facts["reason"] ?? error.message);
+    const reason = String(error.context["reason"] ?? error.message);
     const facts = { id, steps: [], trusted: [], open };
     // What cannot be read was an answer; what did not come was none.
     return error.code === "malformed_input"
@@ -244,8 +244,8 @@ function createTaker(pieces: AsyncIterator<Uint8Array>, see: (piece: Uint8Array)
 }
 
 /** What the machine's own words say of a failure to ask, beside ours. */
-function saidOf({ facts }: Failure, reason: string): string {
-  return typeof facts["detail"] === "string" ? `${reason}: ${facts["detail"]}` : reason;
+function saidOf({ context }: Failure, reason: string): string {
+  return typeof context["detail"] === "string" ? `${reason}: ${context["detail"]}` : reason;
 }
 
 function refused(status: number, text: string): Failure {

@@ -99,7 +99,7 @@ async function readProofFile(path: string): Promise<Proof> {
     return readProof(text);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    throw misuse(`${path} is no proof: ${String(error.facts["reason"] ?? error.message)}`);
+    throw misuse(`${path} is no proof: ${String(error.context["reason"] ?? error.message)}`);
   }
 }
 

@@ -96,7 +96,7 @@ function yieldToEventLoop(): Promise<void> {
 
 /** Whether a failure says that every source answered, and that none has the data. */
 export function isAbsence(error: unknown): boolean {
-  return error instanceof Failure && error.facts["isAbsent"] === true;
+  return error instanceof Failure && error.context["isAbsent"] === true;
 }
 
 function bodyFailure(response: NodeResponse<unknown>, root: RootSpec): Failure {

@@ -151,7 +151,7 @@ function readPosted(text: string): PostedChunk | string {
     return readPostedChunk(text);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return typeof error.facts["fault"] === "string" ? error.facts["fault"] : "invalid_json";
+    return typeof error.context["fault"] === "string" ? error.context["fault"] : "invalid_json";
   }
 }
 

@@ -30,7 +30,7 @@ import type { Pool } from "../threads/pool.ts";
 export type LargeManifests = Readonly<{
   /**
    * @returns Undefined when the manifest knows nothing of the path.
-   * Rejects with Failure `manifest_too_large`; `malformed_input` with `facts.reason` when it cannot be read; `busy`
+   * Rejects with Failure `manifest_too_large`; `malformed_input` with `context.reason` when it cannot be read; `busy`
    * when its index cannot be built now; as reading its content does; with the signal's reason.
    */
   resolve: (manifest: OpenContent, path: string, signal: AbortSignal) => Promise<ResolvedPath | undefined>;

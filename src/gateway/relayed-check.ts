@@ -39,7 +39,7 @@ export function relayedFault(job: RelayedJob): string | undefined {
     }
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return String(error.facts["reason"] ?? error.message);
+    return String(error.context["reason"] ?? error.message);
   }
 }
 

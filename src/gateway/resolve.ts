@@ -137,7 +137,7 @@ function readOrSay(bytes: Uint8Array): Read {
   try {
     return { kind: "manifest", manifest: readManifest(bytes) };
   } catch (error) {
-    if (error instanceof Failure) return { kind: "unreadable", reason: error.facts["reason"] };
+    if (error instanceof Failure) return { kind: "unreadable", reason: error.context["reason"] };
     throw error;
   }
 }
@@ -151,7 +151,7 @@ async function readable(
     return await looking;
   } catch (error) {
     if (error instanceof Failure && error.code === "malformed_input")
-      throw new Failure("not_found", { id, ...error.facts }, error);
+      throw new Failure("not_found", { id, ...error.context }, error);
     throw error;
   }
 }

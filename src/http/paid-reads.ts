@@ -101,7 +101,7 @@ export function createPaidReads(options: PaidReadsOptions): PaidReads {
       if (!(error instanceof Failure)) throw error;
       if (error.code !== "settlement_failed") return { refused: failureResponse(error) };
       const { version, authorization } = payment;
-      const refused = { version, payer: authorization.from, reason: String(error.facts["reason"]) };
+      const refused = { version, payer: authorization.from, reason: String(error.context["reason"]) };
       return { refused: await required(request, lack, refused) };
     }
   }

@@ -52,7 +52,7 @@ export function pageResponse(html: string, contentSecurityPolicy: string): Respo
 /** Turns an expected failure into its answer: the fixed message as a JSON string, with the cause if it may follow. */
 export function failureResponse(failure: Failure, headers: HeaderRecord = {}): Response {
   const row: FailureRow = failures[failure.code];
-  const reason = failure.facts["reason"];
+  const reason = failure.context["reason"];
   if (row.explained === undefined || typeof reason !== "string") return codeResponse(failure.code, headers);
   const message = row.message === "" ? reason : `${row.message}: ${reason}`;
   return jsonResponse(message, row.status, { ...failureHeaders(row), ...headers });

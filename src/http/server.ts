@@ -244,9 +244,9 @@ function routeless(method: string, methods: readonly string[]): Response {
 }
 
 function failed(failure: Failure, requestId: string, log: Log): Response {
-  const { code, facts, cause } = failure;
-  if (failures[code].status >= 500) log.warn("request failed", { requestId, code, facts, cause });
-  else log.debug("request refused", { requestId, code, facts });
+  const { code, context, cause } = failure;
+  if (failures[code].status >= 500) log.warn("request failed", { requestId, code, context, cause });
+  else log.debug("request refused", { requestId, code, context });
   return failureResponse(failure);
 }
 

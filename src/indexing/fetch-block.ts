@@ -70,7 +70,7 @@ export type FetchedBlock = Readonly<{
 /**
  * Fetches and verifies one block.
  *
- * @throws Failure `source_failed` when no node gives it, with what each said in `facts.answers`; the signal's
+ * @throws Failure `source_failed` when no node gives it, with what each said in `context.answers`; the signal's
  *   reason.
  */
 export async function fetchBlock(
@@ -152,7 +152,7 @@ function readOr(text: string): Block | string {
     return readBlock(text);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return String(error.facts["reason"] ?? error.message);
+    return String(error.context["reason"] ?? error.message);
   }
 }
 

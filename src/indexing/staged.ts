@@ -202,7 +202,7 @@ function idsOf(text: string, blockHash: string): readonly Id[] | string {
     return hash === blockHash ? txs : "another block stands at the height";
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return String(error.facts["reason"] ?? error.message);
+    return String(error.context["reason"] ?? error.message);
   }
 }
 

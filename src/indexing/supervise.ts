@@ -118,18 +118,18 @@ export function openLoop(options: LoopOptions): Loop {
 }
 
 /**
- * Says what an error is: its message, the facts of a failure, and the same of its causes.
+ * Says what an error is: its message, the context of a failure, and the same of its causes.
  *
  * @returns One line, for status pages and reasons; never for a caller of the gateway.
  */
 export function explainError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
-  const facts =
-    error instanceof Failure && Object.keys(error.facts).length > 0
-      ? ` ${JSON.stringify(error.facts, writable)}`
+  const context =
+    error instanceof Failure && Object.keys(error.context).length > 0
+      ? ` ${JSON.stringify(error.context, writable)}`
       : "";
   const cause = error.cause === undefined ? "" : ` (${explainError(error.cause)})`;
-  return `${error.message}${facts}${cause}`;
+  return `${error.message}${context}${cause}`;
 }
 
 /** Offsets in the weave are beyond what JSON's numbers hold. */

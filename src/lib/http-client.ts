@@ -153,18 +153,18 @@ export function fault(reason: FaultReason, detail: string, status?: number): Fau
   return { kind: "trouble", reason, detail, ...(status === undefined ? {} : { status }) };
 }
 
-/** The failure that a trouble is for those who asked us. */
-export function failureOf(problem: Fault, facts: Readonly<Record<string, unknown>> = {}): Failure {
+/** The failure that clients of this server get for a fault of another server. */
+export function failureOf(problem: Fault, context: Readonly<Record<string, unknown>> = {}): Failure {
   const code =
     problem.reason === "timeout" ? "source_timeout" : problem.reason === "busy" ? "busy" : "source_failed";
   const status = problem.status === undefined ? {} : { sourceStatus: problem.status };
-  return new Failure(code, { ...facts, reason: problem.reason, detail: problem.detail, ...status });
+  return new Failure(code, { ...context, reason: problem.reason, detail: problem.detail, ...status });
 }
 
-/** The trouble that a failure of a source is for one who asks several. */
-export function faultFrom({ code, message, facts }: Failure): Fault {
+/** The fault that a source's failure stands for, for a caller that tries several sources. */
+export function faultFrom({ code, message, context }: Failure): Fault {
   const reason = code === "source_timeout" ? "timeout" : code === "busy" ? "busy" : "status";
-  return fault(reason, String(facts["detail"] ?? message));
+  return fault(reason, String(context["detail"] ?? message));
 }
 
 function beginCall(release: Release, caller: AbortSignal, life: AbortSignal): Call {

@@ -10,7 +10,7 @@ import { jsonText, printable, printableLines } from "./printable.ts";
 export const logLevels = ["debug", "info", "warn", "error"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** Facts of a line. `error` values are written with name, message, stack, facts and causes. */
+/** Fields of a line. `error` values are written with name, message, stack, context and causes. */
 export type LogFields = Readonly<Record<string, unknown>>;
 
 /** Where a part of the program says what happened. */
@@ -19,9 +19,9 @@ export type Log = Readonly<{
   info: (message: string, fields?: LogFields) => void;
   warn: (message: string, fields?: LogFields) => void;
   error: (message: string, fields?: LogFields) => void;
-  /** A log whose lines all carry these facts. */
+  /** A log whose lines all carry these fields. */
   with: (fields: LogFields) => Log;
-  /** Whether lines of this level are written, for callers whose facts are costly. */
+  /** Whether lines of this level are written, for callers whose fields are costly. */
   writes: (level: LogLevel) => boolean;
 }>;
 
@@ -168,7 +168,7 @@ function writable(this: unknown, name: string, value: unknown): unknown {
 }
 
 function writableError(error: Error, depth: number): Record<string, unknown> {
-  const facts = "facts" in error ? { facts: error.facts } : {};
+  const context = "context" in error ? { context: error.context } : {};
   const code = "code" in error ? { code: error.code } : {};
   const cause =
     error.cause instanceof Error && depth > 0
@@ -176,5 +176,5 @@ function writableError(error: Error, depth: number): Record<string, unknown> {
       : error.cause === undefined
         ? {}
         : { cause: Bun.inspect(error.cause, { depth: 1 }) };
-  return { name: error.name, message: error.message, ...code, ...facts, stack: error.stack, ...cause };
+  return { name: error.name, message: error.message, ...code, ...context, stack: error.stack, ...cause };
 }

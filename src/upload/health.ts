@@ -48,7 +48,7 @@ export function watchDisk(intake: Intake): Readonly<{ intake: Intake; failure: (
       failure = undefined;
       return response;
     } catch (error) {
-      if (error instanceof Failure && error.code === "disk_failed") failure = String(error.facts["reason"]);
+      if (error instanceof Failure && error.code === "disk_failed") failure = String(error.context["reason"]);
       throw error;
     }
   };

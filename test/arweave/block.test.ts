@@ -372,6 +372,6 @@ function failureOf(text: string): string {
     readBlock(text);
     return "no failure";
   } catch (error) {
-    return error instanceof Failure ? String(error.facts["reason"]) : `no Failure but ${error}`;
+    return error instanceof Failure ? String(error.context["reason"]) : `no Failure but ${error}`;
   }
 }

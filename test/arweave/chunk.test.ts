@@ -262,6 +262,6 @@ function reasonOf(read: () => unknown): string {
     read();
     return "no failure";
   } catch (error) {
-    return error instanceof Failure ? String(error.facts["reason"]) : `no Failure but ${error}`;
+    return error instanceof Failure ? String(error.context["reason"]) : `no Failure but ${error}`;
   }
 }

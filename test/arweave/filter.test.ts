@@ -272,22 +272,22 @@ describe("readFilter", () => {
     ],
     ['{"hashPartition":{"partitionCount":2,"key":"id"}}', "$.hashPartition.key", "is unknown"],
   ])("refuses %s at %s: %s", (text, path, reason) => {
-    const { code, facts } = faultOf(text);
+    const { code, context } = faultOf(text);
     expect(code).toBe("malformed_input");
-    expect(facts["path"]).toBe(path);
-    expect(facts["reason"]).toStartWith(`${path} ${reason}`);
+    expect(context["path"]).toBe(path);
+    expect(context["reason"]).toStartWith(`${path} ${reason}`);
   });
 
   test("allows 32 levels and not 33", () => {
     const nest = (levels: number) => `${'{"not":'.repeat(levels)}{"always":true}${"}".repeat(levels)}`;
     expect(readFilter(nest(filterDepthMax)).kind).toBe("not");
-    expect(faultOf(nest(filterDepthMax + 1)).facts["reason"]).toEndWith("nests deeper than 32");
-    expect(faultOf(nest(100_000)).facts["reason"]).toBeDefined();
+    expect(faultOf(nest(filterDepthMax + 1)).context["reason"]).toEndWith("nests deeper than 32");
+    expect(faultOf(nest(100_000)).context["reason"]).toBeDefined();
   });
 
   test("refuses a text beyond its limit before it reads it", () => {
     const long = `{"always":true${" ".repeat(filterLengthMax)}}`;
-    expect(faultOf(long).facts["reason"]).toBe("$ is longer than 1048576 characters");
+    expect(faultOf(long).context["reason"]).toBe("$ is longer than 1048576 characters");
   });
 });
 

@@ -40,7 +40,7 @@ function readWhole(bytes: Uint8Array): Readonly<{ outcome: Outcome; manifest?: M
     return { manifest, outcome: { index: target, fallback: manifest.fallback, paths } };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return { outcome: { unreadable: String(error.facts["reason"]) } };
+    return { outcome: { unreadable: String(error.context["reason"]) } };
   }
 }
 

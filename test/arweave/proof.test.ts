@@ -127,7 +127,7 @@ function reasonOf(work: () => unknown): string {
   try {
     work();
   } catch (error) {
-    if (error instanceof Failure) return String(error.facts["reason"]);
+    if (error instanceof Failure) return String(error.context["reason"]);
     throw error;
   }
   return "nothing";

@@ -247,7 +247,7 @@ describe("real blocks", () => {
             const verdict = verifyBlock(readBlock(vectorText(file)), undefined, undefined);
             return `${vectorName(file)}: ${verdict.kind === "refused" ? verdict.reason : verdict.kind}`;
           } catch (error) {
-            return `${vectorName(file)}: ${(error as { facts: { reason: string } }).facts.reason}`;
+            return `${vectorName(file)}: ${(error as { context: { reason: string } }).context.reason}`;
           }
         });
       expect(outcomes.sort()).toEqual([

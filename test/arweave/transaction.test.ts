@@ -52,7 +52,7 @@ function reasonOf(text: string): string {
     const verdict = verifyTransaction(readTransaction(text));
     return verdict.valid ? "valid" : verdict.reason;
   } catch (error) {
-    if (error instanceof Failure && error.code === "malformed_input") return String(error.facts["reason"]);
+    if (error instanceof Failure && error.code === "malformed_input") return String(error.context["reason"]);
     throw error;
   }
 }
@@ -437,6 +437,6 @@ test("keys come as JSON of several kinds", () => {
         return error;
       }
     })();
-    expect(failure instanceof Failure && String(failure.facts["reason"])).toStartWith(reason);
+    expect(failure instanceof Failure && String(failure.context["reason"])).toStartWith(reason);
   }
 });

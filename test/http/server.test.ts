@@ -218,11 +218,11 @@ describe("a failure", () => {
     const line = lines.find((found) => found["message"] === "defect" && found["requestId"] === "d1");
     expect(line).toMatchObject({ level: "error", error: { name: "TypeError", message: "the inside" } });
   });
-  test("keeps its facts for the log", async () => {
+  test("writes its context to the log", async () => {
     await ask("GET /fail/busy", "\r\nX-Request-Id: f1");
     expect(lines.find((found) => found["requestId"] === "f1" && found["code"] === "busy")).toMatchObject({
       level: "warn",
-      facts: { inside: "fact" },
+      context: { inside: "fact" },
     });
   });
 });

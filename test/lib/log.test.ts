@@ -57,23 +57,23 @@ describe("a log line", () => {
     expect(lines[0]?.split("\n")).toHaveLength(2);
   });
 
-  test("writes an error with its code, facts and causes", () => {
+  test("writes an error with its code, context and causes", () => {
     const { log, last } = logged();
     const cause = new Error("connection refused");
     log.error("source failed", { error: new Failure("source_failed", { id: "abc" }, cause) });
     expect(last().error).toMatchObject({
       name: "Failure",
       code: "source_failed",
-      facts: { id: "abc" },
+      context: { id: "abc" },
       cause: { message: "connection refused" },
     });
   });
 
-  test("survives facts that refer to themselves", () => {
+  test("survives fields that refer to themselves", () => {
     const { log, last } = logged();
-    const facts: Record<string, unknown> = {};
-    facts["self"] = facts;
-    log.info("cycle", facts);
+    const fields: Record<string, unknown> = {};
+    fields["self"] = fields;
+    log.info("cycle", fields);
     expect(last()).toMatchObject({ level: "info", message: "cycle" });
   });
 });

@@ -55,7 +55,7 @@ async function orWhatIsWanted(response: () => Response | Promise<Response>): Pro
     return await response();
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "malformed_input") throw error;
-    return nodeText(`${error.facts["reason"]}`, 400);
+    return nodeText(`${error.context["reason"]}`, 400);
   }
 }
 

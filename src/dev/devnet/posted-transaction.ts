@@ -97,7 +97,7 @@ function readNormalised(fields: JsonObject, data: string): PostedTransaction {
     return { kind: "read", transaction: readTransactionHeader(writeJson(fields)), data };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    const reason = `${error.facts["reason"]}`;
+    const reason = `${error.context["reason"]}`;
     const kind = reason.startsWith("owner is empty") ? "invalid_signature_type" : "invalid_json";
     return { kind, reason };
   }

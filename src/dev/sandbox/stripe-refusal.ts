@@ -24,7 +24,7 @@ export function refused(refusal: StripeRefusal): Failure {
 export function refusalOf(error: unknown): StripeRefusal | undefined {
   if (!(error instanceof Failure)) return undefined;
   // Only `refused` puts it there.
-  return error.facts["stripe"] as StripeRefusal | undefined;
+  return error.context["stripe"] as StripeRefusal | undefined;
 }
 
 /** A parameter that is missing or wrong. */

@@ -51,7 +51,7 @@ export function createNamesFile(path: string, clock: Clock, log: Log): NamesFile
       log.info("names were read again", { path, names: names.records.size });
     } catch (error) {
       if (!(error instanceof Failure)) throw error;
-      fault = `NAMES_FILE could not be read again, its former names are in force: ${error.facts["reason"]}.`;
+      fault = `NAMES_FILE could not be read again, its former names are in force: ${error.context["reason"]}.`;
       log.error("names could not be read again", { path, error });
     }
   };

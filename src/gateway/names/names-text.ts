@@ -41,7 +41,7 @@ type Shared = Pick<NameRecord, "processId" | "limit">;
 /**
  * Reads the text.
  *
- * @throws Failure `malformed_input` with the place of the first fault in `facts.reason`.
+ * @throws Failure `malformed_input` with the place of the first fault in `context.reason`.
  */
 export function readNamesText(text: string): GivenNames {
   const names = readJson(text);

@@ -124,7 +124,7 @@ async function respondInThread(
   } catch (error) {
     if (request.signal.aborted) throw clientLeft();
     if (error instanceof Failure) {
-      log.warn("query failed", { requestId, code: error.code, facts: error.facts });
+      log.warn("query failed", { requestId, code: error.code, context: error.context });
       throw failureError(error);
     }
     log.error("defect", { requestId, error });
@@ -141,7 +141,7 @@ function notAcceptable(): Response {
 const notStored = { "Cache-Control": "no-store" };
 
 function failureError(failure: Failure): GraphQLError {
-  if (failure.facts["hung"] === true)
+  if (failure.context["hung"] === true)
     return graphqlError("The query took too long.", { status: 504, headers: notStored });
   const row: FailureRow = failures[failure.code];
   const retry = row.retryAfterSeconds === undefined ? {} : { "Retry-After": String(row.retryAfterSeconds) };

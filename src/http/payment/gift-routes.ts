@@ -59,7 +59,7 @@ export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
         : redeemedResponse(redemption, wish);
     } catch (error) {
       if (!isPage || !(error instanceof Failure) || error.code !== "payment_refused") throw error;
-      return giftOutcome(String(error.facts["reason"]), failures.payment_refused.status);
+      return giftOutcome(String(error.context["reason"]), failures.payment_refused.status);
     }
   }
 

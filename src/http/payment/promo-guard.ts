@@ -40,7 +40,7 @@ export function createPromoGuard(clock: Clock, seed: number): PromoGuard {
       try {
         return await work();
       } catch (error) {
-        if (error instanceof Failure && error.facts["isUnknownCode"] === true) guesses.take(client, 1);
+        if (error instanceof Failure && error.context["isUnknownCode"] === true) guesses.take(client, 1);
         throw error;
       }
     },

@@ -16,6 +16,6 @@ export async function fromLedger<Result>(code: FailureCode, response: Promise<Re
   } catch (error) {
     const isFault =
       error instanceof Failure && (error.code === "database_unavailable" || error.code === "busy");
-    throw isFault ? new Failure(code, error.facts, error) : error;
+    throw isFault ? new Failure(code, error.context, error) : error;
   }
 }

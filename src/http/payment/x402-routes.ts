@@ -68,7 +68,7 @@ async function paidResponse(
     const refused = {
       version: payment.version,
       payer: payment.authorization.from,
-      reason: String(error.facts["reason"]),
+      reason: String(error.context["reason"]),
     };
     const quote = await x402.quote(want, signal);
     return x402RequiredResponse({ terms: x402.terms, quote, resource, error: error.message, refused });

@@ -17,18 +17,18 @@ export async function fromUpload(work: () => Promise<Response>): Promise<Respons
     return await work();
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    const { wish } = error.facts;
+    const { wish } = error.context;
     if (wish === "give" || wish === "revoke") throw refusedWish(wish, error);
     if (error.code !== "insufficient_balance") throw error;
     const { status, message } = failures.insufficient_balance;
-    const { needed, available } = error.facts;
+    const { needed, available } = error.context;
     const amounts = { needed: String(needed), available: String(available) };
     return jsonResponse({ error: message, message, ...amounts }, status, { "Cache-Control": "no-store" });
   }
 }
 
 function refusedWish(wish: "give" | "revoke", failure: Failure): Failure {
-  const { reason, payer } = failure.facts;
+  const { reason, payer } = failure.context;
   const why =
     failure.code === "insufficient_balance"
       ? `Insufficient balance for '${payer}'`

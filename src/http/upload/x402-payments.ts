@@ -84,7 +84,7 @@ async function responseOf(error: unknown): Promise<Response> {
 async function askAgain({ x402, bill, payment, signal }: PaidUpload, error: Failure): Promise<Response> {
   const { version, authorization } = payment;
   const { size, resource } = bill;
-  const refused = { version, payer: authorization.from, reason: String(error.facts["reason"]) };
+  const refused = { version, payer: authorization.from, reason: String(error.context["reason"]) };
   const quote = await x402.quote({ kind: "bytes", size: BigInt(size) }, signal);
   const { message } = failures.settlement_failed;
   return x402RequiredResponse({ terms: x402.terms, quote, resource, error: message, refused });

@@ -93,7 +93,7 @@ async function priceOf(
     return await prices.token(chain.token, amount, signal);
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "price_amount_invalid") throw error;
-    return new Failure("payment_refused", { reason: error.facts["reason"] }, error);
+    return new Failure("payment_refused", { reason: error.context["reason"] }, error);
   }
 }
 

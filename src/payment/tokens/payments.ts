@@ -121,7 +121,7 @@ export function createTokenPayments(options: TokenPaymentsOptions): TokenPayment
         return await flights.run(`${token}:${id}`, signal, (own) => submit(chain, id, own));
       } catch (error) {
         if (!(error instanceof Failure) || saidOfReports.has(error.code)) throw error;
-        throw new Failure("transaction_fault", { ...error.facts, token, id }, error);
+        throw new Failure("transaction_fault", { ...error.context, token, id }, error);
       }
     },
     take: async (chain, ids, signal) => {

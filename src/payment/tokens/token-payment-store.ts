@@ -197,7 +197,7 @@ export async function creditPayment(
     await transfer(tx, { id: makeId(), kind: "token_payment", at: now, legs, changeId: payment.id });
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "payment_refused") throw error;
-    return String(error.facts["reason"]);
+    return String(error.context["reason"]);
   }
   const round = payment.credits + 1;
   const claimed = await claimEvent(tx, "token", round === 1 ? payment.id : `${payment.id}#${round}`, now);

@@ -109,7 +109,7 @@ export function createWrites(session: Session): Writes {
     },
     faults: () => {
       const wrong = damage ?? fault;
-      return wrong === undefined ? [] : [`Credits cannot be written: ${wrong.facts["reason"]}.`];
+      return wrong === undefined ? [] : [`Credits cannot be written: ${wrong.context["reason"]}.`];
     },
     finish: async () => {
       finished = true;

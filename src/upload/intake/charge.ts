@@ -284,7 +284,7 @@ async function carryOut(tx: Tx, wish: ApprovalWish, step: Step): Promise<Omit<Ta
       : { ...noApprovals, revokedApprovals: await revokeApprovals(tx, wish.request, step) };
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    throw new Failure(error.code, { ...error.facts, wish: wish.kind, payer: wish.request.payer }, error);
+    throw new Failure(error.code, { ...error.context, wish: wish.kind, payer: wish.request.payer }, error);
   }
 }
 

@@ -84,7 +84,7 @@ export function createUploadQuota(options: QuotaOptions): UploadQuota {
     try {
       return fault(smallestItemBytes);
     } catch (error) {
-      if (error instanceof Failure) return String(error.facts["reason"]);
+      if (error instanceof Failure) return String(error.context["reason"]);
       throw error;
     }
   }

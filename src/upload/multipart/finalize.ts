@@ -254,7 +254,7 @@ const finalCodes: readonly FailureCode[] = [
 /** The wire's word for a refusal; `undefined` for what can pass. */
 function failureWord(error: unknown): MultipartFailure | undefined {
   if (!(error instanceof Failure) || !finalCodes.includes(error.code)) return undefined;
-  const wish = error.facts["wish"];
+  const wish = error.context["wish"];
   if (wish === "give") return "APPROVAL_FAILED";
   if (wish === "revoke") return "REVOKE_FAILED";
   return error.code === "insufficient_balance" ? "UNDERFUNDED" : "INVALID";
@@ -262,6 +262,6 @@ function failureWord(error: unknown): MultipartFailure | undefined {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof Failure)) return "";
-  const { reason } = error.facts;
+  const { reason } = error.context;
   return typeof reason === "string" ? reason : error.message;
 }

@@ -115,7 +115,7 @@ export const anchorBlocks = 50;
 
 /** Why something failed, for people. */
 export function reasonOf(error: unknown): string {
-  const stated = error instanceof Failure ? error.facts["reason"] : undefined;
+  const stated = error instanceof Failure ? error.context["reason"] : undefined;
   if (typeof stated === "string") return stated;
   return error instanceof Error ? error.message : String(error);
 }

@@ -193,14 +193,14 @@ describe("W1, W2: what changes between being examined and being read", () => {
     const name = `changing-${Bun.hash(what)}`;
     write(`${name}/a.txt`, "twelve bytes");
     await expect(sign(name)(() => change(join(folder, name)))).rejects.toMatchObject({
-      facts: { reason: expect.stringContaining("changed while it was being uploaded") },
+      context: { reason: expect.stringContaining("changed while it was being uploaded") },
     });
   });
 
   test("a file that has become a key is not uploaded", async () => {
     write("becomes-key/a.txt", "twelve bytes");
     await expect(sign("becomes-key", () => true)(() => undefined)).rejects.toMatchObject({
-      facts: { reason: expect.stringContaining("changed while it was being uploaded") },
+      context: { reason: expect.stringContaining("changed while it was being uploaded") },
     });
   });
 

@@ -90,7 +90,7 @@ describe("a chain in a folder", () => {
     db.run("UPDATE schema_fingerprint SET fingerprint = 'other'");
     db.close();
     const refused = await openTestDevnet({ dir }).catch((error: unknown) => error);
-    const reason = refused instanceof Failure ? refused.facts["reason"] : refused;
+    const reason = refused instanceof Failure ? refused.context["reason"] : refused;
     expect(reason).toMatch(/^devnet\.sqlite cannot be opened: a build of this program that was not released/);
   });
 

@@ -186,7 +186,7 @@ function reasonOf(act: () => unknown): unknown {
   try {
     act();
   } catch (error) {
-    if (error instanceof Failure) return error.facts["reason"];
+    if (error instanceof Failure) return error.context["reason"];
     throw error;
   }
   return "nothing was wrong";

@@ -98,11 +98,11 @@ for (const kind of ledgerKinds())
         [() => give("beyond", 2n ** 70n), { code: "payment_refused" }],
         [
           () => give("much", 1_001n),
-          { code: "insufficient_balance", facts: { needed: 1_001n, available: 1_000n } },
+          { code: "insufficient_balance", context: { needed: 1_001n, available: 1_000n } },
         ],
         [
           () => payment.credits.approve({ approvalId: "stranger", payer: cy, approved: bob, winc: 1n }),
-          { code: "insufficient_balance", facts: { needed: 1n, available: 0n } },
+          { code: "insufficient_balance", context: { needed: 1n, available: 0n } },
         ],
       ];
       for (const [asked, failure] of rows) await expect(asked()).rejects.toMatchObject(failure);
@@ -115,7 +115,7 @@ for (const kind of ledgerKinds())
       expect(many.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       const conflict = {
         code: "payment_refused",
-        facts: { reason: "Conflicting approval found for approval ID 'same'" },
+        context: { reason: "Conflicting approval found for approval ID 'same'" },
       };
       await expect(give("same", 10n)).rejects.toMatchObject(conflict);
       await payment.credits.revoke({ payer: ada, approved: bob, revokeId: "back" });
@@ -158,7 +158,7 @@ for (const kind of ledgerKinds())
       payment.clock.set(testStart + hour);
       await expect(reserve("too late", 5n)).rejects.toMatchObject({
         code: "insufficient_balance",
-        facts: { needed: 5n, available: 0n },
+        context: { needed: 5n, available: 0n },
       });
       expect(await stateOf("hourly")).toBe("active"); // nobody has written since
     });
@@ -271,7 +271,7 @@ for (const kind of ledgerKinds())
         payment.credits.revoke({ payer: ada, approved: bob, revokeId: "back" }),
       ).rejects.toMatchObject({
         code: "payment_refused",
-        facts: {
+        context: {
           reason: `No valid approvals found for approved address '${bob}' and paying address '${ada}'`,
         },
       });

@@ -222,7 +222,7 @@ async function ask(subject: Subject, credits: Credits, operation: Operation): Pr
     return await askOnce(subject, credits, operation);
   } catch (error) {
     if (error instanceof Failure && error.code === "insufficient_balance")
-      return `short of ${error.facts["needed"]}, has ${error.facts["available"]}`;
+      return `short of ${error.context["needed"]}, has ${error.context["available"]}`;
     if (error instanceof Failure && error.code === "payment_refused") return "refused";
     throw error;
   }

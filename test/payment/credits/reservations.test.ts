@@ -250,7 +250,7 @@ for (const kind of ledgerKinds())
       const told = pay("item", 1_011n, { paidBy: [bob] });
       expect(told).rejects.toMatchObject({
         code: "insufficient_balance",
-        facts: { needed: 1_011n, available: 1_010n },
+        context: { needed: 1_011n, available: 1_010n },
       });
       await told.catch(() => undefined);
       expect(await payment.credits.reservation("item")).toBeUndefined();
@@ -287,7 +287,7 @@ for (const kind of ledgerKinds())
       expect(await payment.credits.void(other)).toBe("voided");
       expect(await wincOf(bob)).toBe(-40n);
       await expect(reserve("more", 1n, { signer: bob })).rejects.toMatchObject({
-        facts: { needed: 1n, available: 0n },
+        context: { needed: 1n, available: 0n },
       });
       expect(await payment.held(provider("stripe"))).toBe(-1_000n);
     });
@@ -374,7 +374,7 @@ for (const kind of ledgerKinds())
         test(`${name}`, async () => {
           const reserved = reserve("item", winc, asked);
           if (!Array.isArray(drawn)) {
-            await expect(reserved).rejects.toMatchObject({ code: "insufficient_balance", facts: drawn });
+            await expect(reserved).rejects.toMatchObject({ code: "insufficient_balance", context: drawn });
             expect(await payment.credits.reservation("item")).toBeUndefined();
             return;
           }
@@ -428,13 +428,13 @@ for (const kind of ledgerKinds())
       await payment.chargeBack(bob, 90n);
       expect(await payment.credits.balance(bob)).toMatchObject({ winc: -50n, controlledWinc: 10n });
       await expect(reserve("own", 1n, { signer: bob })).rejects.toMatchObject({
-        facts: { needed: 1n, available: 0n },
+        context: { needed: 1n, available: 0n },
       });
       await expect(approve("after", bob, 1n)).rejects.toMatchObject({
-        facts: { needed: 1n, available: -50n },
+        context: { needed: 1n, available: -50n },
       });
       await expect(reserve("shared", 1n, { paidBy: [bob], directive: "list-only" })).rejects.toMatchObject({
-        facts: { needed: 1n, available: 0n },
+        context: { needed: 1n, available: 0n },
       });
       await payment.credit(bob, 50n);
       expect((await reserve("shared", 1n, { paidBy: [bob], directive: "list-only" })).state).toBe("pending");
@@ -447,7 +447,7 @@ for (const kind of ledgerKinds())
       await payment.chargeBack(bob, 50n);
       const listed = { paidBy: [bob], directive: "list-only" } as const;
       await expect(reserve("item", 1n, listed)).rejects.toMatchObject({
-        facts: { needed: 1n, available: 0n },
+        context: { needed: 1n, available: 0n },
       });
       payment.clock.advance(hour);
       expect((await reserve("item", 1n, listed)).parts).toMatchObject([{ approvalId: "lasting", winc: 1n }]);
@@ -474,7 +474,7 @@ for (const kind of ledgerKinds())
       await Promise.all(Array.from({ length: partsMax + 1 }, (_, number) => approve(`a-${number}`, bob, 1n)));
       const listed = { paidBy: [bob], directive: "list-only" } as const;
       await expect(reserve("large", BigInt(partsMax) + 1n, listed)).rejects.toMatchObject({
-        facts: { needed: BigInt(partsMax) + 1n, available: BigInt(partsMax) },
+        context: { needed: BigInt(partsMax) + 1n, available: BigInt(partsMax) },
       });
       expect((await reserve("large", BigInt(partsMax), listed)).parts).toHaveLength(partsMax);
     });

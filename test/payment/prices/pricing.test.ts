@@ -141,7 +141,7 @@ describe("fiat money", () => {
     ] as const) {
       expect((await ask(currency, `${amount}`)).adjustments).toHaveLength(1);
       const refusal = await failureOf(ask(currency, `${amount - 1}`));
-      expect([refusal.code, refusal.facts["reason"]]).toEqual([
+      expect([refusal.code, refusal.context["reason"]]).toEqual([
         "payment_refused",
         "The promo code 'TEN' can only used on payments above '1000'",
       ]);
@@ -166,7 +166,7 @@ describe("fiat money", () => {
     "of %s, %p with codes %p is refused as %s",
     async (currency, amount, promoCodes, code, reason) => {
       const failure = await failureOf(pricesIn({}).fiat(currency, amount, { promoCodes }, signal));
-      expect([failure.code, failure.facts["reason"]]).toEqual([code as "payment_refused", reason]);
+      expect([failure.code, failure.context["reason"]]).toEqual([code as "payment_refused", reason]);
     },
   );
 });
@@ -207,7 +207,7 @@ describe("tokens", () => {
       ["ethereum", 1n],
     ] as const) {
       const failure = await failureOf(pricesIn({ feed }).token(token, amount, signal));
-      expect([failure.code, failure.facts["reason"]]).toEqual([
+      expect([failure.code, failure.context["reason"]]).toEqual([
         "price_amount_invalid",
         "Crypto payment amount is too small! Token value must convert to at least one winc",
       ]);
@@ -297,7 +297,7 @@ describe("limits", () => {
     const reasons = await Promise.all(
       ["499", "1000001", "1.5"].map(async (each) => await failureOf(ask(each))),
     );
-    expect(reasons.map(({ code, facts }) => [code, facts["reason"]])).toEqual([
+    expect(reasons.map(({ code, context }) => [code, context["reason"]])).toEqual([
       [
         "top_up_amount_invalid",
         'The provided payment amount (499) is too small for the currency type "usd"; it must be above 500!',
@@ -317,7 +317,7 @@ describe("limits", () => {
     const ask = (amount: string) =>
       prices.topUp("usd", amount, { promoCodes: ["ALMOST"], address: buyer }, signal);
     expect((await ask("556")).actualPaymentAmount).toBe(50n);
-    expect((await failureOf(ask("500"))).facts["reason"]).toBe(
+    expect((await failureOf(ask("500"))).context["reason"]).toBe(
       'The provided payment amount (45) is too small for the currency type "usd"; it must be above 50!',
     );
   });

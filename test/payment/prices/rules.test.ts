@@ -254,7 +254,7 @@ function reasonOf(work: () => unknown): unknown {
   try {
     work();
   } catch (error) {
-    if (error instanceof Failure) return error.facts["reason"];
+    if (error instanceof Failure) return error.context["reason"];
     throw error;
   }
   return "nothing was wrong";

@@ -84,7 +84,7 @@ export async function refusalOf(promise: Promise<unknown>): Promise<readonly [st
   try {
     await promise;
   } catch (error) {
-    if (error instanceof Failure) return [error.code, error.facts["reason"]];
+    if (error instanceof Failure) return [error.code, error.context["reason"]];
     throw error;
   }
   throw new Error("it was not refused");

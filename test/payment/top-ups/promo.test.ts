@@ -58,7 +58,7 @@ for (const kind of ledgerKinds()) {
       within(async ({ promos }) => {
         const failure = await failureOf(promos.find(anna, ["spring", code]));
         expect(failure.code).toBe("payment_refused");
-        expect(failure.facts).toEqual({
+        expect(failure.context).toEqual({
           reason: `No promo code found with code '${code}'`,
           isUnknownCode: true,
         });
@@ -68,13 +68,13 @@ for (const kind of ledgerKinds()) {
     test("of a kilobyte is said back in part", () =>
       within(async ({ promos }) => {
         const failure = await failureOf(promos.find(anna, ["x".repeat(1_000)]));
-        expect(failure.facts["reason"]).toBe(`No promo code found with code '${"x".repeat(64)}'`);
+        expect(failure.context["reason"]).toBe(`No promo code found with code '${"x".repeat(64)}'`);
       }));
 
     test("say why they cannot be used", () =>
       within(async ({ promos, pay }) => {
         const reasonOf = async (address: UserAddress, ...codes: string[]) =>
-          (await failureOf(promos.find(address, codes))).facts["reason"];
+          (await failureOf(promos.find(address, codes))).context["reason"];
         expect(await reasonOf(anna, "old")).toBe(
           "The promo code 'OLD' expired on '2027-01-15T08:00:00.000Z'",
         );

@@ -153,7 +153,7 @@ for (const kind of ledgerKinds())
         database.write((tx) => add(tx, "card", `${index}`)),
       );
       const closing = database.close();
-      const late = { code: "database_unavailable", facts: { reason: "the ledger is closed" } };
+      const late = { code: "database_unavailable", context: { reason: "the ledger is closed" } };
       await expect(database.write((tx) => add(tx, "card", "late"))).rejects.toMatchObject(late);
       await expect(database.read((tx) => add(tx, "card", "late"))).rejects.toMatchObject(late);
       await closing;

@@ -120,7 +120,7 @@ describe("a synchronisation that fails", () => {
     failing = true;
     const unavailable = {
       code: "database_unavailable",
-      facts: { reason: "the ledger could not reach its disk" },
+      context: { reason: "the ledger could not reach its disk" },
     };
     const ends = await Promise.allSettled([ledger.write(add("2")), ledger.write(add("3"))]);
     for (const end of ends) expect(end).toMatchObject({ status: "rejected", reason: unavailable });

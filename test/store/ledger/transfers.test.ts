@@ -127,7 +127,7 @@ for (const kind of ledgerKinds())
         await move("payment", legs([card, -10n], [account, 10n]));
         const failure = {
           code: "insufficient_balance",
-          facts: { account, needed: 11n, available: 10n },
+          context: { account, needed: 11n, available: 10n },
         };
         await expect(move("reservation", legs([account, -11n], [revenue, 11n]))).rejects.toMatchObject(
           failure,
@@ -135,7 +135,7 @@ for (const kind of ledgerKinds())
         expect(await held1(account)).toBe(10n);
         await move("reservation", legs([account, -10n], [revenue, 10n]));
         await expect(move("reservation", legs([account, -1n], [revenue, 1n]))).rejects.toMatchObject({
-          facts: { needed: 1n, available: 0n },
+          context: { needed: 1n, available: 0n },
         });
         expect(await held1(account)).toBe(0n);
       });
@@ -154,7 +154,7 @@ for (const kind of ledgerKinds())
         await move("payment", legs([card, -6n], [account, 6n]));
         expect(await held1(account)).toBe(-1n);
         await expect(move("reservation", legs([account, -1n], [revenue, 1n]))).rejects.toMatchObject({
-          facts: { needed: 1n, available: -1n },
+          context: { needed: 1n, available: -1n },
         });
       });
     });
@@ -202,7 +202,7 @@ for (const kind of ledgerKinds())
         if (!fits)
           await expect(moved).rejects.toMatchObject({
             code: "payment_refused",
-            facts: { reason: "The amount is larger than an account can hold" },
+            context: { reason: "The amount is larger than an account can hold" },
           });
         else await moved;
         expect(await held1(user(name))).toBe(fits ? amount : 0n);

@@ -135,7 +135,7 @@ describe("M1: an index", () => {
         try {
           return readManifest(utf8(text)) satisfies Manifest;
         } catch (error) {
-          return (error as { facts: { reason: string } }).facts.reason;
+          return (error as { context: { reason: string } }).context.reason;
         }
       })();
       expect(await open(folder).lookUp(key(1), "a")).toMatchObject({ kind: "unreadable", reason });

@@ -140,7 +140,8 @@ describe("U1: uploads in parts, against a model", () => {
       : world.multipart.finalize(upload, payers, nobody)
     ).then(
       ({ upload: taken }) => taken.id,
-      (error: unknown) => (error instanceof Failure ? String(error.facts["reason"] ?? error.message) : error),
+      (error: unknown) =>
+        error instanceof Failure ? String(error.context["reason"] ?? error.message) : error,
     );
     if (expected === "item") expect(outcome).toBe(item.id);
     // Who owns it by its header is asked for credits before all of it is walked over.

@@ -115,7 +115,7 @@ describe("limits", () => {
     await put(id, partsMax - 1, new Uint8Array(1));
     await put(id, partsMax - 1, new Uint8Array(1));
     await put(id, 0, new Uint8Array(1));
-    expect((await failureOf(put(id, partsMax, new Uint8Array(1)))).facts["reason"]).toBe(
+    expect((await failureOf(put(id, partsMax, new Uint8Array(1)))).context["reason"]).toBe(
       "Invalid chunk. An upload has at most 10000 parts.",
     );
     expect((await world.multipart.list(id)).parts).toHaveLength(partsMax);
@@ -126,8 +126,8 @@ describe("limits", () => {
     await reopen({ rules: { itemBytesMax: 2 ** 40 } });
     const id = await create();
     const part = { start: 0, size: chunkSizeMax + 1, pieces: piecesOf(new Uint8Array(1)) };
-    const { code, facts } = await failureOf(world.multipart.put(id, part, nobody));
-    expect([code, facts["reason"]]).toEqual(["item_too_large", "Chunks have at most 524288000 bytes!"]);
+    const { code, context } = await failureOf(world.multipart.put(id, part, nobody));
+    expect([code, context["reason"]]).toEqual(["item_too_large", "Chunks have at most 524288000 bytes!"]);
   });
 
   test.each([
@@ -137,8 +137,8 @@ describe("limits", () => {
   ])("a part of %p bytes that announces %p is refused, and not in the list", async (come, announced) => {
     const id = await create();
     const part = { start: 0, size: announced, pieces: piecesOf(new Uint8Array(come)) };
-    const { facts } = await failureOf(world.multipart.put(id, part, nobody));
-    expect(facts["reason"]).toBe(`Invalid chunk. It has ${come} bytes, ${announced} were announced.`);
+    const { context } = await failureOf(world.multipart.put(id, part, nobody));
+    expect(context["reason"]).toBe(`Invalid chunk. It has ${come} bytes, ${announced} were announced.`);
     expect((await world.multipart.list(id)).parts).toEqual([]);
   });
 
@@ -147,8 +147,8 @@ describe("limits", () => {
     const id = await create();
     await put(id, 900_000_000, new Uint8Array(400_000));
     await put(id, 900_000_000, new Uint8Array(400_000)); // the same bytes once more
-    const { code, facts } = await failureOf(put(id, 0, new Uint8Array(700_000)));
-    expect([code, String(facts["reason"])]).toEqual([
+    const { code, context } = await failureOf(put(id, 0, new Uint8Array(700_000)));
+    expect([code, String(context["reason"])]).toEqual([
       "no_space",
       expect.stringContaining("UPLOAD_DISK_BYTES_MAX"),
     ]);
@@ -198,7 +198,7 @@ describe("parts that nobody has paid for", () => {
       (isOpen) => isOpen,
     );
     const more = put(id, 500_000, new Uint8Array(200_000));
-    expect((await failureOf(more)).facts["reason"]).toStartWith("Parts take ");
+    expect((await failureOf(more)).context["reason"]).toStartWith("Parts take ");
     const payer = testAddress("payer");
     await payment.credit(payer, 10n);
     const paid = { payer, winc: winc(5n), size: 900_000, payment: "one" };
@@ -334,7 +334,7 @@ describe("what was paid when the upload was made", () => {
       [100, 1],
       [99, 2],
     ] as const)
-      expect((await failureOf(put(id, start, new Uint8Array(size)))).facts["reason"]).toBe(
+      expect((await failureOf(put(id, start, new Uint8Array(size)))).context["reason"]).toBe(
         `Invalid chunk. It ends at byte ${start + size}, and 100 bytes are paid for.`,
       );
   });
@@ -501,8 +501,8 @@ describe("a disk that fails", () => {
     };
     const writers = await faultyWriters(faults);
     const part = { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) };
-    const { code, facts } = await failureOf(writers.write("upload", part, nobody));
-    expect([code, facts["reason"]]).toEqual(["no_space", "ENOSPC: it failed"]);
+    const { code, context } = await failureOf(writers.write("upload", part, nobody));
+    expect([code, context["reason"]]).toEqual(["no_space", "ENOSPC: it failed"]);
     expect(writers.isOpen("upload")).toBe(false);
   });
 
@@ -536,7 +536,9 @@ describe("a disk that fails", () => {
     expect((await failureOf(writers.write("upload", quick, nobody))).code).toBe("disk_failed");
     isFaulty = false;
     gate.resolve();
-    expect((await failureOf(slow)).facts["reason"]).toBe("a part that was written beside this one was lost");
+    expect((await failureOf(slow)).context["reason"]).toBe(
+      "a part that was written beside this one was lost",
+    );
     await writers.write("upload", { start: 0, size: 5, pieces: piecesOf(new Uint8Array(5)) }, nobody);
   });
 });

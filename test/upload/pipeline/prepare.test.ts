@@ -309,7 +309,7 @@ describe("an item that is not what it was", () => {
     const [bundle] = await planned();
     await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
       code: "busy",
-      facts: { reason: expect.stringContaining("cannot be read") },
+      context: { reason: expect.stringContaining("cannot be read") },
     });
     expect(await stateOf(item?.id ?? "")).toBe("planned");
     rmSync(path, { recursive: true });

@@ -173,7 +173,7 @@ function readProven(text: string, id: Id): NodeResponse<Transaction> {
     return verdict.valid ? { kind: "ok", value: transaction } : fault("wrong", verdict.reason);
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
-    return fault("malformed", String(error.facts["reason"]));
+    return fault("malformed", String(error.context["reason"]));
   }
 }
 
