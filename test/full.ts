@@ -7,6 +7,7 @@
  */
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import { longTests } from "./tiers.ts";
 
 const root = resolve(import.meta.dir, "..");
 
@@ -58,6 +59,7 @@ const steps: readonly Step[] = [
   { cwd: resolve(root, "test/clients"), command: [process.execPath, "install", "--frozen-lockfile"] },
   ...installedByNpm(),
   { cwd: root, command: [...test, ...folders] },
+  { cwd: root, command: [...test, ...longTests] },
   ...sizes.map(([file, environment]) => ({ cwd: root, command: [...test, file], environment })),
   { cwd: root, command: [...test, ...ledgerTests], environment: { LEDGER_KINDS: "postgres" } },
   { cwd: root, command: [...test, "test/upload/whole-kill.test.ts"], environment: { KILLS: "40" } },

@@ -1,7 +1,8 @@
 /**
  * Tests that need something which may be absent: they skip by a name that says what, and never silently.
  *
- * With CAIRN_REQUIRE=all an absent need is a failure, so that a machine that should have everything proves it.
+ * With CAIRN_REQUIRE=all an absent need is a failure, so that a machine that should have everything proves it. With
+ * CAIRN_REQUIRE=helpers only the real data may be absent: its licences keep it out of the repository.
  * @module
  */
 import { describe, test } from "bun:test";
@@ -10,8 +11,8 @@ import { resolve } from "node:path";
 
 const { CAIRN_REQUIRE } = process.env;
 
-/** Something that tests may need. */
-export type Need = Readonly<{ there: boolean; what: string }>;
+/** Something that tests may need; `isData` where it is not a program or package, but real data. */
+export type Need = Readonly<{ there: boolean; what: string; isData?: boolean }>;
 
 /** Published client libraries, installed apart from the program's own dependencies. */
 export const clientLibraries: Need = {
@@ -27,7 +28,7 @@ export function testWith(
   timeoutMs?: number,
 ): void {
   if (need.there) test(name, body, timeoutMs);
-  else if (CAIRN_REQUIRE === "all") test(name, () => failFor(need));
+  else if (isRequired(need)) test(name, () => failFor(need));
   else test.skip(`${name} (needs ${need.what})`, body);
 }
 
@@ -37,6 +38,10 @@ export function describeWith(need: Need, name: string, body: () => void): void {
   else testWith(need, name, () => failFor(need));
 }
 
+function isRequired({ isData = false }: Need): boolean {
+  return CAIRN_REQUIRE === "all" || (CAIRN_REQUIRE === "helpers" && !isData);
+}
+
 function failFor(need: Need): never {
-  throw new Error(`${need.what} is missing, and CAIRN_REQUIRE=all`);
+  throw new Error(`${need.what} is missing, and CAIRN_REQUIRE=${CAIRN_REQUIRE}`);
 }

@@ -26,7 +26,7 @@ export type VectorEntry = Readonly<{
 export const vectorsAvailable = existsSync(resolve(folder, "index.json"));
 
 /** The vectors as a need of tests. */
-export const vectors: Need = { there: vectorsAvailable, what: "VECTORS_DIR (real data)" };
+export const vectors: Need = { there: vectorsAvailable, what: "VECTORS_DIR (real data)", isData: true };
 
 /** Every entry of one kind, in the order of the index; none where the vectors are not there. */
 export function vectorsOf(kind: string): readonly VectorEntry[] {

@@ -116,11 +116,11 @@ const resolver: Description = {
 };
 
 const queryResponses: Responses = {
-  200: json("Data, errors, or both.", ref("QueryAnswer")),
+  200: json("Data, errors, or both.", ref("QueryResult")),
   ...Object.fromEntries(
     [400, 405, 406, 413, 415, 429, 500, 503, 504].map((status) => [
       status,
-      json("Errors that say what was wrong.", ref("QueryAnswer")),
+      json("Errors that say what was wrong.", ref("QueryResult")),
     ]),
   ),
 };
@@ -140,7 +140,7 @@ const queries: readonly Description[] = [
       200: {
         description: "Data, errors, or both; or the page.",
         content: {
-          "application/json": { schema: ref("QueryAnswer") },
+          "application/json": { schema: ref("QueryResult") },
           "text/html": { schema: textSchema },
         },
       },
