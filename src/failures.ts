@@ -42,7 +42,7 @@ export const failures = {
     status: 400,
     message: "Invalid endHeight - must be a positive integer greater than or equal to startHeight",
   },
-  export_refused: { status: 400, message: "" },
+  export_rejected: { status: 400, message: "" },
   missing_tx_id: { status: 400, message: "Missing tx_id in request body" },
   token_not_supported: { status: 400, message: "Token not supported" },
   invalid_quantity: { status: 400, message: "Invalid quantity parameter" },
@@ -50,8 +50,8 @@ export const failures = {
   invalid_byte_count: { status: 400, message: "Invalid byte count" },
   top_up_amount_invalid: { status: 400, message: "Payment Amount is Invalid!", explained: true },
   price_amount_invalid: { status: 400, message: "Payment Amount is Invalid", explained: true },
-  payment_refused: { status: 400, message: "", explained: true },
-  upload_refused: { status: 400, message: "", explained: true },
+  payment_rejected: { status: 400, message: "", explained: true },
+  upload_rejected: { status: 400, message: "", explained: true },
   unauthorized: { status: 401, message: "Unauthorized", challenge: "Bearer" },
   undername_limit: {
     status: 402,
@@ -82,7 +82,7 @@ export const failures = {
   range_not_satisfiable: { status: 416, message: "Range not satisfiable" },
   too_many_requests: { status: 429, message: "Too Many Requests", retryAfterSeconds: 1 },
   blocked: { status: 451, message: "Blocked by this gateway's content policy" },
-  service_worker_refused: { status: 403, message: "Service workers are refused on a shared origin" },
+  service_worker_rejected: { status: 403, message: "Service workers are not allowed on a shared origin" },
   internal: { status: 500, message: "Internal Server Error" },
   source_failed: { status: 502, message: "No source could provide valid data", retryAfterSeconds: 5 },
   busy: { status: 503, message: "Service busy", retryAfterSeconds: 5 },
@@ -99,7 +99,7 @@ export const failures = {
   approvals_unavailable: { status: 503, message: "Internal server error", retryAfterSeconds: 5 },
   database_unavailable: { status: 503, message: "Cloud Database Unavailable", retryAfterSeconds: 5 },
   uploads_off: { status: 503, message: "Uploads are switched off: no wallet is set" },
-  no_space: { status: 503, message: "No room for uploads", retryAfterSeconds: 60 },
+  no_space: { status: 503, message: "No space for uploads", retryAfterSeconds: 60 },
   disk_failed: { status: 503, message: "Storage of uploads failed", retryAfterSeconds: 60 },
   multipart_not_found: { status: 404, message: "", explained: true },
   upload_not_found: { status: 404, message: "TX doesn't exist" },
@@ -110,7 +110,7 @@ export const failures = {
   },
   fiat_off: { status: 503, message: "Fiat (Stripe) payments are disabled" },
   payment_method_off: { status: 503, message: "This payment method is switched off" },
-  source_timeout: { status: 504, message: "Sources did not answer in time", retryAfterSeconds: 5 },
+  source_timeout: { status: 504, message: "Sources did not respond in time", retryAfterSeconds: 5 },
 } as const satisfies Record<string, FailureRow>;
 
 /** The stable name of a failure, for code and logs. */

@@ -6,5 +6,5 @@ import { Failure } from "../failures.ts";
 
 /** The failure whose message is a reason. @param reason - Said to the caller as it is. */
 export function refused(reason: string): Failure {
-  return new Failure("payment_refused", { reason });
+  return new Failure("payment_rejected", { reason });
 }

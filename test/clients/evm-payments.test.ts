@@ -128,11 +128,11 @@ describeWith(anvilNeed, "an EVM chain", () => {
       const elsewhere = await anvil.send({ from: alice, to: bob, value: 5n });
       await anvil.mine(3);
       expect(await refusalOf(submit(nothing))).toEqual([
-        "payment_refused",
+        "payment_rejected",
         "Transaction quantity must be greater than 0",
       ]);
       expect(await refusalOf(submit(elsewhere))).toEqual([
-        "payment_refused",
+        "payment_rejected",
         `Payment transaction '${elsewhere}' has wrong target address '${bob}'`,
       ]);
       expect((await refusalOf(submit(`0x${"ab".repeat(32)}`)))[0]).toBe("transaction_not_found");

@@ -125,7 +125,7 @@ describe("F1: an export", () => {
     await exports.start(wish);
     expect(exports.status()).toEqual({ status: "running", ...wish });
     expect(await exports.start({ ...wish, outputDir: "b" }).catch(codeOf)).toBe("export_running");
-    expect(await exports.start({ ...wish, outputDir: ".." }).catch(codeOf)).toBe("export_refused");
+    expect(await exports.start({ ...wish, outputDir: ".." }).catch(codeOf)).toBe("export_rejected");
     time.now += 12_345;
     writer.resolve();
     await Bun.sleep(0);

@@ -226,7 +226,7 @@ describe("X1: a service worker", () => {
         const response = await ask(path, "gw.test", script, from);
         expect([response.status, response.body.toString()]).toEqual([
           403,
-          '"Service workers are refused on a shared origin"',
+          '"Service workers are not allowed on a shared origin"',
         ]);
       }
   });

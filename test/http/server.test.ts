@@ -197,7 +197,7 @@ describe("a failure", () => {
   test.each([
     ["busy", 503, '"Service busy"', "5", "no-store"],
     ["source_failed", 502, '"No source could provide valid data"', "5", "no-store"],
-    ["source_timeout", 504, '"Sources did not answer in time"', "5", "no-store"],
+    ["source_timeout", 504, '"Sources did not respond in time"', "5", "no-store"],
     ["not_found", 404, '"Not Found"', "", "no-store"],
     ["blocked", 451, '"Blocked by this gateway\'s content policy"', "", ""],
     ["invalid_id", 400, '"Invalid ID"', "", ""],

@@ -238,7 +238,7 @@ describe("the upload service", () => {
       ),
       bad(sending("/tx"), 503, noPrice, "no price"),
       bad(sending("/tx"), 503, "Chain state not available yet", "not synced"),
-      bad(sending("/tx"), 503, "No room for uploads", "no room"),
+      bad(sending("/tx"), 503, "No space for uploads", "no room"),
       bad(sending("/tx"), 503, isOff, "off"),
       missing("/tx", 400, noItem),
     ],

@@ -63,7 +63,7 @@ const poor = { "Insufficient balance": [402] };
 const item = {
   ...{ ...badItem, ...tooLarge, ...noPayer, ...poor, ...noPrice, ...isOff, Forbidden: [403] },
   ...{ "Invalid Content Type": [400], "Approval x-amount tag missing a winc value!": [400] },
-  ...{ "Chain state not available yet": [503], "No room for uploads": [503] },
+  ...{ "Chain state not available yet": [503], "No space for uploads": [503] },
 };
 const finalize = { ...noToken, ...unknown, ...badItem, ...noPayer, ...isOff };
 const x402 = {

@@ -44,7 +44,7 @@ const rows: readonly (readonly [
     "there is no room",
     { environment: { UPLOAD_DISK_BYTES_MAX: "10" } },
     () => undefined,
-    "No room for uploads",
+    "No space for uploads",
     /UPLOAD_DISK_BYTES_MAX|Uploads take/,
   ],
   [

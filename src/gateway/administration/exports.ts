@@ -36,7 +36,7 @@ export type ExportStatus = Readonly<{
 export type Exports = Readonly<{
   /**
    * Starts one; it runs on after the promise is fulfilled.
-   * Rejects with Failure `export_refused` when the folder may not be written to, `export_running`.
+   * Rejects with Failure `export_rejected` when the folder may not be written to, `export_running`.
    */
   start: (wish: ExportWish) => Promise<void>;
   status: () => ExportStatus;
@@ -72,7 +72,7 @@ export function openExports({ records, root, write, log }: ExportsOptions): Expo
   return {
     start: async (wish) => {
       const folder = await findExportFolder(root, wish.outputDir);
-      if (folder === undefined) throw new Failure("export_refused", { outputDir: wish.outputDir, root });
+      if (folder === undefined) throw new Failure("export_rejected", { outputDir: wish.outputDir, root });
       if (running !== undefined) throw new Failure("export_running");
       const request = { ...wish, folder };
       records.begin(request);

@@ -59,13 +59,13 @@ export const adminBodies = {
   refusedName: bodyOf({ ...name, ...note }),
   sparedName: bodyOf(name),
   export: bodyOf({
-    outputDir: needed(textKind(), "export_refused"),
-    startHeight: needed(countKind(), "export_refused"),
-    endHeight: needed(countKind(), "export_refused"),
-    maxFileRows: needed(countKind(), "export_refused"),
-    heightPartitionSize: optional(countKind(1), "export_refused", heightPartitionDefault),
-    skipL1Transactions: optional(flagKind, "export_refused", true),
-    skipL1Tags: optional(flagKind, "export_refused", true),
+    outputDir: needed(textKind(), "export_rejected"),
+    startHeight: needed(countKind(), "export_rejected"),
+    endHeight: needed(countKind(), "export_rejected"),
+    maxFileRows: needed(countKind(), "export_rejected"),
+    heightPartitionSize: optional(countKind(1), "export_rejected", heightPartitionDefault),
+    skipL1Transactions: optional(flagKind, "export_rejected", true),
+    skipL1Tags: optional(flagKind, "export_rejected", true),
   }),
   pruning: bodyOf({
     indexedAtThreshold: needed(countKind(), "invalid_threshold"),
@@ -92,10 +92,10 @@ export function readNote(fields: Fields): BlockNote {
   return { ...(source === null ? {} : { source }), ...(notes === null ? {} : { notes }) };
 }
 
-/** Reads what to export, and where to. @throws Failure `export_refused`. */
+/** Reads what to export, and where to. @throws Failure `export_rejected`. */
 export function readExportWish(fields: Fields): ExportWish {
   const wish = adminBodies.export.read(fields);
-  if (wish.startHeight > wish.endHeight) throw new Failure("export_refused", fields);
+  if (wish.startHeight > wish.endHeight) throw new Failure("export_rejected", fields);
   return wish;
 }
 

@@ -180,7 +180,7 @@ async function fieldsOf(request: Request): Promise<Fields> {
 /** Whatever is wrong with the body of an export, its answer is empty. */
 function refuseExport(error: unknown): never {
   throw error instanceof Failure && error.code === "malformed_json"
-    ? new Failure("export_refused", error.context, error)
+    ? new Failure("export_rejected", error.context, error)
     : error;
 }
 

@@ -84,7 +84,7 @@ export function createContentRoutes(options: ContentRoutesOptions): ContentRoute
     const context = contextOf(request);
     const { target } = context;
     if (host.kind === "shared" && asksForServiceWorker(readFetchFacts(request.headers)))
-      throw new Failure("service_worker_refused", { path: target.path });
+      throw new Failure("service_worker_rejected", { path: target.path });
     const policy = policyOf(address, host, isolation, isolates);
     if (address.kind === "named") return await named.response(request, address, policy);
     const elsewhere = redirectOf(address, host, request, context);

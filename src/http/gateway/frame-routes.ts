@@ -33,7 +33,7 @@ export function createFrameRoutes({ frames, sender }: FrameRoutesOptions): AnyEl
     if (wantsRecord(request.headers.get("accept")))
       return jsonTextResponse(await frames.record(text, composingOf(request)), 200, { Vary: "Accept" });
     if (asksForServiceWorker(readFetchFacts(request.headers)))
-      throw new Failure("service_worker_refused", { id: text });
+      throw new Failure("service_worker_rejected", { id: text });
     const sending: Sending = {
       address: { kind: "content", id: text, path: "", raw: false, changing: false },
       // A frame is shown inside of others: what runs in it gets an origin of its own, wherever it is asked for.

@@ -58,8 +58,8 @@ export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
         ? giftOutcome(`${redemption.winc} winc are on the account`, 200)
         : redeemedResponse(redemption, wish);
     } catch (error) {
-      if (!isPage || !(error instanceof Failure) || error.code !== "payment_refused") throw error;
-      return giftOutcome(String(error.context["reason"]), failures.payment_refused.status);
+      if (!isPage || !(error instanceof Failure) || error.code !== "payment_rejected") throw error;
+      return giftOutcome(String(error.context["reason"]), failures.payment_rejected.status);
     }
   }
 
@@ -68,7 +68,7 @@ export function createGiftRoutes({ gifts }: GiftRoutesOptions): AnyElysia {
     .post(redeemPath, ({ request }) => onPost(request), { parse: "none" });
 }
 
-/** @throws Failure `payment_refused` with the reason. */
+/** @throws Failure `payment_rejected` with the reason. */
 function readWish(query: URLSearchParams): Wish {
   const secret = single(query, parameters.secret.name);
   const destination = single(query, parameters.destination.name);
@@ -109,7 +109,7 @@ function queryOf(request: Request): URLSearchParams {
   return new URLSearchParams(contextOf(request).target.query);
 }
 
-/** @throws Failure `payment_refused` where it is missing or stands twice. */
+/** @throws Failure `payment_rejected` where it is missing or stands twice. */
 function single(query: URLSearchParams, name: string): string {
   const [value, ...more] = query.getAll(name);
   // Any text that is not empty: what it is for says its caller.

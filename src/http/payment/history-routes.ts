@@ -102,7 +102,7 @@ function readLimit(text: string | null): number {
   if (text === null) return pageUsual;
   const limit = accountParameters.limit.read(text);
   if (limit === undefined)
-    throw new Failure("payment_refused", {
+    throw new Failure("payment_rejected", {
       reason: `Invalid limit: a whole number from 1 to ${paymentsPageMax}`,
     });
   return limit;
@@ -115,6 +115,6 @@ function writeCursor({ at, kind, id }: PaymentPlace): string {
 function readCursor(text: string | null): PaymentPlace | undefined {
   if (text === null) return undefined;
   const place = accountParameters.cursor.read(text);
-  if (place === undefined) throw new Failure("payment_refused", { reason: "Invalid cursor" });
+  if (place === undefined) throw new Failure("payment_rejected", { reason: "Invalid cursor" });
   return place;
 }

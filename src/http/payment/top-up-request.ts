@@ -36,7 +36,7 @@ const echoedMax = 200;
 /**
  * Reads a request.
  *
- * @throws Failure `payment_refused` with the reason, `gifting_by_email_off`, `invalid_destination`.
+ * @throws Failure `payment_rejected` with the reason, `gifting_by_email_off`, `invalid_destination`.
  */
 export function readTopUp(path: TopUpPath, query: URLSearchParams, rules: ReturnRules): TopUpWish {
   const { method } = path;
@@ -99,7 +99,7 @@ function ownPage({ publicUrl }: ReturnRules, path: string, quoteId: string): str
   return `${publicUrl}${path}?${quoteParameter}=${quoteId}`;
 }
 
-/** An address that a checkout may send its payer to. @throws Failure `payment_refused`. */
+/** An address that a checkout may send its payer to. @throws Failure `payment_rejected`. */
 function readUrl(query: URLSearchParams, name: string, rules: ReturnRules): string | undefined {
   const text = single(query, name);
   if (text === undefined) return undefined;
@@ -135,7 +135,7 @@ function isLoopback(host: string): boolean {
   );
 }
 
-/** A parameter that may stand once. @throws Failure `payment_refused`. */
+/** A parameter that may stand once. @throws Failure `payment_rejected`. */
 function single(query: URLSearchParams, name: string): string | undefined {
   const values = query.getAll(name);
   if (values.length > 1)

@@ -49,5 +49,5 @@ export function createWebhookRoutes({ events, secrets, clock }: WebhookRoutesOpt
 
 /** The caller hears no more than that it was refused. */
 function refused(fault: string): Failure {
-  return new Failure("payment_refused", { reason: "Webhook Error!", fault });
+  return new Failure("payment_rejected", { reason: "Webhook Error!", fault });
 }

@@ -56,7 +56,7 @@ const content: Responses = {
   304: empty("The client has it."),
   ...refusals(
     "invalid_id",
-    "service_worker_refused",
+    "service_worker_rejected",
     "not_found",
     "manifest_too_large",
     "precondition_failed",
@@ -162,7 +162,7 @@ function frame(method: "GET" | "POST", summary: string): Description {
       content: { "application/json": { schema: ref("Transaction") }, "*/*": { schema: textSchema } },
     },
     202: text("`Pending`: not in a block yet."),
-    ...refusals("invalid_id", "not_found", "too_large", "blocked", "service_worker_refused"),
+    ...refusals("invalid_id", "not_found", "too_large", "blocked", "service_worker_rejected"),
     ...sourceFault,
   };
   const parameters = [pathParameters.framedId];

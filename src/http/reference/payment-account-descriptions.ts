@@ -187,7 +187,7 @@ const ofAccounts: readonly Description[] = [
     parameters: [accountParameters.limit, accountParameters.cursor, ...signed],
     responses: {
       200: json("A page.", ref("PaymentsMade")),
-      ...refusals("payment_refused"),
+      ...refusals("payment_rejected"),
       ...unsigned,
       ...noLedger,
     },
@@ -200,7 +200,7 @@ function balanceOf(path: string, more: readonly Parameter[]): Description {
     parameters: [...more, namedAddress],
     responses: {
       200: json("The balance.", ref("BalanceOfAddress")),
-      ...refusals("payment_refused"),
+      ...refusals("payment_rejected"),
       ...noUser,
     },
   };

@@ -92,7 +92,7 @@ const noFeed = refusals("fiat_oracle_unavailable");
 
 const ofPayments: Responses = {
   200: json("What it buys.", ref("PaymentPrice")),
-  ...refusals("price_amount_invalid", "payment_refused"),
+  ...refusals("price_amount_invalid", "payment_rejected"),
   ...refusals("invalid_signature", "too_many_requests"),
   ...noFeed,
 };

@@ -81,7 +81,7 @@ const redemption: Omit<Description, "method"> = {
   ],
   responses: {
     200: json("It was taken.", ref("Redemption")),
-    ...refusals("payment_refused", "database_unavailable"),
+    ...refusals("payment_rejected", "database_unavailable"),
   },
 };
 
@@ -111,7 +111,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
       200: json("The quote and its session.", ref("TopUp")),
       ...refusals(
         "top_up_amount_invalid",
-        "payment_refused",
+        "payment_rejected",
         "invalid_destination",
         "gifting_by_email_off",
         "too_many_requests",
@@ -156,7 +156,7 @@ export const paymentTopUpDescriptions: readonly Description[] = [
     body: { type: "application/json", schema: { type: "object" }, example: {} },
     responses: {
       200: empty("It was taken in, now or before."),
-      ...refusals("payment_refused", "too_large", "fiat_off", "database_unavailable"),
+      ...refusals("payment_rejected", "too_large", "fiat_off", "database_unavailable"),
     },
   },
 ];

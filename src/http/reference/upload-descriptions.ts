@@ -121,7 +121,7 @@ export const payerHeaders: readonly Parameter[] = [
 /** What may be said of an item that is not taken. */
 export const itemRefusals: Responses = {
   ...refusals(
-    "upload_refused",
+    "upload_rejected",
     "upload_forbidden",
     "blocked",
     "body_timeout",
@@ -167,7 +167,7 @@ export const uploadDescriptions: readonly Description[] = [
     ...{ ...item, method: "POST", path: "/tx/:token" },
     summary: "Upload an item, naming a token",
     parameters: [pathParameters.token, ...payerHeaders],
-    responses: { ...item.responses, ...refusals("upload_refused", "token_not_supported") },
+    responses: { ...item.responses, ...refusals("upload_rejected", "token_not_supported") },
   },
   {
     ...{ method: "GET", path: "/tx/:id/status", servedBy: "/tx/:token/status", tag: "Items" },

@@ -68,7 +68,7 @@ const servedBy = "/chunks/:token/:uploadId/:part";
 const common: readonly Parameter[] = [token, uploadId];
 const unknown = refusals(
   "token_not_supported",
-  "upload_refused",
+  "upload_rejected",
   "malformed_path",
   "multipart_not_found",
   "database_unavailable",
@@ -118,7 +118,7 @@ export const uploadPartsDescriptions: readonly Description[] = [
     responses: {
       ...refusals(
         "token_not_supported",
-        "upload_refused",
+        "upload_rejected",
         "multipart_not_found",
         "body_timeout",
         "item_too_large",

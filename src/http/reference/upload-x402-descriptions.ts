@@ -85,7 +85,7 @@ const tagsHeader = inHeader("x-data-item-tags", textSchema, "JSON list of object
 
 const responses: Responses = {
   ...itemRefusals,
-  ...refusals("upload_refused", "length_required", "item_too_large"),
+  ...refusals("upload_rejected", "length_required", "item_too_large"),
   ...paymentFault,
   402: paymentRequired,
   403: refusals("invalid_signature", "upload_forbidden")[403] ?? paymentRequired,

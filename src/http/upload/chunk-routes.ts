@@ -169,5 +169,5 @@ function readUploadId(text: string): string {
 }
 
 function refused(reason: string): Failure {
-  return new Failure("upload_refused", { reason });
+  return new Failure("upload_rejected", { reason });
 }

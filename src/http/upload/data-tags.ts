@@ -26,7 +26,7 @@ const typeUsual = "application/octet-stream";
 /**
  * Reads the tags of an item that is to be made.
  *
- * @throws Failure `upload_refused` {reason}.
+ * @throws Failure `upload_rejected` {reason}.
  */
 export function dataTagsOf(request: Request): readonly Tag[] {
   const named = namedTags(request.headers.get("x-data-item-tags"));
@@ -63,5 +63,5 @@ function readTag(value: JsonValue): Tag | undefined {
 }
 
 function refused(why: string): Failure {
-  return new Failure("upload_refused", { reason: `Invalid tags: ${why}` });
+  return new Failure("upload_rejected", { reason: `Invalid tags: ${why}` });
 }

@@ -63,7 +63,7 @@ export function createItemRoutes({ intake, writeReceipt, pace }: ItemRoutesOptio
 function refuseType(request: Request): void {
   const type = request.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
   if (type !== undefined && type !== "" && type !== "application/octet-stream")
-    throw new Failure("upload_refused", { reason: "Invalid Content Type", type: type.slice(0, 100) });
+    throw new Failure("upload_rejected", { reason: "Invalid Content Type", type: type.slice(0, 100) });
 }
 
 /** Absent with chunked transfer; the listener refuses what is no size. */

@@ -10,7 +10,7 @@ import { type PaymentDirective, paidByMax } from "../../payment/credits/reservat
 /** Whose approvals pay, in this order, and whether the signer pays after them. */
 export type Payers = Readonly<{ paidBy: readonly UserAddress[]; directive: PaymentDirective }>;
 
-/** Reads who pays. @throws Failure `upload_refused` {reason} for what is no list of addresses. */
+/** Reads who pays. @throws Failure `upload_rejected` {reason} for what is no list of addresses. */
 export function payersOf(request: Request): Payers {
   return { paidBy: listedPayers(request), directive: directiveOf(request) };
 }
@@ -19,10 +19,10 @@ function listedPayers(request: Request): UserAddress[] {
   const texts = (request.headers.get("x-paid-by") ?? "").split(",").map((text) => text.trim());
   const named = texts.filter((text) => text !== "");
   if (named.length > paidByMax)
-    throw new Failure("upload_refused", { reason: `x-paid-by names more than ${paidByMax} payers` });
+    throw new Failure("upload_rejected", { reason: `x-paid-by names more than ${paidByMax} payers` });
   return named.map((text) => {
     const read = readAddress(text);
-    if (read === undefined) throw new Failure("upload_refused", { reason: "x-paid-by names no address" });
+    if (read === undefined) throw new Failure("upload_rejected", { reason: "x-paid-by names no address" });
     return read.address;
   });
 }

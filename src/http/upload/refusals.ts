@@ -10,7 +10,7 @@ import { jsonResponse } from "../responses.ts";
 /**
  * Does the work of a route; a refusal for want of credits becomes an object that says how much is missing.
  *
- * @throws Failure `upload_refused` {reason} where it was an item's own word on approvals that could not be carried out.
+ * @throws Failure `upload_rejected` {reason} where the approvals in an item's tags cannot be executed.
  */
 export async function fromUpload(work: () => Promise<Response>): Promise<Response> {
   try {

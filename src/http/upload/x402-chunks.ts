@@ -31,7 +31,7 @@ export type CreatePaidChunks = Readonly<{
  * Reads what is to be paid for.
  *
  * @returns Undefined when nothing is.
- * @throws Failure `upload_refused` {reason} for a part of it, or what makes no sense.
+ * @throws Failure `upload_rejected` {reason} for a part of it, or what makes no sense.
  */
 export function readPaidChunks(query: Readonly<Record<string, string | undefined>>): PaidChunks | undefined {
   const totalBytes = query[queryParameters.totalBytes.name];
@@ -65,5 +65,5 @@ export function createPaidChunks(uploads: X402Uploads, publicUrl: PublicUrl): Cr
 }
 
 function refused(why: string): Failure {
-  return new Failure("upload_refused", { reason: `Invalid payment for an upload: ${why}` });
+  return new Failure("upload_rejected", { reason: `Invalid payment for an upload: ${why}` });
 }

@@ -177,7 +177,7 @@ function readyFor(
   if (uploads === undefined) throw new Failure("payment_method_off", { method: "x402" });
   const { name, nameV1 } = uploads.x402.terms.network;
   if (network !== undefined && network !== name && network !== nameV1)
-    throw new Failure("upload_refused", { reason: `Network ${network.slice(0, 40)} is not enabled` });
+    throw new Failure("upload_rejected", { reason: `Network ${network.slice(0, 40)} is not enabled` });
   contextOf(request).allowSilence(silenceSeconds);
   return uploads;
 }

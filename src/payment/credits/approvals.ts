@@ -78,7 +78,7 @@ const endingsMax = 200;
 /**
  * Gives an approval: its winc leave the payer's balance.
  *
- * @throws Failure `insufficient_balance` {needed, available}; `payment_refused` {reason} when the data item has given
+ * @throws Failure `insufficient_balance` {needed, available}; `payment_rejected` {reason} when the data item has given
  *   one before, when there is nothing to give, for oneself, in the past, or when too many are active.
  */
 export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step): Promise<Approval> {
@@ -108,7 +108,7 @@ export async function giveApproval(tx: Tx, request: ApprovalRequest, step: Step)
 async function refuseApproval(tx: Tx, request: ApprovalRequest, now: number): Promise<void> {
   const { approvalId, payer, approved, winc, expiresAt } = request;
   const refuse = (reason: string) =>
-    new Failure("payment_refused", { reason, approvalId, payer, approved, winc });
+    new Failure("payment_rejected", { reason, approvalId, payer, approved, winc });
   if (winc <= 0n) throw refuse("An approval must be of at least 1 winc");
   if (payer === approved) throw refuse("An address cannot approve itself");
   if (expiresAt !== undefined && !(Number.isSafeInteger(expiresAt) && expiresAt > now))
@@ -128,7 +128,7 @@ async function refuseApproval(tx: Tx, request: ApprovalRequest, now: number): Pr
  * flight hold goes back when they fail.
  *
  * @returns The approvals that this data item revoked, now or earlier: asked again, it answers the same.
- * @throws Failure `payment_refused` {reason} when there are none.
+ * @throws Failure `payment_rejected` {reason} when there are none.
  */
 export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: Step): Promise<Approval[]> {
   const { payer, approved, revokeId } = request;
@@ -139,7 +139,7 @@ export async function revokeApprovals(tx: Tx, request: RevocationRequest, step: 
     rows = await revokedBetween(tx, request);
   }
   if (rows.length === 0)
-    throw new Failure("payment_refused", {
+    throw new Failure("payment_rejected", {
       reason: `No valid approvals found for approved address '${approved}' and paying address '${payer}'`,
       revokeId,
     });

@@ -73,7 +73,7 @@ export const partsMax = 200;
  * price too; a later expiry is taken over.
  *
  * @throws Failure `insufficient_balance` {needed, available} when payers and approvals do not cover it, `available`
- *   being what they could have paid; `payment_refused` {reason} for too many payers.
+ *   being what they could have paid; `payment_rejected` {reason} for too many payers.
  */
 export async function reserve(tx: Tx, request: ReservationRequest, step: Step): Promise<Reservation> {
   const { itemId, signer, winc, expiresAt } = request;
@@ -186,7 +186,7 @@ function atMost(winc: bigint, limit: bigint): bigint {
 
 function payersOf({ paidBy, signer, directive }: ItemPayment): ReadonlySet<UserAddress> {
   if (paidBy.length > paidByMax)
-    throw new Failure("payment_refused", {
+    throw new Failure("payment_rejected", {
       reason: `No more than ${paidByMax} addresses can pay for one upload`,
     });
   return new Set(directive === "list-only" ? paidBy : [...paidBy, signer]);

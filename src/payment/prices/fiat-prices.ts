@@ -108,7 +108,7 @@ export function unknownCurrencyText(word: string): string {
 /** What a caller asks about, read. */
 type Question = Readonly<{ currency: string; own: CurrencyLimits; amount: bigint }>;
 
-/** @throws Failure `payment_refused`, `code`. */
+/** @throws Failure `payment_rejected`, `code`. */
 function readQuestion(
   rules: PriceRules,
   currency: string,
@@ -124,7 +124,7 @@ function readQuestion(
   return { currency, own, amount };
 }
 
-/** The price for a buyer, whose codes are looked up. @throws Failure `payment_refused`. */
+/** The price for a buyer, whose codes are looked up. @throws Failure `payment_rejected`. */
 async function fiatPriceFor(
   amount: bigint,
   money: Money,

@@ -88,7 +88,7 @@ export type Prices = Readonly<{
   /**
    * What a payment by card buys; limits are not looked at.
    * @param currency - lower case. @param amount - as it stands in the path: the smallest unit, 0 to 2^53 − 1.
-   * @throws Failure `payment_refused` for an unknown currency and promo codes; `price_amount_invalid`;
+   * @throws Failure `payment_rejected` for an unknown currency and promo codes; `price_amount_invalid`;
    *   `fiat_oracle_unavailable`.
    */
   fiat: (currency: string, amount: string, buyer: Buyer, signal: AbortSignal) => Promise<PaymentPrice>;

@@ -30,7 +30,7 @@ export function createTokenPrices(parts: TokenPricesParts): Pick<Prices, "token"
 
   const rateOf = async (token: Token, fees: readonly FeeRule[], signal: AbortSignal): Promise<TokenRate> => {
     const exponent = decimalsOf(rules, token);
-    if (exponent === undefined) throw new Failure("payment_refused", { reason: unknownCurrencyText(token) });
+    if (exponent === undefined) throw new Failure("payment_rejected", { reason: unknownCurrencyText(token) });
     const needsFeed = token !== "native" || fees.some(({ operator }) => operator === "add");
     // What is paid in AR is worth as much, whatever the feed says or does not say.
     if (!needsFeed) return tokenRate(one, exponent, () => one);

@@ -43,7 +43,7 @@ export function createOffering(
     const price = await priceOf(parts.prices, chain, amount, signal);
     if (price instanceof Failure) return price;
     if (price.winc > amountMax)
-      return new Failure("payment_refused", { reason: "The amount is larger than an account can hold" });
+      return new Failure("payment_rejected", { reason: "The amount is larger than an account can hold" });
     const { address, type } = creditedAccount(transfer, chain.addressType);
     const account = { sender, destination: address, destinationType: type };
     return {
@@ -68,19 +68,19 @@ export function createOffering(
 export function strayRefusal(transactionId: string, { target, amount }: Outline): Failure {
   if (amount <= 0n) return noQuantity();
   const reason = `Payment transaction '${transactionId}' has wrong target address '${target}'`;
-  return new Failure("payment_refused", { reason });
+  return new Failure("payment_rejected", { reason });
 }
 
 /** Why a transaction is refused that was made before anything was sold for payments to the address. */
 export function earlyRefusal(transactionId: string): Failure {
   const reason = `Payment transaction '${transactionId}' was made before payments were taken here`;
-  return new Failure("payment_refused", { reason });
+  return new Failure("payment_rejected", { reason });
 }
 
 /** Why a transaction is refused of which nobody can tell yet whom it pays. */
 export function unminedRefusal(transactionId: string): Failure {
   const reason = `Transaction with id '${transactionId}' has not been mined yet!`;
-  return new Failure("payment_refused", { reason });
+  return new Failure("payment_rejected", { reason });
 }
 
 async function priceOf(
@@ -93,12 +93,12 @@ async function priceOf(
     return await prices.token(chain.token, amount, signal);
   } catch (error) {
     if (!(error instanceof Failure) || error.code !== "price_amount_invalid") throw error;
-    return new Failure("payment_refused", { reason: error.context["reason"] }, error);
+    return new Failure("payment_rejected", { reason: error.context["reason"] }, error);
   }
 }
 
 function noQuantity(): Failure {
-  return new Failure("payment_refused", { reason: "Transaction quantity must be greater than 0" });
+  return new Failure("payment_rejected", { reason: "Transaction quantity must be greater than 0" });
 }
 
 function excludedSender(transactionId: string, sender: string): Failure {

@@ -41,7 +41,7 @@ export type TokenPayments = Readonly<{
    * Takes a report of a payment: looks at the chain, keeps it, credits it when it is confirmed.
    *
    * @param text - The transaction's id as somebody wrote it.
-   * @throws Failure `token_not_supported`, `transaction_not_found`, `payment_refused` with its reason,
+   * @throws Failure `token_not_supported`, `transaction_not_found`, `payment_rejected` with its reason,
    *   `sender_excluded`; `transaction_trouble` when the chain, the prices or the ledger cannot be asked.
    */
   submit: (token: Token, text: string, signal: AbortSignal) => Promise<Submitted>;
@@ -77,7 +77,7 @@ const lastingFaults: ReadonlySet<Fault["reason"]> = new Set(["malformed", "too_l
 const saidOfReports: ReadonlySet<FailureCode> = new Set([
   "token_not_supported",
   "transaction_not_found",
-  "payment_refused",
+  "payment_rejected",
   "sender_excluded",
 ]);
 

@@ -196,7 +196,7 @@ export async function creditPayment(
   try {
     await transfer(tx, { id: makeId(), kind: "token_payment", at: now, legs, changeId: payment.id });
   } catch (error) {
-    if (!(error instanceof Failure) || error.code !== "payment_refused") throw error;
+    if (!(error instanceof Failure) || error.code !== "payment_rejected") throw error;
     return String(error.context["reason"]);
   }
   const round = payment.credits + 1;

@@ -36,7 +36,7 @@ export type GiftParts = Readonly<{ ledger: LedgerDatabase; makeId: MakeId; clock
 export type Gifts = Readonly<{
   /**
    * Moves what a gift holds to an account, once.
-   * @throws Failure `payment_refused` with the reason: redeemed before, not paid for, unknown, or taken back.
+   * @throws Failure `payment_rejected` with the reason: redeemed before, not paid for, unknown, or taken back.
    */
   redeem: (secret: string, address: UserAddress) => Promise<Redemption>;
 }>;

@@ -40,7 +40,7 @@ export type Promos = Readonly<{
    * Finds the rules of codes, as far as an account may use them now; the size of the payment is not looked at.
    * @param codes - As the caller spells them; one that comes twice counts once.
    * @returns In the order of the codes.
-   * @throws Failure `payment_refused` with the reason; its fact `isUnknownCode` is true where there is no such code.
+   * @throws Failure `payment_rejected` with the reason; its fact `isUnknownCode` is true where there is no such code.
    */
   find: (address: UserAddress, codes: readonly string[]) => Promise<readonly PromoRule[]>;
   count: CountPromo;
@@ -156,5 +156,5 @@ async function inOrder<Item, Result>(
 
 function unknown(code: string): Failure {
   const reason = `No promo code found with code '${code.slice(0, 64)}'`;
-  return new Failure("payment_refused", { reason, isUnknownCode: true });
+  return new Failure("payment_rejected", { reason, isUnknownCode: true });
 }

@@ -63,7 +63,7 @@ const debtKinds: readonly TransferKind[] = ["chargeback", "reversal"];
  *
  * Everything is checked before anything is written, so a caller may catch the failure and go on.
  * @throws Failure `insufficient_balance` {account, needed, available} when an account of a user, an approval, a
- *   reservation or a gift would fall below zero, but for chargebacks and reversals; `payment_refused` {reason} when
+ *   reservation or a gift would fall below zero, but for chargebacks and reversals; `payment_rejected` {reason} when
  *   an amount, or the balance of such an account, would pass ±`amountMax`. All other accounts go on without end.
  */
 export async function transfer(tx: Tx, movement: Transfer): Promise<void> {
@@ -219,7 +219,7 @@ async function place(tx: Tx, leg: Leg, balance: bigint, kind: TransferKind): Pro
 function checkLeg({ account, amount }: Leg, balance: bigint, kind: TransferKind): void {
   const after = balance + amount;
   if (!fits(amount) || !fits(after))
-    throw new Failure("payment_refused", {
+    throw new Failure("payment_rejected", {
       reason: "The amount is larger than an account can hold",
       account,
       amount,

@@ -22,7 +22,7 @@ const secondsMax = 100 * 366 * 86_400;
  * Reads the wish of an item, if it has one.
  *
  * @param payer - The account of who signed it. @param now - Unix milliseconds: an approval's time begins with it.
- * @throws Failure `upload_refused` for tags that make no sense: nothing may be charged for what was not meant.
+ * @throws Failure `upload_rejected` for tags that make no sense: nothing may be charged for what was not meant.
  */
 export function readApprovalWish(
   id: Id,
@@ -53,7 +53,7 @@ function addressIn(text: string): UserAddress | undefined {
 function amountIn(tags: readonly Tag[]): bigint {
   const text = tagValue(tags, "x-amount");
   if (text === undefined)
-    throw new Failure("upload_refused", { reason: "Approval x-amount tag missing a winc value!" });
+    throw new Failure("upload_rejected", { reason: "Approval x-amount tag missing a winc value!" });
   const amount = readWinc(text);
   if (amount === undefined || amount === 0n)
     throw refused("create", "the tag x-amount is not a valid winc amount");
@@ -70,5 +70,5 @@ function expiryIn(tags: readonly Tag[], now: number): number | undefined {
 
 /** Why an approval was not given or revoked. @param why - Follows ` : `, which the published clients expect. */
 export function refused(what: "create" | "revoke", why: string): Failure {
-  return new Failure("upload_refused", { reason: `Unable to ${what} delegated payment approval : ${why}` });
+  return new Failure("upload_rejected", { reason: `Unable to ${what} delegated payment approval : ${why}` });
 }

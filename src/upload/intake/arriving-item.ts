@@ -19,7 +19,7 @@ export type ArrivingItem = Readonly<{
  * Reads until the header is complete.
  *
  * @param size - Of the whole item, where it is announced.
- * @throws Failure `upload_refused` {reason} as soon as it is seen that this is no item; what the pieces throw.
+ * @throws Failure `upload_rejected` {reason} as soon as it is seen that this is no item; what the pieces throw.
  */
 export async function readArriving(
   pieces: AsyncIterable<Uint8Array>,
@@ -105,5 +105,5 @@ export async function* joinedPieces(
 
 /** What is no data item, and why. @param reason - One lower-case sentence. */
 export function invalidItem(reason: string): Failure {
-  return new Failure("upload_refused", { reason: `Invalid Data Item! ${reason}` });
+  return new Failure("upload_rejected", { reason: `Invalid Data Item! ${reason}` });
 }

@@ -116,7 +116,7 @@ export async function priceOf(
  * Charges for an item and writes its row, or finds that it was there.
  *
  * @param item - Verified, and on the disk.
- * @throws Failure `insufficient_balance` {needed, available}, `payment_refused` {reason}, `upload_refused` {reason};
+ * @throws Failure `insufficient_balance` {needed, available}, `payment_rejected` {reason}, `upload_rejected` {reason};
  *   with the fact `wish` where it was the item's approval or revocation that failed; `pricing_oracle_unavailable`,
  *   `not_synced`. Then nothing was charged. `database_unavailable`, `busy`: then that is not known.
  */

@@ -15,7 +15,7 @@ import type { Pool } from "../../threads/pool.ts";
  * Checks the item that a file below the folder of uploads begins with.
  *
  * @param size - Of the item; the file has no fewer bytes.
- * @throws Failure `upload_refused` {reason} when it is no valid item; `disk_failed` {reason} when it cannot be read;
+ * @throws Failure `upload_rejected` {reason} when it is no valid item; `disk_failed` {reason} when it cannot be read;
  *   `busy`, `worker_failed`; the signal's reason.
  */
 export type CheckFile = (file: string, size: number, signal: AbortSignal) => Promise<WrittenItem>;
@@ -66,7 +66,7 @@ function idlest(busy: ReadonlyMap<Pool, number>): Pool {
 function failureOf(response: Exclude<WalkItemResult, Readonly<{ kind: "more" | "valid" }>>): Failure {
   switch (response.kind) {
     case "invalid":
-      return new Failure("upload_refused", { reason: `Invalid Data Item! ${response.reason}` });
+      return new Failure("upload_rejected", { reason: `Invalid Data Item! ${response.reason}` });
     case "unread":
       return new Failure("disk_failed", { reason: response.reason });
     case "lost":

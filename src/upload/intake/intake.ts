@@ -72,9 +72,9 @@ export type Intake = Readonly<{
   /**
    * Takes an item. When it resolves, its bytes, its row and its payment are durable.
    *
-   * @throws Failure `upload_refused` {reason}, `item_too_large` {reason}, `upload_forbidden`, `blocked`,
+   * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `upload_forbidden`, `blocked`,
    *   `insufficient_balance`
-   *   {needed, available}, `payment_refused` {reason}, `no_room`, `disk_failed`, `busy`, `not_synced`,
+   *   {needed, available}, `payment_rejected` {reason}, `no_room`, `disk_failed`, `busy`, `not_synced`,
    *   `pricing_oracle_unavailable`; what the pieces throw. Then nothing was charged and nothing is kept.
    *   `database_unavailable`: then that is not known, and the item is to be sent again.
    */

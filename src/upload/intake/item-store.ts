@@ -14,7 +14,7 @@ import { itemFolder, removeItemFile } from "../../store/uploads/item-files.ts";
 import type { Pool } from "../../threads/pool.ts";
 import { askedAgain, createItemSession, failureOf, type ItemSession, isThreadLost } from "./item-session.ts";
 
-/** Takes items in. Calls may reject with Failure `upload_refused` {reason}, `no_room`, `disk_failed`, `busy`. */
+/** Takes items in. Calls may reject with Failure `upload_rejected` {reason}, `no_room`, `disk_failed`, `busy`. */
 export type ItemStore = Readonly<{
   /**
    * Takes a whole item.

@@ -14,14 +14,14 @@ import { readAddress, type Token, type UserAddress } from "../../payment/address
  * Tells whose item it is. Whoever charges for it must have checked its signature.
  *
  * @param token - The one by whose name the item was sent: an Ethereum key that came as KYVE's pays with that account.
- * @throws Failure `upload_refused` for an owner that is no account: a key that is on no curve.
+ * @throws Failure `upload_rejected` for an owner that is no account: a key that is on no curve.
  */
 export function accountOf(signatureType: number, owner: Uint8Array, token?: Token): UserAddress {
   const isKyve = token === "kyve" && signatureType === ethereum.type;
   const scheme = isKyve ? kyve : signatureLayout(signatureType);
   const address = readAddress(scheme?.nativeAddress(owner) ?? "");
   if (address === undefined)
-    throw new Failure("upload_refused", { reason: "Invalid Data Item! its owner is no account" });
+    throw new Failure("upload_rejected", { reason: "Invalid Data Item! its owner is no account" });
   return address.address;
 }
 

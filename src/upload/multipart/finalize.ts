@@ -243,11 +243,11 @@ function isBlocked(error: unknown): boolean {
 
 /** Refusals that trying again does not change. */
 const finalCodes: readonly FailureCode[] = [
-  "upload_refused",
+  "upload_rejected",
   "item_too_large",
   "upload_forbidden",
   "blocked",
-  "payment_refused",
+  "payment_rejected",
   "insufficient_balance",
 ];
 

@@ -77,7 +77,7 @@ export type Multipart = Readonly<{
   /**
    * Takes a part. When it resolves, the part is on the disk and in the list.
    *
-   * @throws Failure `upload_refused` {reason}, `item_too_large` {reason}, `no_room`, `busy`; what the pieces throw.
+   * @throws Failure `upload_rejected` {reason}, `item_too_large` {reason}, `no_room`, `busy`; what the pieces throw.
    */
   put: (id: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
   /** An upload, and its parts in the order of their places. */
@@ -86,7 +86,7 @@ export type Multipart = Readonly<{
   /**
    * Makes an item of an upload, and waits until it is one.
    *
-   * @throws Failure as `Intake.takeLying` does; `upload_refused` {reason} while bytes are missing.
+   * @throws Failure as `Intake.takeLying` does; `upload_rejected` {reason} while bytes are missing.
    */
   finalize: (id: string, payers: Payers, signal: AbortSignal) => Promise<Taken>;
   /** The same without waiting: `status` tells how it goes. @returns The item, when it is one already. */
@@ -319,11 +319,11 @@ function wholeSize(parts: readonly Part[]): number {
 }
 
 function incomplete(reason: string): Failure {
-  return new Failure("upload_refused", { reason: `Invalid Data Item! ${reason}` });
+  return new Failure("upload_rejected", { reason: `Invalid Data Item! ${reason}` });
 }
 
 function invalidPart(reason: string): Failure {
-  return new Failure("upload_refused", { reason: `Invalid chunk. ${reason}` });
+  return new Failure("upload_rejected", { reason: `Invalid chunk. ${reason}` });
 }
 
 function notFound(id: string): Failure {

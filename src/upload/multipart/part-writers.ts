@@ -28,7 +28,7 @@ export type PartWriters = Readonly<{
   /**
    * Writes a part. When it resolves, its bytes are on the disk.
    *
-   * @throws Failure `no_room` {reason}, `disk_failed` {reason}, `busy`; `upload_refused` {reason} when the file is
+   * @throws Failure `no_room` {reason}, `disk_failed` {reason}, `busy`; `upload_rejected` {reason} when the file is
    *   needed alone, or when the part has another size than was announced; what the pieces throw; the signal's reason.
    */
   write: (upload: string, part: ArrivingPart, signal: AbortSignal) => Promise<void>;
@@ -241,11 +241,11 @@ async function onDisk<Result>(work: () => Promise<Result>): Promise<Result> {
 }
 
 function wrongSize(size: number, announced: number): Failure {
-  return new Failure("upload_refused", {
+  return new Failure("upload_rejected", {
     reason: `Invalid chunk. It has ${size} bytes, ${announced} were announced.`,
   });
 }
 
 function beingFinalized(): Failure {
-  return new Failure("upload_refused", { reason: "Invalid chunk. The upload is being finalized." });
+  return new Failure("upload_rejected", { reason: "Invalid chunk. The upload is being finalized." });
 }

@@ -108,7 +108,7 @@ async function takenBefore(
   return await multipart.finalize(id, { ...listOrSigner, token: undefined }, signal);
 }
 
-/** All of a body. @throws Failure `upload_refused` {reason} when it has another size than was announced. */
+/** All of a body. @throws Failure `upload_rejected` {reason} when it has another size than was announced. */
 async function readWhole({ pieces, size }: UnsignedUpload): Promise<Uint8Array> {
   const read: Uint8Array[] = [];
   let come = 0;
@@ -117,7 +117,7 @@ async function readWhole({ pieces, size }: UnsignedUpload): Promise<Uint8Array> 
     come += next.value.length;
   }
   if (come !== size)
-    throw new Failure("upload_refused", { reason: `It has ${come} bytes, ${size} were announced.` });
+    throw new Failure("upload_rejected", { reason: `It has ${come} bytes, ${size} were announced.` });
   return concatBytes(read);
 }
 

@@ -89,13 +89,13 @@ for (const kind of ledgerKinds())
 
     test("approvals are refused that nobody could mean", async () => {
       const rows: readonly (readonly [() => Promise<unknown>, object])[] = [
-        [() => give("none", 0n), { code: "payment_refused" }],
-        [() => give("less", -1n), { code: "payment_refused" }],
-        [() => give("self", 1n, undefined, ada), { code: "payment_refused" }],
-        [() => give("past", 1n, testStart), { code: "payment_refused" }],
-        [() => give("no time", 1n, Number.NaN), { code: "payment_refused" }],
-        [() => give("no end", 1n, Number.POSITIVE_INFINITY), { code: "payment_refused" }],
-        [() => give("beyond", 2n ** 70n), { code: "payment_refused" }],
+        [() => give("none", 0n), { code: "payment_rejected" }],
+        [() => give("less", -1n), { code: "payment_rejected" }],
+        [() => give("self", 1n, undefined, ada), { code: "payment_rejected" }],
+        [() => give("past", 1n, testStart), { code: "payment_rejected" }],
+        [() => give("no time", 1n, Number.NaN), { code: "payment_rejected" }],
+        [() => give("no end", 1n, Number.POSITIVE_INFINITY), { code: "payment_rejected" }],
+        [() => give("beyond", 2n ** 70n), { code: "payment_rejected" }],
         [
           () => give("much", 1_001n),
           { code: "insufficient_balance", context: { needed: 1_001n, available: 1_000n } },
@@ -114,7 +114,7 @@ for (const kind of ledgerKinds())
       const many = await Promise.allSettled(Array.from({ length: 50 }, () => give("same", 10n)));
       expect(many.filter(({ status }) => status === "fulfilled")).toHaveLength(1);
       const conflict = {
-        code: "payment_refused",
+        code: "payment_rejected",
         context: { reason: "Conflicting approval found for approval ID 'same'" },
       };
       await expect(give("same", 10n)).rejects.toMatchObject(conflict);
@@ -128,7 +128,7 @@ for (const kind of ledgerKinds())
       await Promise.all(
         Array.from({ length: activeApprovalsMax }, (_, number) => give(`many-${number}`, 1n)),
       );
-      await expect(give("one more", 1n)).rejects.toMatchObject({ code: "payment_refused" });
+      await expect(give("one more", 1n)).rejects.toMatchObject({ code: "payment_rejected" });
       expect(await give("for another", 1n, undefined, cy)).toMatchObject({ state: "active" });
       expect((await payment.credits.balance(bob))?.receivedApprovals).toHaveLength(activeApprovalsMax);
       expect(await payment.credits.revoke({ payer: ada, approved: bob, revokeId: "all" })).toHaveLength(
@@ -270,7 +270,7 @@ for (const kind of ledgerKinds())
       await expect(
         payment.credits.revoke({ payer: ada, approved: bob, revokeId: "back" }),
       ).rejects.toMatchObject({
-        code: "payment_refused",
+        code: "payment_rejected",
         context: {
           reason: `No valid approvals found for approved address '${bob}' and paying address '${ada}'`,
         },
@@ -374,7 +374,7 @@ function freeFor(signer: UserAddress, itemId: string, { clock }: TestPayment): R
 }
 
 function refusedOnly(error: unknown): void {
-  expect(error).toMatchObject({ code: "payment_refused" });
+  expect(error).toMatchObject({ code: "payment_rejected" });
 }
 
 /** Everything that the ledger holds of credits, as one text. */

@@ -468,7 +468,9 @@ for (const kind of ledgerKinds())
 
     test("an upload names a bounded number of payers, and draws on a bounded number of approvals", async () => {
       const crowd = Array.from({ length: paidByMax + 1 }, (_, number) => testAddress(`payer${number}`));
-      await expect(reserve("item", 1n, { paidBy: crowd })).rejects.toMatchObject({ code: "payment_refused" });
+      await expect(reserve("item", 1n, { paidBy: crowd })).rejects.toMatchObject({
+        code: "payment_rejected",
+      });
       expect((await reserve("item", 1n, { paidBy: crowd.slice(0, paidByMax) })).state).toBe("pending");
       await payment.credit(bob, 1_000n);
       await Promise.all(Array.from({ length: partsMax + 1 }, (_, number) => approve(`a-${number}`, bob, 1n)));

@@ -142,14 +142,14 @@ describe("fiat money", () => {
       expect((await ask(currency, `${amount}`)).adjustments).toHaveLength(1);
       const refusal = await failureOf(ask(currency, `${amount - 1}`));
       expect([refusal.code, refusal.context["reason"]]).toEqual([
-        "payment_refused",
+        "payment_rejected",
         "The promo code 'TEN' can only used on payments above '1000'",
       ]);
     }
   });
 
   const refusals: readonly (readonly [string, string, readonly string[], string, string])[] = [
-    ["xyz", "100", [], "payment_refused", "The currency type 'xyz' is currently not supported by this API!"],
+    ["xyz", "100", [], "payment_rejected", "The currency type 'xyz' is currently not supported by this API!"],
     ["usd", "1.5", [], "price_amount_invalid", invalid("1.5")],
     ["usd", "-1", [], "price_amount_invalid", invalid("-1")],
     ["usd", "abc", [], "price_amount_invalid", invalid("abc")],
@@ -158,7 +158,7 @@ describe("fiat money", () => {
       "xyz",
       "abc",
       ["A"],
-      "payment_refused",
+      "payment_rejected",
       "Promo codes must be applied to a specific `destinationAddress` or to the request signer",
     ],
   ];
@@ -166,7 +166,7 @@ describe("fiat money", () => {
     "of %s, %p with codes %p is refused as %s",
     async (currency, amount, promoCodes, code, reason) => {
       const failure = await failureOf(pricesIn({}).fiat(currency, amount, { promoCodes }, signal));
-      expect([failure.code, failure.context["reason"]]).toEqual([code as "payment_refused", reason]);
+      expect([failure.code, failure.context["reason"]]).toEqual([code as "payment_rejected", reason]);
     },
   );
 });

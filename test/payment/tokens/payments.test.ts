@@ -114,11 +114,11 @@ describe("a payment that is reported", () => {
   });
 
   test.each([
-    ["of nothing", 0n, "payment_refused", "Transaction quantity must be greater than 0"],
+    ["of nothing", 0n, "payment_rejected", "Transaction quantity must be greater than 0"],
     [
       "worth more than an account holds",
       2n ** 256n - 1n,
-      "payment_refused",
+      "payment_rejected",
       "The amount is larger than an account can hold",
     ],
   ])("%s is refused and not kept", async (_name, amount, code, reason) => {
@@ -132,7 +132,7 @@ describe("a payment that is reported", () => {
     const { chain, submit, price } = await open();
     price.perUnit = 0n;
     chain.send(hash, { transfers: [transferOf(alice, 1n)] });
-    expect(await refusalOf(submit())).toEqual(["payment_refused", "Crypto payment amount is too small!"]);
+    expect(await refusalOf(submit())).toEqual(["payment_rejected", "Crypto payment amount is too small!"]);
   });
 
   test("of 2^53 + 1 loses no unit", async () => {
@@ -169,7 +169,7 @@ describe("a payment that is reported", () => {
     worlds.push(world);
     const refused = await refusalOf(world.payments.submit("ethereum", hash, never));
     expect(refused).toEqual([
-      "payment_refused",
+      "payment_rejected",
       `Payment transaction '${hash}' has wrong target address '${bob}'`,
     ]);
     expect((await refusalOf(submit()))[1]).toBe("Transaction quantity must be greater than 0");
@@ -179,7 +179,7 @@ describe("a payment that is reported", () => {
     const { chain, submit, balance } = await open();
     chain.send(hash, { transfers: [transferOf(alice, 5n)], shown: "nothing" });
     expect(await refusalOf(submit())).toEqual([
-      "payment_refused",
+      "payment_rejected",
       `Transaction with id '${hash}' has not been mined yet!`,
     ]);
     chain.mine(3);
@@ -367,7 +367,7 @@ describe("a payment that does not come to an end", () => {
 
 describe("what an address was paid before payments were taken there", () => {
   test.each([
-    ["long before", 4, "payment_refused"],
+    ["long before", 4, "payment_rejected"],
     ["within the blocks that confirm a payment", 7, "credited"],
     ["afterwards", 12, "credited"],
   ])("is credited to nobody, but what may be a payment for us is: %s", async (_, height, came) => {

@@ -139,7 +139,7 @@ describe("a payment in SOL", () => {
         { from: ours, to: alice, amount: 5n },
       ],
     });
-    expect((await refusalOf(submit(there)))[0]).toBe("payment_refused");
+    expect((await refusalOf(submit(there)))[0]).toBe("payment_rejected");
     const grown = final({
       payer: alice,
       moves: [{ from: alice, to: bob, amount: 5n }],
@@ -227,7 +227,7 @@ describe("a payment in USDC on Solana", () => {
   test("of another mint, to somebody else, or in SOL is refused", async () => {
     const { submit, final } = await open("solana-usdc");
     for (const plan of [dollars(5n, alice, ours, otherMint), dollars(5n, alice, bob), pay(5n)])
-      expect((await refusalOf(submit(final(plan))))[0]).toBe("payment_refused");
+      expect((await refusalOf(submit(final(plan))))[0]).toBe("payment_rejected");
   });
 
   test("is found by the signatures of our token account, also one that was made later", async () => {

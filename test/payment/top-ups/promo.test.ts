@@ -57,7 +57,7 @@ for (const kind of ledgerKinds()) {
     ])("%j is no code", (code) =>
       within(async ({ promos }) => {
         const failure = await failureOf(promos.find(anna, ["spring", code]));
-        expect(failure.code).toBe("payment_refused");
+        expect(failure.code).toBe("payment_rejected");
         expect(failure.context).toEqual({
           reason: `No promo code found with code '${code}'`,
           isUnknownCode: true,

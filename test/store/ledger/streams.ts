@@ -136,7 +136,7 @@ async function unlessRefused(act: () => Promise<unknown>, wasDone: () => Promise
     return "done";
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : "";
-    if (code !== "insufficient_balance" && code !== "payment_refused") throw error;
+    if (code !== "insufficient_balance" && code !== "payment_rejected") throw error;
     return (await wasDone()) ? "again" : "refused";
   }
 }

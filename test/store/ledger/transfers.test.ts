@@ -201,7 +201,7 @@ for (const kind of ledgerKinds())
         const moved = move("payment", legs([provider(name), -amount], [user(name), amount]));
         if (!fits)
           await expect(moved).rejects.toMatchObject({
-            code: "payment_refused",
+            code: "payment_rejected",
             context: { reason: "The amount is larger than an account can hold" },
           });
         else await moved;
@@ -211,7 +211,7 @@ for (const kind of ledgerKinds())
       test("a balance too", async () => {
         const rich = user("the largest amount");
         await expect(move("payment", legs([provider("a"), -1n], [rich, 1n]))).rejects.toMatchObject({
-          code: "payment_refused",
+          code: "payment_rejected",
         });
         expect(await held1(rich)).toBe(amountMax);
         await move("adjustment", legs([rich, -amountMax], [provider("the largest amount"), amountMax]));
@@ -243,7 +243,7 @@ for (const kind of ledgerKinds())
           legs([revenue, -2n * amountMax], [promo, 0n], [adjustment, 2n * amountMax]),
         ).then(
           () => expect.unreachable("an amount has its bounds all the same"),
-          (error) => expect(error).toMatchObject({ code: "payment_refused" }),
+          (error) => expect(error).toMatchObject({ code: "payment_rejected" }),
         );
       });
     });

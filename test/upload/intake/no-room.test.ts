@@ -30,7 +30,7 @@ function newItem(size: number): TestItem {
 }
 
 const large = 1_500_000;
-const noQuota = '"No room for uploads"';
+const noQuota = '"No space for uploads"';
 
 describe("when uploads have taken all that they may", () => {
   let upload: TestUpload;

@@ -221,7 +221,7 @@ describeWith(canAttach, "a process whose calls are watched", () => {
         const options = ["-P", segmentOf(), "-e", `inject=${call}:error=${error}:when=1`];
         const trace = await attach(uploads, ...options);
         const item = newItem(smallSize);
-        await expectRefused(item, error === "EIO" ? diskFailed : '"No room for uploads"');
+        await expectRefused(item, error === "EIO" ? diskFailed : '"No space for uploads"');
         await trace.end();
         expect((await sendItem(uploads.url, item.bytes)).status).toBe(200);
         await uploads.kill();

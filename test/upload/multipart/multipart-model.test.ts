@@ -159,7 +159,7 @@ describe("U1: uploads in parts, against a model", () => {
       const status = await world.multipart.status(upload);
       if (status.kind === "finalized") return status.taken;
       if (status.kind === "failed")
-        throw new Failure("upload_refused", { reason: status.upload.failure?.reason });
+        throw new Failure("upload_rejected", { reason: status.upload.failure?.reason });
       await Bun.sleep(1);
     }
   }

@@ -119,7 +119,7 @@ describe("limits", () => {
       "Invalid chunk. An upload has at most 10000 parts.",
     );
     expect((await world.multipart.list(id)).parts).toHaveLength(partsMax);
-    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_refused");
+    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_rejected");
   }, 120_000);
 
   test("a part has at most 500 MiB, by its announcement", async () => {
@@ -249,7 +249,7 @@ describe("time", () => {
     ];
     for (const { code } of await Promise.all(asked.map(failureOf))) expect(code).toBe("multipart_not_found");
     await world.sweep.sweep();
-    expect((await late).code).toBe("upload_refused");
+    expect((await late).code).toBe("upload_rejected");
     held.resolve();
     expect(partFilesIn(folder.path)).toEqual([]);
     expect(await rowsOf("multipart_parts")).toBe(0n);
@@ -347,7 +347,7 @@ describe("what was paid when the upload was made", () => {
       0,
       item.bytes.map((byte, at) => (at === 500 ? ~byte : byte)),
     );
-    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_refused");
+    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_rejected");
     expect(await balanceOf()).toBe(6_000n);
     await put(id, 0, item.bytes);
     await world.multipart.finalize(id, payers, nobody);
