@@ -23,11 +23,11 @@ import type { WeaveSpan } from "../src/store/index/types.ts";
 import type { RootSpec } from "../src/store/root-spec.ts";
 import { openPool } from "../src/threads/pool.ts";
 import { madeId, makeData } from "../test/chain/data-node.ts";
-import { locatedOf, openRig } from "../test/content/rig.ts";
-import type { ServedLine, ServedWorld } from "./served.ts";
+import { locatedOf, openHarness } from "../test/content/content-harness.ts";
+import type { ServedFixture, ServedLine } from "./served.ts";
 
-const [worldPath = ""] = process.argv.slice(2);
-const world: ServedWorld = JSON.parse(readFileSync(worldPath, "utf8"));
+const [fixturePath = ""] = process.argv.slice(2);
+const fixture: ServedFixture = JSON.parse(readFileSync(fixturePath, "utf8"));
 
 /** What goes wrong is said; requests are not, as under LOG_LEVEL=warn. */
 const log = createLog({
@@ -36,14 +36,14 @@ const log = createLog({
   clock: systemClock,
   write: (line) => process.stderr.write(line),
 });
-const rig = openRig({ nodeUrls: [], folder: world.cache, bytesMax: 2 ** 34 });
-for (const name of world.ids) {
+const harness = openHarness({ nodeUrls: [], folder: fixture.cache, bytesMax: 2 ** 34 });
+for (const name of fixture.ids) {
   const id = readId(name);
   assert(id !== undefined, "bodies are named by ids");
-  await keep({ id, dataRoot: "" }, new Uint8Array(readFileSync(join(world.bodies, name))), "image/png");
+  await keep({ id, dataRoot: "" }, new Uint8Array(readFileSync(join(fixture.bodies, name))), "image/png");
 }
 const manifest = await keepManifest();
-const chunked = makeData(1, world.chunks * chunkSize);
+const chunked = makeData(1, fixture.chunks * chunkSize);
 await keep(chunked.root, chunked.bytes, "image/png");
 const { weaveStart = 0n } = chunked.root;
 const span: WeaveSpan = {
@@ -62,14 +62,14 @@ const gateway = createGateway({
     block: () => undefined,
     blockText: () => undefined,
     itemsWithin: () => [],
-    locate: (id) => rig.index.get(id),
+    locate: (id) => harness.index.get(id),
     transactionAt: (at) => (at >= span.start && at < span.end ? span : undefined),
     transactionStatus: () => undefined,
     transactionText: () => undefined,
     transactionsOfBlock: () => [],
     weaveSpan: () => undefined,
   },
-  content: rig.content,
+  content: harness.content,
   refusals: {
     isBlockedId: () => false,
     isBlockedDigest: () => false,
@@ -77,14 +77,14 @@ const gateway = createGateway({
     isBlockedWithin: () => false,
     isBlockedUnder: () => false,
   },
-  nodes: rig.nodes,
-  chunkNodes: rig.nodes,
+  nodes: harness.nodes,
+  chunkNodes: harness.nodes,
   names: { resolve: async () => ({ kind: "absent" }) },
   peers: { gateways: () => [], nodes: () => [] },
   checkRelayed: async () => undefined,
   largeManifests: { resolve: () => Promise.reject(new Error("the bench has no manifests")) },
   listeners: { onTransaction: async () => undefined, onChunk: () => undefined },
-  graphql: world.indexPath === undefined ? undefined : openGraphql(world.indexPath),
+  graphql: fixture.indexPath === undefined ? undefined : openGraphql(fixture.indexPath),
   administration: undefined,
   info: {
     wallet: undefined,
@@ -117,7 +117,7 @@ const server = openServer({
   app: gateway.app,
   hit: gateway.hit,
   bodyBytesMax: 2 ** 20,
-  limiter: world.isLimited ? openLimiter() : undefined,
+  limiter: fixture.isLimited ? openLimiter() : undefined,
   memory: createBodyMemory({ responseBytesMax: 2 ** 28, requestBytesMax: 2 ** 27, metrics }),
   log,
   stats: createRequestMetrics(metrics, log),
@@ -132,13 +132,13 @@ process.stdout.write(`${JSON.stringify(line)}\n`);
 /** Puts data into the index and onto the disk. */
 async function keep(root: Omit<RootSpec, "size">, body: Uint8Array, contentType: string): Promise<void> {
   const whole = { ...root, size: body.byteLength };
-  rig.index.set(root.id, { ...locatedOf(root.id, whole), contentType });
-  assert(await rig.content.keep(whole, body), "there is room for every body");
+  harness.index.set(root.id, { ...locatedOf(root.id, whole), contentType });
+  assert(await harness.content.keep(whole, body), "there is room for every body");
 }
 
 /** A manifest in which each id is a path. */
 async function keepManifest(): Promise<string> {
-  const paths = Object.fromEntries(world.ids.map((id) => [id, { id }]));
+  const paths = Object.fromEntries(fixture.ids.map((id) => [id, { id }]));
   const text = JSON.stringify({ manifest: "arweave/paths", version: "0.2.0", paths });
   const id = madeId(2);
   await keep({ id, dataRoot: "" }, new TextEncoder().encode(text), manifestContentType);
@@ -165,7 +165,7 @@ function openGraphql(path: string) {
   return graphql({
     pool,
     indexPath: path,
-    contentFolder: world.cache,
+    contentFolder: fixture.cache,
     timeoutMs: 10_000,
     clock: systemClock,
     log: silentLog,

@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 /** What a server of bench/http-served.ts has. */
-export type ServedWorld = Readonly<{
+export type ServedFixture = Readonly<{
   /** Folder of the bodies, whose names are ids. */
   bodies: string;
   /** Folder of the cache. */
@@ -30,15 +30,15 @@ export type ServedLine = Readonly<{
 }>;
 
 /** Starts one; `folder` is where it is told what it has, `before` the words before its command. */
-export async function startServed(folder: string, world: Partial<ServedWorld>, before = pinned(0)) {
-  const whole: ServedWorld = {
+export async function startServed(folder: string, fixture: Partial<ServedFixture>, before = pinned(0)) {
+  const whole: ServedFixture = {
     bodies: join(folder, "bodies"),
     cache: join(folder, "cache"),
     ids: [],
     chunks: 0,
     isLimited: false,
     indexPath: undefined,
-    ...world,
+    ...fixture,
   };
   const path = join(folder, `world-${crypto.randomUUID()}.json`);
   writeFileSync(path, JSON.stringify(whole));

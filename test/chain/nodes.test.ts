@@ -6,7 +6,7 @@ import { describe, expect, test } from "bun:test";
 import { askInOrder, summarize } from "../../src/chain/ask.ts";
 import type { NodeResponse } from "../../src/chain/node.ts";
 import { createRanking } from "../../src/chain/ranking.ts";
-import { seeded } from "../content/rig.ts";
+import { seeded } from "../content/content-harness.ts";
 
 const none = new AbortController().signal;
 

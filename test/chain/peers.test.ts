@@ -11,7 +11,7 @@ import { infoEveryMs, learnEveryMs, openPeers, peersStoredMax } from "../../src/
 import { weightOf } from "../../src/chain/ranking.ts";
 import { createReach, createRefusal, type ReachRules } from "../../src/chain/reach.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { isSame, joined, locatedOf, openRig, seeded } from "../content/rig.ts";
+import { isSame, joined, locatedOf, openHarness, seeded } from "../content/content-harness.ts";
 import { until } from "../support/until.ts";
 import { type DataNode, makeData, openDataNode } from "./data-node.ts";
 import { type FaultServer, openFaultServer } from "./fault-server.ts";
@@ -280,7 +280,7 @@ describe("a peer", () => {
 describe("three local gateways of which one lies", () => {
   const chunk = 256 * 1_024;
 
-  async function world() {
+  async function fixture() {
     const data = makeData(1, 24 * chunk);
     const peers = await Promise.all(
       [0, 1, 2].map(async () => {
@@ -302,14 +302,14 @@ describe("three local gateways of which one lies", () => {
     const list = JSON.stringify({ gateways: record, arweaveNodes: {} });
     node.responses.set("GET /ar-io/peers", { status: 200, body: list });
     node.responses.set("GET /peers", { status: 200, body: "[]" });
-    const rig = openRig({ nodeUrls: [node.url], timeouts });
-    closers.push(rig.close);
-    rig.index.set(data.root.id, locatedOf(data.root.id, data.root));
+    const harness = openHarness({ nodeUrls: [node.url], timeouts });
+    closers.push(harness.close);
+    harness.index.set(data.root.id, locatedOf(data.root.id, data.root));
     const rules = { ports: peers.map(portOf), allowsPrivate: true };
     const learned = openPeers({
       nodes: [],
       gateways: [openNode(node.url, timeouts)],
-      chunkNodes: rig.nodes,
+      chunkNodes: harness.nodes,
       reach: createReach(rules),
       isRefused: createRefusal(rules),
       perHostMax: 3,
@@ -319,12 +319,12 @@ describe("three local gateways of which one lies", () => {
       timeouts,
     });
     closers.push(learned.close);
-    return { data, liar, honest, node, rig, learned };
+    return { data, liar, honest, node, harness, learned };
   }
 
   test("give the chunks that the operator's node has not; what the liar gives is not kept, and it is hardly asked", async () => {
-    const { data, liar, honest, node, rig, learned } = await world();
-    const opened = await rig.content.open(data.root.id, none);
+    const { data, liar, honest, node, harness, learned } = await fixture();
+    const opened = await harness.content.open(data.root.id, none);
     const before = await opened.bytes({ start: 0, end: 10 }, none).catch((error: Error) => error.message);
     expect(before).toBe("No source could provide valid data");
     await learned.round(none);
@@ -332,7 +332,7 @@ describe("three local gateways of which one lies", () => {
     expect(isSame(await joined(opened.read({ start: 0, end: 24 * chunk }, none)), data.bytes)).toBe(true);
     expect(liar.chunkRequests()).toBeLessThanOrEqual(8); // those that were under way when it was found out
     expect(honest.reduce((sum, peer) => sum + peer.chunkRequests(), 0)).toBeGreaterThanOrEqual(24);
-    const standing = (url: string) => rig.nodes.standing().find((each) => each.url === url);
+    const standing = (url: string) => harness.nodes.standing().find((each) => each.url === url);
     expect(standing(liar.url)?.wrongs).toBeGreaterThan(0);
     const [liarWeight, ...weights] = [liar, ...honest].map(({ url }) => {
       const each = standing(url);
@@ -346,21 +346,21 @@ describe("three local gateways of which one lies", () => {
   });
 
   test("are asked after the operator's own nodes, and no more of them than a few for one chunk", async () => {
-    const { data, node, liar, honest, rig, learned } = await world();
+    const { data, node, liar, honest, harness, learned } = await fixture();
     await learned.round(none);
     node.setFault(() => undefined);
-    const opened = await rig.content.open(data.root.id, none);
+    const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: 24 * chunk }, none)), data.bytes)).toBe(true);
     const asked = [liar, ...honest].reduce((sum, peer) => sum + peer.chunkRequests(), 0);
     expect(asked).toBeLessThanOrEqual(2); // a chunk that was slow on a busy machine
   });
 
   test("are let go with the list, and the calls to them with them", async () => {
-    const { liar, honest, rig, learned } = await world();
+    const { liar, honest, harness, learned } = await fixture();
     await learned.round(none);
     for (const peer of [liar, ...honest]) peer.setFault(() => ({ kind: "hang", at: "headers" }));
-    const root = [...rig.index.keys()][0];
-    const opened = root === undefined ? undefined : await rig.content.open(root, none);
+    const root = [...harness.index.keys()][0];
+    const opened = root === undefined ? undefined : await harness.content.open(root, none);
     const reading = opened?.bytes({ start: 0, end: 10 }, none).catch(() => "broken off");
     await until(
       () => liar.openSockets() + (honest[0]?.openSockets() ?? 0) + (honest[1]?.openSockets() ?? 0) !== 0,

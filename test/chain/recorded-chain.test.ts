@@ -12,7 +12,7 @@ import { Failure } from "../../src/failures.ts";
 import { decodeBase64url } from "../../src/lib/base64url.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { silentLog } from "../../src/lib/log.ts";
-import { isSame, joined, locatedOf, openRig, seeded } from "../content/rig.ts";
+import { isSame, joined, locatedOf, openHarness, seeded } from "../content/content-harness.ts";
 import { testWith } from "../support/helpers.ts";
 import { vectors } from "../support/vectors.ts";
 import { openRecordedChain, type RecordedChain, recordedRanges } from "./recorded-chain.ts";
@@ -88,25 +88,25 @@ describe("the recorded chain", () => {
     "block 422251: each transaction's data by chunks at its place in the weave, and by its body",
     async () => {
       const chain = await chainAt(422_251);
-      const rig = openRig({
+      const harness = openHarness({
         nodeUrls: [chain.url],
         timeouts: { firstByteMs: 5_000, stallMs: 5_000, totalMs: 9_000 },
       });
-      closers.push(rig.close);
+      closers.push(harness.close);
       let bytes = 0;
       for (const id of chain.idsOf(422_251)) {
         const tx = readTransaction(chain.txText(id) ?? "");
         const data = decodeBase64url(tx.data) ?? new Uint8Array(0);
         const span = { start: 0, end: data.length };
         const byBody = { id: tx.id, dataRoot: "", size: data.length };
-        rig.index.set(tx.id, locatedOf(tx.id, byBody));
-        const body = await rig.content.open(tx.id, none);
+        harness.index.set(tx.id, locatedOf(tx.id, byBody));
+        const body = await harness.content.open(tx.id, none);
         expect(isSame(await joined(body.read(span, none)), data)).toBe(true);
         expect(body.verified).toBe(true);
 
         const byChunks = { id: tx.id, dataRoot: treeRootOf(tx), size: data.length };
-        rig.index.set(tx.id, locatedOf(tx.id, byChunks)); // its weave place is asked of the node
-        const chunks = await rig.content.open(tx.id, none);
+        harness.index.set(tx.id, locatedOf(tx.id, byChunks)); // its weave place is asked of the node
+        const chunks = await harness.content.open(tx.id, none);
         expect(isSame(await joined(chunks.read(span, none)), data)).toBe(true);
         bytes += data.length;
       }
@@ -119,13 +119,13 @@ describe("the recorded chain", () => {
     "a wrong signature, a wrong byte of data or a wrong id makes no body of format 1",
     async () => {
       const chain = await chainAt(422_251);
-      const rig = openRig({ nodeUrls: [chain.url] });
-      closers.push(rig.close);
+      const harness = openHarness({ nodeUrls: [chain.url] });
+      closers.push(harness.close);
       const [id = "", other = ""] = chain.idsOf(422_251);
       if (!isId(id)) throw new Error("an id is one");
       const tx = readTransaction(chain.txText(id) ?? "");
-      rig.index.set(id, locatedOf(id, { id, dataRoot: "", size: tx.dataSize }));
-      const opened = await rig.content.open(id, none);
+      harness.index.set(id, locatedOf(id, { id, dataRoot: "", size: tx.dataSize }));
+      const opened = await harness.content.open(id, none);
       const text = chain.txText(id) ?? "";
       const at = text.indexOf(tx.data) + 1_000;
       const wrongData = `${text.slice(0, at)}${text[at] === "A" ? "B" : "A"}${text.slice(at + 1)}`;

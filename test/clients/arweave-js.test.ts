@@ -22,7 +22,7 @@ import { eventually } from "../support/until.ts";
 const kib256 = 262_144;
 
 /** A chain, and the port at which the client finds it. */
-type World = Readonly<{ devnet: Devnet; port: number; close: () => Promise<void> }>;
+type Fixture = Readonly<{ devnet: Devnet; port: number; close: () => Promise<void> }>;
 
 describeWith(clientLibraries, "arweave-js on the devnet", () =>
   describeClient(async () => {
@@ -88,11 +88,11 @@ describeWith(clientLibraries, "arweave-js, where a gateway gives more than a nod
   });
 });
 
-function describeClient(open: () => Promise<World>) {
+function describeClient(open: () => Promise<Fixture>) {
   type Client = InstanceType<typeof import("arweave")>;
   type Key = import("arweave/node/lib/wallet").JWKInterface;
   type Merkle = typeof import("arweave/node/lib/merkle");
-  let world: World;
+  let fixture: Fixture;
   let devnet: Devnet;
   let arweave: Client;
   let merkle: Merkle;
@@ -102,15 +102,15 @@ function describeClient(open: () => Promise<World>) {
   beforeAll(async () => {
     const library = await import("arweave");
     merkle = await import("arweave/node/lib/merkle");
-    world = await open();
-    ({ devnet } = world);
-    arweave = library.default.init({ host: "127.0.0.1", port: world.port, protocol: "http" });
+    fixture = await open();
+    ({ devnet } = fixture);
+    arweave = library.default.init({ host: "127.0.0.1", port: fixture.port, protocol: "http" });
     const [wallet] = devnet.wallets;
     key = wallet?.jwk as unknown as Key;
     address = wallet?.address ?? "";
   });
 
-  afterAll(() => world?.close());
+  afterAll(() => fixture?.close());
 
   /** Waits until the client itself sees the transaction in a block. */
   async function confirmed(id: string) {

@@ -13,10 +13,10 @@ import type { TokenChain } from "../../src/payment/tokens/sight.ts";
 import {
   lookAgainMs,
   never,
-  openTokenWorld,
+  openTokenFixture,
   refusalOf,
-  type TokenWorld,
-} from "../payment/tokens/token-world.ts";
+  type TokenFixture,
+} from "../payment/tokens/token-fixture.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type Anvil, anvilAccounts, anvilNeed, callOf, openAnvil, selectors, wordOf } from "./anvil.ts";
 import contracts from "./contracts/dollar.json";
@@ -29,7 +29,7 @@ const dollars = 1_000_000n;
 describeWith(anvilNeed, "an EVM chain", () => {
   let anvil: Anvil;
   let front: Front;
-  const worlds: TokenWorld[] = [];
+  const fixtures: TokenFixture[] = [];
 
   beforeAll(async () => {
     anvil = await openAnvil({ isManual: true });
@@ -39,9 +39,9 @@ describeWith(anvilNeed, "an EVM chain", () => {
   beforeEach(() => front.reset());
 
   afterEach(async () => {
-    for (const world of worlds.splice(0)) {
-      expect(await world.findings()).toEqual([]);
-      await world.close();
+    for (const fixture of fixtures.splice(0)) {
+      expect(await fixture.findings()).toEqual([]);
+      await fixture.close();
     }
   });
 
@@ -53,25 +53,25 @@ describeWith(anvilNeed, "an EVM chain", () => {
   const evm = (): EvmChain => createEvmChain(openJsonRpc(front.url), BigInt(anvil.chainId));
 
   async function open(chain: TokenChain) {
-    const world = await openTokenWorld([chain]);
-    worlds.push(world);
+    const fixture = await openTokenFixture([chain]);
+    fixtures.push(fixture);
     let mark: string | undefined;
     return {
-      ...world,
-      submit: (hash: string) => world.payments.submit(chain.token, hash, never),
+      ...fixture,
+      submit: (hash: string) => fixture.payments.submit(chain.token, hash, never),
       follow: async () => {
-        world.payment.clock.advance(lookAgainMs);
-        return await world.payments.follow(chain, 100, never);
+        fixture.payment.clock.advance(lookAgainMs);
+        return await fixture.payments.follow(chain, 100, never);
       },
       /** A step of the watcher. */
       look: async () => {
         const found = await chain.scan(mark, never);
         if (found.kind === "trouble") throw new Error(found.detail);
-        expect(await world.payments.take(chain, found.ids, never)).toBeUndefined();
+        expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
         mark = found.cursor;
         return found;
       },
-      stateOf: async (hash: string) => (await world.stored(chain, hash)).map(({ state }) => state),
+      stateOf: async (hash: string) => (await fixture.stored(chain, hash)).map(({ state }) => state),
     };
   }
 

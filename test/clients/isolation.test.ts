@@ -80,7 +80,7 @@ const setCookies = (domain: string) => {
 };
 
 /** A page, and the addresses of the gateway that it is shown by. */
-type World = Readonly<{ site: IsolationSite; gateway: string; ownHost: (id: string) => string }>;
+type Fixture = Readonly<{ site: IsolationSite; gateway: string; ownHost: (id: string) => string }>;
 
 describeWith(browserNeed, "in a browser", () => {
   let program: RunningProgram;
@@ -102,23 +102,23 @@ describeWith(browserNeed, "in a browser", () => {
     let browser: Browser;
     let context: BrowserContext;
     let page: Page;
-    let world: World;
+    let fixture: Fixture;
     const faults: string[] = [];
     beforeAll(async () => {
       const { port } = new URL(program.line.gateway);
       const ownHost = (id: string) => `http://${sandboxLabel(id as never)}.${host}:${port}`;
-      world = { site, gateway: `http://${host}:${port}`, ownHost };
+      fixture = { site, gateway: `http://${host}:${port}`, ownHost };
       browser = await openBrowser(more);
       context = await browser.newContext();
       page = await context.newPage();
       page.on("pageerror", (error) => faults.push(String(error)));
-      await page.goto(`${world.gateway}/${site.keeper}`);
+      await page.goto(`${fixture.gateway}/${site.keeper}`);
       await page.waitForFunction(() => document.title === "kept");
     }, 120_000);
     afterAll(() => browser?.close());
 
     test("a page opens on an origin of its own, and finds there what it kept", async () => {
-      expect(new URL(page.url()).origin).toBe(world.ownHost(site.keeper));
+      expect(new URL(page.url()).origin).toBe(fixture.ownHost(site.keeper));
       expect(await page.evaluate(lookAround)).toEqual({
         storage: ["secret"],
         cookies: "secret=s3cret",
@@ -128,15 +128,15 @@ describeWith(browserNeed, "in a browser", () => {
     });
 
     test("another finds none of it, wherever the first is shown", async () => {
-      await page.goto(`${world.gateway}/${site.thief}`);
-      expect(new URL(page.url()).origin).toBe(world.ownHost(site.thief));
+      await page.goto(`${fixture.gateway}/${site.thief}`);
+      expect(new URL(page.url()).origin).toBe(fixture.ownHost(site.thief));
       expect(await page.evaluate(lookAround)).toEqual(nothing);
       for (const address of [
         `/${site.keeper}`, // as if it were the thief's own
-        `${world.gateway}/${site.keeper}`,
-        `${world.ownHost(site.keeper)}/`,
-        `${world.gateway}/raw/${site.keeper}`,
-        `${world.gateway}/local/social/frame/${site.keeper}`,
+        `${fixture.gateway}/${site.keeper}`,
+        `${fixture.ownHost(site.keeper)}/`,
+        `${fixture.gateway}/raw/${site.keeper}`,
+        `${fixture.gateway}/local/social/frame/${site.keeper}`,
       ])
         expect([address, await page.evaluate(lookInto, address)]).toEqual([address, "SecurityError"]);
       // The bytes on its own origin, if they ran there, would find nothing either.
@@ -145,7 +145,7 @@ describeWith(browserNeed, "in a browser", () => {
 
     test("no page runs on the host that ids share", async () => {
       for (const address of [`/raw/${site.keeper}`, `/local/social/frame/${site.keeper}`]) {
-        await page.goto(world.gateway + address);
+        await page.goto(fixture.gateway + address);
         expect(await page.evaluate(() => globalThis.origin)).toBe("null");
         const reached = await page.evaluate(() => {
           try {
@@ -156,49 +156,49 @@ describeWith(browserNeed, "in a browser", () => {
         });
         expect(reached).toBe("SecurityError");
       }
-      await page.goto(`${world.gateway}/health`);
+      await page.goto(`${fixture.gateway}/health`);
       expect(await page.evaluate(lookAround)).toEqual(nothing);
     });
 
     test("no script of an id becomes the service worker of the host that ids share", async () => {
-      await page.goto(`${world.gateway}/health`);
+      await page.goto(`${fixture.gateway}/health`);
       for (const path of ["", "/raw", "/local/social/frame"])
         expect(await page.evaluate(register, `${path}/${site.worker}`)).toMatch(
           /^(TypeError|SecurityError)$/,
         );
-      await page.goto(`${world.gateway}/local/social/frame/${site.thief}`);
+      await page.goto(`${fixture.gateway}/local/social/frame/${site.thief}`);
       expect(await page.evaluate(register, `/${site.worker}`)).not.toBe("registered");
-      expect(await (await page.goto(`${world.gateway}/health`))?.text()).toContain("uptime");
+      expect(await (await page.goto(`${fixture.gateway}/health`))?.text()).toContain("uptime");
     });
 
     test("a service worker of an id's own host answers there and nowhere else", async () => {
       const other = await context.newPage();
-      await other.goto(`${world.ownHost(site.thief)}/`);
+      await other.goto(`${fixture.ownHost(site.thief)}/`);
       expect(await other.evaluate(register, `/${site.worker}`)).toBe("registered");
       await other.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
       await other.waitForFunction(() => navigator.serviceWorker.controller !== null);
-      expect(await (await other.goto(`${world.ownHost(site.thief)}/`))?.text()).toBe("taken over");
-      expect(await (await other.goto(`${world.ownHost(site.keeper)}/`))?.text()).toContain("s3cret");
-      expect(await (await other.goto(`${world.gateway}/health`))?.text()).toContain("uptime");
+      expect(await (await other.goto(`${fixture.ownHost(site.thief)}/`))?.text()).toBe("taken over");
+      expect(await (await other.goto(`${fixture.ownHost(site.keeper)}/`))?.text()).toContain("s3cret");
+      expect(await (await other.goto(`${fixture.gateway}/health`))?.text()).toContain("uptime");
       await other.close();
     });
 
     test("no page of an id reads administration", async () => {
-      await page.goto(`${world.ownHost(site.keeper)}/`);
+      await page.goto(`${fixture.ownHost(site.keeper)}/`);
       for (const prefix of ["/svc/admin", "/ar-io/admin"]) {
-        expect(await page.evaluate(readAddress, `${world.gateway}${prefix}/debug`)).toBe("refused");
+        expect(await page.evaluate(readAddress, `${fixture.gateway}${prefix}/debug`)).toBe("refused");
         expect(await page.evaluate(readAddress, `${prefix}/debug`)).toBe("404");
       }
       // What is public can be read from everywhere.
-      expect(await page.evaluate(readAddress, `${world.gateway}/svc/info`)).toBe("200");
-      await page.goto(`${world.gateway}/local/social/frame/${site.thief}`);
-      expect(await page.evaluate(readAddress, `${world.gateway}/svc/admin/debug`)).toBe("refused");
+      expect(await page.evaluate(readAddress, `${fixture.gateway}/svc/info`)).toBe("200");
+      await page.goto(`${fixture.gateway}/local/social/frame/${site.thief}`);
+      expect(await page.evaluate(readAddress, `${fixture.gateway}/svc/admin/debug`)).toBe("refused");
     });
 
     test("an app that knows nothing of gateways works, and finds what it kept when it comes again", async () => {
       faults.length = 0; // those of the pages that were kept out
       for (const visits of [1, 2]) {
-        await page.goto(`${world.gateway}/${site.app}/`);
+        await page.goto(`${fixture.gateway}/${site.app}/`);
         await page.locator("#root[data-ready]").waitFor();
         expect(JSON.parse((await page.textContent("#root")) ?? "")).toEqual({
           visits,
@@ -211,26 +211,26 @@ describeWith(browserNeed, "in a browser", () => {
         expect(await page.locator("#root").evaluate((found) => getComputedStyle(found).color)).toBe(
           "rgb(1, 2, 3)",
         );
-        expect(new URL(page.url()).origin).toBe(world.ownHost(site.app));
+        expect(new URL(page.url()).origin).toBe(fixture.ownHost(site.app));
       }
       // At the root of its own host it is the same app with the same storage.
-      await page.goto(`${world.ownHost(site.app)}/`);
+      await page.goto(`${fixture.ownHost(site.app)}/`);
       await page.locator("#root[data-ready]").waitFor();
       expect(JSON.parse((await page.textContent("#root")) ?? "").visits).toBe(3);
       expect(faults).toEqual([]);
     });
 
     test("X4: a page that sets 20 large cookies for the root host keeps its visitor from no id", async () => {
-      await page.goto(`${world.ownHost(site.keeper)}/`);
+      await page.goto(`${fixture.ownHost(site.keeper)}/`);
       await page.evaluate(setCookies, host);
-      const cookies = () => context.cookies(world.ownHost(site.app));
+      const cookies = () => context.cookies(fixture.ownHost(site.app));
       // A browser takes `localhost` for a public suffix: cookies for it are set nowhere.
       const expected = host === root ? 20 : 0;
       await eventually(cookies, ({ length }) => length === expected); // the browser stores them behind the page
-      const response = await page.goto(`${world.ownHost(site.app)}/?not=in-the-browser`);
+      const response = await page.goto(`${fixture.ownHost(site.app)}/?not=in-the-browser`);
       expect([response?.status(), await page.title()]).toEqual([200, "app"]);
       for (const path of ["/health", `/raw/${site.thief}`])
-        expect([path, (await page.goto(world.gateway + path))?.status()]).toEqual([path, 200]);
+        expect([path, (await page.goto(fixture.gateway + path))?.status()]).toEqual([path, 200]);
       await eventually(cookies, ({ length }) => length === 0); // by Clear-Site-Data
     });
   });

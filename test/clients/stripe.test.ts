@@ -7,22 +7,27 @@ import { signDelivery } from "../../src/dev/sandbox/stripe-deliveries.ts";
 import { openStripe } from "../../src/payment/providers/stripe.ts";
 import { eventTypes } from "../../src/payment/providers/stripe-objects.ts";
 import { isSignedByStripe } from "../../src/payment/providers/stripe-signature.ts";
-import { type CardWorld, openCardWorld, sandboxKey, webhookSecret } from "../payment/cards/card-world.ts";
+import {
+  type CardFixture,
+  openCardFixture,
+  sandboxKey,
+  webhookSecret,
+} from "../payment/cards/card-fixture.ts";
 import { clientLibraries, describeWith } from "../support/helpers.ts";
 import { testAddress } from "../support/payment.ts";
 
 const library = clientLibraries.there ? await import("stripe") : undefined;
 
 describeWith(clientLibraries, "stripe (npm)", () => {
-  let world: CardWorld;
+  let fixture: CardFixture;
   let stripe: ReturnType<typeof clientOf>;
 
   beforeAll(async () => {
-    world = await openCardWorld({ isTold: false });
-    stripe = clientOf(world.sandboxUrl);
+    fixture = await openCardFixture({ isTold: false });
+    stripe = clientOf(fixture.sandboxUrl);
   });
 
-  afterAll(() => world.close());
+  afterAll(() => fixture.close());
 
   function clientOf(url: string, key = sandboxKey) {
     if (library === undefined) throw new Error("the library is not installed");
@@ -150,7 +155,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
         metadata: { of: "session" },
         payment_intent_data: { metadata: { of: "payment" } },
       });
-      expect((await world.payPage(made.url ?? "")).status).toBe(303);
+      expect((await fixture.payPage(made.url ?? "")).status).toBe(303);
       const after = await stripe.checkout.sessions.retrieve(made.id, { expand: ["payment_intent"] });
       expect(after).toMatchObject({
         status: "complete",
@@ -209,7 +214,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       const some = await stripe.events.list({ types, limit: 100 });
       expect(some.data.length).toBeGreaterThan(0);
       for (const { type } of some.data) expect(types).toContain(type);
-      const now = Math.floor(world.payment.clock.now() / 1_000);
+      const now = Math.floor(fixture.payment.clock.now() / 1_000);
       expect((await stripe.events.list({ created: { gte: now + 1 } })).data).toEqual([]);
       expect((await stripe.events.list({ created: { gte: now, lt: now + 1 }, limit: 1 })).has_more).toBe(
         true,
@@ -267,7 +272,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
       ];
       for (const [call, failure] of rows)
         expect(await failureOf(call())).toMatchObject({ type: "StripeInvalidRequestError", ...failure });
-      const stranger = clientOf(world.sandboxUrl, "sk_test_stranger");
+      const stranger = clientOf(fixture.sandboxUrl, "sk_test_stranger");
       expect(await failureOf(stranger.paymentIntents.create(money))).toMatchObject({
         type: "StripeAuthenticationError",
         statusCode: 401,
@@ -320,7 +325,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
 
     test("of the library on a payment's report credit it on the socket", async () => {
       const address = testAddress("Library");
-      const top = await world.topUp(`/v1/top-up/payment-intent/${address}/usd/1000`);
+      const top = await fixture.topUp(`/v1/top-up/payment-intent/${address}/usd/1000`);
       const body = JSON.stringify({
         ...{ id: "evt_library", object: "event", type: "payment_intent.succeeded", created: nowSeconds() },
         data: {
@@ -330,15 +335,15 @@ describeWith(clientLibraries, "stripe (npm)", () => {
           },
         },
       });
-      const timestamp = Math.floor(world.payment.clock.now() / 1_000);
+      const timestamp = Math.floor(fixture.payment.clock.now() / 1_000);
       const signature = await stripe.webhooks.generateTestHeaderStringAsync({
         ...{ payload: body, secret: webhookSecret, timestamp },
       });
-      const { status } = await world.ask("/v1/stripe-webhook", {
+      const { status } = await fixture.ask("/v1/stripe-webhook", {
         ...{ method: "POST", body, headers: { "stripe-signature": signature } },
       });
       expect(status).toBe(200);
-      expect(await world.balance(address)).toBe(BigInt(top.topUpQuote["winstonCreditAmount"] ?? ""));
+      expect(await fixture.balance(address)).toBe(BigInt(top.topUpQuote["winstonCreditAmount"] ?? ""));
     });
 
     test("of letters that the sandbox sends over a socket are believed by the library", async () => {
@@ -348,7 +353,7 @@ describeWith(clientLibraries, "stripe (npm)", () => {
         fetch: async (request) => {
           const text = await request.text();
           const header = request.headers.get("stripe-signature") ?? "";
-          const seen = world.payment.clock.now() / 1_000;
+          const seen = fixture.payment.clock.now() / 1_000;
           const event = await stripe.webhooks.constructEventAsync(
             text,
             header,
@@ -361,8 +366,8 @@ describeWith(clientLibraries, "stripe (npm)", () => {
           return new Response();
         },
       });
-      const other = await openCardWorld({ isTold: false });
-      other.payment.clock.set(world.payment.clock.now());
+      const other = await openCardFixture({ isTold: false });
+      other.payment.clock.set(fixture.payment.clock.now());
       other.sandbox.deliverTo({ url: `http://127.0.0.1:${server.port}/`, secret: webhookSecret });
       const made = await clientOf(other.sandboxUrl).paymentIntents.create(money);
       await clientOf(other.sandboxUrl).paymentIntents.confirm(made.id, { payment_method: "pm_card_visa" });

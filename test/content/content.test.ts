@@ -15,7 +15,15 @@ import {
   openDataNode,
 } from "../chain/data-node.ts";
 import { until } from "../support/until.ts";
-import { impatient, isSame, joined, locatedOf, openRig, type Rig, type RigOptions } from "./rig.ts";
+import {
+  type Harness,
+  type HarnessOptions,
+  impatient,
+  isSame,
+  joined,
+  locatedOf,
+  openHarness,
+} from "./content-harness.ts";
 
 const kibibyte = 1_024;
 const mebibyte = 2 ** 20;
@@ -33,11 +41,11 @@ async function nodeWith(...data: MadeData[]): Promise<DataNode> {
   return node;
 }
 
-function rigWith(options: RigOptions, ...data: MadeData[]): Rig {
-  const rig = openRig(options);
-  closers.push(rig.close);
-  for (const { root } of data) rig.index.set(root.id, locatedOf(root.id, root));
-  return rig;
+function harnessWith(options: HarnessOptions, ...data: MadeData[]): Harness {
+  const harness = openHarness(options);
+  closers.push(harness.close);
+  for (const { root } of data) harness.index.set(root.id, locatedOf(root.id, root));
+  return harness;
 }
 
 async function failureOf(work: Promise<unknown>): Promise<string> {
@@ -52,12 +60,12 @@ describe("how much is fetched", () => {
   test("64 KiB of a cold 64 MiB transaction cost at most 2 chunks; the second reading costs none, also after a restart", async () => {
     const data = makeData(1, 64 * mebibyte + 1_000);
     const node = await nodeWith(data);
-    let rig = rigWith({ nodeUrls: [node.url] }, data);
+    let harness = harnessWith({ nodeUrls: [node.url] }, data);
     closers.pop();
     for (const start of [0, 30 * mebibyte, 40 * mebibyte - 100, 64 * mebibyte + 1_000 - 64 * kibibyte]) {
       const before = node.requests.length;
       const span = { start, end: start + 64 * kibibyte };
-      const opened = await rig.content.open(data.root.id, none);
+      const opened = await harness.content.open(data.root.id, none);
       expect(node.requests.length).toBe(before); // opening asks nobody
       expect(opened.cached(span)).toBe(false);
       expect(isSame(await joined(opened.read(span, none)), data.bytes.subarray(span.start, span.end))).toBe(
@@ -68,12 +76,12 @@ describe("how much is fetched", () => {
       const after = node.requests.length;
       expect(isSame(await opened.bytes(span, none), data.bytes.subarray(span.start, span.end))).toBe(true);
       expect(opened.cached(span)).toBe(true);
-      rig = await rig.restart();
-      const again = await rig.content.open(data.root.id, none);
+      harness = await harness.restart();
+      const again = await harness.content.open(data.root.id, none);
       expect(isSame(await again.bytes(span, none), data.bytes.subarray(span.start, span.end))).toBe(true);
       expect(node.requests.length).toBe(after);
     }
-    await rig.close();
+    await harness.close();
   });
 
   const cuts: readonly (readonly [string, number, "halved" | "plain" | readonly number[]])[] = [
@@ -88,8 +96,8 @@ describe("how much is fetched", () => {
   test.each(cuts)("%s is read whole and right, each chunk fetched once", async (_name, size, rule) => {
     const data = makeData(2, size, rule);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
-    const opened = await rig.content.open(data.root.id, none);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
+    const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: size }, none)), data.bytes)).toBe(true);
     const chunks = data.spans.filter(({ start, end }) => end > start).length;
     expect(node.chunkRequests()).toBeLessThanOrEqual(chunks + (rule === "plain" ? 1 : 0));
@@ -100,9 +108,9 @@ describe("how much is fetched", () => {
     const data = makeData(3, 1);
     const root = { ...data.root, size: 0, dataRoot: "" };
     const node = await nodeWith();
-    const rig = rigWith({ nodeUrls: [node.url] });
-    rig.index.set(root.id, locatedOf(root.id, root));
-    const opened = await rig.content.open(root.id, none);
+    const harness = harnessWith({ nodeUrls: [node.url] });
+    harness.index.set(root.id, locatedOf(root.id, root));
+    const opened = await harness.content.open(root.id, none);
     expect(opened).toMatchObject({ size: 0, verified: true });
     expect(await opened.bytes({ start: 0, end: 0 }, none)).toHaveLength(0);
     expect(await joined(opened.read({ start: 0, end: 0 }, none))).toHaveLength(0);
@@ -113,9 +121,9 @@ describe("how much is fetched", () => {
     const data = makeData(4, 3 * chunk);
     const { weaveStart: _known, ...root } = data.root;
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url] });
-    rig.index.set(root.id, locatedOf(root.id, root));
-    const opened = await rig.content.open(root.id, none);
+    const harness = harnessWith({ nodeUrls: [node.url] });
+    harness.index.set(root.id, locatedOf(root.id, root));
+    const opened = await harness.content.open(root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: 3 * chunk }, none)), data.bytes)).toBe(true);
     expect(node.requests.filter((line) => line.endsWith("/offset"))).toHaveLength(1);
   });
@@ -124,11 +132,11 @@ describe("how much is fetched", () => {
     const data = makeData(5, chunk);
     const node = await nodeWith(data);
     node.setFault(() => ({ kind: "delay", ms: 100 }));
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
     const leaving = new AbortController();
     const span = { start: 1_000, end: 50_000 };
     const waits = Array.from({ length: 1_000 }, async (_, index) => {
-      const opened = await rig.content.open(data.root.id, none);
+      const opened = await harness.content.open(data.root.id, none);
       return opened.bytes(span, index % 3 === 0 ? leaving.signal : none);
     });
     const results = Promise.allSettled(waits);
@@ -151,22 +159,22 @@ describe("how much is fetched", () => {
     const data = makeData(6, chunk);
     const node = await nodeWith(data);
     node.setFault(() => ({ kind: "hang", at: 10 }));
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
     const leaving = new AbortController();
-    const opened = await rig.content.open(data.root.id, none);
+    const opened = await harness.content.open(data.root.id, none);
     const waits = [1, 2].map(() => failureOf(opened.bytes({ start: 0, end: 10 }, leaving.signal)));
     await until(() => node.openSockets() !== 0);
     leaving.abort(new Error("gone"));
     expect(await Promise.all(waits)).toEqual(["Error: gone", "Error: gone"]);
     await until(() => node.openSockets() === 0);
-    await until(() => rig.content.stats().fetching === 0);
+    await until(() => harness.content.stats().fetching === 0);
   });
 
   test("C5: a reader that takes nothing makes nothing be fetched but what is a little ahead of it", async () => {
     const data = makeData(7, 40 * chunk);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
-    const opened = await rig.content.open(data.root.id, none);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
+    const opened = await harness.content.open(data.root.id, none);
     const slow = opened.read({ start: 0, end: 40 * chunk }, none)[Symbol.asyncIterator]();
     await slow.next();
     await Bun.sleep(100);
@@ -182,13 +190,13 @@ describe("what is said of it", () => {
   test("a slice of a root is an item; it and its root are stored once", async () => {
     const data = makeData(10, 3 * chunk);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
     const item = madeId(1_010);
-    rig.index.set(item, locatedOf(item, data.root, { start: 100_000, end: 400_000 }));
-    const root = await rig.content.open(data.root.id, none);
+    harness.index.set(item, locatedOf(item, data.root, { start: 100_000, end: 400_000 }));
+    const root = await harness.content.open(data.root.id, none);
     await joined(root.read({ start: 0, end: 3 * chunk }, none));
     const before = node.requests.length;
-    const opened = await rig.content.open(item, none);
+    const opened = await harness.content.open(item, none);
     expect(opened).toMatchObject({ size: 300_000, dataOffset: 100_000, verified: true, stable: true });
     expect(
       isSame(await opened.bytes({ start: 5, end: 300_000 }, none), data.bytes.subarray(100_005, 400_000)),
@@ -199,10 +207,10 @@ describe("what is said of it", () => {
   test("a file is given once all of the span was compared, at the byte where the content begins", async () => {
     const data = makeData(11, 3 * chunk);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
     const item = madeId(1_011);
-    rig.index.set(item, locatedOf(item, data.root, { start: 1_234, end: 2 * chunk }));
-    const opened = await rig.content.open(item, none);
+    harness.index.set(item, locatedOf(item, data.root, { start: 1_234, end: 2 * chunk }));
+    const opened = await harness.content.open(item, none);
     expect(await opened.file({ start: 0, end: opened.size }, none)).toBeUndefined();
     await joined(opened.read({ start: 0, end: opened.size }, none));
     const file = await opened.file({ start: 10, end: opened.size }, none);
@@ -214,15 +222,15 @@ describe("what is said of it", () => {
   test("a transaction's hash is known after it was read whole, also after a restart", async () => {
     const data = makeData(12, 2 * chunk + 5);
     const node = await nodeWith(data);
-    let rig = rigWith({ nodeUrls: [node.url] }, data);
+    let harness = harnessWith({ nodeUrls: [node.url] }, data);
     closers.pop();
-    const opened = await rig.content.open(data.root.id, none);
+    const opened = await harness.content.open(data.root.id, none);
     expect(opened.digest).toBeUndefined();
     await joined(opened.read({ start: 0, end: opened.size }, none));
-    expect((await rig.content.open(data.root.id, none)).digest).toEqual(sha256(data.bytes));
-    rig = await rig.restart();
-    expect((await rig.content.open(data.root.id, none)).digest).toEqual(sha256(data.bytes));
-    await rig.close();
+    expect((await harness.content.open(data.root.id, none)).digest).toEqual(sha256(data.bytes));
+    harness = await harness.restart();
+    expect((await harness.content.open(data.root.id, none)).digest).toEqual(sha256(data.bytes));
+    await harness.close();
   });
 
   const rows: readonly (readonly [string, object, boolean])[] = [
@@ -234,9 +242,9 @@ describe("what is said of it", () => {
   ];
   test.each(rows)("%s: verified %p", async (_name, change, verified) => {
     const data = makeData(13, 1_000);
-    const rig = rigWith({ nodeUrls: ["http://127.0.0.1:1"] });
-    rig.index.set(data.root.id, { ...locatedOf(data.root.id, data.root), ...change });
-    expect((await rig.content.open(data.root.id, none)).verified).toBe(verified);
+    const harness = harnessWith({ nodeUrls: ["http://127.0.0.1:1"] });
+    harness.index.set(data.root.id, { ...locatedOf(data.root.id, data.root), ...change });
+    expect((await harness.content.open(data.root.id, none)).verified).toBe(verified);
   });
 });
 
@@ -244,20 +252,20 @@ describe("what the index does not have", () => {
   test("an unknown id is not found, and is not asked for again for a moment", async () => {
     const node = await nodeWith();
     const gateway = await nodeWith();
-    const rig = rigWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url] });
+    const harness = harnessWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url] });
     for (let times = 0; times < 5; times++) {
-      expect(await failureOf(rig.content.open(madeId(20), none))).toBe("not_found");
+      expect(await failureOf(harness.content.open(madeId(20), none))).toBe("not_found");
     }
     expect([node.requests.length, gateway.requests.length]).toEqual([1, 2]);
-    rig.content.forget(madeId(20));
-    expect(await failureOf(rig.content.open(madeId(20), none))).toBe("not_found");
+    harness.content.forget(madeId(20));
+    expect(await failureOf(harness.content.open(madeId(20), none))).toBe("not_found");
     expect([node.requests.length, gateway.requests.length]).toEqual([2, 3]);
   });
 
   test("C5: 1,000 who want the same unknown id ask once", async () => {
     const node = await nodeWith();
-    const rig = rigWith({ nodeUrls: [node.url] });
-    const all = Array.from({ length: 1_000 }, () => failureOf(rig.content.open(madeId(21), none)));
+    const harness = harnessWith({ nodeUrls: [node.url] });
+    const all = Array.from({ length: 1_000 }, () => failureOf(harness.content.open(madeId(21), none)));
     expect(new Set(await Promise.all(all))).toEqual(new Set(["not_found"]));
     expect(node.requests).toHaveLength(1);
   });
@@ -267,12 +275,12 @@ describe("what the index does not have", () => {
     const gateway = await nodeWith();
     gateway.addRaw(madeId(26), body, { "content-type": "image/png" });
     gateway.addRaw(madeId(27), other, { "content-type": "image/png" });
-    const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] });
-    rig.blockedDigests.add(sha256(body).toHex());
+    const harness = harnessWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] });
+    harness.blockedDigests.add(sha256(body).toHex());
     const span = { start: 5, end: 200_000 };
     const [blocked, spared] = [
-      await rig.content.open(madeId(26), none),
-      await rig.content.open(madeId(27), none),
+      await harness.content.open(madeId(26), none),
+      await harness.content.open(madeId(27), none),
     ];
     for (const read of [
       () => blocked.bytes(span, none),
@@ -287,16 +295,16 @@ describe("what the index does not have", () => {
     const gateway = await nodeWith();
     gateway.addRaw(madeId(28), madeBytes(28, 1_000), { "content-type": "image/png" });
     const untrusted = JSON.stringify({ [gateway.url]: { priority: 2, trusted: false } });
-    const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [untrusted] });
-    expect(await rig.content.open(madeId(28), none)).toMatchObject({ verified: false, trusted: false });
+    const harness = harnessWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [untrusted] });
+    expect(await harness.content.open(madeId(28), none)).toMatchObject({ verified: false, trusted: false });
   });
 
   test("a trusted gateway's bytes are passed through by range, not verified and not kept", async () => {
     const body = madeBytes(22, 300_000);
     const gateway = await nodeWith();
     gateway.addRaw(madeId(22), body, { "content-type": "image/png" });
-    const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] });
-    const opened = await rig.content.open(madeId(22), none);
+    const harness = harnessWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] });
+    const opened = await harness.content.open(madeId(22), none);
     expect(opened).toMatchObject({ size: 300_000, contentType: "image/png", verified: false, trusted: true });
     expect(
       isSame(await joined(opened.read({ start: 1_000, end: 2_000 }, none)), body.subarray(1_000, 2_000)),
@@ -304,25 +312,25 @@ describe("what the index does not have", () => {
     expect(isSame(await opened.bytes({ start: 0, end: 300_000 }, none), body)).toBe(true);
     expect(await opened.file({ start: 0, end: 10 }, none)).toBeUndefined();
     expect(opened.cached({ start: 0, end: 10 })).toBe(false);
-    expect(rig.extents.stats().bytes).toBe(0);
+    expect(harness.extents.stats().bytes).toBe(0);
   });
 
   test("C3: a source in trouble is never an absence", async () => {
     const node = await nodeWith();
     const gateway = await nodeWith();
-    const rig = rigWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url], timeouts: impatient });
+    const harness = harnessWith({ nodeUrls: [node.url], gatewayUrls: [gateway.url], timeouts: impatient });
     const id = madeId(23);
     for (const status of [500, 503, 429, 502]) {
       gateway.setFault(() => ({ kind: "answer", response: { status } }));
-      expect(await failureOf(rig.content.open(id, none))).toBe("source_failed");
+      expect(await failureOf(harness.content.open(id, none))).toBe("source_failed");
     }
     gateway.setFault(() => ({ kind: "hang", at: "headers" }));
-    expect(await failureOf(rig.content.open(id, none))).toBe("source_timeout");
+    expect(await failureOf(harness.content.open(id, none))).toBe("source_timeout");
     gateway.setFault(() => undefined);
     node.setFault(() => ({ kind: "reset" }));
-    expect(await failureOf(rig.content.open(id, none))).toBe("source_failed");
+    expect(await failureOf(harness.content.open(id, none))).toBe("source_failed");
     node.setFault(() => undefined);
-    expect(await failureOf(rig.content.open(id, none))).toBe("not_found");
+    expect(await failureOf(harness.content.open(id, none))).toBe("not_found");
   });
 
   test("a body whose data root is right is kept where no node has its chunks", async () => {
@@ -330,8 +338,8 @@ describe("what the index does not have", () => {
       const data = makeData(24, 2 * chunk + 10_000, rule);
       const gateway = await nodeWith();
       gateway.addRaw(data.root.id, data.bytes);
-      const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] }, data);
-      const opened = await rig.content.open(data.root.id, none);
+      const harness = harnessWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] }, data);
+      const opened = await harness.content.open(data.root.id, none);
       expect(isSame(await opened.bytes({ start: 0, end: 10 }, none), data.bytes.subarray(0, 10))).toBe(true);
       expect(opened.cached({ start: 0, end: data.bytes.length })).toBe(true);
       expect(gateway.requests).toHaveLength(1);
@@ -344,41 +352,41 @@ describe("what the index does not have", () => {
     const wrong = data.bytes.slice();
     wrong[chunk] = (wrong[chunk] ?? 0) ^ 1;
     gateway.addRaw(data.root.id, wrong);
-    const rig = rigWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] }, data);
-    const opened = await rig.content.open(data.root.id, none);
+    const harness = harnessWith({ nodeUrls: [(await nodeWith()).url], gatewayUrls: [gateway.url] }, data);
+    const opened = await harness.content.open(data.root.id, none);
     expect(await failureOf(opened.bytes({ start: 0, end: 10 }, none))).toBe("source_failed");
-    expect(rig.extents.stats().bytes).toBe(0);
+    expect(harness.extents.stats().bytes).toBe(0);
   });
 });
 
 describe("what is refused", () => {
   test("an id, the transaction around it, or its hash: blocked on opening", async () => {
     const data = makeData(30, chunk);
-    const rig = rigWith({ nodeUrls: ["http://127.0.0.1:1"] }, data);
+    const harness = harnessWith({ nodeUrls: ["http://127.0.0.1:1"] }, data);
     const item = madeId(1_030);
     const digest = sha256(madeBytes(30, 10));
-    rig.index.set(item, { ...locatedOf(item, data.root, { start: 100, end: 200 }), digest });
-    const open = () => failureOf(rig.content.open(item, none));
-    rig.blockedIds.add(item);
+    harness.index.set(item, { ...locatedOf(item, data.root, { start: 100, end: 200 }), digest });
+    const open = () => failureOf(harness.content.open(item, none));
+    harness.blockedIds.add(item);
     expect(await open()).toBe("blocked");
-    rig.blockedIds.clear();
-    rig.blockedIds.add(data.root.id);
+    harness.blockedIds.clear();
+    harness.blockedIds.add(data.root.id);
     expect(await open()).toBe("blocked");
-    rig.blockedIds.clear();
-    rig.blockedDigests.add(digest.toHex());
+    harness.blockedIds.clear();
+    harness.blockedDigests.add(digest.toHex());
     expect(await open()).toBe("blocked");
-    rig.blockedDigests.clear();
+    harness.blockedDigests.clear();
     expect(await open()).toBe("undefined");
   });
 
   test("a range of a parent is blocked exactly when it touches a blocked item", async () => {
     const data = makeData(31, chunk);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
     const item = madeId(1_031);
-    rig.items.push({ id: item, start: 1_000, end: 2_000 });
-    rig.blockedIds.add(item);
-    const opened = await rig.content.open(data.root.id, none);
+    harness.items.push({ id: item, start: 1_000, end: 2_000 });
+    harness.blockedIds.add(item);
+    const opened = await harness.content.open(data.root.id, none);
     const rows: readonly (readonly [number, number, boolean])[] = [
       [0, 1_000, false],
       [999, 1_001, true],
@@ -399,12 +407,12 @@ describe("what is refused", () => {
   test("a blocked item is found among more items than one look takes", async () => {
     const data = makeData(32, chunk);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
     for (let index = 0; index < 5_000; index++) {
-      rig.items.push({ id: madeId(index), start: index * 50, end: index * 50 + 50 });
+      harness.items.push({ id: madeId(index), start: index * 50, end: index * 50 + 50 });
     }
-    rig.blockedIds.add(madeId(4_321));
-    const opened = await rig.content.open(data.root.id, none);
+    harness.blockedIds.add(madeId(4_321));
+    const opened = await harness.content.open(data.root.id, none);
     expect(await failureOf(opened.bytes({ start: 0, end: chunk }, none))).toBe("blocked");
     expect(await failureOf(opened.bytes({ start: 0, end: 4_321 * 50 }, none))).toBe("undefined");
   });
@@ -412,12 +420,12 @@ describe("what is refused", () => {
   test("while a hash is blocked, a transaction of unknown hash is hashed before any of it leaves", async () => {
     const data = makeData(33, chunk + 1_000);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url] }, data);
-    rig.blockedDigests.add(sha256(data.bytes).toHex());
-    const opened = await rig.content.open(data.root.id, none);
+    const harness = harnessWith({ nodeUrls: [node.url] }, data);
+    harness.blockedDigests.add(sha256(data.bytes).toHex());
+    const opened = await harness.content.open(data.root.id, none);
     const pieces = opened.read({ start: 0, end: 10 }, none)[Symbol.asyncIterator]();
     expect(await failureOf(pieces.next())).toBe("blocked");
-    expect(await failureOf(rig.content.open(data.root.id, none))).toBe("blocked");
+    expect(await failureOf(harness.content.open(data.root.id, none))).toBe("blocked");
   });
 });
 
@@ -425,8 +433,8 @@ describe("ensure and keep", () => {
   test("a span is on this disk and stays until it is released", async () => {
     const data = makeData(40, 20 * chunk + 7);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url], bytesMax: 8 * mebibyte }, data);
-    const held = await rig.content.ensure(data.root, { start: chunk, end: 19 * chunk }, none);
+    const harness = harnessWith({ nodeUrls: [node.url], bytesMax: 8 * mebibyte }, data);
+    const held = await harness.content.ensure(data.root, { start: chunk, end: 19 * chunk }, none);
     const bytes = readFileSync(held.path).subarray(chunk, 19 * chunk);
     expect(isSame(bytes, data.bytes.subarray(chunk, 19 * chunk))).toBe(true);
     expect(node.chunkRequests()).toBe(18);
@@ -436,20 +444,22 @@ describe("ensure and keep", () => {
   test("what no room is for is busy, and is served all the same", async () => {
     const data = makeData(41, 20 * chunk);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodeUrls: [node.url], bytesMax: mebibyte }, data);
-    expect(await failureOf(rig.content.ensure(data.root, { start: 0, end: 20 * chunk }, none))).toBe("busy");
-    const opened = await rig.content.open(data.root.id, none);
+    const harness = harnessWith({ nodeUrls: [node.url], bytesMax: mebibyte }, data);
+    expect(await failureOf(harness.content.ensure(data.root, { start: 0, end: 20 * chunk }, none))).toBe(
+      "busy",
+    );
+    const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: 20 * chunk }, none)), data.bytes)).toBe(true);
-    expect(rig.extents.stats().bytes).toBeLessThanOrEqual(mebibyte);
+    expect(harness.extents.stats().bytes).toBeLessThanOrEqual(mebibyte);
   });
 
   test("a body that was verified otherwise is kept and read without asking anyone", async () => {
     const bytes = madeBytes(42, 2 * mebibyte + 3);
     const root = { id: madeId(42), dataRoot: "", size: bytes.length };
-    const rig = rigWith({ nodeUrls: ["http://127.0.0.1:1"] });
-    rig.index.set(root.id, locatedOf(root.id, root));
-    expect(await rig.content.keep(root, bytes)).toBe(true);
-    const opened = await rig.content.open(root.id, none);
+    const harness = harnessWith({ nodeUrls: ["http://127.0.0.1:1"] });
+    harness.index.set(root.id, locatedOf(root.id, root));
+    expect(await harness.content.keep(root, bytes)).toBe(true);
+    const opened = await harness.content.open(root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: bytes.length }, none)), bytes)).toBe(true);
   });
 });

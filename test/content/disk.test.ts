@@ -22,7 +22,15 @@ import type { DataNode, MadeData } from "../chain/data-node.ts";
 import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts";
 import { buildRebasedTree } from "../support/rebased-tree.ts";
 import { newSeed } from "../support/seed.ts";
-import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions, seeded } from "./rig.ts";
+import {
+  type Harness,
+  type HarnessOptions,
+  isSame,
+  joined,
+  locatedOf,
+  openHarness,
+  seeded,
+} from "./content-harness.ts";
 
 const chunk = 256 * 1_024;
 const none = new AbortController().signal;
@@ -38,16 +46,16 @@ async function nodeWith(...data: MadeData[]): Promise<DataNode> {
   return node;
 }
 
-function index(rig: Rig, roots: readonly RootSpec[]): Rig {
-  for (const root of roots) rig.index.set(root.id, locatedOf(root.id, root));
-  return rig;
+function index(harness: Harness, roots: readonly RootSpec[]): Harness {
+  for (const root of roots) harness.index.set(root.id, locatedOf(root.id, root));
+  return harness;
 }
 
-function rigWith(options: RigOptions, ...data: MadeData[]): Rig {
-  const rig = openRig(options);
-  closers.push(rig.close);
+function harnessWith(options: HarnessOptions, ...data: MadeData[]): Harness {
+  const harness = openHarness(options);
+  closers.push(harness.close);
   return index(
-    rig,
+    harness,
     data.map(({ root }) => root),
   );
 }
@@ -77,15 +85,15 @@ function rebasedData(seed: number): MadeData {
 test("data of a tree with rebased subtrees is read at every step's edge", async () => {
   const data = rebasedData(1);
   const node = await nodeWith(data);
-  const rig = rigWith({ nodeUrls: [node.url] }, data);
-  const opened = await rig.content.open(data.root.id, none);
+  const harness = harnessWith({ nodeUrls: [node.url] }, data);
+  const opened = await harness.content.open(data.root.id, none);
   const size = data.bytes.length;
   for (let at = 0; at < size; at += 65_536) {
     const span = { start: Math.max(0, at - 3), end: Math.min(size, at + 3) };
     expect(isSame(await opened.bytes(span, none), data.bytes.subarray(span.start, span.end))).toBe(true);
   }
   expect(isSame(await joined(opened.read({ start: 0, end: size }, none)), data.bytes)).toBe(true);
-  await rig.content.ensure(data.root, { start: 0, end: size }, none);
+  await harness.content.ensure(data.root, { start: 0, end: size }, none);
 });
 
 test("500 spans, at once, of data cut in every way, while the cache is too small for it: every byte is right", async () => {
@@ -100,7 +108,7 @@ test("500 spans, at once, of data cut in every way, while the cache is too small
     makeData(21, 900_000, [100_000, 100_001, 350_000, 360_000, 600_000, 610_000, 870_000, 900_000]), // as before 2.5
   ];
   const node = await nodeWith(...all);
-  let rig = rigWith({ nodeUrls: [node.url], bytesMax: 4 * 2 ** 20 }, ...all);
+  let harness = harnessWith({ nodeUrls: [node.url], bytesMax: 4 * 2 ** 20 }, ...all);
   closers.pop();
   for (let round = 0; round < 5; round++) {
     await Promise.all(
@@ -109,7 +117,7 @@ test("500 spans, at once, of data cut in every way, while the cache is too small
         const size = data.bytes.length;
         const start = below(size);
         const end = Math.min(size, start + below(3 * chunk));
-        const opened = await rig.content.open(data.root.id, none);
+        const opened = await harness.content.open(data.root.id, none);
         const span = { start, end };
         const how = below(3);
         const expected = data.bytes.subarray(start, end);
@@ -121,9 +129,9 @@ test("500 spans, at once, of data cut in every way, while the cache is too small
         return expect(isSame(bytes, expected)).toBe(true);
       }),
     );
-    rig = await rig.restart();
+    harness = await harness.restart();
   }
-  await rig.close();
+  await harness.close();
 });
 
 /** How many files are damaged, a multiple of eight. */
@@ -134,10 +142,10 @@ test(`C4: ${files} damaged files, running or restarted: no wrong byte leaves, al
   const all = Array.from({ length: files }, (_, at) => makeData(1_000 + at, 70_000 + at));
   const node = await nodeWith(...all);
   for (const isRestarted of [false, true]) {
-    let rig = rigWith({ nodeUrls: [node.url] }, ...all);
+    let harness = harnessWith({ nodeUrls: [node.url] }, ...all);
     closers.pop();
     const read = async (data: MadeData) => {
-      const opened = await rig.content.open(data.root.id, none);
+      const opened = await harness.content.open(data.root.id, none);
       const span = { start: 0, end: data.bytes.length };
       const file = await opened.file(span, none);
       if (file !== undefined) {
@@ -148,16 +156,16 @@ test(`C4: ${files} damaged files, running or restarted: no wrong byte leaves, al
       expect(isSame(await joined(opened.read(span, none)), data.bytes)).toBe(true);
     };
     for (const data of all) await read(data);
-    await rig.extents.flush();
+    await harness.extents.flush();
     const before = node.chunkRequests();
-    const paths = all.map(({ root }) => rig.extents.path(root));
-    if (isRestarted) rig = await rig.restart();
+    const paths = all.map(({ root }) => harness.extents.path(root));
+    if (isRestarted) harness = await harness.restart();
     for (const [at, path] of paths.entries()) damage(path, paths[at ^ 1] ?? path, at % 8, random);
     for (const data of all) await read(data);
     // A process that has a file open still reads the right bytes of it after it was deleted or renamed.
     expect(node.chunkRequests() - before).toBeGreaterThan(files * (isRestarted ? 0.7 : 0.4));
     for (const data of all) await read(data);
-    await rig.close();
+    await harness.close();
   }
 }, 600_000);
 
@@ -199,14 +207,14 @@ function damage(path: string, other: string, how: number, random: () => number):
 test("C4: a file that is damaged while it is being streamed breaks nothing: the rest is fetched", async () => {
   const data = makeData(2_000, 20 * chunk);
   const node = await nodeWith(data);
-  const rig = rigWith({ nodeUrls: [node.url] }, data);
-  const opened = await rig.content.open(data.root.id, none);
+  const harness = harnessWith({ nodeUrls: [node.url] }, data);
+  const opened = await harness.content.open(data.root.id, none);
   const span = { start: 0, end: 20 * chunk };
   await joined(opened.read(span, none));
   const pieces: Uint8Array[] = [];
   for await (const piece of opened.read(span, none)) {
-    if (pieces.length === 3) truncateSync(rig.extents.path(data.root), 3 * chunk);
-    if (pieces.length === 9) unlinkSync(rig.extents.path(data.root));
+    if (pieces.length === 3) truncateSync(harness.extents.path(data.root), 3 * chunk);
+    if (pieces.length === 9) unlinkSync(harness.extents.path(data.root));
     pieces.push(piece);
   }
   expect(isSame(Buffer.concat(pieces), data.bytes)).toBe(true);
@@ -215,10 +223,10 @@ test("C4: a file that is damaged while it is being streamed breaks nothing: the 
 test("content knows whether any byte was fetched to read it, also one that the disk was thought to have", async () => {
   const data = makeData(2_001, 4 * chunk);
   const node = await nodeWith(data);
-  const rig = rigWith({ nodeUrls: [node.url] }, data);
+  const harness = harnessWith({ nodeUrls: [node.url] }, data);
   const span = { start: 10, end: chunk + 10 };
   const look = async () => {
-    const opened = await rig.content.open(data.root.id, none);
+    const opened = await harness.content.open(data.root.id, none);
     const cached = opened.cached(span);
     expect(opened.fetched()).toBe(false);
     const bytes = await opened.bytes(span, none);
@@ -230,8 +238,8 @@ test("content knows whether any byte was fetched to read it, also one that the d
     [true, false],
     [true, false],
   ]);
-  await rig.extents.flush();
-  const path = rig.extents.path(data.root);
+  await harness.extents.flush();
+  const path = harness.extents.path(data.root);
   writeFileSync(path, new Uint8Array(readFileSync(path).length));
   expect([await look(), await look()]).toEqual([
     [true, true],
@@ -242,10 +250,10 @@ test("content knows whether any byte was fetched to read it, also one that the d
 test("C4: damage that no source mends is trouble, not wrong bytes", async () => {
   const data = makeData(2_001, chunk);
   const node = await nodeWith(data);
-  const rig = rigWith({ nodeUrls: [node.url] }, data);
-  const opened = await rig.content.open(data.root.id, none);
+  const harness = harnessWith({ nodeUrls: [node.url] }, data);
+  const opened = await harness.content.open(data.root.id, none);
   await opened.bytes({ start: 0, end: chunk }, none);
-  truncateSync(rig.extents.path(data.root), 100_000);
+  truncateSync(harness.extents.path(data.root), 100_000);
   node.setFault(() => ({ kind: "reset" }));
   const error = await opened.bytes({ start: 0, end: chunk }, none).catch((reason: unknown) => reason);
   expect(error instanceof Failure && error.code).toBe("source_failed");

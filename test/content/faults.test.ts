@@ -10,7 +10,15 @@ import { madeBytes, madeId, makeData, openDataNode } from "../chain/data-node.ts
 import type { Fault } from "../chain/fault-server.ts";
 import { newSeed } from "../support/seed.ts";
 import { until } from "../support/until.ts";
-import { isSame, joined, locatedOf, openRig, type Rig, seeded, timeoutsFor } from "./rig.ts";
+import {
+  type Harness,
+  isSame,
+  joined,
+  locatedOf,
+  openHarness,
+  seeded,
+  timeoutsFor,
+} from "./content-harness.ts";
 
 const chunk = 256 * 1_024;
 const none = new AbortController().signal;
@@ -33,15 +41,15 @@ type Sources = Readonly<{
   fault?: Fault | undefined;
 }>;
 
-function rigWith({ nodes, gateways = [], fault }: Sources, ...data: MadeData[]): Rig {
-  const rig = openRig({
+function harnessWith({ nodes, gateways = [], fault }: Sources, ...data: MadeData[]): Harness {
+  const harness = openHarness({
     nodeUrls: nodes.map(({ url }) => url),
     gatewayUrls: gateways.map(({ url }) => url),
     timeouts: timeoutsFor(fault),
   });
-  closers.push(rig.close);
-  for (const { root } of data) rig.index.set(root.id, locatedOf(root.id, root));
-  return rig;
+  closers.push(harness.close);
+  for (const { root } of data) harness.index.set(root.id, locatedOf(root.id, root));
+  return harness;
 }
 
 /** Reads and tells: the bytes, or the code of the failure. */
@@ -95,13 +103,13 @@ describe("C2: chunks from a source that fails", () => {
     async (_name, fault) => {
       const data = makeData(1, 2 * chunk);
       const node = await nodeWith(data);
-      const rig = rigWith({ nodes: [node], fault }, data);
-      const opened = await rig.content.open(data.root.id, none);
+      const harness = harnessWith({ nodes: [node], fault }, data);
+      const opened = await harness.content.open(data.root.id, none);
       node.setFault(() => fault);
       const outcome = await outcomeOf(opened.bytes({ start: 0, end: 1_000 }, none));
       expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
       expect(outcome === "source_timeout").toBe(fault?.kind === "hang");
-      expect(rig.extents.stats().bytes).toBe(0);
+      expect(harness.extents.stats().bytes).toBe(0);
       expect(opened.cached({ start: 0, end: 1 })).toBe(false);
       node.setFault(() => undefined);
       expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
@@ -112,8 +120,8 @@ describe("C2: chunks from a source that fails", () => {
     const data = makeData(2, 2 * chunk);
     const [bad, good] = [await nodeWith(data), await nodeWith(data)];
     bad.setFault(() => fault);
-    const rig = rigWith({ nodes: [bad, good], fault }, data);
-    const opened = await rig.content.open(data.root.id, none);
+    const harness = harnessWith({ nodes: [bad, good], fault }, data);
+    const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await opened.bytes({ start: 0, end: 2 * chunk }, none), data.bytes)).toBe(true);
   });
 
@@ -121,24 +129,24 @@ describe("C2: chunks from a source that fails", () => {
     const data = makeData(3, 40 * chunk);
     const [bad, good] = [await nodeWith(data), await nodeWith(data)];
     bad.setFault(() => ({ kind: "flip", at: 1_000 }));
-    const rig = rigWith({ nodes: [bad, good] }, data);
-    const opened = await rig.content.open(data.root.id, none);
+    const harness = harnessWith({ nodes: [bad, good] }, data);
+    const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await joined(opened.read({ start: 0, end: 40 * chunk }, none)), data.bytes)).toBe(true);
     expect(bad.chunkRequests()).toBeLessThanOrEqual(6); // those that were under way when it was found out
-    expect(rig.nodes.standing().find(({ url }) => url === bad.url)?.wrongs).toBeGreaterThan(0);
+    expect(harness.nodes.standing().find(({ url }) => url === bad.url)?.wrongs).toBeGreaterThan(0);
   });
 
   test("a slow node is helped out by another one", async () => {
     const data = makeData(4, chunk);
     const [slow, quick] = [await nodeWith(data), await nodeWith(data)];
-    const rig = openRig({
+    const harness = openHarness({
       nodeUrls: [slow.url, quick.url],
       timeouts: { firstByteMs: 20_000, stallMs: 20_000, totalMs: 20_000 },
     });
-    closers.push(rig.close);
-    rig.index.set(data.root.id, locatedOf(data.root.id, data.root));
+    closers.push(harness.close);
+    harness.index.set(data.root.id, locatedOf(data.root.id, data.root));
     slow.setFault(() => ({ kind: "hang", at: "headers" }));
-    const opened = await rig.content.open(data.root.id, none);
+    const opened = await harness.content.open(data.root.id, none);
     expect(isSame(await opened.bytes({ start: 0, end: chunk }, none), data.bytes)).toBe(true);
     await until(() => slow.openSockets() === 0); // the loser was let go
   });
@@ -146,8 +154,8 @@ describe("C2: chunks from a source that fails", () => {
   test("a chunk of another place or of other data proves nothing", async () => {
     const [data, other] = [makeData(5, 2 * chunk), makeData(6, 2 * chunk)];
     const node = await nodeWith(data, other);
-    const rig = rigWith({ nodes: [node] }, data);
-    const opened = await rig.content.open(data.root.id, none);
+    const harness = harnessWith({ nodes: [node] }, data);
+    const opened = await harness.content.open(data.root.id, none);
     for (const elsewhere of [data.root.weaveStart ?? 0n, other.root.weaveStart ?? 0n]) {
       const response = await fetch(`${node.url}/chunk/${elsewhere + BigInt(chunk) + 5n}`);
       const body = await response.text();
@@ -155,18 +163,18 @@ describe("C2: chunks from a source that fails", () => {
       expect(await outcomeOf(opened.bytes({ start: 0, end: 10 }, none))).toBe("source_failed");
       node.setFault(() => undefined);
     }
-    expect(rig.extents.stats().bytes).toBe(0);
+    expect(harness.extents.stats().bytes).toBe(0);
   });
 
   test("trouble in the middle of a stream breaks it off; it never ends as if it were whole", async () => {
     const data = makeData(7, 8 * chunk);
     const node = await nodeWith(data);
-    const rig = rigWith({ nodes: [node] }, data);
+    const harness = harnessWith({ nodes: [node] }, data);
     const fifth = (data.root.weaveStart ?? 0n) + BigInt(5 * chunk);
     node.setFault(({ path }) =>
       BigInt(path.split("/")[2] ?? 0) > fifth ? { kind: "flip", at: 999 } : undefined,
     );
-    const opened = await rig.content.open(data.root.id, none);
+    const opened = await harness.content.open(data.root.id, none);
     let got = 0;
     let end = "whole";
     try {
@@ -206,8 +214,8 @@ describe("C2: bytes from a gateway that fails", () => {
   test.each(broken)("an answer that is %s breaks the reader off", async (_name, fault) => {
     const gateway = await nodeWith();
     gateway.addRaw(id, body);
-    const rig = rigWith({ nodes: [await nodeWith()], gateways: [gateway], fault });
-    const opened = await rig.content.open(id, none);
+    const harness = harnessWith({ nodes: [await nodeWith()], gateways: [gateway], fault });
+    const opened = await harness.content.open(id, none);
     gateway.setFault(() => fault);
     const span = { start: 0, end: 300_000 };
     expect(await outcomeOf(joined(opened.read(span, none)))).toBeOneOf(["source_failed", "source_timeout"]);
@@ -229,37 +237,37 @@ describe("C1: a source that lies", () => {
     const node = await nodeWith(...all);
     let next = 0;
     node.setFault(() => ({ kind: "flip", at: Math.floor(places[next++ % 3] ?? 10) }));
-    const rig = rigWith({ nodes: [node] }, ...all);
+    const harness = harnessWith({ nodes: [node] }, ...all);
     const outcomes = new Map<string, number>();
     for (const { root } of all) {
-      const opened = await rig.content.open(root.id, none);
+      const opened = await harness.content.open(root.id, none);
       const outcome = await outcomeOf(opened.bytes({ start: 0, end: size }, none));
       const code = typeof outcome === "string" ? outcome : "bytes";
       outcomes.set(code, (outcomes.get(code) ?? 0) + 1);
       expect(opened.cached({ start: 0, end: 1 })).toBe(false);
     }
     expect([...outcomes]).toEqual([["source_failed", count]]);
-    expect(rig.extents.stats().bytes).toBe(0);
-    expect(rig.nodes.standing()[0]?.wrongs).toBeGreaterThan(count / 2);
+    expect(harness.extents.stats().bytes).toBe(0);
+    expect(harness.nodes.standing()[0]?.wrongs).toBeGreaterThan(count / 2);
     node.setFault(() => undefined);
     for (const data of all.slice(0, 50)) {
-      const opened = await rig.content.open(data.root.id, none);
+      const opened = await harness.content.open(data.root.id, none);
       expect(isSame(await opened.bytes({ start: 0, end: size }, none), data.bytes)).toBe(true);
     }
   }, 120_000);
 
   test("a body whose data root is another is never taken for the transaction's, whichever byte is wrong", async () => {
     const gateway = await nodeWith();
-    const rig = rigWith({ nodes: [await nodeWith()], gateways: [gateway] }, ...all.slice(0, 60));
+    const harness = harnessWith({ nodes: [await nodeWith()], gateways: [gateway] }, ...all.slice(0, 60));
     for (const [index, { root, bytes }] of all.slice(0, 60).entries()) {
       const wrong = bytes.slice();
       const at = [0, size / 2, size - 1][index % 3] ?? 0;
       wrong[at] = (wrong[at] ?? 0) ^ 1;
       gateway.addRaw(root.id, index % 2 === 0 ? wrong : bytes.subarray(0, size - 1));
-      const opened = await rig.content.open(root.id, none);
+      const opened = await harness.content.open(root.id, none);
       expect(await outcomeOf(opened.bytes({ start: 0, end: size }, none))).toBe("source_failed");
     }
-    expect(rig.extents.stats().bytes).toBe(0);
+    expect(harness.extents.stats().bytes).toBe(0);
   });
 });
 
@@ -277,16 +285,16 @@ describe("C3: a source that hangs", () => {
       const node = await nodeWith(...all);
       node.setFault(() => fault);
       const timeouts = { firstByteMs: deadlineMs, stallMs: deadlineMs, totalMs: 4 * deadlineMs };
-      const rig = openRig({ nodeUrls: [node.url], timeouts, fetchMsMax: timeouts.totalMs });
-      closers.push(rig.close);
-      for (const { root } of all) rig.index.set(root.id, locatedOf(root.id, root));
+      const harness = openHarness({ nodeUrls: [node.url], timeouts, fetchMsMax: timeouts.totalMs });
+      closers.push(harness.close);
+      for (const { root } of all) harness.index.set(root.id, locatedOf(root.id, root));
       const outcomes = new Set<unknown>();
       const waits: number[] = [];
       const cpuBefore = process.cpuUsage();
       await Promise.all(
         all.map(async ({ root }) => {
           const startedAt = performance.now();
-          const opened = await rig.content.open(root.id, none);
+          const opened = await harness.content.open(root.id, none);
           const outcome = await outcomeOf(opened.bytes({ start: 0, end: 9_000 }, none));
           outcomes.add(typeof outcome === "string" ? outcome : "bytes");
           waits.push(performance.now() - startedAt);
@@ -302,7 +310,7 @@ describe("C3: a source that hangs", () => {
       expect([...outcomes].filter((code) => code !== "source_timeout" && code !== "busy")).toEqual([]);
       expect(outcomes.has("source_timeout")).toBe(true);
       await until(() => node.openSockets() === 0);
-      expect(rig.extents.stats().bytes).toBe(0);
+      expect(harness.extents.stats().bytes).toBe(0);
     },
     120_000,
   );
@@ -314,10 +322,10 @@ test("C3: nodes that hang for as long as a fetch may take leave no time for a ga
   gateway.addRaw(root.id, bytes);
   const node = await nodeWith();
   node.setFault(() => ({ kind: "hang", at: "headers" }));
-  const rig = openRig({ nodeUrls: [node.url], gatewayUrls: [gateway.url], fetchMsMax: 100 });
-  closers.push(rig.close);
-  rig.index.set(root.id, locatedOf(root.id, root));
-  const opened = await rig.content.open(root.id, none);
+  const harness = openHarness({ nodeUrls: [node.url], gatewayUrls: [gateway.url], fetchMsMax: 100 });
+  closers.push(harness.close);
+  harness.index.set(root.id, locatedOf(root.id, root));
+  const opened = await harness.content.open(root.id, none);
   expect(await outcomeOf(opened.bytes({ start: 0, end: root.size }, none))).toBe("source_timeout");
   expect(gateway.requests).toEqual([]);
 });
@@ -335,7 +343,7 @@ test("C2: 300 random faults on three nodes: every answer is right or trouble, an
   );
   const nodes = [await nodeWith(...all), await nodeWith(...all), await nodeWith(...all)];
   for (const node of nodes) node.setFault(() => (random() < 0.5 ? pick(quick)?.[1] : undefined));
-  const rig = rigWith({ nodes }, ...all);
+  const harness = harnessWith({ nodes }, ...all);
   const counts = { right: 0, fault: 0 };
   await Promise.all(
     Array.from({ length: 300 }, async () => {
@@ -344,7 +352,7 @@ test("C2: 300 random faults on three nodes: every answer is right or trouble, an
       const size = data.bytes.length;
       const start = Math.floor(random() * size);
       const end = Math.min(size, start + 1 + Math.floor(random() * chunk));
-      const opened = await rig.content.open(data.root.id, none);
+      const opened = await harness.content.open(data.root.id, none);
       const got = await outcomeOf(opened.bytes({ start, end }, none));
       if (typeof got === "string") {
         expect(got).toBe("source_failed");
@@ -360,7 +368,7 @@ test("C2: 300 random faults on three nodes: every answer is right or trouble, an
   for (const data of all) {
     for (let at = 0; at < data.bytes.length; at += 65_536) {
       const span = { start: at, end: Math.min(data.bytes.length, at + 65_536) };
-      const stored = await rig.extents.read(data.root, span);
+      const stored = await harness.extents.read(data.root, span);
       if (stored !== undefined) expect(isSame(stored, data.bytes.subarray(span.start, span.end))).toBe(true);
     }
   }

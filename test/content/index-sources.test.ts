@@ -16,15 +16,15 @@ import { type FaultServer, openFaultServer } from "../chain/fault-server.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
 
 import { makeItem, signItem } from "./bundles.ts";
-import { type ItemWorld, openItemWorld, type PostedBundle } from "./item-world.ts";
-import { isSame, joined, openRig, type Rig } from "./rig.ts";
+import { type Harness, isSame, joined, openHarness } from "./content-harness.ts";
+import { type ItemFixture, openItemFixture, type PostedBundle } from "./item-fixture.ts";
 
 const none = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), "cairn-index-sources-"));
 const closers: (() => Promise<unknown>)[] = [];
 const item = makeItem(3_000);
 const prefix = idBytes(item.id).subarray(0, 1).toHex();
-let world: ItemWorld;
+let fixture: ItemFixture;
 let bundle: PostedBundle;
 let index: Uint8Array;
 /** The index as the data of a transaction, after seven bytes of something else, and as a data item. */
@@ -33,29 +33,29 @@ let shiftedTx: Id;
 let indexItem: Readonly<{ id: Id; rootId: Id; dataOffset: number }>;
 
 beforeAll(async () => {
-  world = await openItemWorld();
-  bundle = await world.postBundle([makeItem(10), item]);
+  fixture = await openItemFixture();
+  bundle = await fixture.postBundle([makeItem(10), item]);
   index = writeRootIndex([[item.id, { r: idBytes(bundle.rootId) }]]);
-  indexTx = await world.postData(index, []);
-  shiftedTx = await world.postData(Buffer.concat([new Uint8Array(7), index, new Uint8Array(9)]), []);
+  indexTx = await fixture.postData(index, []);
+  shiftedTx = await fixture.postData(Buffer.concat([new Uint8Array(7), index, new Uint8Array(9)]), []);
   const made = signItem(index, [], createEd25519Signer(new Uint8Array(32).fill(3)));
-  const posted = await world.postBundle([makeItem(5), made]);
+  const posted = await fixture.postBundle([makeItem(5), made]);
   const { itemOffset, headerSize } = posted.place(made.id);
   indexItem = { id: made.id, rootId: posted.rootId, dataOffset: itemOffset + headerSize };
 });
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
-  world.node.requests.length = 0;
+  fixture.node.requests.length = 0;
 });
 afterAll(async () => {
-  await world.close();
+  await fixture.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
-function rigOf(...rootFiles: readonly string[]): Rig {
-  const rig = openRig({ nodeUrls: [world.node.url], rootFiles });
-  closers.push(rig.close);
-  return rig;
+function harnessOf(...rootFiles: readonly string[]): Harness {
+  const harness = openHarness({ nodeUrls: [fixture.node.url], rootFiles });
+  closers.push(harness.close);
+  return harness;
 }
 
 type Location = Readonly<Record<string, unknown>>;
@@ -92,16 +92,16 @@ async function serverOf(files: Readonly<Record<string, string | Uint8Array>>): P
   return server;
 }
 
-async function expectFound(rig: Rig): Promise<void> {
-  const opened = await rig.content.open(item.id, none);
+async function expectFound(harness: Harness): Promise<void> {
+  const opened = await harness.content.open(item.id, none);
   expect(opened.verified).toBe(true);
   expect(isSame(await joined(opened.read({ start: 0, end: opened.size }, none)), item.payload)).toBe(true);
-  const code = await codeOf(rig, madeId(77));
+  const code = await codeOf(harness, madeId(77));
   expect(code).toBe("not_found");
 }
 
-async function codeOf(rig: Rig, id: Id): Promise<string> {
-  return await rig.content.open(id, none).then(
+async function codeOf(harness: Harness, id: Id): Promise<string> {
+  return await harness.content.open(id, none).then(
     () => "found",
     (error: unknown) => (error instanceof Failure ? error.code : String(error)),
   );
@@ -138,7 +138,7 @@ const sources: readonly (readonly [string, () => string | Promise<string>])[] = 
   ],
   [
     "a manifest on the chain",
-    async () => await world.postData(utf8Bytes(manifestOf({ type: "arweave-id", id: indexTx })), []),
+    async () => await fixture.postData(utf8Bytes(manifestOf({ type: "arweave-id", id: indexTx })), []),
   ],
   [
     "the URL of a manifest with a file beside it",
@@ -155,7 +155,7 @@ const sources: readonly (readonly [string, () => string | Promise<string>])[] = 
 
 describe("an item is found by", () => {
   test.each(sources)("%s", async (_name, sourceOf) => {
-    await expectFound(rigOf(await sourceOf()));
+    await expectFound(harnessOf(await sourceOf()));
   });
 
   test("an index that is a data item, which another index finds", async () => {
@@ -163,17 +163,17 @@ describe("an item is found by", () => {
       "a.cdb": writeRootIndex([[indexItem.id, { r: idBytes(indexItem.rootId) }]]),
     });
     // The look-up of an index never asks an index: only where nodes or gateways have it is it found.
-    expect(await codeOf(rigOf(first, indexItem.id), item.id)).toBe("source_failed");
-    expect(await codeOf(rigOf(first), indexItem.id)).toBe("found");
+    expect(await codeOf(harnessOf(first, indexItem.id), item.id)).toBe("source_failed");
+    expect(await codeOf(harnessOf(first), indexItem.id)).toBe("found");
   });
 });
 
 test("an index that is itself content asks for itself once, not in a circle", async () => {
   const absent = madeId(5);
-  const rig = rigOf(absent);
-  expect(await codeOf(rig, item.id)).toBe("source_failed");
-  expect(await codeOf(rig, absent)).toBeOneOf(["source_failed", "not_found"]);
-  const asked = world.node.requests.filter((line) => line === `GET /tx/${absent}`);
+  const harness = harnessOf(absent);
+  expect(await codeOf(harness, item.id)).toBe("source_failed");
+  expect(await codeOf(harness, absent)).toBeOneOf(["source_failed", "not_found"]);
+  const asked = fixture.node.requests.filter((line) => line === `GET /tx/${absent}`);
   expect(asked.length).toBeLessThanOrEqual(2);
 });
 
@@ -183,20 +183,20 @@ test("a partition is opened only for keys that begin with its prefix", async () 
     "/m.json": manifestOf(file, index.length, other),
     "/part.cdb": index,
   });
-  const rig = rigOf(`${server.url}/m.json`);
-  expect(await codeOf(rig, item.id)).toBe("not_found");
+  const harness = harnessOf(`${server.url}/m.json`);
+  expect(await codeOf(harness, item.id)).toBe("not_found");
   expect(server.requests).toEqual(["GET /m.json"]);
 });
 
 test("the manifest and the head of a partition are read once", async () => {
   const server = await serverOf({ "/m.json": manifestOf(file), "/part.cdb": index });
-  const rig = rigOf(`${server.url}/m.json`);
+  const harness = harnessOf(`${server.url}/m.json`);
   const sameStart = idBytes(item.id).slice();
   for (let last = 0; last < 3; last += 1) {
     sameStart[31] = (sameStart[31] ?? 0) + 1;
-    expect(await codeOf(rig, sameStart.toBase64({ alphabet: "base64url", omitPadding: true }) as Id)).toBe(
-      "not_found",
-    );
+    expect(
+      await codeOf(harness, sameStart.toBase64({ alphabet: "base64url", omitPadding: true }) as Id),
+    ).toBe("not_found");
   }
   expect(server.requests.filter((line) => line === "GET /m.json")).toHaveLength(1);
   expect(server.requests.length).toBeLessThanOrEqual(2 + 3 * 2);
@@ -226,19 +226,19 @@ describe("a fault is", () => {
     ],
     [
       "content that is neither an index nor a manifest",
-      async () => await world.postData(utf8Bytes("text"), []),
+      async () => await fixture.postData(utf8Bytes("text"), []),
     ],
-    ["content that is shorter than a head", async () => await world.postData(new Uint8Array(100), [])],
+    ["content that is shorter than a head", async () => await fixture.postData(new Uint8Array(100), [])],
     [
       "a private address that a manifest of others names",
       async () => {
         const { url } = await serverOf({ "/part.cdb": index });
         const location = { type: "http", url: `${url}/part.cdb` };
-        return await world.postData(utf8Bytes(manifestOf(location)), []);
+        return await fixture.postData(utf8Bytes(manifestOf(location)), []);
       },
     ],
   ];
   test.each(faults)("%s", async (_name, sourceOf) => {
-    expect(await codeOf(rigOf(await sourceOf()), item.id)).toBe("source_failed");
+    expect(await codeOf(harnessOf(await sourceOf()), item.id)).toBe("source_failed");
   });
 });

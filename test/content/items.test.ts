@@ -20,14 +20,23 @@ import { signers } from "../support/signers.ts";
 import { until } from "../support/until.ts";
 import { forgedItem, type MadeItem, makeItem, makeNested } from "./bundles.ts";
 import {
+  type Harness,
+  type HarnessOptions,
+  isSame,
+  joined,
+  locatedOf,
+  openHarness,
+  seeded,
+  timeoutsFor,
+} from "./content-harness.ts";
+import {
   type FakeGateway,
-  type ItemWorld,
+  type ItemFixture,
   openFakeGateway,
-  openItemWorld,
+  openItemFixture,
   type PostedBundle,
   rootHeaders,
-} from "./item-world.ts";
-import { isSame, joined, locatedOf, openRig, type Rig, type RigOptions, seeded, timeoutsFor } from "./rig.ts";
+} from "./item-fixture.ts";
 
 const mebibyte = 2 ** 20;
 const none = new AbortController().signal;
@@ -35,7 +44,7 @@ const folder = mkdtempSync(join(tmpdir(), "cairn-items-"));
 const closers: (() => Promise<unknown>)[] = [];
 
 /** What every test reads; none changes it. */
-let world: ItemWorld;
+let fixture: ItemFixture;
 let bundle: PostedBundle;
 const direct = makeItem(3_000);
 const nestedOnce = makeItem(40_000);
@@ -54,23 +63,31 @@ const kinds: readonly (readonly [string, MadeItem])[] = [
 ];
 
 beforeAll(async () => {
-  world = await openItemWorld();
-  bundle = await world.postBundle([makeItem(100), direct, outer, deep1, empty, ...ofAllTypes, makeItem(50)]);
+  fixture = await openItemFixture();
+  bundle = await fixture.postBundle([
+    makeItem(100),
+    direct,
+    outer,
+    deep1,
+    empty,
+    ...ofAllTypes,
+    makeItem(50),
+  ]);
 });
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
-  world.node.setFault(() => undefined);
-  world.node.requests.length = 0;
+  fixture.node.setFault(() => undefined);
+  fixture.node.requests.length = 0;
 });
 afterAll(async () => {
-  await world.close();
+  await fixture.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
-function rigOf(options: Partial<RigOptions> = {}): Rig {
-  const rig = openRig({ nodeUrls: [world.node.url], ...options });
-  closers.push(rig.close);
-  return rig;
+function harnessOf(options: Partial<HarnessOptions> = {}): Harness {
+  const harness = openHarness({ nodeUrls: [fixture.node.url], ...options });
+  closers.push(harness.close);
+  return harness;
 }
 
 async function gatewayOf(): Promise<FakeGateway> {
@@ -113,7 +130,7 @@ async function codeOf(work: Promise<unknown>): Promise<string> {
 const wholeOf = (opened: OpenContent) => joined(opened.read({ start: 0, end: opened.size }, none));
 
 /** Everything that tells where an item lies: what to add to a rig, and what to ask with. */
-type Teller = (id: Id) => Promise<Readonly<{ options?: Partial<RigOptions>; hint?: Hint }>>;
+type Teller = (id: Id) => Promise<Readonly<{ options?: Partial<HarnessOptions>; hint?: Hint }>>;
 
 const chainOf = (id: Id) => [bundle.rootId, ...bundle.place(id).parents];
 const tellers: readonly (readonly [string, Teller])[] = [
@@ -179,8 +196,8 @@ describe("an item is found", () => {
   for (const [where, item] of kinds)
     test.each(tellers)(`${where}, by %s`, async (_name, teller) => {
       const { options, hint } = await teller(item.id);
-      const rig = rigOf(options);
-      const opened = await rig.content.open(item.id, none, hint);
+      const harness = harnessOf(options);
+      const opened = await harness.content.open(item.id, none, hint);
       const place = bundle.place(item.id);
       expect(opened).toMatchObject({
         size: item.payload.length,
@@ -198,43 +215,43 @@ describe("an item is found", () => {
       expect(opened.root?.id).toBe(bundle.rootId);
       expect(isSame(opened.digest, sha256(item.payload))).toBe(true);
       expect(isSame(await wholeOf(opened), item.payload)).toBe(true);
-      const asked = world.node.requests.length;
-      expect(isSame(await wholeOf(await rig.content.open(item.id, none, hint)), item.payload)).toBe(true);
-      expect(world.node.requests.length).toBe(asked); // it is remembered, and its bytes are here
+      const asked = fixture.node.requests.length;
+      expect(isSame(await wholeOf(await harness.content.open(item.id, none, hint)), item.payload)).toBe(true);
+      expect(fixture.node.requests.length).toBe(asked); // it is remembered, and its bytes are here
     });
 
   test("whatever its signature's type", async () => {
-    const rig = rigOf();
+    const harness = harnessOf();
     const hint = { rootId: bundle.rootId, path: [], itemOffset: undefined };
     for (const item of ofAllTypes) {
-      const opened = await rig.content.open(item.id, none, hint);
+      const opened = await harness.content.open(item.id, none, hint);
       expect([opened.verified, isSame(await wholeOf(opened), item.payload)]).toEqual([true, true]);
     }
-    expect(world.node.requests.filter((line) => line === `GET /tx/${bundle.rootId}`)).toHaveLength(1);
+    expect(fixture.node.requests.filter((line) => line === `GET /tx/${bundle.rootId}`)).toHaveLength(1);
   });
 
   test("once for 200 who ask at the same time", async () => {
-    const rig = rigOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
-    const all = await Promise.all(Array.from({ length: 200 }, () => rig.content.open(direct.id, none)));
+    const harness = harnessOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
+    const all = await Promise.all(Array.from({ length: 200 }, () => harness.content.open(direct.id, none)));
     for (const opened of all) expect(opened.verified).toBe(true);
-    const count = (path: string) => world.node.requests.filter((line) => line === `GET ${path}`).length;
+    const count = (path: string) => fixture.node.requests.filter((line) => line === `GET ${path}`).length;
     expect([count(`/tx/${direct.id}`), count(`/tx/${bundle.rootId}`)]).toEqual([1, 1]);
-    expect(world.chunkRequests()).toBe(1);
+    expect(fixture.chunkRequests()).toBe(1);
   });
 
   test("verified where its root is in the index, stable as the root is, and its weave offset not asked for", async () => {
-    const known = rigOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
+    const known = harnessOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
     const first = await known.content.open(direct.id, none);
     const root = first.root;
     if (root === undefined) throw new Error("its root is known");
-    const rig = rigOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
-    const place = await fetch(`${world.node.url}/tx/${bundle.rootId}/offset`);
+    const harness = harnessOf({ rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])] });
+    const place = await fetch(`${fixture.node.url}/tx/${bundle.rootId}/offset`);
     const { offset, size } = (await place.json()) as { offset: string; size: string };
     const weaveStart = BigInt(offset) - BigInt(size);
-    rig.index.set(bundle.rootId, locatedOf(bundle.rootId, { ...root, weaveStart }));
-    world.node.requests.length = 0;
-    expect(await rig.content.open(direct.id, none)).toMatchObject({ verified: true, stable: true });
-    const asked = world.node.requests.filter((line) => !line.startsWith("GET /chunk/"));
+    harness.index.set(bundle.rootId, locatedOf(bundle.rootId, { ...root, weaveStart }));
+    fixture.node.requests.length = 0;
+    expect(await harness.content.open(direct.id, none)).toMatchObject({ verified: true, stable: true });
+    const asked = fixture.node.requests.filter((line) => !line.startsWith("GET /chunk/"));
     expect(asked).toEqual([`GET /tx/${direct.id}`]);
   });
 });
@@ -243,7 +260,7 @@ describe("an item's root", () => {
   const hint = () => ({ rootId: bundle.rootId, path: [], itemOffset: undefined });
   const unplaced: readonly (readonly [
     string,
-    (rig: Partial<RigOptions>) => Partial<RigOptions>,
+    (harness: Partial<HarnessOptions>) => Partial<HarnessOptions>,
     Fault | null,
   ])[] = [
     ["whose status nobody tells", (options) => options, { kind: "answer", response: { status: 404 } }],
@@ -258,49 +275,49 @@ describe("an item's root", () => {
     ],
   ];
   test.each(unplaced)("%s leaves its items unverified, and served", async (_name, change, fault) => {
-    world.node.setFault(({ path }) => (path.endsWith("/status") ? (fault ?? undefined) : undefined));
-    const rig = rigOf(change({}));
-    const opened = await rig.content.open(direct.id, none, hint());
+    fixture.node.setFault(({ path }) => (path.endsWith("/status") ? (fault ?? undefined) : undefined));
+    const harness = harnessOf(change({}));
+    const opened = await harness.content.open(direct.id, none, hint());
     expect(opened).toMatchObject({ verified: false, trusted: true });
     expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
   });
 
   test("is accepted in its block only: not in one that does not name it, nor in one that was altered", async () => {
-    const status = await (await fetch(`${world.node.url}/tx/${bundle.rootId}/status`)).json();
-    const text = await (await fetch(`${world.node.url}/block/hash/${status.block_indep_hash}`)).text();
-    const other = await (await fetch(`${world.node.url}/block/height/0`)).text();
+    const status = await (await fetch(`${fixture.node.url}/tx/${bundle.rootId}/status`)).json();
+    const text = await (await fetch(`${fixture.node.url}/block/hash/${status.block_indep_hash}`)).text();
+    const other = await (await fetch(`${fixture.node.url}/block/height/0`)).text();
     const blocks = [
       other,
       text.replace(/"reward":"\d/, '"reward":"7'),
       text.replace(bundle.rootId, direct.id),
     ];
     for (const body of blocks) {
-      world.node.setFault(({ path }) =>
+      fixture.node.setFault(({ path }) =>
         path.startsWith("/block/") ? { kind: "answer", response: { status: 200, body } } : undefined,
       );
-      const opened = await rigOf().content.open(direct.id, none, hint());
+      const opened = await harnessOf().content.open(direct.id, none, hint());
       expect(opened.verified).toBe(false);
     }
-    world.node.setFault(() => undefined);
-    expect((await rigOf().content.open(direct.id, none, hint())).verified).toBe(true);
+    fixture.node.setFault(() => undefined);
+    expect((await harnessOf().content.open(direct.id, none, hint())).verified).toBe(true);
   });
 });
 
 test("an item whose root a reorganisation took out of its block is not verified any more", async () => {
   const item = makeItem(300);
-  const posted = await world.postBundle([item]);
-  const rig = rigOf({ rootFiles: [fileOf([item.id, { r: idBytes(posted.rootId) }])] });
-  expect((await rig.content.open(item.id, none)).verified).toBe(true);
+  const posted = await fixture.postBundle([item]);
+  const harness = harnessOf({ rootFiles: [fileOf([item.id, { r: idBytes(posted.rootId) }])] });
+  expect((await harness.content.open(item.id, none)).verified).toBe(true);
   const isStatus = (path: string) => path.endsWith("/status");
-  world.node.setFault(({ path }) =>
+  fixture.node.setFault(({ path }) =>
     isStatus(path) ? { kind: "answer", response: { status: 202, body: "Pending" } } : undefined,
   );
-  expect((await rig.content.open(item.id, none)).verified).toBe(true); // nobody has told us yet
-  rig.content.forgetAll();
-  expect((await rig.content.open(item.id, none)).verified).toBe(false);
-  world.node.setFault(() => undefined);
-  for (const id of [posted.rootId, item.id]) rig.content.forget(id); // as a new block does with what it names
-  expect((await rig.content.open(item.id, none)).verified).toBe(true);
+  expect((await harness.content.open(item.id, none)).verified).toBe(true); // nobody has told us yet
+  harness.content.forgetAll();
+  expect((await harness.content.open(item.id, none)).verified).toBe(false);
+  fixture.node.setFault(() => undefined);
+  for (const id of [posted.rootId, item.id]) harness.content.forget(id); // as a new block does with what it names
+  expect((await harness.content.open(item.id, none)).verified).toBe(true);
 });
 
 describe("a large item", () => {
@@ -309,25 +326,25 @@ describe("a large item", () => {
   let large: PostedBundle;
   let fake: PostedBundle;
   beforeAll(async () => {
-    large = await world.postBundle([makeItem(10), big]);
-    fake = await world.postBundle([forged, makeItem(10)]);
+    large = await fixture.postBundle([makeItem(10), big]);
+    fake = await fixture.postBundle([forged, makeItem(10)]);
   });
 
   test("is found by its header: a range fetches the chunks that it touches, and is not called verified", async () => {
-    const rig = rigOf({ rootFiles: [fileOf([big.id, { r: idBytes(large.rootId) }])] });
-    const opened = await rig.content.open(big.id, none);
+    const harness = harnessOf({ rootFiles: [fileOf([big.id, { r: idBytes(large.rootId) }])] });
+    const opened = await harness.content.open(big.id, none);
     expect(opened).toMatchObject({
       verified: false,
       trusted: true,
       digest: undefined,
       size: big.payload.length,
     });
-    expect(world.chunkRequests()).toBe(1);
+    expect(fixture.chunkRequests()).toBe(1);
     const span = { start: 2 * mebibyte, end: 2 * mebibyte + 1_000 };
     const bytes = await opened.bytes(span, none);
     expect(isSame(bytes, big.payload.subarray(span.start, span.end))).toBe(true);
-    expect(world.chunkRequests()).toBeLessThanOrEqual(2);
-    expect((await rig.content.open(big.id, none)).verified).toBe(false);
+    expect(fixture.chunkRequests()).toBeLessThanOrEqual(2);
+    expect((await harness.content.open(big.id, none)).verified).toBe(false);
   });
 
   const readings: readonly (readonly [string, (opened: OpenContent, size: number) => Promise<unknown>])[] = [
@@ -343,11 +360,11 @@ describe("a large item", () => {
     ],
   ];
   test.each(readings)("is verified, and its hash known, after it was %s whole", async (_name, readAll) => {
-    const rig = rigOf({ rootFiles: [fileOf([big.id, { r: idBytes(large.rootId) }])] });
-    const opened = await rig.content.open(big.id, none);
+    const harness = harnessOf({ rootFiles: [fileOf([big.id, { r: idBytes(large.rootId) }])] });
+    const opened = await harness.content.open(big.id, none);
     expect(opened.verified).toBe(false);
     await readAll(opened, opened.size);
-    const again = await rig.content.open(big.id, none);
+    const again = await harness.content.open(big.id, none);
     expect(again.verified).toBe(true);
     expect(isSame(again.digest, sha256(big.payload))).toBe(true);
     expect(isSame(await wholeOf(again), big.payload)).toBe(true);
@@ -356,17 +373,17 @@ describe("a large item", () => {
   test.each(readings)(
     "whose payload is not its own breaks off where it was %s, and is not found there again",
     async (_name, readAll) => {
-      const rig = rigOf({ rootFiles: [fileOf([forged.id, { r: idBytes(fake.rootId) }])] });
-      const opened = await rig.content.open(forged.id, none);
+      const harness = harnessOf({ rootFiles: [fileOf([forged.id, { r: idBytes(fake.rootId) }])] });
+      const opened = await harness.content.open(forged.id, none);
       expect(opened.verified).toBe(false);
       expect(await codeOf(readAll(opened, opened.size))).toBe("source_failed");
-      expect(await codeOf(rig.content.open(forged.id, none))).toBe("source_failed");
+      expect(await codeOf(harness.content.open(forged.id, none))).toBe("source_failed");
     },
   );
 
   test("never ends whole where its payload is not its own: the last piece stays here", async () => {
-    const rig = rigOf({ rootFiles: [fileOf([forged.id, { r: idBytes(fake.rootId) }])] });
-    const opened = await rig.content.open(forged.id, none);
+    const harness = harnessOf({ rootFiles: [fileOf([forged.id, { r: idBytes(fake.rootId) }])] });
+    const opened = await harness.content.open(forged.id, none);
     let got = 0;
     const reading = async () => {
       for await (const piece of opened.read({ start: 0, end: opened.size }, none)) got += piece.length;
@@ -377,20 +394,20 @@ describe("a large item", () => {
 
   test("is checked whole where anyone says where it lies: a stranger cannot put other bytes under its id", async () => {
     const honest = { rootId: large.rootId, path: [], itemOffset: undefined };
-    const opened = await rigOf().content.open(big.id, none, honest);
+    const opened = await harnessOf().content.open(big.id, none, honest);
     expect(opened.verified).toBe(true);
     expect(isSame(opened.digest, sha256(big.payload))).toBe(true);
     const staged = { rootId: fake.rootId, path: [], itemOffset: undefined };
-    expect(await codeOf(rigOf().content.open(forged.id, none, staged))).toBe("not_found");
+    expect(await codeOf(harnessOf().content.open(forged.id, none, staged))).toBe("not_found");
   });
 
   test("of more than 16 MiB is not looked for where anyone says that it is", async () => {
     const huge = makeItem(16 * mebibyte);
-    const posted = await world.postBundle([huge]);
+    const posted = await fixture.postBundle([huge]);
     const hint = { rootId: posted.rootId, path: [], itemOffset: undefined };
-    expect(await codeOf(rigOf().content.open(huge.id, none, hint))).toBe("not_found");
-    const rig = rigOf({ rootFiles: [fileOf([huge.id, { r: idBytes(posted.rootId) }])] });
-    expect((await rig.content.open(huge.id, none)).size).toBe(16 * mebibyte);
+    expect(await codeOf(harnessOf().content.open(huge.id, none, hint))).toBe("not_found");
+    const harness = harnessOf({ rootFiles: [fileOf([huge.id, { r: idBytes(posted.rootId) }])] });
+    expect((await harness.content.open(huge.id, none)).size).toBe(16 * mebibyte);
   });
 });
 
@@ -402,9 +419,9 @@ describe("who says what is not so", () => {
   let honest: PostedBundle;
   let plainId: Id;
   beforeAll(async () => {
-    honest = await world.postBundle([makeItem(7), makeNested([small]), decoy]);
-    fake = await world.postBundle([forged]);
-    plainId = await world.postData(small.bytes, [{ name: "Content-Type", value: "text/plain" }]);
+    honest = await fixture.postBundle([makeItem(7), makeNested([small]), decoy]);
+    fake = await fixture.postBundle([forged]);
+    plainId = await fixture.postData(small.bytes, [{ name: "Content-Type", value: "text/plain" }]);
   });
 
   const lies: readonly (readonly [string, () => Hint, "wrong" | "trouble"])[] = [
@@ -435,14 +452,14 @@ describe("who says what is not so", () => {
       const place = honest.place(small.id);
       other.raw.set(small.id, { headers: rootHeaders(honest.rootId, place), body: small.payload });
 
-      const alone = rigOf({ gatewayUrls: [liar.url] });
+      const alone = harnessOf({ gatewayUrls: [liar.url] });
       const outcome = await outcomeOf(alone.content.open(small.id, none));
       // What cannot be looked into is left to the gateway's word; what is untrue is not.
       if (blame === "wrong") expect(outcome).toBe("source_failed");
       else expect(outcome).toMatchObject({ verified: false, root: undefined });
 
       if (blame !== "wrong") return;
-      const both = rigOf({ gatewayUrls: [liar.url, other.url] });
+      const both = harnessOf({ gatewayUrls: [liar.url, other.url] });
       let asked = 0;
       while (!liar.requests.some((line) => line.startsWith("HEAD")) || asked < 2) {
         both.content.forget(small.id);
@@ -470,18 +487,18 @@ describe("who says what is not so", () => {
       [bad, good],
       [good, bad],
     ])
-      expect((await rigOf({ rootFiles }).content.open(small.id, none)).verified).toBe(true);
-    expect(await codeOf(rigOf({ rootFiles: [bad] }).content.open(small.id, none))).toBe("source_failed");
+      expect((await harnessOf({ rootFiles }).content.open(small.id, none)).verified).toBe(true);
+    expect(await codeOf(harnessOf({ rootFiles: [bad] }).content.open(small.id, none))).toBe("source_failed");
   });
 
   test.each(lies)("%s: a client gets nothing by it, and spoils nothing for others", async (_name, lie) => {
-    const rig = rigOf({ rootFiles: [fileOf([small.id, { r: idBytes(honest.rootId) }])] });
+    const harness = harnessOf({ rootFiles: [fileOf([small.id, { r: idBytes(honest.rootId) }])] });
     const [told, untold] = await Promise.all([
-      rig.content.open(small.id, none, lie()),
-      rig.content.open(small.id, none),
+      harness.content.open(small.id, none, lie()),
+      harness.content.open(small.id, none),
     ]);
     for (const opened of [told, untold]) expect(isSame(await wholeOf(opened), small.payload)).toBe(true);
-    const alone = rigOf();
+    const alone = harnessOf();
     expect(await codeOf(alone.content.open(small.id, none, lie()))).toBeOneOf(["not_found", "source_failed"]);
     expect(await codeOf(alone.content.open(small.id, none))).toBe("not_found");
     expect((await alone.content.open(small.id, none, hintTo(honest.rootId))).verified).toBe(true);
@@ -512,8 +529,8 @@ describe("who says what is not so", () => {
     for (const [name, parents] of chains) {
       const gateway = await gatewayOf();
       for (const [id, parent] of parents) gateway.parents.set(id, parent);
-      const rig = rigOf({ gatewayUrls: [gateway.url] });
-      expect([name, await codeOf(rig.content.open(small.id, none))]).toEqual([name, "source_failed"]);
+      const harness = harnessOf({ gatewayUrls: [gateway.url] });
+      expect([name, await codeOf(harness.content.open(small.id, none))]).toEqual([name, "source_failed"]);
       expect(gateway.requests.filter((line) => line === "POST /graphql").length).toBeLessThanOrEqual(5);
     }
   });
@@ -533,18 +550,18 @@ describe("who says what is not so", () => {
     writeFileSync(path, make());
     const server = await fileServerOf(make());
     for (const source of [path, `${server.url}/x.cdb`]) {
-      const code = await codeOf(rigOf({ rootFiles: [source] }).content.open(small.id, none));
+      const code = await codeOf(harnessOf({ rootFiles: [source] }).content.open(small.id, none));
       // Random tables may be well-formed and without the key's slot; nothing is found there in any case.
       expect(code).toBeOneOf(name === "is random" ? ["source_failed", "not_found"] : ["source_failed"]);
     }
-    const missing = rigOf({ rootFiles: [join(folder, "nowhere.cdb")] });
+    const missing = harnessOf({ rootFiles: [join(folder, "nowhere.cdb")] });
     expect(await codeOf(missing.content.open(small.id, none))).toBe("source_failed");
   });
 
   test("a file that is replaced is read anew", async () => {
     const path = fileOf([madeId(3), { r: idBytes(honest.rootId) }]);
-    const rig = rigOf({ rootFiles: [path] });
-    expect(await codeOf(rig.content.open(small.id, none))).toBe("not_found");
+    const harness = harnessOf({ rootFiles: [path] });
+    expect(await codeOf(harness.content.open(small.id, none))).toBe("not_found");
     writeFileSync(
       path,
       writeRootIndex([
@@ -552,8 +569,8 @@ describe("who says what is not so", () => {
         [madeId(4), { x: 1 }],
       ]),
     );
-    rig.content.forget(small.id);
-    expect((await rig.content.open(small.id, none)).verified).toBe(true);
+    harness.content.forget(small.id);
+    expect((await harness.content.open(small.id, none)).verified).toBe(true);
   });
 });
 
@@ -583,12 +600,15 @@ describe("trouble", () => {
   for (const [what, isIt, some] of parts)
     test.each(some)(`with ${what}, where %s, is told as such, and passes`, async (_name, fault) => {
       const rootFiles = [fileOf([direct.id, { r: idBytes(bundle.rootId) }])];
-      const rig = rigOf({ rootFiles, timeouts: timeoutsFor(fault) });
-      world.node.setFault(({ path }) => (isIt(path) ? fault : undefined));
-      expect(await codeOf(rig.content.open(direct.id, none))).toBeOneOf(["source_failed", "source_timeout"]);
-      expect(rig.extents.stats().bytes).toBe(0);
-      world.node.setFault(() => undefined);
-      const opened = await rig.content.open(direct.id, none);
+      const harness = harnessOf({ rootFiles, timeouts: timeoutsFor(fault) });
+      fixture.node.setFault(({ path }) => (isIt(path) ? fault : undefined));
+      expect(await codeOf(harness.content.open(direct.id, none))).toBeOneOf([
+        "source_failed",
+        "source_timeout",
+      ]);
+      expect(harness.extents.stats().bytes).toBe(0);
+      fixture.node.setFault(() => undefined);
+      const opened = await harness.content.open(direct.id, none);
       expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
     });
 
@@ -599,66 +619,69 @@ describe("trouble", () => {
   test.each(ofHeads)("with a gateway, where %s, is told as such", async (_name, fault) => {
     const gateway = await gatewayOf();
     gateway.setFault(() => fault);
-    const rig = rigOf({ gatewayUrls: [gateway.url], timeouts: timeoutsFor(fault) });
-    expect(await codeOf(rig.content.open(direct.id, none))).toBeOneOf(["source_failed", "source_timeout"]);
+    const harness = harnessOf({ gatewayUrls: [gateway.url], timeouts: timeoutsFor(fault) });
+    expect(await codeOf(harness.content.open(direct.id, none))).toBeOneOf([
+      "source_failed",
+      "source_timeout",
+    ]);
   });
 
   test.each(faults)("with a file, where %s, is told as such, and passes", async (_name, fault) => {
     const server = await fileServerOf(writeRootIndex([[direct.id, { r: idBytes(bundle.rootId) }]]));
-    const rig = rigOf({ rootFiles: [server.url], timeouts: timeoutsFor(fault) });
+    const harness = harnessOf({ rootFiles: [server.url], timeouts: timeoutsFor(fault) });
     server.setFault(() => fault);
-    const code = await codeOf(rig.content.open(direct.id, none));
+    const code = await codeOf(harness.content.open(direct.id, none));
     // A wrong bit may fall where nothing is read, or make another table empty.
     if (fault.kind !== "flip") expect(code).toBeOneOf(["source_failed", "source_timeout"]);
     server.setFault(() => undefined);
-    rig.content.forget(direct.id);
-    expect((await rig.content.open(direct.id, none)).verified).toBe(true);
+    harness.content.forget(direct.id);
+    expect((await harness.content.open(direct.id, none)).verified).toBe(true);
   });
 
   test("with one source does not hide what another one knows, nor hold it up", async () => {
     const hanging = await gatewayOf();
     hanging.setFault(() => ({ kind: "hang", at: "headers" }));
-    const rig = rigOf({
+    const harness = harnessOf({
       gatewayUrls: [hanging.url],
       rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])],
     });
-    const opened = await rig.content.open(direct.id, none);
+    const opened = await harness.content.open(direct.id, none);
     expect(opened.verified).toBe(true);
     await until(() => hanging.openSockets() === 0); // the loser was let go
   });
 
   test("of all sources ends in time, and lets them go", async () => {
     const hanging = await gatewayOf();
-    for (const server of [hanging, world.node]) server.setFault(() => ({ kind: "hang", at: "headers" }));
-    const rig = rigOf({
+    for (const server of [hanging, fixture.node]) server.setFault(() => ({ kind: "hang", at: "headers" }));
+    const harness = harnessOf({
       gatewayUrls: [hanging.url],
       findMsMax: 500,
     });
-    expect(await codeOf(rig.content.open(direct.id, none))).toBe("source_timeout");
-    await until(() => hanging.openSockets() + world.node.openSockets() === 0);
+    expect(await codeOf(harness.content.open(direct.id, none))).toBe("source_timeout");
+    await until(() => hanging.openSockets() + fixture.node.openSockets() === 0);
   });
 
   test("with a better proof leaves a gateway's word, after a moment", async () => {
     const [gateway, hanging] = [await gatewayOf(), await fileServerOf(writeRootIndex([]))];
     gateway.raw.set(direct.id, { headers: {}, body: direct.payload });
     hanging.setFault(() => ({ kind: "hang", at: "headers" }));
-    const rig = rigOf({
+    const harness = harnessOf({
       gatewayUrls: [gateway.url],
       rootFiles: [hanging.url],
     });
-    const opened = await rig.content.open(direct.id, none);
+    const opened = await harness.content.open(direct.id, none);
     expect(opened).toMatchObject({ verified: false, root: undefined });
     expect(isSame(await wholeOf(opened), direct.payload)).toBe(true);
   });
 
   test("is not made by an id that nobody has: it is absent, and remembered so", async () => {
     const gateway = await gatewayOf();
-    const rig = rigOf({
+    const harness = harnessOf({
       gatewayUrls: [gateway.url],
       rootFiles: [fileOf([direct.id, { r: idBytes(bundle.rootId) }])],
     });
     for (let times = 0; times < 3; times += 1)
-      expect(await codeOf(rig.content.open(madeId(9), none))).toBe("not_found");
+      expect(await codeOf(harness.content.open(madeId(9), none))).toBe("not_found");
     expect(gateway.requests).toEqual([`HEAD /raw/${madeId(9)}`, "POST /graphql"]);
   });
 });
@@ -672,31 +695,31 @@ describe("what is refused", () => {
     ["its transaction", () => bundle.rootId],
   ];
   test.each(refusals)("%s: an item does not leave", async (_name, blocked) => {
-    const rig = rigOf();
-    const opened = await rig.content.open(nestedDeep.id, none, hint());
-    rig.blockedIds.add(blocked());
+    const harness = harnessOf();
+    const opened = await harness.content.open(nestedDeep.id, none, hint());
+    harness.blockedIds.add(blocked());
     expect(await codeOf(wholeOf(opened))).toBe("blocked");
     expect(await codeOf(opened.bytes({ start: 0, end: 1 }, none))).toBe("blocked");
     expect(await codeOf(opened.check({ start: 0, end: 1 }, none))).toBe("blocked");
     expect(await codeOf(opened.file({ start: 0, end: 1 }, none))).toBe("blocked");
-    rig.blockedIds.clear();
-    rig.blockedIds.add(madeId(3));
+    harness.blockedIds.clear();
+    harness.blockedIds.add(madeId(3));
     expect(isSame(await wholeOf(opened), nestedDeep.payload)).toBe(true);
   });
 
   test("by hash: an item does not leave, also when its hash was not known", async () => {
     const item = makeItem(2 * mebibyte);
-    const posted = await world.postBundle([item]);
-    const rig = rigOf({
+    const posted = await fixture.postBundle([item]);
+    const harness = harnessOf({
       rootFiles: [
         fileOf([item.id, { r: idBytes(posted.rootId) }], [direct.id, { r: idBytes(bundle.rootId) }]),
       ],
     });
     for (const each of [item, direct]) {
-      const opened = await rig.content.open(each.id, none);
-      rig.blockedDigests.add(sha256(each.payload).toHex());
+      const opened = await harness.content.open(each.id, none);
+      harness.blockedDigests.add(sha256(each.payload).toHex());
       expect(await codeOf(opened.bytes({ start: 5, end: 6 }, none))).toBe("blocked");
-      rig.blockedDigests.clear();
+      harness.blockedDigests.clear();
     }
   });
 });
@@ -714,7 +737,7 @@ test("60 items in random bundles, and sources of which most lie or fail: each an
       const split = below(group.length);
       group = [...group.slice(0, split), makeNested(group.slice(split))];
     }
-    posted.push(await world.postBundle(group));
+    posted.push(await fixture.postBundle(group));
   }
   const truthOf = (id: Id) => posted.find(({ places }) => places.has(id));
   const files = Array.from({ length: 4 }, () =>
@@ -729,11 +752,11 @@ test("60 items in random bundles, and sources of which most lie or fail: each an
     ),
   );
   const fail: readonly Fault[] = [{ kind: "reset" }, { kind: "flip", at: 600 }, { kind: "cut", at: 500 }];
-  world.node.setFault(() => (random() < 0.1 ? fail[below(fail.length)] : undefined));
-  const rig = rigOf({ rootFiles: files });
+  fixture.node.setFault(() => (random() < 0.1 ? fail[below(fail.length)] : undefined));
+  const harness = harnessOf({ rootFiles: files });
   const counts = { right: 0, fault: 0 };
   for (const item of items) {
-    const outcome = await outcomeOf(rig.content.open(item.id, none));
+    const outcome = await outcomeOf(harness.content.open(item.id, none));
     if (typeof outcome === "string") {
       expect(outcome).toBeOneOf(["source_failed", "source_timeout"]);
       counts.fault += 1;

@@ -17,8 +17,8 @@ import { madeId } from "../chain/data-node.ts";
 import { writeRootIndex } from "../support/cdb64.ts";
 import { createRecordingLog } from "../support/recording-log.ts";
 import { makeItem, makeNested } from "./bundles.ts";
-import { type ItemWorld, openItemWorld, type PostedBundle } from "./item-world.ts";
-import { isSame, joined, openRig, type Rig, type RigOptions } from "./rig.ts";
+import { type Harness, type HarnessOptions, isSame, joined, openHarness } from "./content-harness.ts";
+import { type ItemFixture, openItemFixture, type PostedBundle } from "./item-fixture.ts";
 
 const none = new AbortController().signal;
 const folder = mkdtempSync(join(tmpdir(), "cairn-kept-items-"));
@@ -26,38 +26,38 @@ const closers: (() => Promise<unknown>)[] = [];
 const direct = makeItem(2_000);
 const nested = makeItem(700);
 const large = makeItem(1_200_000);
-let world: ItemWorld;
+let fixture: ItemFixture;
 let bundle: PostedBundle;
 let otherRootId: Id;
 let plainId: Id;
 
 beforeAll(async () => {
-  world = await openItemWorld();
-  bundle = await world.postBundle([makeItem(5), direct, makeNested([makeItem(9), nested]), large]);
-  ({ rootId: otherRootId } = await world.postBundle([makeItem(1)]));
-  plainId = await world.postData(new Uint8Array(100), []);
+  fixture = await openItemFixture();
+  bundle = await fixture.postBundle([makeItem(5), direct, makeNested([makeItem(9), nested]), large]);
+  ({ rootId: otherRootId } = await fixture.postBundle([makeItem(1)]));
+  plainId = await fixture.postData(new Uint8Array(100), []);
 });
 afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
-  world.node.setFault(() => undefined);
-  world.node.requests.length = 0;
+  fixture.node.setFault(() => undefined);
+  fixture.node.requests.length = 0;
 });
 afterAll(async () => {
-  await world.close();
+  await fixture.close();
   rmSync(folder, { recursive: true, force: true });
 });
 
 /** A rig whose places are kept; each test has a folder of its own, which survives it. */
 async function inFolder<Value>(
   own: string,
-  options: Partial<RigOptions>,
-  work: (rig: Rig) => Promise<Value>,
+  options: Partial<HarnessOptions>,
+  work: (harness: Harness) => Promise<Value>,
 ): Promise<Value> {
-  const rig = openRig({ nodeUrls: [world.node.url], foundItemsMax: 100, folder: own, ...options });
+  const harness = openHarness({ nodeUrls: [fixture.node.url], foundItemsMax: 100, folder: own, ...options });
   try {
-    return await work(rig);
+    return await work(harness);
   } finally {
-    await rig.closeKeeping();
+    await harness.closeKeeping();
   }
 }
 
@@ -98,54 +98,58 @@ describe("an item that was found", () => {
     ["in a nested bundle", nested],
   ])("%s is found after a restart, with nobody left who tells where", async (_name, item) => {
     const own = newFolder();
-    await inFolder(own, { rootFiles: [indexOf(item.id)] }, (rig) => rig.content.open(item.id, none));
-    world.node.requests.length = 0;
-    await inFolder(own, {}, async (rig) => {
-      const opened = await rig.content.open(item.id, none);
+    await inFolder(own, { rootFiles: [indexOf(item.id)] }, (harness) => harness.content.open(item.id, none));
+    fixture.node.requests.length = 0;
+    await inFolder(own, {}, async (harness) => {
+      const opened = await harness.content.open(item.id, none);
       expect([opened.verified, isSame(await wholeOf(opened), item.payload)]).toEqual([true, true]);
     });
     // Its place is known: nobody is asked for the id itself.
-    expect(world.node.requests).not.toContain(`GET /tx/${item.id}`);
+    expect(fixture.node.requests).not.toContain(`GET /tx/${item.id}`);
     const { parents: path, itemOffset } = bundle.place(item.id);
     expect(rowOf(own, item.id)).toMatchObject({ rootId: bundle.rootId, path, itemOffset });
   });
 
   test("and is large stays verified once all of it was checked", async () => {
     const own = newFolder();
-    await inFolder(own, { rootFiles: [indexOf(large.id)] }, async (rig) => {
-      const opened = await rig.content.open(large.id, none);
+    await inFolder(own, { rootFiles: [indexOf(large.id)] }, async (harness) => {
+      const opened = await harness.content.open(large.id, none);
       expect(opened.verified).toBe(false);
       await wholeOf(opened);
     });
-    await inFolder(own, {}, async (rig) => {
-      const opened = await rig.content.open(large.id, none);
+    await inFolder(own, {}, async (harness) => {
+      const opened = await harness.content.open(large.id, none);
       expect([opened.verified, isSame(opened.digest, sha256(large.payload))]).toEqual([true, true]);
     });
   });
 
   test("is refused after a restart when it was blocked meanwhile", async () => {
     const own = newFolder();
-    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (rig) => rig.content.open(direct.id, none));
-    await inFolder(own, {}, async (rig) => {
-      rig.blockedIds.add(direct.id);
-      expect(await codeOf(rig.content.open(direct.id, none))).toBe("blocked");
-      rig.blockedIds.clear();
-      rig.blockedIds.add(bundle.rootId);
-      const opening = rig.content.open(direct.id, none).then(wholeOf);
+    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (harness) =>
+      harness.content.open(direct.id, none),
+    );
+    await inFolder(own, {}, async (harness) => {
+      harness.blockedIds.add(direct.id);
+      expect(await codeOf(harness.content.open(direct.id, none))).toBe("blocked");
+      harness.blockedIds.clear();
+      harness.blockedIds.add(bundle.rootId);
+      const opening = harness.content.open(direct.id, none).then(wholeOf);
       expect(await codeOf(opening)).toBe("blocked");
     });
   });
 
   test("is looked for again, and its place stays, when its root cannot be had for a moment", async () => {
     const own = newFolder();
-    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (rig) => rig.content.open(direct.id, none));
-    world.node.setFault(() => ({ kind: "reset" }));
-    await inFolder(own, {}, async (rig) => {
-      expect(await codeOf(rig.content.open(direct.id, none))).toBe("source_failed");
+    await inFolder(own, { rootFiles: [indexOf(direct.id)] }, (harness) =>
+      harness.content.open(direct.id, none),
+    );
+    fixture.node.setFault(() => ({ kind: "reset" }));
+    await inFolder(own, {}, async (harness) => {
+      expect(await codeOf(harness.content.open(direct.id, none))).toBe("source_failed");
     });
-    world.node.setFault(() => undefined);
-    await inFolder(own, {}, async (rig) => {
-      expect((await rig.content.open(direct.id, none)).verified).toBe(true);
+    fixture.node.setFault(() => undefined);
+    await inFolder(own, {}, async (harness) => {
+      expect((await harness.content.open(direct.id, none)).verified).toBe(true);
     });
   });
 });
@@ -161,13 +165,13 @@ describe("a row that is untrue", () => {
   test.each(wrong)("in its %s is dropped, and the place that others tell is kept", async (_name, place) => {
     const own = newFolder();
     writeRow(own, nested.id, place());
-    await inFolder(own, {}, async (rig) => {
-      expect(await codeOf(rig.content.open(nested.id, none))).toBe("not_found");
+    await inFolder(own, {}, async (harness) => {
+      expect(await codeOf(harness.content.open(nested.id, none))).toBe("not_found");
     });
     expect(rowOf(own, nested.id)).toBeUndefined();
     writeRow(own, nested.id, place());
-    await inFolder(own, { rootFiles: [indexOf(nested.id)] }, async (rig) => {
-      const opened = await rig.content.open(nested.id, none);
+    await inFolder(own, { rootFiles: [indexOf(nested.id)] }, async (harness) => {
+      const opened = await harness.content.open(nested.id, none);
       expect([opened.verified, isSame(opened.digest, sha256(nested.payload))]).toEqual([true, true]);
     });
     expect(rowOf(own, nested.id)?.itemOffset).toBe(bundle.place(nested.id).itemOffset);
@@ -177,8 +181,11 @@ describe("a row that is untrue", () => {
     const own = newFolder();
     const { itemOffset } = bundle.place(large.id);
     writeRow(own, large.id, { rootId: bundle.rootId, path: [], itemOffset, itemSize: 5, digest });
-    await inFolder(own, {}, async (rig) => {
-      expect(await rig.content.open(large.id, none)).toMatchObject({ verified: false, digest: undefined });
+    await inFolder(own, {}, async (harness) => {
+      expect(await harness.content.open(large.id, none)).toMatchObject({
+        verified: false,
+        digest: undefined,
+      });
     });
   });
 });

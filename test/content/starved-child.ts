@@ -6,7 +6,7 @@
 import { closeSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { Failure } from "../../src/failures.ts";
-import { isSame, locatedOf, openRig } from "./rig.ts";
+import { isSame, locatedOf, openHarness } from "./content-harness.ts";
 import { type Report, starvedCycles, starvedData } from "./starved.ts";
 
 const [mode = "", folder = "", nodeUrl = ""] = process.argv.slice(2);
@@ -20,14 +20,14 @@ const report: Report = {
   lost: 0,
   faults: [],
 };
-let rig = openRig({ nodeUrls: [nodeUrl], folder });
+let harness = openHarness({ nodeUrls: [nodeUrl], folder });
 
 /** Reads data whole, in one piece or as a stream. */
 async function read(number: number): Promise<void> {
   const data = starvedData(number);
-  rig.index.set(data.root.id, locatedOf(data.root.id, data.root));
+  harness.index.set(data.root.id, locatedOf(data.root.id, data.root));
   try {
-    const opened = await rig.content.open(data.root.id, none);
+    const opened = await harness.content.open(data.root.id, none);
     const bytes = await opened.bytes({ start: 0, end: data.bytes.length }, none);
     if (isSame(bytes, data.bytes)) report.right += 1;
     else report.wrong.push(`data ${number}`);
@@ -39,7 +39,7 @@ async function read(number: number): Promise<void> {
 
 const isCached = async (number: number) => {
   const { root } = starvedData(number);
-  return (await rig.content.open(root.id, none)).cached({ start: 0, end: root.size });
+  return (await harness.content.open(root.id, none)).cached({ start: 0, end: root.size });
 };
 
 async function numbers(first: number, last: number): Promise<void> {
@@ -59,7 +59,7 @@ function fillDisk(path: string): void {
 }
 
 async function untilQuota(): Promise<void> {
-  for (let tries = 0; !rig.extents.hasSpace() && tries < 500; tries++) await Bun.sleep(10);
+  for (let tries = 0; !harness.extents.hasSpace() && tries < 500; tries++) await Bun.sleep(10);
 }
 
 /** The disk is too small for what is read, then full to the last byte, then free again. */
@@ -69,14 +69,14 @@ async function withoutSpace(): Promise<void> {
     await numbers(0, 11);
     fillDisk(filler);
     await numbers(12, 15);
-    await rig.extents.flush();
+    await harness.extents.flush();
     rmSync(filler);
-    for (let number = 0; number < 16; number++) await rig.extents.remove(starvedData(number).root);
+    for (let number = 0; number < 16; number++) await harness.extents.remove(starvedData(number).root);
     await untilQuota();
     const after = 20 + (cycle % 10);
     await read(after);
     if (await isCached(after)) report.cachedAgain += 1;
-    if (cycle + 1 < starvedCycles) await rig.extents.remove(starvedData(after).root);
+    if (cycle + 1 < starvedCycles) await harness.extents.remove(starvedData(after).root);
   }
   const { bavail, bsize } = statfsSync(folder);
   if (bavail * bsize < 2 ** 20)
@@ -86,7 +86,7 @@ async function withoutSpace(): Promise<void> {
 /** No file and no connection can be opened. */
 async function withoutHandles(): Promise<void> {
   await numbers(0, 7);
-  rig = await rig.restart();
+  harness = await harness.restart();
   const held: number[] = [];
   try {
     for (;;) held.push(openSync("/dev/null", "r"));
@@ -108,19 +108,19 @@ async function withoutHandles(): Promise<void> {
 async function withBadWrites(): Promise<void> {
   for (let round = 0; round < 3; round++) {
     await numbers(0, 9);
-    await rig.extents.flush();
+    await harness.extents.flush();
   }
 }
 
 if (mode === "space") await withoutSpace();
 else if (mode === "handles") await withoutHandles();
 else await withBadWrites();
-const { refusedWrites, lostFiles, damagedSteps } = rig.extents.stats();
+const { refusedWrites, lostFiles, damagedSteps } = harness.extents.stats();
 report.refusedWrites = refusedWrites;
 report.lost = lostFiles + damagedSteps;
-rig = await rig.restart();
+harness = await harness.restart();
 for (let number = 0; number < 30; number++)
-  if (rig.index.has(starvedData(number).root.id)) await read(number);
-report.faults.push(...rig.extents.integrity());
+  if (harness.index.has(starvedData(number).root.id)) await read(number);
+report.faults.push(...harness.extents.integrity());
 process.stdout.write(JSON.stringify(report));
 process.exit(0);

@@ -12,7 +12,7 @@ const stats = { bytesMax: 0, damagedSteps: 0, lostFiles: 0, evictedRoots: 0, ref
 const roomy = { hasSpace: () => true, stats: () => ({ ...stats, bytes: 1, freeBytes: 1 }) };
 const idle = { load: () => ({ open: 3, threads: 1 }) };
 
-function world() {
+function fixture() {
   let now = 1_000;
   const all = ["http://one.test", "http://two.test"].map((url) => openNode(url));
   const nodes = createNodes(all, { clock: () => now, random: () => 0, log: silentLog });
@@ -24,12 +24,12 @@ function world() {
 
 describe("a gateway", () => {
   test("that has all it needs says nothing", () => {
-    const { nodes } = world();
+    const { nodes } = fixture();
     expect(createConcerns({ nodes, extents: roomy, pools: { verify: idle } })()).toEqual([]);
   });
 
   test("whose nodes are silent says which, not at the first failure, and not while one of them answers", () => {
-    const { nodes, all, fail, pass } = world();
+    const { nodes, all, fail, pass } = fixture();
     const concerns = createConcerns({ nodes, extents: roomy, pools: {} });
     fail(1);
     expect(concerns()).toEqual([]);
@@ -43,7 +43,7 @@ describe("a gateway", () => {
   });
 
   test("whose disk is full says how full, whose threads cannot keep up says which", () => {
-    const { nodes } = world();
+    const { nodes } = fixture();
     const full = { hasSpace: () => false, stats: () => ({ ...stats, bytes: 70, freeBytes: 5 }) };
     const busy = { load: () => ({ open: 600, threads: 2 }) };
     expect(createConcerns({ nodes, extents: full, pools: { verify: idle, query: busy } })()).toEqual([

@@ -97,7 +97,7 @@ const wish: ExportWish = {
 };
 
 /** Exports with a writer that the test ends. */
-function openRig(path: string) {
+function openHarness(path: string) {
   const time = { now: 1_700_000_000_000 };
   const administration = openAdministration(path, () => time.now);
   let writing = Promise.withResolvers<void>();
@@ -120,7 +120,7 @@ const codeOf = (error: unknown) => (error instanceof Failure ? error.code : Stri
 
 describe("F1: an export", () => {
   test("runs alone, and tells how long it took", async () => {
-    const { exports, writer, time, close } = openRig(join(folder, "one.sqlite"));
+    const { exports, writer, time, close } = openHarness(join(folder, "one.sqlite"));
     expect(exports.status()).toEqual({ status: "not_started" });
     await exports.start(wish);
     expect(exports.status()).toEqual({ status: "running", ...wish });
@@ -142,7 +142,7 @@ describe("F1: an export", () => {
   });
 
   test("of two asked for at once, one runs", async () => {
-    const { exports, writer, close } = openRig(join(folder, "two.sqlite"));
+    const { exports, writer, close } = openHarness(join(folder, "two.sqlite"));
     const outcomes = await Promise.all(
       ["a", "b"].map((outputDir) =>
         exports.start({ ...wish, outputDir }).then(
@@ -159,13 +159,13 @@ describe("F1: an export", () => {
 
   test("that runs when the gateway stops is interrupted, and its writer told", async () => {
     const path = join(folder, "three.sqlite");
-    const { exports, signals, close } = openRig(path);
+    const { exports, signals, close } = openHarness(path);
     await exports.start(wish);
     await exports.close();
     expect(signals.map(({ aborted }) => aborted)).toEqual([true]);
     expect(exports.status()).toMatchObject({ status: "interrupted", endTimestamp: 1_700_000_000_000 });
     close();
-    const again = openRig(path);
+    const again = openHarness(path);
     expect(again.exports.status()).toMatchObject({ status: "interrupted", ...wish });
     again.close();
   });

@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { createHash } from "node:crypto";
 import type { BlockHash, Id } from "../../src/arweave/id.ts";
 import { makeData, openDataNode } from "../chain/data-node.ts";
-import { isSame, locatedOf, openRig } from "../content/rig.ts";
+import { isSame, locatedOf, openHarness } from "../content/content-harness.ts";
 import { emptyReader, openGatewayServer } from "../support/gateway-server.ts";
 
 const kib256 = 262_144;
@@ -17,19 +17,19 @@ afterEach(async () => {
 });
 
 /** A gateway that followed a transaction of ten chunks, which a node has. */
-async function openWorld(tipHeight: number, responseCacheBytesMax = 64 * 2 ** 20) {
+async function openFixture(tipHeight: number, responseCacheBytesMax = 64 * 2 ** 20) {
   const data = makeData(1, 10 * kib256);
   const node = await openDataNode(data);
   closers.push(node.stop);
-  const rig = openRig({ nodeUrls: [node.url] });
-  closers.push(rig.close);
+  const harness = openHarness({ nodeUrls: [node.url] });
+  closers.push(harness.close);
   const { id, dataRoot, size, weaveStart = 0n } = data.root;
-  rig.index.set(id, locatedOf(id, data.root));
+  harness.index.set(id, locatedOf(id, data.root));
   const place = { height: 100, txIndex: 0, offset: -1 };
   const span = { id, place, start: weaveStart, end: weaveStart + BigInt(size), format: 2, dataRoot } as const;
   const gateway = openGatewayServer({
-    content: rig.content,
-    nodes: rig.nodes,
+    content: harness.content,
+    nodes: harness.nodes,
     reader: {
       ...emptyReader,
       tip: () => ({ height: tipHeight, hash: "" as BlockHash, timestamp: 0 }),
@@ -42,7 +42,7 @@ async function openWorld(tipHeight: number, responseCacheBytesMax = 64 * 2 ** 20
     `/chunk/${weaveStart + BigInt((chunk + 1) * kib256)}${suffix}`;
   const isInMemory = (path: string) =>
     gateway.gateway.hit(new Request(`${gateway.url}${path}`)) !== undefined;
-  return { data, node, rig, pathOf, isInMemory, ...gateway };
+  return { data, node, harness, pathOf, isInMemory, ...gateway };
 }
 
 const ownHeaders = (response: Response) =>
@@ -50,7 +50,7 @@ const ownHeaders = (response: Response) =>
 
 describe("a chunk that is final", () => {
   test.each(["", "/data"])("is answered again as it was at first: /chunk/{offset}%s", async (suffix) => {
-    const { data, node, url, pathOf, isInMemory } = await openWorld(1_000);
+    const { data, node, url, pathOf, isInMemory } = await openFixture(1_000);
     const path = pathOf(3, suffix);
     const first = await fetch(`${url}${path}`);
     const body = await first.bytes();
@@ -81,7 +81,7 @@ describe("a chunk that is final", () => {
   });
 
   test("is given up with its transaction, and when something was refused or taken back", async () => {
-    const { data, url, pathOf, isInMemory, gateway } = await openWorld(1_000);
+    const { data, url, pathOf, isInMemory, gateway } = await openFixture(1_000);
     const gone: readonly (readonly [string, () => void, boolean])[] = [
       ["its transaction", () => gateway.forget(data.root.id), false],
       ["another", () => gateway.forget("A".repeat(43) as Id), true],
@@ -96,9 +96,9 @@ describe("a chunk that is final", () => {
   });
 
   test("is refused once its transaction is", async () => {
-    const { data, rig, url, pathOf, gateway } = await openWorld(1_000);
+    const { data, harness, url, pathOf, gateway } = await openFixture(1_000);
     expect((await fetch(`${url}${pathOf(0)}`)).status).toBe(200);
-    rig.blockedIds.add(data.root.id);
+    harness.blockedIds.add(data.root.id);
     gateway.forgetAll(); // as every refusal does
     const refused = await fetch(`${url}${pathOf(0)}`);
     expect(refused.status).toBe(451);
@@ -106,16 +106,16 @@ describe("a chunk that is final", () => {
 });
 
 test("a chunk that a fork can still replace is not kept", async () => {
-  const { url, pathOf, isInMemory } = await openWorld(101);
+  const { url, pathOf, isInMemory } = await openFixture(101);
   expect((await fetch(`${url}${pathOf(0)}`)).headers.get("cache-control")).toBe("public, max-age=60");
   expect(isInMemory(pathOf(0))).toBe(false);
 });
 
 test("whoever reads chunk after chunk drives no body out of memory", async () => {
-  const { data, rig, url, pathOf, isInMemory } = await openWorld(1_000, 8 * 2 ** 20);
+  const { data, harness, url, pathOf, isInMemory } = await openFixture(1_000, 8 * 2 ** 20);
   const small = makeData(2, 50_000);
-  rig.index.set(small.root.id, { ...locatedOf(small.root.id, small.root), contentType: "image/png" });
-  await rig.content.keep(small.root, small.bytes);
+  harness.index.set(small.root.id, { ...locatedOf(small.root.id, small.root), contentType: "image/png" });
+  await harness.content.keep(small.root, small.bytes);
   expect((await fetch(`${url}/${small.root.id}`)).status).toBe(200);
   for (let chunk = 0; chunk < data.spans.length; chunk += 1) {
     await (await fetch(`${url}${pathOf(chunk)}`)).bytes();

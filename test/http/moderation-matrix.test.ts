@@ -19,14 +19,14 @@ import { openGatewayServer } from "../support/gateway-server.ts";
 import { createMemoryContent } from "../support/memory-content.ts";
 import { openStack, type Stack } from "../support/stack.ts";
 import { eventually } from "../support/until.ts";
-import { hashOf, makeWorld, type Piece, payloadRoutes, type World } from "./moderation-world.ts";
+import { type Fixture, hashOf, makeFixture, type Piece, payloadRoutes } from "./moderation-fixture.ts";
 
 const key = "matrix-key";
 const root = "gateway.test";
 const message = '"Blocked by this gateway\'s content policy"';
 
 let stack: Stack;
-let world: World;
+let fixture: Fixture;
 
 const folder = mkdtempSync(join(tmpdir(), "cairn-names-"));
 const namesFile = join(folder, "names.json");
@@ -34,9 +34,9 @@ const namesFile = join(folder, "names.json");
 beforeAll(async () => {
   writeFileSync(namesFile, "{}");
   stack = await openStack({ ADMIN_API_KEY: key, ARNS_ROOT_HOST: root, NAMES_FILE: namesFile });
-  world = await makeWorld(stack);
-  const pieces = [...world.pieces.values()].map((piece) => [nameOf(piece), piece.id]);
-  writeFileSync(namesFile, JSON.stringify({ site: world.manifest.id, ...Object.fromEntries(pieces) }));
+  fixture = await makeFixture(stack);
+  const pieces = [...fixture.pieces.values()].map((piece) => [nameOf(piece), piece.id]);
+  writeFileSync(namesFile, JSON.stringify({ site: fixture.manifest.id, ...Object.fromEntries(pieces) }));
   await eventually(
     () => ask(get("/svc/resolver/site", 200)),
     ({ status }) => status === 200,
@@ -140,7 +140,7 @@ const frames =
   (path: string): Route =>
   (touched) => {
     const { piece } = touched;
-    if (piece === world.manifest) return [];
+    if (piece === fixture.manifest) return [];
     const at = path.replace(":id", piece.id);
     return [get(at, 200), get(at, 200, "\r\nAccept: text/plain")].flatMap(withHead);
   };
@@ -149,10 +149,10 @@ const frames =
 const routes: Readonly<Record<string, Route>> = {
   "/*": (touched) => {
     const { id, paths } = touched.piece;
-    const isFolder = touched.piece === world.manifest;
+    const isFolder = touched.piece === fixture.manifest;
     const escaped = `/%${id.charCodeAt(0).toString(16)}${id.slice(1)}`;
     const home = `${sandboxLabel(id)}.${root}`;
-    const manifestHome = `${sandboxLabel(world.manifest.id)}.${root}`;
+    const manifestHome = `${sandboxLabel(fixture.manifest.id)}.${root}`;
     const spellings = [`/raw/${id}/`, ...(isFolder ? [] : [`/${id}/`, escaped])];
     const athome = [`/raw/${id}`, ...(isFolder ? [] : ["/", `/${id}`])];
     return [
@@ -161,7 +161,7 @@ const routes: Readonly<Record<string, Route>> = {
       ...(isFolder ? [] : contentProbes(`/raw/${id}`, touched)),
       ...athome.flatMap((path) => fewProbes(path, touched, home)),
       ...paths.flatMap((path) => [
-        ...contentProbes(`/${world.manifest.id}/${path}`, touched),
+        ...contentProbes(`/${fixture.manifest.id}/${path}`, touched),
         ...fewProbes(`/${path}`, touched, manifestHome),
         ...fewProbes(`/${path}`, touched, `site.${root}`),
       ]),
@@ -219,7 +219,7 @@ const targets: readonly Target[] = [
 
 /** The pieces that hold bytes of what is refused. */
 function touchedBy(refused: Piece, isHash: boolean): Touched[] {
-  const pieces = [...world.pieces.values()];
+  const pieces = [...fixture.pieces.values()];
   const same = pieces.filter((piece) => piece === refused || (isHash && hashOf(piece) === hashOf(refused)));
   return pieces.flatMap((piece) => {
     const spans = same
@@ -306,7 +306,7 @@ describe("P1: the matrix", () => {
   test.each(targets)(
     "%s",
     async (_name, refusal, name) => {
-      const refused = world.pieces.get(name);
+      const refused = fixture.pieces.get(name);
       if (refused === undefined) throw new Error("the world has what is refused");
       const body = refusal(refused);
       const touched = touchedBy(refused, body["hash"] !== undefined);
@@ -352,7 +352,7 @@ describe("P1: a name that is refused", () => {
     await stack.settled();
     expect(await statuses()).toEqual(refused);
     // The content is not refused, only that name for it.
-    expect((await ask(get(`/${world.manifest.id}/secret`, 200))).status).toBe(200);
+    expect((await ask(get(`/${fixture.manifest.id}/secret`, 200))).status).toBe(200);
     await put("unblock-name", { name: "sitE" });
     expect(await statuses()).toEqual(open);
   }, 120_000);
@@ -360,7 +360,7 @@ describe("P1: a name that is refused", () => {
 
 /** Whether a probe asks for what nobody has read: it stays so until it is refused. */
 function isLate(head: string, host = ""): boolean {
-  const late = [...world.pieces.values()].filter(({ name }) => name.startsWith("late"));
+  const late = [...fixture.pieces.values()].filter(({ name }) => name.startsWith("late"));
   if (late.some((piece) => host === `${nameOf(piece)}.${root}`)) return true;
   return late.some(
     ({ id }) => head.includes(id) || head.includes(id.slice(1)) || host.startsWith(sandboxLabel(id)),

@@ -15,7 +15,7 @@ import { createMetrics } from "../../src/lib/metrics.ts";
 import { openPaidReading, type PaidReading } from "../../src/payment/x402/reading.ts";
 import { checkLedger } from "../../src/store/ledger/check.ts";
 import type { Payer } from "../payment/x402/payers.ts";
-import { funded, openX402World, type X402World } from "../payment/x402/x402-world.ts";
+import { funded, openX402Fixture, type X402Fixture } from "../payment/x402/x402-fixture.ts";
 import { describeWith } from "../support/helpers.ts";
 import { type LedgerKind, ledgerKinds } from "../support/ledger-databases.ts";
 
@@ -27,7 +27,7 @@ const price = 1_000n;
 const free = 3;
 const key = new Uint8Array(32).fill(1);
 
-let world: X402World;
+let fixture: X402Fixture;
 let alice: Payer;
 let server: HttpServer;
 let reading: PaidReading;
@@ -35,21 +35,21 @@ let reading: PaidReading;
 /** Opens it on a kind of ledger for each test that stands around the call. */
 function eachOn(kind: LedgerKind): void {
   beforeEach(async () => {
-    world = await openX402World({ kind });
-    alice = funded(world, 1);
+    fixture = await openX402Fixture({ kind });
+    alice = funded(fixture, 1);
     await begin();
   });
 
   afterEach(async () => {
     await server.close(0);
-    expect(await checkLedger(world.payment.database)).toEqual([]);
-    await world.close();
+    expect(await checkLedger(fixture.payment.database)).toEqual([]);
+    await fixture.close();
   });
 }
 
 /** Starts the listener over what the ledger holds, as a start of the program does. */
 async function begin(): Promise<void> {
-  const { payment, x402 } = world;
+  const { payment, x402 } = fixture;
   const clock = payment.clock.now;
   const metrics = createMetrics();
   reading = await openPaidReading({
@@ -102,7 +102,7 @@ async function takeFree(from?: string): Promise<void> {
   for (let index = 0; index < free; index += 1) expect((await read({}, from)).status).toBe(200);
 }
 
-const pay = (value = price) => ({ "x-payment": world.header(world.authorize(alice, value), alice) });
+const pay = (value = price) => ({ "x-payment": fixture.header(fixture.authorize(alice, value), alice) });
 
 /** Responses until one is refused. */
 async function readsLeft(headers: Readonly<Record<string, string>> = {}): Promise<number> {
@@ -135,14 +135,14 @@ for (const kind of ledgerKinds())
       "pays by version %p, and reads what was paid for, and no more",
       async (version) => {
         await takeFree();
-        const header = world.header(world.authorize(alice, price), alice, version);
+        const header = fixture.header(fixture.authorize(alice, price), alice, version);
         const paid = await read({ [version === 1 ? "x-payment" : "payment-signature"]: header });
         expect([paid.status, paid.body.length]).toEqual([200, kibibyte]);
         const name = version === 1 ? "x-payment-response" : "payment-response";
         const settlement = JSON.parse(Buffer.from(paid.headers.get(name) ?? "", "base64").toString());
         expect(settlement).toMatchObject({ success: true, payer: alice.address });
         expect(await readsLeft()).toBe(7);
-        expect(await world.balance(alice)).toBe(0n);
+        expect(await fixture.balance(alice)).toBe(0n);
       },
     );
 
@@ -187,10 +187,10 @@ for (const kind of ledgerKinds())
       });
       expect(reading.left("192.0.2.2")).toBe(0);
 
-      const topUp = world.authorize(alice, 2_000n);
-      await world.ask("type=bytes&qty=1000000");
-      expect((await world.pay(topUp, alice)).status).toBe(200);
-      expect((await read({ "x-payment": world.header(topUp, alice) }, "192.0.2.2")).status).toBe(402);
+      const topUp = fixture.authorize(alice, 2_000n);
+      await fixture.ask("type=bytes&qty=1000000");
+      expect((await fixture.pay(topUp, alice)).status).toBe(200);
+      expect((await read({ "x-payment": fixture.header(topUp, alice) }, "192.0.2.2")).status).toBe(402);
     });
 
     test("owes what a body is larger than what was paid", async () => {
@@ -207,7 +207,10 @@ for (const kind of ledgerKinds())
       expect((await ask("/payment/v1/info")).status).toBe(429);
       expect((await read({ "x-payment": "no payment" })).status).toBe(403);
       const bad = {
-        "x-payment": world.header(world.authorize(alice, price), { ...alice, key: funded(world, 2).key }),
+        "x-payment": fixture.header(fixture.authorize(alice, price), {
+          ...alice,
+          key: funded(fixture, 2).key,
+        }),
       };
       const statuses: number[] = [];
       for (let index = 0; index < 12; index += 1) statuses.push((await read(bad)).status);
@@ -219,7 +222,7 @@ for (const kind of ledgerKinds())
       await takeFree();
       const response = await read(pay(price - 1n));
       expect(response.status).toBe(402);
-      expect(await world.balance(alice)).toBe(0n);
+      expect(await fixture.balance(alice)).toBe(0n);
       expect(reading.left("192.0.2.1")).toBe(0);
     });
 
@@ -227,6 +230,6 @@ for (const kind of ledgerKinds())
       const headers = pay();
       expect((await read(headers)).status).toBe(200);
       expect(reading.left("192.0.2.1")).toBe(0);
-      expect(world.facilitator.orders).toHaveLength(0);
+      expect(fixture.facilitator.orders).toHaveLength(0);
     });
   });

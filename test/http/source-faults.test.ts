@@ -10,14 +10,14 @@ import { assert } from "../../src/lib/assert.ts";
 import { type Fault, type FaultServer, openFaultServer, type Result } from "../chain/fault-server.ts";
 import { post, rsa, testBytes } from "../dev/devnet/support.ts";
 import { openStack, type Stack } from "../support/stack.ts";
-import { makeWorld, type Piece, type World } from "./moderation-world.ts";
+import { type Fixture, makeFixture, type Piece } from "./moderation-fixture.ts";
 
 /** A gateway, and the node behind which faults are made. */
 type Gateway = Readonly<{ stack: Stack; node: FaultServer }>;
 
 let followed: Gateway;
 let unfollowed: Gateway;
-let world: World;
+let fixture: Fixture;
 
 /** Stands before a node, and fails as it is told to. */
 async function faultyNode(nodeUrl: string): Promise<FaultServer> {
@@ -42,7 +42,7 @@ async function openBehindFaults(environment: Readonly<Record<string, string>>): 
 
 beforeAll(async () => {
   followed = await openBehindFaults({});
-  world = await makeWorld(followed.stack);
+  fixture = await makeFixture(followed.stack);
   unfollowed = await openBehindFaults({ START_HEIGHT: "30" });
   await makeStrange(unfollowed.stack);
 }, 120_000);
@@ -77,7 +77,7 @@ const anew = () => {
 };
 
 const piece = (name: string): Piece => {
-  const found = world.pieces.get(name);
+  const found = fixture.pieces.get(name);
   assert(found !== undefined, "the world has the piece");
   return found;
 };
@@ -112,8 +112,8 @@ const ofFollowed: Readonly<Record<string, () => Ask>> = {
     body: piece("inner").payload,
   }),
   "a bundle": () => ({ path: `/raw/${piece("bundle").id}`, body: piece("bundle").payload }),
-  "a manifest": () => ({ path: `/raw/${world.manifest.id}`, body: world.manifest.payload }),
-  "a path of a manifest": () => ({ path: `/${world.manifest.id}/secret`, body: piece("secret").payload }),
+  "a manifest": () => ({ path: `/raw/${fixture.manifest.id}`, body: fixture.manifest.payload }),
+  "a path of a manifest": () => ({ path: `/${fixture.manifest.id}/secret`, body: piece("secret").payload }),
   "data as a node gives it": () => ({
     path: `/tx/${piece("twin").id}/data`,
     body: Buffer.from(piece("twin").payload).toString("base64url"),
@@ -165,7 +165,7 @@ const faults: readonly (readonly [string, Fault])[] = [
 /** Takes everything off the gateway's disk that it has fetched. */
 async function forgetBytes({ stack }: Gateway): Promise<void> {
   const { reader, sources } = stack.gateway;
-  for (const { rootId } of world.pieces.values()) {
+  for (const { rootId } of fixture.pieces.values()) {
     const located = reader.locate(rootId);
     if (located !== undefined)
       await sources.extents.remove({ id: rootId, dataRoot: located.dataRoot, size: located.rootSize });

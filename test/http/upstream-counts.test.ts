@@ -15,7 +15,7 @@ import {
   openDataNode,
 } from "../chain/data-node.ts";
 import { type FaultServer, openFaultServer } from "../chain/fault-server.ts";
-import { isSame, locatedOf, openRig, type Rig } from "../content/rig.ts";
+import { type Harness, isSame, locatedOf, openHarness } from "../content/content-harness.ts";
 import { type GatewayServer, openGatewayServer, wire } from "../support/gateway-server.ts";
 
 const mebibyte = 2 ** 20;
@@ -23,7 +23,7 @@ const none = new AbortController().signal;
 const patient = { firstByteMs: 30_000, stallMs: 30_000, totalMs: 60_000 };
 
 /** A gateway over content that lies at an upstream, none of it here. */
-type World = Readonly<{ url: string; rig: Rig; node: DataNode; gateway: GatewayServer }>;
+type Fixture = Readonly<{ url: string; harness: Harness; node: DataNode; gateway: GatewayServer }>;
 
 const closers: (() => Promise<void>)[] = [];
 
@@ -32,22 +32,22 @@ afterEach(async () => {
 });
 
 /** Opens one. `slow` stands between the gateway and its upstream. */
-async function openWorld(data: readonly MadeData[], slow?: SlowUpstream): Promise<World> {
+async function openFixture(data: readonly MadeData[], slow?: SlowUpstream): Promise<Fixture> {
   const node = await openDataNode(...data);
   closers.push(node.stop);
   const url = slow?.url ?? node.url;
   slow?.leadTo(node.url);
-  const rig = openRig({ nodeUrls: [url], gatewayUrls: [url], timeouts: patient });
-  closers.push(rig.close);
+  const harness = openHarness({ nodeUrls: [url], gatewayUrls: [url], timeouts: patient });
+  closers.push(harness.close);
   for (const { root } of data)
-    rig.index.set(root.id, { ...locatedOf(root.id, root), contentType: "image/png" });
-  const gateway = openGatewayServer({ content: rig.content, nodes: rig.nodes });
+    harness.index.set(root.id, { ...locatedOf(root.id, root), contentType: "image/png" });
+  const gateway = openGatewayServer({ content: harness.content, nodes: harness.nodes });
   closers.push(gateway.close);
-  return { url: gateway.url, rig, node, gateway };
+  return { url: gateway.url, harness, node, gateway };
 }
 
 /** A manifest as data of a transaction, whose only path leads to an id. */
-function makeManifest({ rig, node }: World, seed: number, path: string, target: string) {
+function makeManifest({ harness, node }: Fixture, seed: number, path: string, target: string) {
   const text = JSON.stringify({
     manifest: "arweave/paths",
     version: "0.2.0",
@@ -56,7 +56,10 @@ function makeManifest({ rig, node }: World, seed: number, path: string, target: 
   });
   const made = makeData(seed, text.length, [text.length], Buffer.from(text));
   node.add(made);
-  rig.index.set(made.root.id, { ...locatedOf(made.root.id, made.root), contentType: manifestContentType });
+  harness.index.set(made.root.id, {
+    ...locatedOf(made.root.id, made.root),
+    contentType: manifestContentType,
+  });
   return made.root.id;
 }
 
@@ -64,18 +67,18 @@ describe("what opens no upstream transfer", () => {
   test("HEAD and answers without a body, of content that is not here", async () => {
     const large = makeData(1, 40 * mebibyte);
     const small = makeData(2, 5_000);
-    const world = await openWorld([large, small]);
+    const fixture = await openFixture([large, small]);
     const item = madeId(3);
     const slice = { start: 1_000_000, end: 1_400_000 };
-    world.rig.index.set(item, locatedOf(item, large.root, slice));
+    fixture.harness.index.set(item, locatedOf(item, large.root, slice));
     const path = "a/picture.png";
-    const manifest = makeManifest(world, 4, path, large.root.id);
-    await (await fetch(`${world.url}/raw/${manifest}`)).bytes();
-    const before = world.node.requests.length;
+    const manifest = makeManifest(fixture, 4, path, large.root.id);
+    await (await fetch(`${fixture.url}/raw/${manifest}`)).bytes();
+    const before = fixture.node.requests.length;
 
     const sizes = { [`/${large.root.id}`]: large, [`/raw/${small.root.id}`]: small };
     for (const [address, { bytes }] of Object.entries(sizes)) {
-      const head = await fetch(`${world.url}${address}`, { method: "HEAD" });
+      const head = await fetch(`${fixture.url}${address}`, { method: "HEAD" });
       expect([head.status, head.headers.get("content-length")]).toEqual([200, String(bytes.length)]);
       const tag = head.headers.get("etag") ?? "";
       const rows: readonly (readonly [string, string, Record<string, string>, number])[] = [
@@ -89,71 +92,71 @@ describe("what opens no upstream transfer", () => {
         ["GET", address, { range: "bytes=0-9", "if-none-match": tag }, 304],
       ];
       for (const [method, asked, headers, status] of rows) {
-        const response = await fetch(`${world.url}${asked}`, { method, headers });
+        const response = await fetch(`${fixture.url}${asked}`, { method, headers });
         expect([method, headers, response.status]).toEqual([method, headers, status]);
       }
     }
     for (const address of [`/${item}`, `/${manifest}/${path}`, `/${manifest}/`, `/${manifest}`]) {
-      const head = await fetch(`${world.url}${address}`, { method: "HEAD", redirect: "manual" });
+      const head = await fetch(`${fixture.url}${address}`, { method: "HEAD", redirect: "manual" });
       expect([address, [200, 301].includes(head.status)]).toEqual([address, true]);
     }
-    expect(world.node.requests.slice(before)).toEqual([]);
+    expect(fixture.node.requests.slice(before)).toEqual([]);
   });
 
   test("HEAD of what only a trusted gateway has asks it for its headers, and for no body", async () => {
-    const world = await openWorld([]);
+    const fixture = await openFixture([]);
     const id = madeId(5);
-    world.node.addRaw(id, madeBytes(5, 300_000), { "content-type": "image/png" });
-    const head = await fetch(`${world.url}/${id}`, { method: "HEAD" });
+    fixture.node.addRaw(id, madeBytes(5, 300_000), { "content-type": "image/png" });
+    const head = await fetch(`${fixture.url}/${id}`, { method: "HEAD" });
     expect([head.status, head.headers.get("content-length")]).toEqual([200, "300000"]);
-    expect(world.node.requests.filter((line) => line === `GET /raw/${id}`)).toEqual([]);
+    expect(fixture.node.requests.filter((line) => line === `GET /raw/${id}`)).toEqual([]);
   });
 });
 
 describe("what many want at once", () => {
   // Sockets of their own: a client library would make them wait for one another.
-  const asMany = async (world: World, path: string) =>
+  const asMany = async (fixture: Fixture, path: string) =>
     await Promise.all(
-      Array.from({ length: 1_000 }, () => wire(world.gateway.server.port, `GET ${path} HTTP/1.1`, 100_000)),
+      Array.from({ length: 1_000 }, () => wire(fixture.gateway.server.port, `GET ${path} HTTP/1.1`, 100_000)),
     );
 
   test("1,000 misses of one id: one upstream fetch", async () => {
     const data = makeData(10, 20_000);
-    const world = await openWorld([data]);
-    world.node.setFault(() => ({ kind: "delay", ms: 200 }));
-    const responses = await asMany(world, `/${data.root.id}`);
+    const fixture = await openFixture([data]);
+    fixture.node.setFault(() => ({ kind: "delay", ms: 200 }));
+    const responses = await asMany(fixture, `/${data.root.id}`);
     const wrong = responses.filter(({ status, body }) => status !== 200 || !isSame(body, data.bytes));
     expect([responses.length, wrong.length]).toEqual([1_000, 0]);
-    expect(world.node.requests).toHaveLength(1);
+    expect(fixture.node.requests).toHaveLength(1);
   }, 120_000);
 
   test("1,000 misses of one path: one fetch of the manifest, one of what it leads to", async () => {
     const data = makeData(11, 20_000);
-    const world = await openWorld([data]);
-    const manifest = makeManifest(world, 12, "index.html", data.root.id);
-    world.node.setFault(() => ({ kind: "delay", ms: 100 }));
-    const responses = await asMany(world, `/${manifest}/index.html`);
+    const fixture = await openFixture([data]);
+    const manifest = makeManifest(fixture, 12, "index.html", data.root.id);
+    fixture.node.setFault(() => ({ kind: "delay", ms: 100 }));
+    const responses = await asMany(fixture, `/${manifest}/index.html`);
     const wrong = responses.filter(({ status, body }) => status !== 200 || !isSame(body, data.bytes));
     expect([responses.length, wrong.length]).toEqual([1_000, 0]);
-    expect(world.node.requests).toHaveLength(2);
+    expect(fixture.node.requests).toHaveLength(2);
   }, 120_000);
 
   test("1,000 misses of one range in a large body: one fetch of the chunk that it touches", async () => {
     const data = makeData(13, 20 * mebibyte);
-    const world = await openWorld([data]);
-    world.node.setFault(() => ({ kind: "delay", ms: 200 }));
+    const fixture = await openFixture([data]);
+    fixture.node.setFault(() => ({ kind: "delay", ms: 200 }));
     const path = `/${data.root.id}`;
     const responses = await Promise.all(
       Array.from({ length: 1_000 }, (_, at) => {
         const head = `GET ${path} HTTP/1.1\r\nRange: bytes=${1_000 + at}-${1_999 + at}`;
-        return wire(world.gateway.server.port, head, 100_000);
+        return wire(fixture.gateway.server.port, head, 100_000);
       }),
     );
     const wrong = responses.filter(
       ({ status, body }, at) => status !== 206 || !isSame(body, data.bytes.subarray(1_000 + at, 2_000 + at)),
     );
     expect([responses.length, wrong.length]).toEqual([1_000, 0]);
-    expect(world.node.requests).toHaveLength(1);
+    expect(fixture.node.requests).toHaveLength(1);
   }, 120_000);
 });
 
@@ -235,20 +238,20 @@ describe("the first byte of a cold path, its manifest at hand", () => {
     async (_, size, place) => {
       const data = makeData(20, size);
       const slow = await openSlowUpstream();
-      const world = await openWorld([data], slow);
-      const { rig } = world;
+      const fixture = await openFixture([data], slow);
+      const { harness } = fixture;
       const { weaveStart: _place, ...unplaced } = data.root;
       if (place === "unknown")
-        rig.index.set(data.root.id, { ...locatedOf(data.root.id, unplaced), contentType: "image/png" });
+        harness.index.set(data.root.id, { ...locatedOf(data.root.id, unplaced), contentType: "image/png" });
       const item = madeId(21);
-      rig.index.set(item, locatedOf(item, data.root, { start: size >> 1, end: (size >> 1) + 2_000 }));
+      harness.index.set(item, locatedOf(item, data.root, { start: size >> 1, end: (size >> 1) + 2_000 }));
       const target = place === "of an item" ? item : data.root.id;
-      const manifest = makeManifest(world, 22, "file", target);
-      await readHere(world, manifest);
+      const manifest = makeManifest(fixture, 22, "file", target);
+      await readHere(fixture, manifest);
 
       const { rounds, status, first, reader } = await roundsUntilFirstByte(
         slow,
-        `${world.url}/${manifest}/file`,
+        `${fixture.url}/${manifest}/file`,
       );
       const start = place === "of an item" ? size >> 1 : 0;
       expect([status, isSame(first, data.bytes.subarray(start, start + (first?.length ?? 0)))]).toEqual([
@@ -263,14 +266,14 @@ describe("the first byte of a cold path, its manifest at hand", () => {
   );
 
   test("of what the index does not have: one question more for each who may know of it", async () => {
-    const world = await openWorld([]);
+    const fixture = await openFixture([]);
     const [id, body] = [madeId(23), madeBytes(23, mebibyte)];
-    world.node.addRaw(id, body, { "content-type": "image/png" });
-    const manifest = makeManifest(world, 24, "file", id);
-    await readHere(world, manifest);
-    const before = world.node.requests.length;
-    expect(isSame(await (await fetch(`${world.url}/${manifest}/file`)).bytes(), body)).toBe(true);
-    expect(world.node.requests.slice(before)).toEqual([
+    fixture.node.addRaw(id, body, { "content-type": "image/png" });
+    const manifest = makeManifest(fixture, 24, "file", id);
+    await readHere(fixture, manifest);
+    const before = fixture.node.requests.length;
+    expect(isSame(await (await fetch(`${fixture.url}/${manifest}/file`)).bytes(), body)).toBe(true);
+    expect(fixture.node.requests.slice(before)).toEqual([
       `GET /tx/${id}`,
       `HEAD /raw/${id}`,
       "POST /graphql",
@@ -280,7 +283,7 @@ describe("the first byte of a cold path, its manifest at hand", () => {
 });
 
 /** Brings content onto this disk, as an earlier reader did. */
-async function readHere({ rig }: World, id: Id): Promise<void> {
-  const opened = await rig.content.open(id, none);
+async function readHere({ harness }: Fixture, id: Id): Promise<void> {
+  const opened = await harness.content.open(id, none);
   await opened.bytes({ start: 0, end: opened.size }, none);
 }

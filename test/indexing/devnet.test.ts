@@ -21,8 +21,8 @@ import {
   statedOf,
   type TestNode,
 } from "../dev/devnet/support.ts";
+import { openWhole, untilWhole, type Whole } from "./indexing-fixture.ts";
 import { bundleTags, makeItem, makeItems, makeNested, openFolder, signers } from "./samples.ts";
-import { openWhole, untilWhole, type Whole } from "./whole.ts";
 
 const none = new AbortController().signal;
 const folder = openFolder();

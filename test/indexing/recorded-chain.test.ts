@@ -11,8 +11,8 @@ import { spliceData } from "../../src/store/index/headers.ts";
 import { openRecordedChain, type RecordedChain } from "../chain/recorded-chain.ts";
 import { testWith } from "../support/helpers.ts";
 import { vectors } from "../support/vectors.ts";
+import { openWhole, untilWhole, type Whole, type WholeOptions } from "./indexing-fixture.ts";
 import { openFolder } from "./samples.ts";
-import { openWhole, untilWhole, type Whole, type WholeOptions } from "./whole.ts";
 
 const never = '{"never":true}';
 const none = new AbortController().signal;

@@ -117,7 +117,7 @@ describe("what a control did is shown by the gateway at once", () => {
 
 describe("a gateway that does not follow", () => {
   const counts = { bundlesQueued: 0 };
-  const world = (running: boolean, onForget = () => {}) => ({
+  const fixture = (running: boolean, onForget = () => {}) => ({
     reader: { tip: () => undefined, counts: () => counts },
     indexing: {
       wake: () => {},
@@ -137,7 +137,7 @@ describe("a gateway that does not follow", () => {
     const controls = createShownControls({ START_HEIGHT: 0, STOP_HEIGHT: undefined }, () => (now += 100));
     await controls.shown("mine");
     // The parts of a gateway that are asked.
-    controls.by(world(running, () => (forgotten += 1)) as never, devnet as never);
+    controls.by(fixture(running, () => (forgotten += 1)) as never, devnet as never);
     await controls.shown("mine");
     await controls.shown("reset");
     expect(forgotten).toBe(2);
@@ -151,7 +151,7 @@ describe("a gateway that does not follow", () => {
     let now = 0;
     const controls = createShownControls(heights, () => (now += 1));
     const made = {
-      ...world(true),
+      ...fixture(true),
       reader: { tip: () => (tip === undefined ? tip : { height: tip }), counts: () => counts },
     };
     controls.by(made as never, devnet as never);

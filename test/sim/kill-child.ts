@@ -3,7 +3,7 @@
  * has begun.
  * @module
  */
-import { openWhole } from "../indexing/whole.ts";
+import { openWhole } from "../indexing/indexing-fixture.ts";
 
 const [folder = "", url = ""] = process.argv.slice(2);
 await openWhole({ folder, nodeUrls: [url] });

@@ -7,8 +7,8 @@
  */
 import { describe, expect, test } from "bun:test";
 import { resolve } from "node:path";
+import { openWhole, untilWhole } from "../indexing/indexing-fixture.ts";
 import { openFolder } from "../indexing/samples.ts";
-import { openWhole, untilWhole } from "../indexing/whole.ts";
 import { createRandom } from "../support/random.ts";
 import { seedsOr } from "../support/seed.ts";
 import { expectIndexToEqual } from "./expected.ts";

@@ -16,11 +16,11 @@ import { createRandom, type Random } from "../support/random.ts";
 import { seedsOr } from "../support/seed.ts";
 import { until } from "../support/until.ts";
 import {
-  type BundleWorld,
-  openBundleWorld,
+  type BundleFixture,
+  openBundleFixture,
   type SignedItem,
   storeName,
-} from "../upload/pipeline/bundle-world.ts";
+} from "../upload/pipeline/bundle-fixture.ts";
 import { createFakeChain, type FakeChain } from "../upload/pipeline/fake-chain.ts";
 
 const { RUNS } = process.env;
@@ -40,27 +40,27 @@ describe("bundles on a bad chain", () => {
   test.each(seedsOr(usual))(
     "are all on it in the end, each item once (seed %p)",
     async (seed) => {
-      const world = await openBundleWorld({ seed });
+      const fixture = await openBundleFixture({ seed });
       try {
-        await run(world, createFakeChain(100), createRandom(seed * 7_919));
+        await run(fixture, createFakeChain(100), createRandom(seed * 7_919));
       } finally {
-        await world.close();
+        await fixture.close();
       }
     },
     120_000,
   );
 });
 
-async function run(world: BundleWorld, chain: FakeChain, random: Random): Promise<void> {
+async function run(fixture: BundleFixture, chain: FakeChain, random: Random): Promise<void> {
   const items: SignedItem[] = [];
-  let pipeline: Pipeline = world.start(chain, rules);
+  let pipeline: Pipeline = fixture.start(chain, rules);
   const told: Record<string, number> = {};
   const note = (what: string) => {
     told[what] = (told[what] ?? 0) + 1;
   };
   const fault: Posted = { kind: "trouble", reason: "by chance" };
   const refusal: Posted = { kind: "refused", reason: "400 by chance", word: "", isByAll: false };
-  chain.world.faults = {
+  chain.fixture.faults = {
     tx: () => {
       if (random.chance(0.15)) return "taken and dropped";
       if (random.chance(0.1)) return fault;
@@ -76,9 +76,9 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
     [
       20,
       async () => {
-        const [item] = world.sign([random.chance(0.1) ? random.below(800_000) : random.below(2_000)]);
+        const [item] = fixture.sign([random.chance(0.1) ? random.below(800_000) : random.below(2_000)]);
         if (item === undefined) return;
-        await world.take([item]);
+        await fixture.take([item]);
         items.push(item);
         pipeline.onItem(item.bytes.length);
       },
@@ -123,13 +123,13 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
     [
       3,
       () => {
-        chain.world.areNodesSilent = random.chance(0.5);
+        chain.fixture.areNodesSilent = random.chance(0.5);
       },
     ],
     [
       3,
       () => {
-        chain.world.indexLag = random.chance(0.5) ? random.below(12) : 0;
+        chain.fixture.indexLag = random.chance(0.5) ? random.below(12) : 0;
       },
     ],
     [1, () => chain.mine(80)],
@@ -138,7 +138,7 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
       async () => {
         await pipeline.close();
         note("ended and begun again");
-        pipeline = world.start(chain, rules);
+        pipeline = fixture.start(chain, rules);
       },
     ],
   ];
@@ -154,16 +154,16 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
     await Bun.sleep(random.below(12));
   }
 
-  chain.world.areNodesSilent = false;
-  chain.world.indexLag = 0;
-  chain.world.faults = { chunk: () => (random.chance(0.3) ? "taken and dropped" : undefined) };
+  chain.fixture.areNodesSilent = false;
+  chain.fixture.indexLag = 0;
+  chain.fixture.faults = { chunk: () => (random.chance(0.3) ? "taken and dropped" : undefined) };
   const endsAt = Date.now() + 90_000;
   await until(
     async () => {
-      if (Date.now() > endsAt) throw new Error(await tell(world, chain));
+      if (Date.now() > endsAt) throw new Error(await tell(fixture, chain));
       chain.mine();
       await Bun.sleep(2);
-      const left = await world.database.read((tx) =>
+      const left = await fixture.database.read((tx) =>
         nextBundles(tx, {
           store: storeName,
           states: ["filling", "planned", "prepared", "posted", "seeded"],
@@ -171,7 +171,7 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
         }),
       );
       const states = await Promise.all(
-        items.map(({ id }) => world.database.read((tx) => findUpload(tx, id))),
+        items.map(({ id }) => fixture.database.read((tx) => findUpload(tx, id))),
       );
       return left.length === 0 && states.every((each) => each?.state === "permanent");
     },
@@ -181,21 +181,21 @@ async function run(world: BundleWorld, chain: FakeChain, random: Random): Promis
   await pipeline.close();
   console.log(`${items.length} items in ${chain.mined().length} bundles; ${JSON.stringify(told)}`);
   expectOnce(chain, items);
-  expect(await checkLedger(world.database)).toEqual([]);
+  expect(await checkLedger(fixture.database)).toEqual([]);
 }
 
 /** What is left, for people. */
-async function tell(world: BundleWorld, chain: FakeChain): Promise<string> {
-  const left = await world.database.read((tx) =>
+async function tell(fixture: BundleFixture, chain: FakeChain): Promise<string> {
+  const left = await fixture.database.read((tx) =>
     tx.all(
       "SELECT id, state, transaction_id, anchor_height, sent_at, seeded_chunks, block_height, setbacks, attempts, " +
         "next_at, last_error FROM bundles WHERE state NOT IN ('permanent', 'dropped')",
     ),
   );
-  const waiting = await world.database.read((tx) =>
+  const waiting = await fixture.database.read((tx) =>
     tx.all("SELECT id, store, received_at, bundle_id, failed_reason FROM uploads WHERE bundle_id IS NULL"),
   );
-  const lines = world.lines.slice(-6).map((line) => JSON.stringify(line).slice(0, 300));
+  const lines = fixture.lines.slice(-6).map((line) => JSON.stringify(line).slice(0, 300));
   return `height ${chain.height()}, now ${Date.now()}; left: ${Bun.inspect(left)}; waiting: ${Bun.inspect(waiting)}; log: ${lines.join("\n")}`;
 }
 

@@ -6,7 +6,7 @@
  * @module
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { funded } from "../payment/x402/x402-world.ts";
+import { funded } from "../payment/x402/x402-fixture.ts";
 import { testAddress } from "../support/payment.ts";
 import { faultsOf } from "../support/schema.ts";
 import { signedHeaders } from "../support/signed-headers.ts";

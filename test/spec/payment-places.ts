@@ -15,15 +15,15 @@ import { createWalletTokens } from "../../src/payment/access/json-web-token.ts";
 import { createWalletAccess } from "../../src/payment/access/wallet-access.ts";
 import { readAddress, type UserAddress } from "../../src/payment/addresses.ts";
 import { freeAllowance } from "../../src/payment/prices/free-allowance.ts";
-import { openCardWorld } from "../payment/cards/card-world.ts";
+import { openCardFixture } from "../payment/cards/card-fixture.ts";
 import {
   createScriptedChain,
   type ScriptedChain,
   testHash,
   transferOf,
 } from "../payment/tokens/scripted-chain.ts";
-import { ethereumAddressOf, openTokenWorld } from "../payment/tokens/token-world.ts";
-import { openX402World, type X402World } from "../payment/x402/x402-world.ts";
+import { ethereumAddressOf, openTokenFixture } from "../payment/tokens/token-fixture.ts";
+import { openX402Fixture, type X402Fixture } from "../payment/x402/x402-fixture.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../support/payment-server.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
@@ -44,7 +44,7 @@ export type Place =
 /** All places, open. */
 export type Places = Readonly<{
   program: RunningProgram;
-  x402: X402World;
+  x402: X402Fixture;
   origins: Readonly<Record<Place, readonly string[]>>;
   close: () => Promise<void>;
 }>;
@@ -75,13 +75,13 @@ export async function openPlaces(): Promise<Places> {
   const gone = await openTestPayment();
   await gone.close();
   const chain = createScriptedChain();
-  const tokens = await openTokenWorld([chain]);
+  const tokens = await openTokenFixture([chain]);
   play(chain);
   const silent = createScriptedChain();
   silent.fail("timeout");
-  const ignoreRejection = await openTokenWorld([silent]);
-  const x402 = await openX402World();
-  const blind = await openCardWorld({ feed: {} });
+  const ignoreRejection = await openTokenFixture([silent]);
+  const x402 = await openX402Fixture();
+  const blind = await openCardFixture({ feed: {} });
   const reportGuard = createReportGuard(Date.now, 1);
   const served: readonly PaymentServer[] = [
     openPaymentServer(() => accountRoutes(accounts)),

@@ -12,12 +12,12 @@ import { createUploadPriceRoutes } from "../../src/http/upload/price-routes.ts";
 import { createReceiptRoutes } from "../../src/http/upload/receipt-routes.ts";
 import { createX402UploadRoutes } from "../../src/http/upload/x402-upload-routes.ts";
 import { createSemaphore } from "../../src/lib/semaphore.ts";
-import { funded, openX402World, type X402World } from "../payment/x402/x402-world.ts";
+import { funded, openX402Fixture, type X402Fixture } from "../payment/x402/x402-fixture.ts";
 import { openPaymentServer } from "../support/payment-server.ts";
 import { type RunningProgram, startDev } from "../support/program.ts";
 import { rsaKey, signers } from "../support/signers.ts";
 import { openTestUpload, type TestItem, testItem } from "../support/upload.ts";
-import { makeFolder, openMultipartWorld } from "../upload/multipart/multipart-world.ts";
+import { makeFolder, openMultipartFixture } from "../upload/multipart/multipart-fixture.ts";
 import { openX402UploadServer } from "../upload/x402/upload-server.ts";
 
 /** Where a step is taken: under `program` it is taken at each of the four addresses that the service has. */
@@ -26,7 +26,7 @@ export type Place = "program" | "paid" | "off" | "no price" | "not synced" | "no
 /** All places, open. */
 export type UploadPlaces = Readonly<{
   program: RunningProgram;
-  x402: X402World;
+  x402: X402Fixture;
   origins: Readonly<Record<Place, readonly string[]>>;
   /** The header of a payment of so much, by somebody who has it. */
   payment: (amount: bigint) => string;
@@ -112,22 +112,28 @@ export async function openUploadPlaces(): Promise<UploadPlaces> {
 /** Uploads by x402 and in parts: a byte costs one winc from credits, and 2,000 by x402. */
 async function openPaid(blocked: ReadonlySet<string>) {
   const folder = makeFolder();
-  const x402 = await openX402World();
+  const x402 = await openX402Fixture();
   const { database, clock, makeId, credits } = x402.payment;
   const rules = { itemBytesMax: 1_000_000, freeBytesMax: 0, blocked };
-  const world = await openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path, rules });
+  const fixture = await openMultipartFixture({
+    database,
+    makeId,
+    clock: clock.now,
+    folder: folder.path,
+    rules,
+  });
   const file = join(folder.path, "key.json");
   writeFileSync(file, JSON.stringify(rsaKey));
   const key = { file, modulus: rsaKey.n ?? "" };
   const opened = openX402UploadServer({
-    ...{ x402: x402.x402, world, folder: folder.path, key, credits, rules, clock: clock.now },
+    ...{ x402: x402.x402, fixture, folder: folder.path, key, credits, rules, clock: clock.now },
   });
   return {
     x402,
     url: opened.server.url,
     close: async () => {
       await opened.close();
-      await world.close();
+      await fixture.close();
       await x402.close();
       folder.remove();
     },

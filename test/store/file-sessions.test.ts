@@ -6,14 +6,14 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { createFileSessions } from "../../src/store/file-sessions.ts";
 
-function openWorld() {
+function openFixture() {
   const closed: string[] = [];
   const sessions = createFileSessions<string>((name) => closed.push(name));
   return { closed, ...sessions };
 }
 
 test("a session is open while there is more, and closed with its last answer", () => {
-  const { step, leave, closed } = openWorld();
+  const { step, leave, closed } = openFixture();
   const more = () => ({ kind: "more" }) as const;
   expect(step("s", () => "file", more)).toEqual({ kind: "more" });
   expect(step("s", undefined, more)).toEqual({ kind: "more" });
@@ -26,7 +26,7 @@ test("a session is open while there is more, and closed with its last answer", (
 });
 
 test("one that is left is closed, and is then lost", () => {
-  const { step, leave, closed } = openWorld();
+  const { step, leave, closed } = openFixture();
   step(
     "s",
     () => "file",
@@ -38,7 +38,7 @@ test("one that is left is closed, and is then lost", () => {
 
 const readNothing = () => readFileSync("/nobody/has/this");
 test("what the system says is an answer, whether at the beginning or later, and ends the session", () => {
-  const { step, closed } = openWorld();
+  const { step, closed } = openFixture();
   const unread = { kind: "unread", reason: expect.stringContaining("ENOENT") };
   expect(
     step(
@@ -54,7 +54,7 @@ test("what the system says is an answer, whether at the beginning or later, and 
 });
 
 test("a defect is thrown, and ends the session", () => {
-  const { step, closed } = openWorld();
+  const { step, closed } = openFixture();
   const breaks = () => {
     throw new Error("a defect");
   };

@@ -18,7 +18,7 @@ import { signers } from "../support/signers.ts";
 import { eventually } from "../support/until.ts";
 import { openTestUpload, type TestUpload, testItem } from "../support/upload.ts";
 import { openUploadStack, sendItem, statusOf } from "../support/upload-stack.ts";
-import { makeFolder, makeItem, openMultipartWorld, partFilesIn } from "./multipart/multipart-world.ts";
+import { makeFolder, makeItem, openMultipartFixture, partFilesIn } from "./multipart/multipart-fixture.ts";
 
 const message = "Blocked by this gateway's content policy";
 const hashOf = (data: Uint8Array) => encodeBase64url(sha256(data));
@@ -86,7 +86,7 @@ describe("P2: an item that is blocked", () => {
       const folder = makeFolder();
       const payment = await openTestPayment();
       const { database, clock, makeId } = payment;
-      const world = await openMultipartWorld({
+      const fixture = await openMultipartFixture({
         ...{ database, makeId, clock: clock.now, folder: folder.path, blockList },
       });
       try {
@@ -95,20 +95,20 @@ describe("P2: an item that is blocked", () => {
         await payment.credit(account, 10n ** 9n);
         block(blockList, by, { id }, data);
         const signal = new AbortController().signal;
-        const { id: uploadId } = await world.multipart.create({ chunkSize: undefined, client: "one" });
-        await world.multipart.put(uploadId, { start: 0, size: bytes.length, pieces: once(bytes) }, signal);
+        const { id: uploadId } = await fixture.multipart.create({ chunkSize: undefined, client: "one" });
+        await fixture.multipart.put(uploadId, { start: 0, size: bytes.length, pieces: once(bytes) }, signal);
         const payers = { paidBy: [], directive: "list-or-signer", token: undefined } as const;
-        const finalize = () => world.multipart.finalize(uploadId, payers, signal);
+        const finalize = () => fixture.multipart.finalize(uploadId, payers, signal);
         await expect(finalize()).rejects.toMatchObject({ code: "blocked" });
-        expect(await world.multipart.status(uploadId)).toMatchObject({
+        expect(await fixture.multipart.status(uploadId)).toMatchObject({
           ...{ kind: "failed", upload: { failure: { word: "INVALID", reason: message } } },
         });
-        expect((await world.multipart.list(uploadId)).parts).toEqual([]);
+        expect((await fixture.multipart.list(uploadId)).parts).toEqual([]);
         expect(partFilesIn(folder.path)).toEqual([]);
         expect(await checkLedger(database)).toEqual([]);
         expect(await payment.held(user(account))).toBe(10n ** 9n);
       } finally {
-        await world.close();
+        await fixture.close();
         await payment.close();
         folder.remove();
       }

@@ -6,12 +6,12 @@ import { expect, test } from "bun:test";
 import { createMetrics } from "../../src/lib/metrics.ts";
 import { createPlanner } from "../../src/upload/pipeline/plan.ts";
 import { createUploadMetrics } from "../../src/upload/upload-metrics.ts";
-import { openBundleWorld, quickRules, storeName } from "./pipeline/bundle-world.ts";
+import { openBundleFixture, quickRules, storeName } from "./pipeline/bundle-fixture.ts";
 
 test("the figures follow items on their way", async () => {
   let now = 1_000_000;
-  const world = await openBundleWorld({ clock: () => now });
-  const { database: ledger, makeId } = world;
+  const fixture = await openBundleFixture({ clock: () => now });
+  const { database: ledger, makeId } = fixture;
   const clock = () => now;
   const metrics = createMetrics();
   const stats = createUploadMetrics(metrics, { ledger, storeName, clock });
@@ -27,10 +27,10 @@ test("the figures follow items on their way", async () => {
   expect(empty.get('upload_items{state="waiting"}')).toBe(0);
   expect(empty.get('upload_oldest_seconds{state="waiting"}')).toBe(0);
 
-  const items = world.sign([10, 20, 30]);
-  await world.take(items);
+  const items = fixture.sign([10, 20, 30]);
+  await fixture.take(items);
   for (const { bytes } of items) stats.onTaken(bytes.length);
-  await world.take(world.sign([40]), { store: "another" });
+  await fixture.take(fixture.sign([40]), { store: "another" });
   const bytes = items.reduce((sum, each) => sum + each.bytes.length, 0);
   const waiting = await read();
   expect(waiting.get("upload_items_taken_total")).toBe(3);
@@ -52,5 +52,5 @@ test("the figures follow items on their way", async () => {
   const ended = await read();
   expect(ended.get('upload_items_ended_total{state="permanent"}')).toBe(3);
   expect(ended.get('upload_items_ended_total{state="failed"}')).toBe(1);
-  await world.close();
+  await fixture.close();
 });

@@ -9,11 +9,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
-  type CardWorld,
-  openCardWorld,
+  type CardFixture,
+  openCardFixture,
   type TopUpResponse,
   webhookSecret,
-} from "../../payment/cards/card-world.ts";
+} from "../../payment/cards/card-fixture.ts";
 import { testAddress } from "../../support/payment.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
@@ -50,17 +50,17 @@ test.each(seedsOr([1, 2, 3]))(
     };
     let stripe = await startStripe(options);
     cleanUp.push(() => stripe.kill());
-    const world = await openCardWorld({ seed, stripe: { url: stripe.url, secretKey }, isTold: false });
-    cleanUp.push(world.close);
-    const target = { url: `${world.server.url}/v1/stripe-webhook`, secret: webhookSecret };
-    world.payment.clock.set(Date.now());
-    await world.watch.look(signal);
+    const fixture = await openCardFixture({ seed, stripe: { url: stripe.url, secretKey }, isTold: false });
+    cleanUp.push(fixture.close);
+    const target = { url: `${fixture.server.url}/v1/stripe-webhook`, secret: webhookSecret };
+    fixture.payment.clock.set(Date.now());
+    await fixture.watch.look(signal);
     stripe.deliverTo(target);
 
     const made: Made[] = [];
     for (let each = 0; each < payments; each += 1) {
-      world.payment.clock.set(Date.now());
-      made.push(await makeOne(world, stripe, random));
+      fixture.payment.clock.set(Date.now());
+      made.push(await makeOne(fixture, stripe, random));
       if (each !== Math.floor(payments / 2)) continue;
       await stripe.kill();
       // What it had answered it still knows, and letters that waited are told.
@@ -71,32 +71,32 @@ test.each(seedsOr([1, 2, 3]))(
     const expected = await booksOf(stripe, made);
     let found: Record<string, bigint> = {};
     for (let look = 0; look < looksMax; look += 1) {
-      world.payment.clock.set(Date.now());
-      await world.watch.look(signal);
-      found = await balancesOf(world);
+      fixture.payment.clock.set(Date.now());
+      await fixture.watch.look(signal);
+      found = await balancesOf(fixture);
       if (Bun.deepEquals(found, expected)) break;
       await Bun.sleep(25);
     }
     expect(found).toEqual(expected);
-    expect(await world.findings()).toEqual([]);
+    expect(await fixture.findings()).toEqual([]);
     // Late letters change nothing any more.
     await Bun.sleep(400);
-    expect(await balancesOf(world)).toEqual(expected);
+    expect(await balancesOf(fixture)).toEqual(expected);
   },
   120_000,
 );
 
-async function makeOne(world: CardWorld, stripe: StripeProcess, random: Random): Promise<Made> {
+async function makeOne(fixture: CardFixture, stripe: StripeProcess, random: Random): Promise<Made> {
   const person = random.pick(people);
   const isPage = random.chance(0.5);
   const method = isPage ? "checkout-session" : "payment-intent";
-  const top = await world.topUp(`/v1/top-up/${method}/${person}/usd/${random.pick([500, 1000, 2500])}`);
+  const top = await fixture.topUp(`/v1/top-up/${method}/${person}/usd/${random.pick([500, 1000, 2500])}`);
   const fate = random.below(6);
   const winc = BigInt(top.topUpQuote["winstonCreditAmount"] ?? "");
   if (fate === 0) return { top, person, winc };
   const isDisputed = fate === 1;
   if (isPage) {
-    const page = await world.payPage(
+    const page = await fixture.payPage(
       top.paymentSession.url,
       isDisputed ? "4000000000000259" : "4242424242424242",
     );
@@ -125,9 +125,9 @@ async function booksOf(stripe: StripeProcess, made: readonly Made[]): Promise<Re
   return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum !== 0n));
 }
 
-async function balancesOf(world: CardWorld): Promise<Record<string, bigint>> {
+async function balancesOf(fixture: CardFixture): Promise<Record<string, bigint>> {
   const held = await Promise.all(
-    people.map(async (person) => [person, await world.balance(person)] as const),
+    people.map(async (person) => [person, await fixture.balance(person)] as const),
   );
   return Object.fromEntries(held.filter(([, balance]) => balance !== 0n));
 }

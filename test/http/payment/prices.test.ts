@@ -13,7 +13,7 @@ import { createPrices } from "../../../src/payment/prices/pricing.ts";
 import { type Rational, readDecimal } from "../../../src/payment/prices/rational.ts";
 import type { PriceRules } from "../../../src/payment/prices/rules.ts";
 import { createPromos, type Promos } from "../../../src/payment/top-ups/promo.ts";
-import { promoRule, uploadRule } from "../../payment/prices/price-world.ts";
+import { promoRule, uploadRule } from "../../payment/prices/price-fixture.ts";
 import { createTestClock, openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 import { ethereumWallet, signedHeaders } from "../../support/signed-headers.ts";

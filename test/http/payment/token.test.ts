@@ -17,15 +17,15 @@ import {
   ethereumAddressOf,
   lookAgainMs,
   never,
-  openTokenWorld,
-  type TokenWorld,
-} from "../../payment/tokens/token-world.ts";
+  openTokenFixture,
+  type TokenFixture,
+} from "../../payment/tokens/token-fixture.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 
 const alice = ethereumAddressOf(0xa11ce);
 const nativeSender = testAddress("sender");
-let world: TokenWorld;
+let fixture: TokenFixture;
 let server: PaymentServer;
 let ethereum: ScriptedChain;
 let native: ScriptedChain;
@@ -39,9 +39,9 @@ beforeAll(async () => {
   native = createScriptedChain({ token: "native", address: "ours" });
   polygon = createScriptedChain({ token: "matic", address: "ours" });
   const excluded = [ethereumAddressOf(0xbad)];
-  world = await openTokenWorld([ethereum, { ...native, addressType: "native" }, polygon], { excluded });
+  fixture = await openTokenFixture([ethereum, { ...native, addressType: "native" }, polygon], { excluded });
   server = openPaymentServer(() => [
-    createTokenRoutes({ ...world, reportGuard: createReportGuard(() => now, 1) }),
+    createTokenRoutes({ ...fixture, reportGuard: createReportGuard(() => now, 1) }),
   ]);
 });
 
@@ -50,12 +50,12 @@ beforeEach(() => {
   now += 60 * 60_000;
   hash = testHash(number);
   ethereum.fail(undefined);
-  world.price.isKnown = true;
+  fixture.price.isKnown = true;
 });
 
 afterAll(async () => {
   await server.close();
-  await world.close();
+  await fixture.close();
 });
 
 /** Posts as the published client does: without a type. */
@@ -153,8 +153,8 @@ describe("POST /account/balance/{token}", () => {
     expect((await report("ethereum", hash)).status).toBe(200);
     ethereum.takeBack(3, "gone");
     ethereum.mine(3);
-    world.payment.clock.advance(lookAgainMs);
-    await world.payments.follow(ethereum, 100, never);
+    fixture.payment.clock.advance(lookAgainMs);
+    await fixture.payments.follow(ethereum, 100, never);
     const { status, body } = await report("ethereum", hash);
     expect(status).toBe(400);
     expect(body.failedTransaction).toMatchObject({
@@ -162,7 +162,7 @@ describe("POST /account/balance/{token}", () => {
       failureReason: "The chain took the transaction back",
       failedAt: iso(testStart + lookAgainMs),
     });
-    world.payment.clock.set(testStart);
+    fixture.payment.clock.set(testStart);
   });
 
   test("M: writes quantities from 2^53 up as text", async () => {
@@ -209,7 +209,7 @@ describe("POST /account/balance/{token}", () => {
     expect(new Set(responses.map(({ body }) => body.creditedTransaction.transactionId))).toEqual(
       new Set([hash]),
     );
-    expect(await world.balance(sender)).toBe(200n);
+    expect(await fixture.balance(sender)).toBe(200n);
   });
 
   const unknown = testHash(0xdead);
@@ -277,7 +277,7 @@ describe("POST /account/balance/{token}", () => {
     expect([failing.status, failing.body]).toEqual([503, "Error while processing transaction!"]);
     expect(failing.headers.get("retry-after")).toBe("5");
     ethereum.fail(undefined);
-    world.price.isKnown = false;
+    fixture.price.isKnown = false;
     const priceless = await report("ethereum", hash);
     expect([priceless.status, priceless.body]).toEqual([503, "Error while processing transaction!"]);
   });
@@ -291,5 +291,5 @@ describe("POST /account/balance/{token}", () => {
 });
 
 test("after all of this the ledger is in order", async () => {
-  expect(await world.findings()).toEqual([]);
+  expect(await fixture.findings()).toEqual([]);
 });

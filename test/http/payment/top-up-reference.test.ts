@@ -15,18 +15,23 @@ import {
   paymentTopUpDescriptions as descriptions,
   paymentTopUpRecords,
 } from "../../../src/http/reference/payment-top-up-descriptions.ts";
-import { type CardWorld, openCardWorld, sandboxKey, webhookSecret } from "../../payment/cards/card-world.ts";
+import {
+  type CardFixture,
+  openCardFixture,
+  sandboxKey,
+  webhookSecret,
+} from "../../payment/cards/card-fixture.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 
 const records = closed(paymentReference.records);
-let world: CardWorld;
+let fixture: CardFixture;
 
 beforeAll(async () => {
-  world = await openCardWorld();
+  fixture = await openCardFixture();
 });
 
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 const schemaOf = (path: string) =>
   descriptions.find((each) => each.path === path)?.responses[200]?.content?.["application/json"]?.schema ??
@@ -41,7 +46,7 @@ test("it has every route and nothing else", () => {
     }),
     createQuoteRoutes({ quote: async () => undefined }),
     createWebhookRoutes({ events: undefined, secrets: [], clock: Date.now }),
-    createGiftRoutes({ gifts: world.gifts }),
+    createGiftRoutes({ gifts: fixture.gifts }),
   ];
   const app = routes.reduce((all, each) => all.use(each), new Elysia() as AnyElysia);
   const found = app.routes.map(({ method, path }) => `${method} ${path}`);
@@ -57,33 +62,33 @@ test("top-ups of every kind are answered as it says", async () => {
     `/top-up/payment-intent/${address}/jpy/1000`,
     "/top-up/payment-intent/gift/eur/1000?destinationAddressType=gift&giftMessage=Hello",
   ])
-    expect(faultsOf(await world.topUp(asked), schemaOf(path), records), asked).toEqual([]);
+    expect(faultsOf(await fixture.topUp(asked), schemaOf(path), records), asked).toEqual([]);
 });
 
 test("a quote is told as it says", async () => {
-  const { topUpQuote } = await world.topUp(`/top-up/checkout-session/${testAddress("Anyone")}/usd/1000`);
-  const { status, body } = await world.ask(`/v1/top-up-quote/${topUpQuote["topUpQuoteId"]}`);
+  const { topUpQuote } = await fixture.topUp(`/top-up/checkout-session/${testAddress("Anyone")}/usd/1000`);
+  const { status, body } = await fixture.ask(`/v1/top-up-quote/${topUpQuote["topUpQuoteId"]}`);
   expect(status).toBe(200);
   expect(faultsOf(body, schemaOf("/top-up-quote/:id"), records)).toEqual([]);
 });
 
 test("a gift is taken as it says, and a report is answered without a body", async () => {
-  const { giftId, paymentSession } = await world.topUp(
+  const { giftId, paymentSession } = await fixture.topUp(
     "/top-up/payment-intent/gift/usd/1000?destinationAddressType=gift",
   );
-  await fetch(`${world.sandboxUrl}/v1/payment_intents/${paymentSession.id}/confirm`, {
+  await fetch(`${fixture.sandboxUrl}/v1/payment_intents/${paymentSession.id}/confirm`, {
     method: "POST",
     headers: { authorization: `Bearer ${sandboxKey}` },
     body: new URLSearchParams({ payment_method: "pm_card_visa" }),
   });
-  await world.settle();
-  const taken = await world.ask(`/redeem?id=${giftId}&destinationAddress=${testAddress("Anyone")}`);
+  await fixture.settle();
+  const taken = await fixture.ask(`/redeem?id=${giftId}&destinationAddress=${testAddress("Anyone")}`);
   expect(taken.status).toBe(200);
   expect(faultsOf(taken.body, schemaOf("/redeem"), records)).toEqual([]);
   const at = testStart / 1_000;
   const body = "{}";
   const signature = createHmac("sha256", webhookSecret).update(`${at}.${body}`).digest("hex");
-  const refused = await world.ask("/stripe-webhook", {
+  const refused = await fixture.ask("/stripe-webhook", {
     ...{ method: "POST", body, headers: { "stripe-signature": `t=${at},v1=${signature}` } },
   });
   const [webhook] = descriptions.filter((each) => each.path === "/stripe-webhook");

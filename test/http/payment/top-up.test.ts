@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createPromoGuard } from "../../../src/http/payment/promo-guard.ts";
 import { createSessionGuard } from "../../../src/http/payment/session-guard.ts";
 import { createTopUpRoutes } from "../../../src/http/payment/top-up-routes.ts";
-import { type CardWorld, openCardWorld } from "../../payment/cards/card-world.ts";
+import { type CardFixture, openCardFixture } from "../../payment/cards/card-fixture.ts";
 import { testStart } from "../../support/payment.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
 import { eventually } from "../../support/until.ts";
@@ -14,21 +14,24 @@ const native = "A".repeat(43);
 const ethereum = "0x19E7E376E7C213B7E7e7e46cc70A5dD086DAff2A";
 const checkout = `/v1/top-up/checkout-session/${native}`;
 
-let world: CardWorld;
-let narrow: CardWorld;
-let blind: CardWorld;
+let fixture: CardFixture;
+let narrow: CardFixture;
+let blind: CardFixture;
 
 beforeAll(async () => {
-  world = await openCardWorld();
-  narrow = await openCardWorld({ returnOrigins: ["https://app.example"], publicUrl: "https://pay.example/" });
-  blind = await openCardWorld({ feed: {} });
+  fixture = await openCardFixture();
+  narrow = await openCardFixture({
+    returnOrigins: ["https://app.example"],
+    publicUrl: "https://pay.example/",
+  });
+  blind = await openCardFixture({ feed: {} });
 });
 
 afterAll(async () => {
-  for (const each of [world, narrow, blind]) await each.close();
+  for (const each of [fixture, narrow, blind]) await each.close();
 });
 
-const quoteCount = async (of: CardWorld): Promise<bigint> => {
+const quoteCount = async (of: CardFixture): Promise<bigint> => {
   const row = await of.payment.database.read((tx) =>
     tx.get<{ n: bigint }>("SELECT COUNT(*) AS n FROM quotes"),
   );
@@ -123,10 +126,10 @@ const refusals: readonly (readonly [string, number, string])[] = [
 
 describe("GET /top-up refuses", () => {
   test.each(refusals)("%s with %i %p", async (path, status, message) => {
-    const before = await quoteCount(world);
-    const response = await world.ask(path);
+    const before = await quoteCount(fixture);
+    const response = await fixture.ask(path);
     expect({ status: response.status, body: response.body }).toEqual({ status, body: message });
-    expect(await quoteCount(world)).toBe(before);
+    expect(await quoteCount(fixture)).toBe(before);
   });
 
   test("everything about money with 503 while the feed is out of reach, and says when to ask again", async () => {
@@ -158,7 +161,7 @@ test("GET /top-up says in words that clients know that no cards are taken", asyn
 
 describe("GET /top-up answers", () => {
   test("a hosted checkout with its quote in the specification's shape", async () => {
-    const { topUpQuote, paymentSession, adjustments, fees } = await world.topUp(`${checkout}/usd/1000`);
+    const { topUpQuote, paymentSession, adjustments, fees } = await fixture.topUp(`${checkout}/usd/1000`);
     expect(Object.keys(topUpQuote).sort()).toEqual([
       "currencyType",
       "destinationAddress",
@@ -182,7 +185,7 @@ describe("GET /top-up answers", () => {
     });
     expect(paymentSession.id).toMatch(/^cs_test_/);
     expect(paymentSession.client_secret).toBe("");
-    expect(paymentSession.url).toBe(`${world.sandboxUrl}/c/pay/${paymentSession.id}`);
+    expect(paymentSession.url).toBe(`${fixture.sandboxUrl}/c/pay/${paymentSession.id}`);
     expect(adjustments).toEqual([]);
     expect(fees).toHaveLength(1);
     expect(fees[0]).toMatchObject({
@@ -198,7 +201,7 @@ describe("GET /top-up answers", () => {
     ["checkout-session", "?uiMode=embedded&returnUrl=https://a.example", /^cs_test_/, /_secret_/, /^$/],
     ["checkout-session", "?uiMode=hosted", /^cs_test_/, /^$/, /^http/],
   ])("a %s %s with the three keys of its session", async (method, query, id, secret, url) => {
-    const { paymentSession } = await world.topUp(`/v1/top-up/${method}/${native}/usd/1000${query}`);
+    const { paymentSession } = await fixture.topUp(`/v1/top-up/${method}/${native}/usd/1000${query}`);
     expect(Object.keys(paymentSession).sort()).toEqual(["client_secret", "id", "url"]);
     expect(paymentSession.id).toMatch(id);
     expect(paymentSession.client_secret).toMatch(secret);
@@ -208,33 +211,33 @@ describe("GET /top-up answers", () => {
   test("the word that the request used for what the address is of", async () => {
     for (const word of ["ethereum", "matic", "pol", "base-eth", "usdc"]) {
       const lower = ethereum.toLowerCase();
-      const { topUpQuote } = await world.topUp(`/v1/top-up/payment-intent/${lower}/usd/500?token=${word}`);
+      const { topUpQuote } = await fixture.topUp(`/v1/top-up/payment-intent/${lower}/usd/500?token=${word}`);
       expect(topUpQuote).toMatchObject({ destinationAddressType: word, destinationAddress: ethereum });
     }
-    const { topUpQuote } = await world.topUp(`${checkout}/usd/1000?token=arweave`);
+    const { topUpQuote } = await fixture.topUp(`${checkout}/usd/1000?token=arweave`);
     expect(topUpQuote).toMatchObject({ destinationAddressType: "arweave", destinationAddress: native });
   });
 
   test("the same without /v1, for upper-case currencies, and for the exponent form", async () => {
-    const { topUpQuote } = await world.topUp(`/top-up/checkout-session/${native}/USD/1e3`);
+    const { topUpQuote } = await fixture.topUp(`/top-up/checkout-session/${native}/USD/1e3`);
     expect(topUpQuote).toMatchObject({ currencyType: "usd", paymentAmount: 1000 });
   });
 
   test("with no-store, for a session is nobody else's", async () => {
-    const { headers } = await world.ask(`${checkout}/usd/1000`);
+    const { headers } = await fixture.ask(`${checkout}/usd/1000`);
     expect(headers.get("cache-control")).toBe("no-store");
   });
 
   test("HEAD checks all but opens no session and keeps no quote", async () => {
-    const before = await quoteCount(world);
-    const good = await world.ask(`${checkout}/usd/1000`, { method: "HEAD" });
-    const bad = await world.ask(`${checkout}/usd/1`, { method: "HEAD" });
+    const before = await quoteCount(fixture);
+    const good = await fixture.ask(`${checkout}/usd/1000`, { method: "HEAD" });
+    const bad = await fixture.ask(`${checkout}/usd/1`, { method: "HEAD" });
     expect([good.status, bad.status]).toEqual([200, 400]);
-    expect(await quoteCount(world)).toBe(before);
+    expect(await quoteCount(fixture)).toBe(before);
   });
 
   test("a gift with the id that redeems it, which nobody finds in the ledger", async () => {
-    const { giftId, topUpQuote } = await world.topUp(
+    const { giftId, topUpQuote } = await fixture.topUp(
       "/v1/top-up/payment-intent/gift/usd/1000?destinationAddressType=gift&giftMessage=Thank%20you",
     );
     expect(giftId).toMatch(/^[A-Za-z0-9_-]{43}$/);
@@ -243,7 +246,7 @@ describe("GET /top-up answers", () => {
       destinationAddressType: "gift",
       giftMessage: "Thank you",
     });
-    const rows = await world.payment.database.read((tx) =>
+    const rows = await fixture.payment.database.read((tx) =>
       tx.all<{ id: string }>("SELECT id FROM gifts WHERE id = ?", giftId ?? ""),
     );
     expect(rows).toEqual([]);
@@ -252,7 +255,7 @@ describe("GET /top-up answers", () => {
 
 describe("GET /top-up needs no login, and", () => {
   test("lets one client open 300 sessions at once, and one more each second", async () => {
-    const busy = await openCardWorld();
+    const busy = await openCardFixture();
     const open = async () => (await busy.ask(`/top-up/payment-intent/${native}/usd/1000`)).status;
     for (let opened = 0; opened < 300; opened += 20)
       expect(new Set(await Promise.all(Array.from({ length: 20 }, open)))).toEqual(new Set([200]));
@@ -268,7 +271,7 @@ describe("GET /top-up needs no login, and", () => {
   }, 60_000);
 
   test("all clients together have a bounded number of quotes open", async () => {
-    const small = await openCardWorld({ openQuotesMax: 2 });
+    const small = await openCardFixture({ openQuotesMax: 2 });
     for (const _ of [1, 2]) await small.topUp(`${checkout}/usd/1000`);
     const refused = await small.ask(`${checkout}/usd/1000`);
     expect([refused.status, refused.body]).toEqual([429, "Too Many Requests"]);
@@ -315,7 +318,7 @@ describe("X3: a checkout returns", () => {
   );
   test.each(named)("to %p (%#)", async (_name, url, anywhere, listed) => {
     for (const [of, isTaken] of [
-      [world, anywhere],
+      [fixture, anywhere],
       [narrow, listed],
     ] as const) {
       for (const name of ["successUrl", "cancelUrl", "returnUrl"]) {
@@ -344,9 +347,9 @@ describe("X3: a checkout returns", () => {
   });
 
   test("to pages that say what was paid, for whom, and whether the credits are there", async () => {
-    const { paymentSession, topUpQuote } = await world.topUp(`${checkout}/usd/1000`);
+    const { paymentSession, topUpQuote } = await fixture.topUp(`${checkout}/usd/1000`);
     const text = async (path: string) => {
-      const page = await fetch(`${world.server.url}/v1/${path}?topUpQuoteId=${topUpQuote["topUpQuoteId"]}`);
+      const page = await fetch(`${fixture.server.url}/v1/${path}?topUpQuoteId=${topUpQuote["topUpQuoteId"]}`);
       return { text: await page.text(), refresh: page.headers.get("refresh") };
     };
     expect(await text("cancelled")).toEqual({
@@ -355,7 +358,7 @@ describe("X3: a checkout returns", () => {
     });
     const waiting = await text("done");
     expect(waiting).toEqual({ text: expect.stringContaining("Waiting for your payment"), refresh: "2" });
-    world.sandbox.payCheckout(paymentSession.id, "4242 4242 4242 4242");
+    fixture.sandbox.payCheckout(paymentSession.id, "4242 4242 4242 4242");
     for (const path of ["done", "cancelled"]) {
       const paid = await eventually(
         () => text(path),
@@ -372,8 +375,8 @@ describe("X3: a checkout returns", () => {
       successUrl: "https://app.example/ok?session={CHECKOUT_SESSION_ID}",
       cancelUrl: "https://app.example/no",
     });
-    const { paymentSession } = await world.topUp(`${checkout}/usd/1000?${query}`);
-    expect(world.sandbox.fetchCheckout(paymentSession.id)).toMatchObject({
+    const { paymentSession } = await fixture.topUp(`${checkout}/usd/1000?${query}`);
+    expect(fixture.sandbox.fetchCheckout(paymentSession.id)).toMatchObject({
       success_url: "https://app.example/ok?session={CHECKOUT_SESSION_ID}",
       cancel_url: "https://app.example/no",
     });
@@ -381,19 +384,19 @@ describe("X3: a checkout returns", () => {
 });
 
 test("a quote's standing is told to whoever knows its id, and to nobody else", async () => {
-  const { topUpQuote, paymentSession } = await world.topUp(`${checkout}/usd/1000`);
+  const { topUpQuote, paymentSession } = await fixture.topUp(`${checkout}/usd/1000`);
   const { topUpQuoteId: quoteId = "", quoteExpirationDate, winstonCreditAmount } = topUpQuote;
   const path = `/v1/top-up-quote/${quoteId}`;
   const open = { status: "open", wincCredited: "0", wincTakenBack: "0", quoteExpirationDate };
-  expect((await world.ask(path)).body).toEqual({ topUpQuoteId: quoteId, ...open });
+  expect((await fixture.ask(path)).body).toEqual({ topUpQuoteId: quoteId, ...open });
   const body = new URLSearchParams({ cardNumber: "4242424242424242" });
   await fetch(paymentSession.url, { method: "POST", body, redirect: "manual" });
-  await world.watch.look(AbortSignal.timeout(20_000));
+  await fixture.watch.look(AbortSignal.timeout(20_000));
   const paid = await eventually(
-    () => world.ask(path),
+    () => fixture.ask(path),
     (response) => response.body.status !== "open",
   );
   expect(paid.body).toMatchObject({ status: "paid", wincCredited: winstonCreditAmount });
   for (const id of ["0".repeat(32), quoteId.slice(1), "%00", `${quoteId}'`])
-    expect(await world.ask(`/v1/top-up-quote/${id}`)).toMatchObject({ status: 404, body: "Not Found" });
+    expect(await fixture.ask(`/v1/top-up-quote/${id}`)).toMatchObject({ status: 404, body: "Not Found" });
 });

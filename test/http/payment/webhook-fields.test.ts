@@ -6,14 +6,14 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { eventTypes } from "../../../src/payment/providers/stripe-objects.ts";
-import { type CardWorld, openCardWorld, webhookSecret } from "../../payment/cards/card-world.ts";
+import { type CardFixture, openCardFixture, webhookSecret } from "../../payment/cards/card-fixture.ts";
 import { testStart } from "../../support/payment.ts";
 
-let world: CardWorld;
+let fixture: CardFixture;
 beforeAll(async () => {
-  world = await openCardWorld({ isTold: false });
+  fixture = await openCardFixture({ isTold: false });
 });
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 /** Values as JSON has them, escapes included. */
 const oddValues = [
@@ -46,7 +46,7 @@ async function tell(body: string): Promise<number> {
   const at = testStart / 1_000;
   const signature = createHmac("sha256", webhookSecret).update(`${at}.`).update(body).digest("hex");
   const headers = { "stripe-signature": `t=${at},v1=${signature}` };
-  return (await world.ask("/v1/stripe-webhook", { method: "POST", body, headers })).status;
+  return (await fixture.ask("/v1/stripe-webhook", { method: "POST", body, headers })).status;
 }
 
 let told = 0;
@@ -89,7 +89,7 @@ test.each([...eventTypes])(
         await ask(`the event's ${name}`, value, eventWith(type, { [name]: value }));
     }
     expect(faults).toEqual([]);
-    expect(await world.findings()).toEqual([]);
+    expect(await fixture.findings()).toEqual([]);
   },
   120_000,
 );

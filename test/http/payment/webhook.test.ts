@@ -5,17 +5,17 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { Failure } from "../../../src/failures.ts";
 import { createWebhookRoutes } from "../../../src/http/payment/webhook-routes.ts";
-import { type CardWorld, openCardWorld, webhookSecret } from "../../payment/cards/card-world.ts";
+import { type CardFixture, openCardFixture, webhookSecret } from "../../payment/cards/card-fixture.ts";
 import { testAddress, testStart } from "../../support/payment.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
 
-let world: CardWorld;
+let fixture: CardFixture;
 
 beforeAll(async () => {
-  world = await openCardWorld({ isTold: false });
+  fixture = await openCardFixture({ isTold: false });
 });
 
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 /** The clock of the world stands still. */
 const seconds = () => testStart / 1_000;
@@ -26,7 +26,7 @@ function sign(body: string | Uint8Array, secret = webhookSecret, at: number | st
 
 async function tell(body: string | Uint8Array<ArrayBuffer>, signature: string | undefined) {
   const headers = signature === undefined ? {} : { "stripe-signature": signature };
-  return await world.ask("/v1/stripe-webhook", { method: "POST", body, headers });
+  return await fixture.ask("/v1/stripe-webhook", { method: "POST", body, headers });
 }
 
 const delivery = (id: string, type: string, object: Record<string, unknown>) =>
@@ -86,7 +86,7 @@ describe("L3: a letter", () => {
     expect(whole.length).toBe(2 ** 20);
     expect((await tell(whole, sign(whole))).status).toBe(200);
     const larger = padded(2 ** 20 + 1);
-    const response = await fetch(`${world.server.url}/v1/stripe-webhook`, {
+    const response = await fetch(`${fixture.server.url}/v1/stripe-webhook`, {
       method: "POST",
       body: larger,
       headers: { "stripe-signature": sign(larger) },
@@ -111,7 +111,7 @@ describe("L3: a letter", () => {
       });
       expect((await tell(body, sign(body))).status).toBe(200);
     }
-    expect(await world.findings()).toEqual([]);
+    expect(await fixture.findings()).toEqual([]);
   });
 
   test("for a payment that is not ours changes nothing", async () => {
@@ -122,16 +122,18 @@ describe("L3: a letter", () => {
       metadata: { topUpQuoteId: "0123456789abcdef" },
     });
     expect((await tell(body, sign(body))).status).toBe(200);
-    const rows = await world.payment.database.read((tx) =>
+    const rows = await fixture.payment.database.read((tx) =>
       tx.all<{ refund: string | null }>("SELECT refund FROM card_payments WHERE id = 'pi_foreign'"),
     );
     expect(rows).toEqual([{ refund: null }]);
-    expect(await world.findings()).toEqual([]);
+    expect(await fixture.findings()).toEqual([]);
   });
 
   test("H: is credited when it is answered, and told a hundred times at once it is credited once", async () => {
     const address = testAddress("Hundred");
-    const { topUpQuote, paymentSession } = await world.topUp(`/v1/top-up/payment-intent/${address}/usd/1000`);
+    const { topUpQuote, paymentSession } = await fixture.topUp(
+      `/v1/top-up/payment-intent/${address}/usd/1000`,
+    );
     const body = delivery("evt_hundred", "payment_intent.succeeded", {
       id: paymentSession.id,
       amount_received: 1000,
@@ -140,14 +142,14 @@ describe("L3: a letter", () => {
     });
     const first = await tell(body, sign(body));
     expect(first.status).toBe(200);
-    expect(await world.balance(address)).toBe(BigInt(topUpQuote["winstonCreditAmount"] ?? ""));
+    expect(await fixture.balance(address)).toBe(BigInt(topUpQuote["winstonCreditAmount"] ?? ""));
     const responses = await Promise.all(Array.from({ length: 100 }, () => tell(body, sign(body))));
     expect(new Set(responses.map(({ status }) => status))).toEqual(new Set([200]));
     // The same payment under another event's name is the same payment.
     const again = body.replace("evt_hundred", "evt_hundred_and_one");
     expect((await tell(again, sign(again))).status).toBe(200);
-    expect(await world.balance(address)).toBe(BigInt(topUpQuote["winstonCreditAmount"] ?? ""));
-    expect(await world.findings()).toEqual([]);
+    expect(await fixture.balance(address)).toBe(BigInt(topUpQuote["winstonCreditAmount"] ?? ""));
+    expect(await fixture.findings()).toEqual([]);
   });
 
   test("H: is not said to be taken while the ledger cannot write", async () => {
@@ -159,7 +161,7 @@ describe("L3: a letter", () => {
           },
         },
         secrets: [webhookSecret],
-        clock: world.payment.clock.now,
+        clock: fixture.payment.clock.now,
       }),
     ]);
     const response = await fetch(`${server.url}/stripe-webhook`, {
@@ -182,7 +184,7 @@ describe("L3: a letter", () => {
           },
         },
         secrets: ["whsec_old", "whsec_new"],
-        clock: world.payment.clock.now,
+        clock: fixture.payment.clock.now,
       }),
     ]);
     const statuses = await Promise.all(

@@ -14,26 +14,26 @@ import {
   bytesAsked,
   bytesCost,
   funded,
-  openX402World,
-  type X402World,
-} from "../../payment/x402/x402-world.ts";
+  openX402Fixture,
+  type X402Fixture,
+} from "../../payment/x402/x402-fixture.ts";
 import { openPaymentServer } from "../../support/payment-server.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 
-let world: X402World;
+let fixture: X402Fixture;
 let payers = 100;
 
 beforeAll(async () => {
-  world = await openX402World();
+  fixture = await openX402Fixture();
 });
 
 afterAll(async () => {
-  await world.close();
+  await fixture.close();
 });
 
 const newPayer = () => {
   payers += 1;
-  return funded(world, payers);
+  return funded(fixture, payers);
 };
 const asset = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913";
 const schemaOf = (status: number) =>
@@ -50,7 +50,7 @@ describe("without a payment it answers what to pay", () => {
   };
 
   test("as the specification has it, and version 1, in the body", async () => {
-    const { status, headers, body } = await world.ask("type=bytes&qty=1000000");
+    const { status, headers, body } = await fixture.ask("type=bytes&qty=1000000");
     expect(status).toBe(402);
     expect(body).toEqual({
       ...requirement,
@@ -62,7 +62,7 @@ describe("without a payment it answers what to pay", () => {
   });
 
   test("and version 2 in a header, which pages of other origins may read", async () => {
-    const { headers } = await world.ask("type=credits&qty=2000000000");
+    const { headers } = await fixture.ask("type=credits&qty=2000000000");
     expect(readHeader(headers.get("payment-required"))).toEqual({
       x402Version: 2,
       error: "X-PAYMENT header is required",
@@ -90,8 +90,8 @@ describe("without a payment it answers what to pay", () => {
 
   test("alike without the prefix, and to HEAD", async () => {
     const path = "/x402/top-up?type=bytes&qty=1000000";
-    const plain = await fetch(`${world.server.url}${path}`);
-    const head = await fetch(`${world.server.url}/v1${path}`, { method: "HEAD" });
+    const plain = await fetch(`${fixture.server.url}${path}`);
+    const head = await fetch(`${fixture.server.url}/v1${path}`, { method: "HEAD" });
     expect([plain.status, head.status]).toEqual([402, 402]);
     expect(head.headers.get("payment-required")).toBe(plain.headers.get("payment-required"));
   });
@@ -142,7 +142,7 @@ const quantities: readonly (readonly [query: string, amount: string | undefined]
 ];
 
 test.each(quantities)("%p costs %p", async (query, amount) => {
-  const { status, body } = await world.ask(query);
+  const { status, body } = await fixture.ask(query);
   if (amount === undefined) expect([status, body]).toEqual([400, "Invalid quantity parameter"]);
   else expect([status, (body as { maxAmountRequired: string }).maxAmountRequired]).toEqual([402, amount]);
 });
@@ -155,10 +155,10 @@ describe("with a payment", () => {
     "of version %p it credits the payer, and says so in that version's words",
     async (version, network, own, other) => {
       const somebody = newPayer();
-      const authorization = world.authorize(somebody, bytesCost);
-      const { status, headers, body } = await world.pay(authorization, somebody, version);
+      const authorization = fixture.authorize(somebody, bytesCost);
+      const { status, headers, body } = await fixture.pay(authorization, somebody, version);
       expect(status).toBe(200);
-      const row = await world.row(authorization);
+      const row = await fixture.row(authorization);
       const transaction = row?.transaction_hash ?? "";
       expect(body).toEqual({
         ...{ walletAddress: somebody.address, balance: "2000000000", creditedWinc: "2000000000" },
@@ -173,24 +173,24 @@ describe("with a payment", () => {
       });
       expect(headers.get(other)).toBeNull();
       expect(headers.get("cache-control")).toBe("no-store");
-      expect(await world.balance(somebody)).toBe(2_000_000_000n);
+      expect(await fixture.balance(somebody)).toBe(2_000_000_000n);
     },
   );
 
   test("of version 1 it takes more than it asked for, and credits all of it", async () => {
     const somebody = newPayer();
-    const { status, body } = await world.pay(world.authorize(somebody, 12_345n), somebody);
+    const { status, body } = await fixture.pay(fixture.authorize(somebody, 12_345n), somebody);
     expect([status, (body as { creditedWinc: string }).creditedWinc]).toEqual([200, "12345000000"]);
   });
 
   test("it asks the facilitator with the words of the payment's version", async () => {
     const somebody = newPayer();
-    const authorization = world.authorize(somebody, bytesCost);
+    const authorization = fixture.authorize(somebody, bytesCost);
     for (const version of [1, 2] as const) {
       const each = { ...authorization, nonce: authorization.nonce.replace(/.$/, String(version)) };
-      expect((await world.pay(each, somebody, version)).status).toBe(200);
-      const order = world.facilitator.orders.at(-1);
-      const signature = `0x${sign(world.node.domain, each, somebody.key).toHex()}`;
+      expect((await fixture.pay(each, somebody, version)).status).toBe(200);
+      const order = fixture.facilitator.orders.at(-1);
+      const signature = `0x${sign(fixture.node.domain, each, somebody.key).toHex()}`;
       const payload = { signature, authorization: authorizationRecord(each) };
       const extra = { name: "USD Coin", version: "2" };
       const resource = "http://localhost:3001/v1/x402/top-up?type=bytes&qty=1000000";
@@ -219,19 +219,19 @@ describe("with a payment", () => {
 
   test("it is version 2 that counts where both headers are there", async () => {
     const somebody = newPayer();
-    const response = await world.ask(`type=bytes&qty=${bytesAsked}`, {
-      "x-payment": world.header(world.authorize(somebody, bytesCost), somebody, 1),
-      "payment-signature": world.header(world.authorize(somebody, bytesCost), somebody, 2),
+    const response = await fixture.ask(`type=bytes&qty=${bytesAsked}`, {
+      "x-payment": fixture.header(fixture.authorize(somebody, bytesCost), somebody, 1),
+      "payment-signature": fixture.header(fixture.authorize(somebody, bytesCost), somebody, 2),
     });
     expect([response.status, response.headers.get("x-payment-response")]).toEqual([200, null]);
-    expect(await world.balance(somebody)).toBe(2_000_000_000n);
+    expect(await fixture.balance(somebody)).toBe(2_000_000_000n);
   });
 
   test("for another quantity than it was meant for it is taken if it is enough", async () => {
     const somebody = newPayer();
-    const header = world.header(world.authorize(somebody, 3_000n), somebody);
-    expect((await world.ask("type=bytes&qty=1500001", { "x-payment": header })).status).toBe(402);
-    expect((await world.ask("type=bytes&qty=1500000", { "x-payment": header })).status).toBe(200);
+    const header = fixture.header(fixture.authorize(somebody, 3_000n), somebody);
+    expect((await fixture.ask("type=bytes&qty=1500001", { "x-payment": header })).status).toBe(402);
+    expect((await fixture.ask("type=bytes&qty=1500000", { "x-payment": header })).status).toBe(200);
   });
 });
 
@@ -246,45 +246,45 @@ describe("a payment is refused", () => {
 
   test.each(refusedHeaders)("%s", async (_what, header) => {
     for (const name of ["x-payment", "payment-signature"]) {
-      const { status, body } = await world.ask("type=bytes&qty=1", { [name]: header });
+      const { status, body } = await fixture.ask("type=bytes&qty=1", { [name]: header });
       expect([status, body]).toEqual([403, "Invalid signature or missing required headers"]);
     }
   });
 
   test("that is too long for a header", async () => {
-    const { status } = await fetch(`${world.server.url}/v1/x402/top-up?type=bytes&qty=1`, {
+    const { status } = await fetch(`${fixture.server.url}/v1/x402/top-up?type=bytes&qty=1`, {
       headers: { "x-payment": "A".repeat(2 ** 20) },
     });
     expect(status).toBe(431);
-    const { status: longest } = await world.ask("type=bytes&qty=1", { "x-payment": "A".repeat(12_000) });
+    const { status: longest } = await fixture.ask("type=bytes&qty=1", { "x-payment": "A".repeat(12_000) });
     expect(longest).toBe(403);
   });
 
   test("that somebody else signed, and leaves nothing behind", async () => {
     const somebody = newPayer();
-    const authorization = world.authorize(somebody, bytesCost);
+    const authorization = fixture.authorize(somebody, bytesCost);
     for (const version of [1, 2] as const) {
-      const { status, body } = await world.pay(authorization, newPayer(), version);
+      const { status, body } = await fixture.pay(authorization, newPayer(), version);
       expect([status, body]).toEqual([403, "Invalid signature or missing required headers"]);
     }
-    expect(await world.row(authorization)).toBeUndefined();
+    expect(await fixture.row(authorization)).toBeUndefined();
   });
 
   test("that was signed for another chain or coin", async () => {
     const somebody = newPayer();
-    const authorization = world.authorize(somebody, bytesCost);
+    const authorization = fixture.authorize(somebody, bytesCost);
     for (const change of [{ chainId: 84_532n }, { contract: payTo }, { name: "USDC" }, { version: "1" }]) {
-      const signature = `0x${sign({ ...world.node.domain, ...change }, authorization, somebody.key).toHex()}`;
+      const signature = `0x${sign({ ...fixture.node.domain, ...change }, authorization, somebody.key).toHex()}`;
       const payload = { signature, authorization: authorizationRecord(authorization) };
       const header = headerOf({ x402Version: 1, scheme: "exact", network: "base", payload });
-      expect((await world.ask(`type=bytes&qty=${bytesAsked}`, { "x-payment": header })).status).toBe(403);
+      expect((await fixture.ask(`type=bytes&qty=${bytesAsked}`, { "x-payment": header })).status).toBe(403);
     }
   });
 
-  const now = () => BigInt(Math.floor(world.payment.clock.now() / 1_000));
+  const now = () => BigInt(Math.floor(fixture.payment.clock.now() / 1_000));
   const refusals: readonly (readonly [
     what: string,
-    pay: () => ReturnType<X402World["pay"]>,
+    pay: () => ReturnType<X402Fixture["pay"]>,
     reason: string | RegExp,
   ])[] = [
     ["below the price", () => pay(bytesCost - 1n), "invalid_exact_evm_authorization_value"],
@@ -311,13 +311,13 @@ describe("a payment is refused", () => {
     ["without the dollars", () => pay(2_000_000_000n), /transfer amount exceeds balance/],
   ];
 
-  function pay(value: bigint, changes: Parameters<X402World["authorize"]>[2] = {}, version: 1 | 2 = 1) {
+  function pay(value: bigint, changes: Parameters<X402Fixture["authorize"]>[2] = {}, version: 1 | 2 = 1) {
     const somebody = newPayer();
-    return world.pay(world.authorize(somebody, value, changes), somebody, version);
+    return fixture.pay(fixture.authorize(somebody, value, changes), somebody, version);
   }
 
   test.each(refusals)("%s, with what to pay instead", async (_what, paid, reason) => {
-    const asked = world.facilitator.orders.length;
+    const asked = fixture.facilitator.orders.length;
     const { status, headers, body } = await paid();
     expect(status).toBe(402);
     expect(body).toMatchObject({
@@ -330,8 +330,8 @@ describe("a payment is refused", () => {
     const told = readHeader(headers.get("x-payment-response") ?? headers.get("payment-response"));
     expect(told).toMatchObject({ success: false, transaction: "" });
     expect(told["errorReason"]).toEqual(reason instanceof RegExp ? expect.stringMatching(reason) : reason);
-    expect(world.facilitator.orders.length).toBe(asked);
-    const rows = await world.payment.database.read((tx) =>
+    expect(fixture.facilitator.orders.length).toBe(asked);
+    const rows = await fixture.payment.database.read((tx) =>
       tx.all("SELECT id FROM x402_payments WHERE payer = ?", String(told["payer"])),
     );
     expect(rows).toEqual([]);
@@ -339,9 +339,9 @@ describe("a payment is refused", () => {
 
   test("whose payer is excluded", async () => {
     const somebody = newPayer();
-    const strict = world.openAnother(world.payment.database, { excluded: new Set([somebody.address]) });
+    const strict = fixture.openAnother(fixture.payment.database, { excluded: new Set([somebody.address]) });
     const server = openPaymentServer(() => [createX402Routes({ x402: strict, publicUrl: () => "" })]);
-    const header = world.header(world.authorize(somebody, bytesCost), somebody);
+    const header = fixture.header(fixture.authorize(somebody, bytesCost), somebody);
     const { status } = await fetch(`${server.url}/v1/x402/top-up?type=bytes&qty=${bytesAsked}`, {
       headers: { "x-payment": header },
     });
@@ -367,5 +367,5 @@ test("the reference has the route and nothing else", () => {
 });
 
 test("after all of this the ledger is in order", async () => {
-  expect(await checkLedger(world.payment.database)).toEqual([]);
+  expect(await checkLedger(fixture.payment.database)).toEqual([]);
 });

@@ -15,14 +15,14 @@ import { signers, testKey } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import {
   createPartsClient,
-  type MultipartWorld,
+  type MultipartFixture,
   makeFolder,
   makeItem,
-  openMultipartWorld,
+  openMultipartFixture,
   type PartsClient,
   partFilesIn,
   type TestItem,
-} from "../../upload/multipart/multipart-world.ts";
+} from "../../upload/multipart/multipart-fixture.ts";
 
 const folder = makeFolder();
 const malleable = [
@@ -30,7 +30,7 @@ const malleable = [
   ["multiAptos", createMultiAptosSigner([testKey(51), testKey(52), testKey(53)], 2)],
 ] as const;
 let payment: TestPayment;
-let world: MultipartWorld;
+let fixture: MultipartFixture;
 let client: PartsClient;
 let price: (() => bigint) | undefined;
 
@@ -40,16 +40,16 @@ describe("uploads in parts", () => {
     payment = await openTestPayment();
     const { database, clock, makeId } = payment;
     const blocked = new Set([String(makeItem(new Uint8Array(1), [], signers[3]).account)]);
-    world = await openMultipartWorld({
+    fixture = await openMultipartFixture({
       ...{ database, makeId, clock: clock.now, folder: folder.path },
       rules: { itemBytesMax: 50_000_000, blocked },
       priceOfByte: () => price?.() ?? 1n,
     });
-    client = createPartsClient(`${world.server.url}/v1`);
+    client = createPartsClient(`${fixture.server.url}/v1`);
   });
 
   afterAll(async () => {
-    await world.close();
+    await fixture.close();
     expect(await checkLedger(payment.database)).toEqual([]);
     await payment.close();
     folder.remove();
@@ -83,9 +83,12 @@ describe("uploads in parts", () => {
     test.each(["", "/v1"])(
       "makes an upload (below %p), says its limits and repeats the size",
       async (prefix) => {
-        const response = await fetch(`${world.server.url}${prefix}/chunks/arweave/-1/-1?chunkSize=5242880`, {
-          headers: { "x-chunking-version": "2" },
-        });
+        const response = await fetch(
+          `${fixture.server.url}${prefix}/chunks/arweave/-1/-1?chunkSize=5242880`,
+          {
+            headers: { "x-chunking-version": "2" },
+          },
+        );
         expect(response.status).toBe(200);
         expect(response.headers.get("cache-control")).toBe("no-store");
         expect(response.headers.get("content-type")).toBe("application/json; charset=utf-8");
@@ -96,14 +99,14 @@ describe("uploads in parts", () => {
     );
 
     test("takes 25,000,000 bytes where no size is said", async () => {
-      const response = await fetch(`${world.server.url}/chunks/solana/-1/-1`);
+      const response = await fetch(`${fixture.server.url}/chunks/solana/-1/-1`);
       expect(await response.json()).toMatchObject({ chunkSize: 25_000_000 });
     });
 
     test.each(["5242879", "524288001", "0", "-1", "5242880.5", "0x500000", "", "5e6", "A", "9".repeat(400)])(
       "refuses the size %p",
       async (size) => {
-        const response = await fetch(`${world.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
+        const response = await fetch(`${fixture.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
         expect(await refusal(response)).toEqual([
           400,
           { error: "Invalid chunk size", min: 5_242_880, max: 524_288_000 },
@@ -112,7 +115,7 @@ describe("uploads in parts", () => {
     );
 
     test.each(["5242880", "524288000"])("takes the size %p", async (size) => {
-      const response = await fetch(`${world.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
+      const response = await fetch(`${fixture.server.url}/chunks/arweave/-1/-1?chunkSize=${size}`);
       expect(await response.json()).toMatchObject({ chunkSize: Number(size) });
     });
 
@@ -128,19 +131,19 @@ describe("uploads in parts", () => {
       "base-usdc",
       "kyve",
     ])("knows the token %p", async (token) => {
-      expect((await fetch(`${world.server.url}/chunks/${token}/-1/-1`)).status).toBe(200);
+      expect((await fetch(`${fixture.server.url}/chunks/${token}/-1/-1`)).status).toBe(200);
     });
 
     test("refuses words that are no token", async () => {
       for (const token of ["bitcoin", "Arweave", "-1"])
-        expect(await refusal(await fetch(`${world.server.url}/chunks/${token}/-1/-1`))).toEqual([
+        expect(await refusal(await fetch(`${fixture.server.url}/chunks/${token}/-1/-1`))).toEqual([
           400,
           "Token not supported",
         ]);
     });
 
     test("makes nothing for HEAD", async () => {
-      const response = await fetch(`${world.server.url}/chunks/arweave/-1/-1`, { method: "HEAD" });
+      const response = await fetch(`${fixture.server.url}/chunks/arweave/-1/-1`, { method: "HEAD" });
       expect([response.status, response.headers.get("allow")]).toEqual([405, "GET"]);
     });
   });
@@ -157,7 +160,7 @@ describe("uploads in parts", () => {
           controller.close();
         },
       });
-      const response = await fetch(`${world.server.url}/chunks/arweave/${id}/0`, {
+      const response = await fetch(`${fixture.server.url}/chunks/arweave/${id}/0`, {
         method: "POST",
         body: body ?? stream,
       });
@@ -172,7 +175,7 @@ describe("uploads in parts", () => {
       "refuses the offset %p",
       async (offset) => {
         const id = await client.create();
-        const response = await fetch(`${world.server.url}/chunks/arweave/${id}/${offset}`, {
+        const response = await fetch(`${fixture.server.url}/chunks/arweave/${id}/${offset}`, {
           method: "POST",
           body: "a",
         });
@@ -200,7 +203,7 @@ describe("uploads in parts", () => {
       ]);
       expect((await client.put(id, 49_999_999, new Uint8Array(1))).status).toBe(200);
       expect((await client.list(id))["chunks"]).toEqual([[49_999_999, 1]]);
-      expect(await world.files.diskBytes(id)).toBeLessThan(100_000);
+      expect(await fixture.files.diskBytes(id)).toBeLessThan(100_000);
     });
 
     test("lists parts in the order of their places, each once, whatever came when", async () => {
@@ -241,7 +244,7 @@ describe("uploads in parts", () => {
       expect([response.status, response.headers.get("cache-control")]).toEqual([200, "no-store"]);
       expect(receipt).toMatchObject({ id: item.id, winc: String(item.bytes.length), deadlineHeight: 1_200 });
       expect(await balance(item)).toBe(before - BigInt(item.bytes.length));
-      expect(world.told.filter((told) => told === item.id)).toEqual([item.id]);
+      expect(fixture.told.filter((told) => told === item.id)).toEqual([item.id]);
       const upload = await payment.database.read((tx) => findUpload(tx, item.id));
       expect(upload).toMatchObject({
         bytes: { file: `parts/${id}`, offset: 0, size: item.bytes.length },
@@ -486,7 +489,7 @@ describe("uploads in parts", () => {
         expect(await client.status(id)).toMatchObject({ status: "FINALIZED", receipt });
       }
       expect(await balance(item)).toBe(before);
-      expect(world.told.filter((told) => told === item.id)).toEqual([item.id]);
+      expect(fixture.told.filter((told) => told === item.id)).toEqual([item.id]);
     });
 
     test("forty finalizations of one upload at once are one charge and forty equal receipts", async () => {
@@ -563,12 +566,12 @@ describe("uploads in parts", () => {
     test("know no other words", async () => {
       const id = await client.create();
       for (const path of [`${id}/0`, `${id}/x`, `${id}/finalize`, "-1/0"])
-        expect((await fetch(`${world.server.url}/chunks/arweave/${path}`)).status).toBe(404);
+        expect((await fetch(`${fixture.server.url}/chunks/arweave/${path}`)).status).toBe(404);
       for (const [method, allow] of [
         ["PUT", "GET, HEAD, OPTIONS, POST"],
         ["DELETE", "GET, HEAD, OPTIONS, POST"],
       ] as const) {
-        const response = await fetch(`${world.server.url}/chunks/arweave/${id}/0`, { method });
+        const response = await fetch(`${fixture.server.url}/chunks/arweave/${id}/0`, { method });
         expect([response.status, response.headers.get("allow")?.split(", ").toSorted().join(", ")]).toEqual([
           405,
           allow,
@@ -594,13 +597,13 @@ describe("uploads in parts", () => {
     const { response, begun, socket } = slowPart(id, start, announced, sent);
     await begun;
     await eventually(
-      () => world.files.diskBytes(id),
+      () => fixture.files.diskBytes(id),
       (bytes) => bytes > 1_000_000,
     );
     (await socket).terminate();
     await response;
     await eventually(
-      async () => world.writers.isOpen(id),
+      async () => fixture.writers.isOpen(id),
       (isOpen) => !isOpen,
     );
   }
@@ -612,7 +615,7 @@ describe("uploads in parts", () => {
     let text = "";
     const socket = Bun.connect({
       hostname: "127.0.0.1",
-      port: world.server.port,
+      port: fixture.server.port,
       socket: {
         data: (connection, bytes) => {
           text += bytes.toString();
@@ -632,7 +635,7 @@ describe("uploads in parts", () => {
         if (at < sent) await Bun.sleep(1);
       }
       await eventually(
-        async () => world.writers.isOpen(id),
+        async () => fixture.writers.isOpen(id),
         (isOpen) => isOpen,
       );
       begun.resolve();

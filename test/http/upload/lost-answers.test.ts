@@ -9,19 +9,19 @@ import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { eventually } from "../../support/until.ts";
 import {
   createPartsClient,
-  type MultipartWorld,
+  type MultipartFixture,
   makeFolder,
   makeItem,
-  openMultipartWorld,
+  openMultipartFixture,
   type PartsClient,
   partFilesIn,
   type TestItem,
-} from "../../upload/multipart/multipart-world.ts";
+} from "../../upload/multipart/multipart-fixture.ts";
 
 const folders = [makeFolder(), makeFolder()] as const;
 let payment: TestPayment;
-let here: MultipartWorld;
-let elsewhere: MultipartWorld;
+let here: MultipartFixture;
+let elsewhere: MultipartFixture;
 let client: PartsClient;
 let other: PartsClient;
 
@@ -31,9 +31,9 @@ describe("an answer that is lost", () => {
     payment = await openTestPayment();
     const { database, clock, makeId } = payment;
     const common = { database, clock: clock.now, makeId };
-    here = await openMultipartWorld({ ...common, folder: folders[0].path });
+    here = await openMultipartFixture({ ...common, folder: folders[0].path });
     const store = "22222222-2222-4222-8222-222222222222";
-    elsewhere = await openMultipartWorld({ ...common, folder: folders[1].path, store });
+    elsewhere = await openMultipartFixture({ ...common, folder: folders[1].path, store });
     client = createPartsClient(`${here.server.url}/v1`);
     other = createPartsClient(`${elsewhere.server.url}/v1`);
   });

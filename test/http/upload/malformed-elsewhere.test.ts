@@ -11,25 +11,25 @@ import { createDataItem } from "../../../src/arweave/data-item-sign.ts";
 import { revenue } from "../../../src/store/ledger/accounts.ts";
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
-import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
+import { funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x402-fixture.ts";
 import { rsaKey, signers } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import { filesIn } from "../../support/upload-parts.ts";
 import {
   createPartsClient,
-  type MultipartWorld,
+  type MultipartFixture,
   makeFolder,
-  openMultipartWorld,
+  openMultipartFixture,
   type PartsClient,
-} from "../../upload/multipart/multipart-world.ts";
+} from "../../upload/multipart/multipart-fixture.ts";
 import { openX402UploadServer, type X402UploadServer } from "../../upload/x402/upload-server.ts";
 import { malformedItems } from "./malformed-items.ts";
 
 const folder = makeFolder();
 const noItem = /^Invalid Data Item! ./;
 const dollars = 1_000_000_000n;
-let x402: X402World;
-let world: MultipartWorld;
+let x402: X402Fixture;
+let fixture: MultipartFixture;
 let opened: X402UploadServer;
 let client: PartsClient;
 let payers = 0;
@@ -37,15 +37,15 @@ let payers = 0;
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
 describe("what is no data item", () => {
   beforeAll(async () => {
-    x402 = await openX402World();
+    x402 = await openX402Fixture();
     const { database, clock, makeId, credits } = x402.payment;
     // Free in parts, so that nothing but the item itself refuses it.
     const rules = { itemBytesMax: 2 ** 20, freeBytesMax: 2 ** 20, blocked: new Set<string>() };
-    world = await openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path, rules });
+    fixture = await openMultipartFixture({ database, makeId, clock: clock.now, folder: folder.path, rules });
     const file = join(folder.path, "../key.json");
     writeFileSync(file, JSON.stringify(rsaKey));
     opened = openX402UploadServer({
-      ...{ x402: x402.x402, world, folder: folder.path, credits, clock: clock.now },
+      ...{ x402: x402.x402, fixture, folder: folder.path, credits, clock: clock.now },
       ...{ rules: { ...rules, freeBytesMax: 0 }, key: { file, modulus: rsaKey.n ?? "" } },
     });
     client = createPartsClient(opened.server.url);
@@ -53,7 +53,7 @@ describe("what is no data item", () => {
 
   afterAll(async () => {
     await opened.close();
-    await world.close();
+    await fixture.close();
     await x402.close();
     folder.remove();
   });
@@ -143,7 +143,7 @@ describe("what is no data item", () => {
 
   test("in the end costs nobody anything, and leaves no file when its time is over", async () => {
     x402.payment.clock.advance(2 * lifeMs);
-    await world.sweep.sweep();
+    await fixture.sweep.sweep();
     expect(await checkLedger(x402.payment.database)).toEqual([]);
     expect(await x402.payment.held(revenue)).toBe(0n);
     // Of each type of signature one was an item in the end.

@@ -18,20 +18,20 @@ import { lifeMs } from "../../../src/upload/multipart/multipart.ts";
 import { findUpload } from "../../../src/upload/uploads.ts";
 import { boundBytesMax } from "../../../src/upload/x402/unsigned.ts";
 import { type Payer, readHeader } from "../../payment/x402/payers.ts";
-import { funded, openX402World, type X402World } from "../../payment/x402/x402-world.ts";
+import { funded, openX402Fixture, type X402Fixture } from "../../payment/x402/x402-fixture.ts";
 import { createBlockList } from "../../support/block-lists.ts";
 import { validEncodings } from "../../support/encodings.ts";
 import { closed, faultsOf } from "../../support/schema.ts";
 import { rsaKey, signers, testKey } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
 import {
-  type MultipartWorld,
+  type MultipartFixture,
   makeFolder,
   makeItem,
-  openMultipartWorld,
+  openMultipartFixture,
   partFilesIn,
   type TestItem,
-} from "../../upload/multipart/multipart-world.ts";
+} from "../../upload/multipart/multipart-fixture.ts";
 import { openX402UploadServer, type X402UploadServer } from "../../upload/x402/upload-server.ts";
 
 const folder = makeFolder();
@@ -39,8 +39,8 @@ const malleable = [
   ["ethereum", signers[2]],
   ["multiAptos", createMultiAptosSigner([testKey(51), testKey(52), testKey(53)], 2)],
 ] as const;
-let x402: X402World;
-let world: MultipartWorld;
+let x402: X402Fixture;
+let fixture: MultipartFixture;
 let server: HttpServer;
 let opened: X402UploadServer;
 let payers = 0;
@@ -56,7 +56,7 @@ const faultsBy = (name: string, value: unknown) =>
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
 describe("uploads by x402", () => {
   beforeAll(async () => {
-    x402 = await openX402World();
+    x402 = await openX402Fixture();
     const { payment } = x402;
     const { database, clock, makeId, credits } = payment;
     const blocked = new Set([String(makeItem(new Uint8Array(1), [], signers[3]).account)]);
@@ -65,7 +65,7 @@ describe("uploads by x402", () => {
       if (isBroken && name === "before a synchronisation")
         throw new Failure("no_space", { reason: "broken" });
     };
-    world = await openMultipartWorld({
+    fixture = await openMultipartFixture({
       database,
       makeId,
       clock: clock.now,
@@ -78,7 +78,7 @@ describe("uploads by x402", () => {
     writeFileSync(keyFile, JSON.stringify(rsaKey));
     const key = { file: keyFile, modulus: rsaKey.n ?? "" };
     opened = openX402UploadServer({
-      ...{ x402: x402.x402, world, folder: folder.path, key, credits, rules, clock: clock.now },
+      ...{ x402: x402.x402, fixture, folder: folder.path, key, credits, rules, clock: clock.now },
       blockList,
     });
     server = opened.server;
@@ -86,7 +86,7 @@ describe("uploads by x402", () => {
 
   afterAll(async () => {
     await opened.close();
-    await world.close();
+    await fixture.close();
     expect(await checkLedger(x402.payment.database)).toEqual([]);
     await x402.close();
     folder.remove();
@@ -526,7 +526,7 @@ describe("uploads by x402", () => {
       expect((await ask(at, headers)).status).toBe(200);
       const before = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
       x402.payment.clock.advance(lifeMs);
-      await world.sweep.sweep();
+      await fixture.sweep.sweep();
       x402.payment.clock.set(x402.payment.clock.now() - lifeMs);
       const after = (await x402.payment.credits.balance(refund))?.winc ?? 0n;
       expect(after - before).toBeGreaterThanOrEqual(25_000n * x402.prices.wincPerByte);
@@ -547,14 +547,14 @@ describe("uploads by x402", () => {
     const { database, clock, makeId, credits } = x402.payment;
     const other = makeFolder();
     const rules = { itemBytesMax: 20_000_000, freeBytesMax: 200, blocked: new Set<string>() };
-    const theirs = await openMultipartWorld({
+    const theirs = await openMultipartFixture({
       ...{ database, makeId, clock: clock.now, folder: other.path, rules },
       store: "11111111-1111-4111-8111-111111111111",
     });
     const key = { file: join(folder.path, "key.json"), modulus: rsaKey.n ?? "" };
     const settling = x402.openAnother(database);
     const server = openX402UploadServer({
-      ...{ x402: settling, world: theirs, folder: other.path, key, credits, rules, clock: clock.now },
+      ...{ x402: settling, fixture: theirs, folder: other.path, key, credits, rules, clock: clock.now },
     });
     return {
       url: server.server.url,

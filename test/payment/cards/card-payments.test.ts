@@ -12,28 +12,28 @@ import { createCardWatch } from "../../../src/payment/cards/watch.ts";
 import type { CardProvider } from "../../../src/payment/providers/stripe-session.ts";
 import { gift, promo, provider } from "../../../src/store/ledger/accounts.ts";
 import { testAddress } from "../../support/payment.ts";
-import { promoRule } from "../prices/price-world.ts";
+import { promoRule } from "../prices/price-fixture.ts";
 import {
-  type CardWorld,
-  type CardWorldOptions,
-  openCardWorld,
+  type CardFixture,
+  type CardFixtureOptions,
+  openCardFixture,
   sandboxKey,
   type TopUpResponse,
-} from "./card-world.ts";
+} from "./card-fixture.ts";
 
-let open: CardWorld | undefined;
+let open: CardFixture | undefined;
 
-async function worldOf(options: CardWorldOptions = {}): Promise<CardWorld> {
-  open = await openCardWorld(options);
+async function fixtureOf(options: CardFixtureOptions = {}): Promise<CardFixture> {
+  open = await openCardFixture(options);
   return open;
 }
 
 afterEach(async () => {
-  const world = open;
+  const fixture = open;
   open = undefined;
-  if (world === undefined) return;
-  const findings = await world.findings();
-  await world.close();
+  if (fixture === undefined) return;
+  const findings = await fixture.findings();
+  await fixture.close();
   expect(findings).toEqual([]);
 });
 
@@ -48,8 +48,8 @@ const checkoutPath = (address: UserAddress, more = "") =>
 const intentPath = (address: UserAddress, more = "") =>
   `/v1/top-up/payment-intent/${address}/usd/1000${more}`;
 
-async function confirm(world: CardWorld, top: TopUpResponse, method = "pm_card_visa"): Promise<number> {
-  const response = await fetch(`${world.sandboxUrl}/v1/payment_intents/${top.paymentSession.id}/confirm`, {
+async function confirm(fixture: CardFixture, top: TopUpResponse, method = "pm_card_visa"): Promise<number> {
+  const response = await fetch(`${fixture.sandboxUrl}/v1/payment_intents/${top.paymentSession.id}/confirm`, {
     method: "POST",
     headers: { authorization: `Bearer ${sandboxKey}` },
     body: new URLSearchParams({ payment_method: method }),
@@ -58,28 +58,28 @@ async function confirm(world: CardWorld, top: TopUpResponse, method = "pm_card_v
   return response.status;
 }
 
-async function paidBy(world: CardWorld, path: string): Promise<TopUpResponse> {
-  const top = await world.topUp(path);
-  expect(await confirm(world, top)).toBe(200);
-  await world.settle();
+async function paidBy(fixture: CardFixture, path: string): Promise<TopUpResponse> {
+  const top = await fixture.topUp(path);
+  expect(await confirm(fixture, top)).toBe(200);
+  await fixture.settle();
   return top;
 }
 
-const chargeOf = (world: CardWorld, top: TopUpResponse): string =>
-  String(world.sandbox.fetch("payment_intent", top.paymentSession.id)["latest_charge"]);
+const chargeOf = (fixture: CardFixture, top: TopUpResponse): string =>
+  String(fixture.sandbox.fetch("payment_intent", top.paymentSession.id)["latest_charge"]);
 
-const disputeOf = (world: CardWorld, top: TopUpResponse, amount?: number): string =>
-  String(world.sandbox.openDispute(chargeOf(world, top), "fraudulent", amount)["id"]);
+const disputeOf = (fixture: CardFixture, top: TopUpResponse, amount?: number): string =>
+  String(fixture.sandbox.openDispute(chargeOf(fixture, top), "fraudulent", amount)["id"]);
 
-const refundOf = (world: CardWorld, top: TopUpResponse, amount?: number): string => {
+const refundOf = (fixture: CardFixture, top: TopUpResponse, amount?: number): string => {
   const form = { payment_intent: top.paymentSession.id };
   return String(
-    world.sandbox.createRefund(amount === undefined ? form : { ...form, amount: String(amount) })["id"],
+    fixture.sandbox.createRefund(amount === undefined ? form : { ...form, amount: String(amount) })["id"],
   );
 };
 
-async function quoteOf(world: CardWorld, top: TopUpResponse): Promise<Record<string, unknown>> {
-  const row = await world.payment.database.read((tx) =>
+async function quoteOf(fixture: CardFixture, top: TopUpResponse): Promise<Record<string, unknown>> {
+  const row = await fixture.payment.database.read((tx) =>
     tx.get<{ state: string; reason: string | null; taken_back_winc: bigint }>(
       "SELECT state, reason, taken_back_winc FROM quotes WHERE id = ?",
       top.topUpQuote["topUpQuoteId"] ?? "",
@@ -89,8 +89,8 @@ async function quoteOf(world: CardWorld, top: TopUpResponse): Promise<Record<str
   return { ...row };
 }
 
-async function spend(world: CardWorld, address: UserAddress, winc: bigint): Promise<void> {
-  const { credits, clock } = world.payment;
+async function spend(fixture: CardFixture, address: UserAddress, winc: bigint): Promise<void> {
+  const { credits, clock } = fixture.payment;
   const now = clock.now();
   const { id } = await credits.reserve({
     ...{ itemId: `item ${now}`, signer: address, paidBy: [], directive: "list-or-signer", winc },
@@ -101,119 +101,119 @@ async function spend(world: CardWorld, address: UserAddress, winc: bigint): Prom
 
 describe("a checkout", () => {
   test("that is paid credits the account once, and leads to where it was told", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(
       checkoutPath(alice, "?successUrl=https://app.example/ok?s={CHECKOUT_SESSION_ID}"),
     );
     const page = await fetch(top.paymentSession.url);
     expect(page.status).toBe(200);
     expect(await page.text()).toContain("10.00 USD");
-    expect(await world.balance(alice)).toBe(0n);
+    expect(await fixture.balance(alice)).toBe(0n);
     for (let press = 0; press < 3; press += 1) {
-      const paid = await world.payPage(top.paymentSession.url);
+      const paid = await fixture.payPage(top.paymentSession.url);
       expect(paid.status).toBe(303);
       expect(paid.headers.get("location")).toBe(`https://app.example/ok?s=${top.paymentSession.id}`);
     }
-    await world.settle();
-    expect(await world.balance(alice)).toBe(tenDollars);
-    expect(await world.payment.held(provider("stripe"))).toBe(-tenDollars);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(tenDollars);
+    expect(await fixture.payment.held(provider("stripe"))).toBe(-tenDollars);
   });
 
   test("whose card is declined says why and credits nothing until another card pays", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(checkoutPath(alice));
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(checkoutPath(alice));
     for (const [card, said] of [
       ["4000 0000 0000 0002", "Your card was declined."],
       ["4000 0000 0000 9995", "insufficient funds"],
       ["1234", "Your card number is incorrect."],
       ["", "Your card number is incorrect."],
     ] as const) {
-      const page = await world.payPage(top.paymentSession.url, card);
+      const page = await fixture.payPage(top.paymentSession.url, card);
       expect(page.status).toBe(402);
       expect(await page.text()).toContain(said);
     }
-    await world.settle();
-    expect(await world.balance(alice)).toBe(0n);
-    expect((await world.payPage(top.paymentSession.url)).status).toBe(303);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(tenDollars);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(0n);
+    expect((await fixture.payPage(top.paymentSession.url)).status).toBe(303);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
   test("that expired takes no card, and its quote is expired", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(checkoutPath(alice));
-    world.payment.clock.advance(35 * 60_000);
-    expect((await world.payPage(top.paymentSession.url)).status).toBe(410);
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(checkoutPath(alice));
+    fixture.payment.clock.advance(35 * 60_000);
+    expect((await fixture.payPage(top.paymentSession.url)).status).toBe(410);
     expect((await fetch(top.paymentSession.url)).status).toBe(410);
-    await world.settle();
-    expect(await quoteOf(world, top)).toMatchObject({ state: "expired" });
-    expect(await world.balance(alice)).toBe(0n);
+    await fixture.settle();
+    expect(await quoteOf(fixture, top)).toMatchObject({ state: "expired" });
+    expect(await fixture.balance(alice)).toBe(0n);
   });
 });
 
 describe("a payment", () => {
   test("I: made in time is credited however late its report comes", async () => {
-    const world = await worldOf({ isTold: false });
-    const top = await world.topUp(intentPath(alice));
-    world.payment.clock.advance(34 * 60_000);
-    expect(await confirm(world, top)).toBe(200);
-    world.payment.clock.advance(3 * 24 * 60 * 60_000);
-    world.sandbox.deliverTo({ url: `${world.server.url}/v1/stripe-webhook`, secret: "whsec_world" });
-    await world.settle();
-    expect(await world.balance(alice)).toBe(tenDollars);
+    const fixture = await fixtureOf({ isTold: false });
+    const top = await fixture.topUp(intentPath(alice));
+    fixture.payment.clock.advance(34 * 60_000);
+    expect(await confirm(fixture, top)).toBe(200);
+    fixture.payment.clock.advance(3 * 24 * 60 * 60_000);
+    fixture.sandbox.deliverTo({ url: `${fixture.server.url}/v1/stripe-webhook`, secret: "whsec_world" });
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
   test("made long after its quote expired goes back to its payer, once", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(intentPath(alice));
-    world.payment.clock.advance(35 * 60_000 + 15 * 60_000 + 1_000);
-    await paid(world, top);
-    expect(await world.balance(alice)).toBe(0n);
-    expect(await quoteOf(world, top)).toMatchObject({
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(intentPath(alice));
+    fixture.payment.clock.advance(35 * 60_000 + 15 * 60_000 + 1_000);
+    await paid(fixture, top);
+    expect(await fixture.balance(alice)).toBe(0n);
+    expect(await quoteOf(fixture, top)).toMatchObject({
       state: "failed",
       reason: "it was made after the quote had expired",
     });
-    for (let look = 0; look < 3; look += 1) await world.watch.look(signal);
-    expect(world.sandbox.fetch("charge", chargeOf(world, top))).toMatchObject({ amount_refunded: 1000 });
-    await world.settle();
-    expect(await world.balance(alice)).toBe(0n);
+    for (let look = 0; look < 3; look += 1) await fixture.watch.look(signal);
+    expect(fixture.sandbox.fetch("charge", chargeOf(fixture, top))).toMatchObject({ amount_refunded: 1000 });
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(0n);
   });
 
   test("within the quarter of an hour in which a bank may still ask is credited", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(intentPath(alice));
-    world.payment.clock.advance(35 * 60_000 + 15 * 60_000);
-    await paid(world, top);
-    expect(await world.balance(alice)).toBe(tenDollars);
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(intentPath(alice));
+    fixture.payment.clock.advance(35 * 60_000 + 15 * 60_000);
+    await paid(fixture, top);
+    expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
   test("cannot be made any more once the watch has ended its quote", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(intentPath(alice));
-    world.payment.clock.advance(35 * 60_000);
-    await world.watch.look(signal);
-    expect(await confirm(world, top)).toBe(400);
-    expect(await quoteOf(world, top)).toMatchObject({ state: "expired" });
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(intentPath(alice));
+    fixture.payment.clock.advance(35 * 60_000);
+    await fixture.watch.look(signal);
+    expect(await confirm(fixture, top)).toBe(400);
+    expect(await quoteOf(fixture, top)).toMatchObject({ state: "expired" });
   });
 
   test("in yen is charged in whole yen", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(`/v1/top-up/payment-intent/${alice}/jpy/1500`);
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(`/v1/top-up/payment-intent/${alice}/jpy/1500`);
     expect(top.topUpQuote.paymentAmount).toBe(1500);
-    await paid(world, top);
-    expect(await world.balance(alice)).toBe(BigInt(top.topUpQuote["winstonCreditAmount"] ?? ""));
+    await paid(fixture, top);
+    expect(await fixture.balance(alice)).toBe(BigInt(top.topUpQuote["winstonCreditAmount"] ?? ""));
   });
 
   test("of another amount or currency than its quote's goes back", async () => {
-    const world = await worldOf({ isTold: false });
+    const fixture = await fixtureOf({ isTold: false });
     for (const [amount, currency] of [
       [999n, "usd"],
       [1001n, "usd"],
       [1000n, "eur"],
     ] as const) {
-      const top = await world.topUp(intentPath(alice));
+      const top = await fixture.topUp(intentPath(alice));
       const { topUpQuoteId: quoteId = "" } = top.topUpQuote;
-      const paidAt = world.payment.clock.now();
+      const paidAt = fixture.payment.clock.now();
       const fact = {
         kind: "paid",
         paymentId: top.paymentSession.id,
@@ -222,55 +222,55 @@ describe("a payment", () => {
         currency,
         paidAt,
       } as const;
-      expect(await world.events.learn(fact)).toBe("refused");
-      expect(await quoteOf(world, top)).toMatchObject({
+      expect(await fixture.events.learn(fact)).toBe("refused");
+      expect(await quoteOf(fixture, top)).toMatchObject({
         state: "failed",
         reason: "the amount is not the quote's",
       });
     }
-    expect(await world.balance(alice)).toBe(0n);
+    expect(await fixture.balance(alice)).toBe(0n);
   });
 
   test("beside the one that paid a quote goes back, and the first one stays", async () => {
-    const world = await worldOf({ isTold: false });
-    const top = await world.topUp(checkoutPath(alice));
+    const fixture = await fixtureOf({ isTold: false });
+    const top = await fixture.topUp(checkoutPath(alice));
     const { topUpQuoteId: quoteId = "" } = top.topUpQuote;
-    const paidAt = world.payment.clock.now();
+    const paidAt = fixture.payment.clock.now();
     const of = (paymentId: string) =>
-      world.events.learn({ kind: "paid", paymentId, quoteId, amount: 1000n, currency: "usd", paidAt });
+      fixture.events.learn({ kind: "paid", paymentId, quoteId, amount: 1000n, currency: "usd", paidAt });
     expect([await of("pi_one"), await of("pi_two"), await of("pi_one")]).toEqual([
       "credited",
       "refused",
       "nothing",
     ]);
-    expect(await world.balance(alice)).toBe(tenDollars);
+    expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 });
 
 describe("money that goes back", () => {
   test("by parts takes the same parts of the credits, and all of them in the end", async () => {
-    const world = await worldOf();
-    const top = await paidBy(world, intentPath(alice));
-    refundOf(world, top, 333);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(tenDollars - (tenDollars * 333n) / 1_000n);
-    refundOf(world, top, 333);
-    refundOf(world, top, 334);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(0n);
-    expect(await world.payment.held(provider("stripe"))).toBe(0n);
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, intentPath(alice));
+    refundOf(fixture, top, 333);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(tenDollars - (tenDollars * 333n) / 1_000n);
+    refundOf(fixture, top, 333);
+    refundOf(fixture, top, 334);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(0n);
+    expect(await fixture.payment.held(provider("stripe"))).toBe(0n);
   });
 
   test("comes from what was spent too: the balance goes below zero", async () => {
-    const world = await worldOf();
-    const top = await paidBy(world, intentPath(alice));
-    await spend(world, alice, tenDollars - 5n);
-    disputeOf(world, top);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(5n - tenDollars);
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, intentPath(alice));
+    await spend(fixture, alice, tenDollars - 5n);
+    disputeOf(fixture, top);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(5n - tenDollars);
     // What is paid next goes to the debt first.
-    await paidBy(world, intentPath(alice));
-    expect(await world.balance(alice)).toBe(5n);
+    await paidBy(fixture, intentPath(alice));
+    expect(await fixture.balance(alice)).toBe(5n);
   });
 
   test.each([
@@ -278,192 +278,192 @@ describe("money that goes back", () => {
     ["losing_evidence", 0n],
     ["other evidence", 0n],
   ])("by a dispute answered with %s leaves %p", async (evidence, left) => {
-    const world = await worldOf();
-    const top = await paidBy(world, intentPath(alice));
-    const dispute = disputeOf(world, top);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(0n);
-    world.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: evidence } });
-    await world.settle();
-    expect(await world.balance(alice)).toBe(left);
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, intentPath(alice));
+    const dispute = disputeOf(fixture, top);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(0n);
+    fixture.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: evidence } });
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(left);
   });
 
   test("by a refund and a dispute of the same payment takes no more than the payment", async () => {
-    const world = await worldOf();
-    const top = await paidBy(world, intentPath(alice));
-    refundOf(world, top, 600);
-    disputeOf(world, top, 1000);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(0n);
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, intentPath(alice));
+    refundOf(fixture, top, 600);
+    disputeOf(fixture, top, 1000);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(0n);
   });
 
   test("by the card that disputes whatever it pays is taken back with the payment's own report", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(checkoutPath(alice));
-    await world.payPage(top.paymentSession.url, "4000 0000 0000 0259");
-    await world.settle();
-    expect(await world.balance(alice)).toBe(0n);
-    expect(await quoteOf(world, top)).toMatchObject({ state: "paid", taken_back_winc: tenDollars });
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(checkoutPath(alice));
+    await fixture.payPage(top.paymentSession.url, "4000 0000 0000 0259");
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(0n);
+    expect(await quoteOf(fixture, top)).toMatchObject({ state: "paid", taken_back_winc: tenDollars });
   });
 
   test("but that the payer's bank sends back is given back to the account", async () => {
-    const world = await worldOf();
-    const top = await paidBy(world, intentPath(alice));
-    refundOf(world, top, 250);
-    const refund = refundOf(world, top, 500);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(tenDollars - (tenDollars * 750n) / 1_000n);
-    world.sandbox.failRefund(refund);
-    await world.settle();
-    await world.watch.look(signal);
-    expect(await world.balance(alice)).toBe(tenDollars - (tenDollars * 250n) / 1_000n);
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, intentPath(alice));
+    refundOf(fixture, top, 250);
+    const refund = refundOf(fixture, top, 500);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(tenDollars - (tenDollars * 750n) / 1_000n);
+    fixture.sandbox.failRefund(refund);
+    await fixture.settle();
+    await fixture.watch.look(signal);
+    expect(await fixture.balance(alice)).toBe(tenDollars - (tenDollars * 250n) / 1_000n);
     // In the same second as the failure, and then later.
     for (const share of [350n, 450n]) {
-      refundOf(world, top, 100);
-      await world.settle();
-      await world.watch.look(signal);
-      expect(await world.balance(alice)).toBe(tenDollars - (tenDollars * share) / 1_000n);
-      world.payment.clock.advance(5_000);
+      refundOf(fixture, top, 100);
+      await fixture.settle();
+      await fixture.watch.look(signal);
+      expect(await fixture.balance(alice)).toBe(tenDollars - (tenDollars * share) / 1_000n);
+      fixture.payment.clock.advance(5_000);
     }
   });
 
   test("by a dispute that a refund of half has ended is half", async () => {
-    const world = await worldOf();
-    const top = await paidBy(world, intentPath(alice));
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, intentPath(alice));
     const dispute = { id: "dp_1", payment_intent: top.paymentSession.id, amount: 500, currency: "usd" };
     const tell = (id: string, createdAt: number, status: string) =>
-      world.events.take({ id, type: "charge.dispute.updated", createdAt, object: { ...dispute, status } });
+      fixture.events.take({ id, type: "charge.dispute.updated", createdAt, object: { ...dispute, status } });
     await tell("evt_opened", 1_000, "needs_response");
-    refundOf(world, top, 500);
-    await world.settle();
+    refundOf(fixture, top, 500);
+    await fixture.settle();
     await tell("evt_ended", 3_000, "charge_refunded");
-    expect(await world.balance(alice)).toBe(tenDollars / 2n);
+    expect(await fixture.balance(alice)).toBe(tenDollars / 2n);
   });
 
   test("is not taken by an inquiry, in which no money moves", async () => {
-    const world = await worldOf();
-    const top = await paidBy(world, intentPath(alice));
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, intentPath(alice));
     const said = { kind: "dispute", disputeId: "dp_1", paymentId: top.paymentSession.id } as const;
     const money = { amount: 1000n, currency: "usd" };
-    await world.events.learn({ ...said, ...money, status: "inquiry", asOf: 1_000 });
-    expect(await world.balance(alice)).toBe(tenDollars);
-    await world.events.learn({ ...said, ...money, status: "open", asOf: 2_000 });
-    expect(await world.balance(alice)).toBe(0n);
+    await fixture.events.learn({ ...said, ...money, status: "inquiry", asOf: 1_000 });
+    expect(await fixture.balance(alice)).toBe(tenDollars);
+    await fixture.events.learn({ ...said, ...money, status: "open", asOf: 2_000 });
+    expect(await fixture.balance(alice)).toBe(0n);
     // A late letter about the inquiry changes nothing.
-    await world.events.learn({ ...said, ...money, status: "inquiry_closed", asOf: 3_000 });
-    expect(await world.balance(alice)).toBe(0n);
+    await fixture.events.learn({ ...said, ...money, status: "inquiry_closed", asOf: 3_000 });
+    expect(await fixture.balance(alice)).toBe(0n);
   });
 });
 
 describe("a report that is lost", () => {
   test("of a payment is found by asking for the open quote", async () => {
     for (const path of [intentPath(alice), checkoutPath(bob)]) {
-      const world = await worldOf({ isTold: false });
-      const top = await world.topUp(path);
-      if (top.paymentSession.url === "") await confirm(world, top);
-      else await world.payPage(top.paymentSession.url);
+      const fixture = await fixtureOf({ isTold: false });
+      const top = await fixture.topUp(path);
+      if (top.paymentSession.url === "") await confirm(fixture, top);
+      else await fixture.payPage(top.paymentSession.url);
       // The list of events is cut off: only the quote itself is left to ask for.
-      await world.payment.database.write((tx) =>
+      await fixture.payment.database.write((tx) =>
         tx.run(
           "INSERT INTO card_marks (name, at) VALUES ('events', ?)",
-          BigInt(world.payment.clock.now() + 10 ** 9),
+          BigInt(fixture.payment.clock.now() + 10 ** 9),
         ),
       );
-      world.payment.clock.advance(2 * 60_000);
-      await world.watch.look(signal);
-      expect((await world.balance(alice)) + (await world.balance(bob))).toBe(tenDollars);
-      expect(await world.findings()).toEqual([]);
-      await world.close();
+      fixture.payment.clock.advance(2 * 60_000);
+      await fixture.watch.look(signal);
+      expect((await fixture.balance(alice)) + (await fixture.balance(bob))).toBe(tenDollars);
+      expect(await fixture.findings()).toEqual([]);
+      await fixture.close();
     }
     open = undefined;
   });
 
   test("of anything is found in the list of events, once", async () => {
-    const world = await worldOf({ isTold: false });
-    await world.watch.look(signal);
+    const fixture = await fixtureOf({ isTold: false });
+    await fixture.watch.look(signal);
     const [stored, disputed, refunded] = [
-      await world.topUp(intentPath(alice)),
-      await world.topUp(checkoutPath(alice)),
-      await world.topUp(intentPath(bob)),
+      await fixture.topUp(intentPath(alice)),
+      await fixture.topUp(checkoutPath(alice)),
+      await fixture.topUp(intentPath(bob)),
     ];
-    await confirm(world, stored);
-    await world.payPage(disputed.paymentSession.url, "4000 0000 0000 0259");
-    await confirm(world, refunded);
-    refundOf(world, refunded, 500);
+    await confirm(fixture, stored);
+    await fixture.payPage(disputed.paymentSession.url, "4000 0000 0000 0259");
+    await confirm(fixture, refunded);
+    refundOf(fixture, refunded, 500);
     for (let look = 0; look < 3; look += 1) {
-      world.payment.clock.advance(30_000);
-      await world.watch.look(signal);
+      fixture.payment.clock.advance(30_000);
+      await fixture.watch.look(signal);
     }
-    expect(await world.balance(alice)).toBe(tenDollars);
-    expect(await world.balance(bob)).toBe(tenDollars - tenDollars / 2n);
+    expect(await fixture.balance(alice)).toBe(tenDollars);
+    expect(await fixture.balance(bob)).toBe(tenDollars - tenDollars / 2n);
   });
 
   test("of more than a page is found when the service comes back after three days", async () => {
-    const world = await worldOf({ isTold: false });
-    await world.watch.look(signal);
+    const fixture = await fixtureOf({ isTold: false });
+    await fixture.watch.look(signal);
     for (let each = 0; each < 30; each += 1) {
-      const top = await world.topUp(intentPath(alice));
-      await confirm(world, top);
-      refundOf(world, top, 10);
-      refundOf(world, top, 10);
-      refundOf(world, top, 10);
-      world.payment.clock.advance(20 * 60_000);
+      const top = await fixture.topUp(intentPath(alice));
+      await confirm(fixture, top);
+      refundOf(fixture, top, 10);
+      refundOf(fixture, top, 10);
+      refundOf(fixture, top, 10);
+      fixture.payment.clock.advance(20 * 60_000);
     }
-    world.payment.clock.advance(3 * 24 * 60 * 60_000);
-    for (let look = 0; look < 3; look += 1) await world.watch.look(signal);
+    fixture.payment.clock.advance(3 * 24 * 60 * 60_000);
+    for (let look = 0; look < 3; look += 1) await fixture.watch.look(signal);
     const each = tenDollars - (tenDollars * 30n) / 1_000n;
-    expect(await world.balance(alice)).toBe(30n * each);
+    expect(await fixture.balance(alice)).toBe(30n * each);
   });
 
   test("of one payment that cannot be taken in keeps no other from being found", async () => {
-    const world = await worldOf({ isTold: false });
-    await world.watch.look(signal);
-    const tops = [await world.topUp(intentPath(alice)), await world.topUp(intentPath(bob))];
-    for (const top of tops) await confirm(world, top);
+    const fixture = await fixtureOf({ isTold: false });
+    await fixture.watch.look(signal);
+    const tops = [await fixture.topUp(intentPath(alice)), await fixture.topUp(intentPath(bob))];
+    for (const top of tops) await confirm(fixture, top);
     const [poison] = tops;
-    const { database: ledger, clock } = world.payment;
+    const { database: ledger, clock } = fixture.payment;
     const events: CardEvents = {
-      ...world.events,
+      ...fixture.events,
       take: async (event) => {
         if (event.object["id"] === poison?.paymentSession.id) throw new Error("a defect");
-        return await world.events.take(event);
+        return await fixture.events.take(event);
       },
     };
-    const { provider: cards } = world;
+    const { provider: cards } = fixture;
     const watch = createCardWatch({ ledger, provider: cards, events, clock: clock.now, log: silentLog });
     await watch.look(signal);
-    expect([await world.balance(alice), await world.balance(bob)]).toEqual([0n, tenDollars]);
+    expect([await fixture.balance(alice), await fixture.balance(bob)]).toEqual([0n, tenDollars]);
     // Asking for the quote itself finds what its event did not tell.
     clock.advance(5 * 60_000);
     await watch.look(signal);
-    expect(await world.balance(alice)).toBe(tenDollars);
+    expect(await fixture.balance(alice)).toBe(tenDollars);
   });
 
   test("holds up no other by being refused again and again: neither a payment's return nor a quote's question", async () => {
-    const world = await worldOf({ isTold: false });
-    const { database: ledger, clock } = world.payment;
+    const fixture = await fixtureOf({ isTold: false });
+    const { database: ledger, clock } = fixture.payment;
     const refuse = async () => {
       throw new Failure("payment_session_failed", { status: 400 });
     };
     const [hopeless, good] = ["pi_a", "pi_z"];
     const refunded: string[] = [];
     const provider: CardProvider = {
-      ...world.provider,
+      ...fixture.provider,
       refund: async (id) => (id.startsWith(hopeless) ? await refuse() : void refunded.push(id)),
-      findPayment: (id, own) => (lost.has(id) ? refuse() : world.provider.findPayment(id, own)),
+      findPayment: (id, own) => (lost.has(id) ? refuse() : fixture.provider.findPayment(id, own)),
     };
     const watch = createCardWatch({
       ledger,
       provider,
-      events: world.events,
+      events: fixture.events,
       clock: clock.now,
       log: silentLog,
     });
     const lost = new Set<string>();
     for (let count = 0; count < 60; count += 1)
-      lost.add((await world.topUp(intentPath(alice))).paymentSession.id);
-    const paid = await world.topUp(intentPath(bob));
-    await confirm(world, paid);
+      lost.add((await fixture.topUp(intentPath(alice))).paymentSession.id);
+    const paid = await fixture.topUp(intentPath(bob));
+    await confirm(fixture, paid);
     await ledger.write(async (tx) => {
       for (let count = 0; count < 25; count += 1)
         await tx.run(
@@ -480,7 +480,7 @@ describe("a report that is lost", () => {
     clock.advance(3 * 60_000);
     for (let look = 0; look < 3; look += 1) await watch.look(signal);
     expect(refunded).toEqual([good]);
-    expect(await world.balance(bob)).toBe(tenDollars);
+    expect(await fixture.balance(bob)).toBe(tenDollars);
     // What was refused is tried again.
     await watch.look(signal);
     const wanted = await ledger.read((tx) => tx.all("SELECT id FROM card_payments WHERE refund = 'wanted'"));
@@ -488,26 +488,26 @@ describe("a report that is lost", () => {
   });
 
   test("is searched for no longer than Stripe can be reached, and the watch says how long that is", async () => {
-    const world = await worldOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
-    await world.watch.look(signal);
-    world.payment.clock.advance(60_000);
-    await world.watch.look(signal);
-    expect(world.watch.blindMs()).toBe(60_000);
+    const fixture = await fixtureOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
+    await fixture.watch.look(signal);
+    fixture.payment.clock.advance(60_000);
+    await fixture.watch.look(signal);
+    expect(fixture.watch.blindMs()).toBe(60_000);
   });
 
   test("leaves nothing open for ever: unpaid quotes end, and are removed in the end", async () => {
-    const world = await worldOf({ isTold: false });
+    const fixture = await fixtureOf({ isTold: false });
     const tops = [
-      await world.topUp(intentPath(alice)),
-      await world.topUp(checkoutPath(alice)),
-      await world.topUp("/v1/top-up/checkout-session/gift/usd/1000?destinationAddressType=gift"),
+      await fixture.topUp(intentPath(alice)),
+      await fixture.topUp(checkoutPath(alice)),
+      await fixture.topUp("/v1/top-up/checkout-session/gift/usd/1000?destinationAddressType=gift"),
     ];
-    world.payment.clock.advance(36 * 60_000);
-    await world.watch.look(signal);
-    for (const top of tops) expect(await quoteOf(world, top)).toMatchObject({ state: "expired" });
-    world.payment.clock.advance(91 * 24 * 60 * 60_000);
-    await world.watch.look(signal);
-    const left = await world.payment.database.read((tx) =>
+    fixture.payment.clock.advance(36 * 60_000);
+    await fixture.watch.look(signal);
+    for (const top of tops) expect(await quoteOf(fixture, top)).toMatchObject({ state: "expired" });
+    fixture.payment.clock.advance(91 * 24 * 60 * 60_000);
+    await fixture.watch.look(signal);
+    const left = await fixture.payment.database.read((tx) =>
       tx.get<{ n: bigint }>("SELECT (SELECT COUNT(*) FROM quotes) + (SELECT COUNT(*) FROM gifts) AS n"),
     );
     expect(left?.n).toBe(0n);
@@ -516,19 +516,19 @@ describe("a report that is lost", () => {
 
 describe("a quote", () => {
   test("I: whose session cannot be opened is given up, and the caller is told", async () => {
-    const world = await worldOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
-    const { status, body } = await world.ask(checkoutPath(alice));
+    const fixture = await fixtureOf({ stripe: { url: "http://127.0.0.1:1", secretKey: sandboxKey } });
+    const { status, body } = await fixture.ask(checkoutPath(alice));
     expect([status, body]).toEqual([503, "Error creating stripe payment session!"]);
-    const rows = await world.payment.database.read((tx) =>
+    const rows = await fixture.payment.database.read((tx) =>
       tx.all<{ state: string }>("SELECT state FROM quotes"),
     );
     expect(rows).toEqual([{ state: "failed" }]);
   });
 
   test("whose key Stripe does not know opens no session", async () => {
-    const elsewhere = await openCardWorld();
-    const world = await worldOf({ stripe: { url: elsewhere.sandboxUrl, secretKey: "sk_test_wrong" } });
-    expect((await world.ask(intentPath(alice))).status).toBe(503);
+    const elsewhere = await openCardFixture();
+    const fixture = await fixtureOf({ stripe: { url: elsewhere.sandboxUrl, secretKey: "sk_test_wrong" } });
+    expect((await fixture.ask(intentPath(alice))).status).toBe(503);
     await elsewhere.close();
   });
 });
@@ -538,63 +538,63 @@ describe("a promo code", () => {
   const half = (path: string) => `${path}?promoCode=half`;
 
   test("lowers what is charged, and what nobody paid for comes from promotions", async () => {
-    const world = await worldOf({ rules });
-    const top = await paidBy(world, half(intentPath(alice)));
+    const fixture = await fixtureOf({ rules });
+    const top = await paidBy(fixture, half(intentPath(alice)));
     expect(top.topUpQuote).toMatchObject({ paymentAmount: 500, quotedPaymentAmount: 1000 });
     expect(top.adjustments[0]).toMatchObject({ promoCode: "HALF", adjustmentAmount: "-500" });
-    expect(await world.balance(alice)).toBe(tenDollars);
-    expect(await world.payment.held(promo)).toBe(-tenDollars / 2n);
-    refundOf(world, top);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(0n);
-    expect(await world.payment.held(promo)).toBe(0n);
-    expect(await world.payment.held(provider("stripe"))).toBe(0n);
+    expect(await fixture.balance(alice)).toBe(tenDollars);
+    expect(await fixture.payment.held(promo)).toBe(-tenDollars / 2n);
+    refundOf(fixture, top);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(0n);
+    expect(await fixture.payment.held(promo)).toBe(0n);
+    expect(await fixture.payment.held(provider("stripe"))).toBe(0n);
   });
 
   test("is used up by a payment, never by a quote", async () => {
-    const world = await worldOf({ rules });
-    for (let unpaid = 0; unpaid < 3; unpaid += 1) await world.topUp(half(intentPath(alice)));
-    await paidBy(world, half(intentPath(alice)));
-    const { status, body } = await world.ask(half(intentPath(alice)));
+    const fixture = await fixtureOf({ rules });
+    for (let unpaid = 0; unpaid < 3; unpaid += 1) await fixture.topUp(half(intentPath(alice)));
+    await paidBy(fixture, half(intentPath(alice)));
+    const { status, body } = await fixture.ask(half(intentPath(alice)));
     expect(status).toBe(400);
     expect(body).toContain("'HALF'");
   });
 
   test("that was paid with meanwhile buys what was charged: two quotes of one user are not two discounts", async () => {
-    const world = await worldOf({ rules });
-    const first = await world.topUp(half(intentPath(alice)));
-    const second = await world.topUp(half(intentPath(alice)));
-    await confirm(world, first);
-    await confirm(world, second);
-    await world.settle();
-    expect(await world.balance(alice)).toBe(tenDollars + tenDollars / 2n);
-    expect(await world.payment.held(promo)).toBe(-tenDollars / 2n);
+    const fixture = await fixtureOf({ rules });
+    const first = await fixture.topUp(half(intentPath(alice)));
+    const second = await fixture.topUp(half(intentPath(alice)));
+    await confirm(fixture, first);
+    await confirm(fixture, second);
+    await fixture.settle();
+    expect(await fixture.balance(alice)).toBe(tenDollars + tenDollars / 2n);
+    expect(await fixture.payment.held(promo)).toBe(-tenDollars / 2n);
   });
 
   test("for new users is refused to who has paid", async () => {
-    const world = await worldOf({ rules });
-    await paidBy(world, intentPath(alice));
-    expect((await world.ask(`${intentPath(alice)}?promoCode=NEW`)).status).toBe(400);
-    expect((await world.ask(`${intentPath(bob)}?promoCode=NEW`)).status).toBe(200);
+    const fixture = await fixtureOf({ rules });
+    await paidBy(fixture, intentPath(alice));
+    expect((await fixture.ask(`${intentPath(alice)}?promoCode=NEW`)).status).toBe(400);
+    expect((await fixture.ask(`${intentPath(bob)}?promoCode=NEW`)).status).toBe(200);
   });
 });
 
 describe("a gift", () => {
   const giftPath = "/v1/top-up/payment-intent/gift/usd/1000?destinationAddressType=gift&giftMessage=Hello";
-  const redeem = (world: CardWorld, id: string | undefined, address: UserAddress, method = "GET") =>
-    world.ask(`/v1/redeem?id=${id}&destinationAddress=${address}`, { method });
+  const redeem = (fixture: CardFixture, id: string | undefined, address: UserAddress, method = "GET") =>
+    fixture.ask(`/v1/redeem?id=${id}&destinationAddress=${address}`, { method });
 
-  async function giftHeld(world: CardWorld): Promise<bigint> {
-    const row = await world.payment.database.read((tx) => tx.get<{ id: string }>("SELECT id FROM gifts"));
-    return await world.payment.held(gift(row?.id ?? "none"));
+  async function giftHeld(fixture: CardFixture): Promise<bigint> {
+    const row = await fixture.payment.database.read((tx) => tx.get<{ id: string }>("SELECT id FROM gifts"));
+    return await fixture.payment.held(gift(row?.id ?? "none"));
   }
 
   test("that is paid for is redeemed once, by whoever comes first", async () => {
-    const world = await worldOf();
-    const { giftId } = await paidBy(world, giftPath);
-    expect(await giftHeld(world)).toBe(tenDollars);
+    const fixture = await fixtureOf();
+    const { giftId } = await paidBy(fixture, giftPath);
+    expect(await giftHeld(fixture)).toBe(tenDollars);
     const responses = await Promise.all(
-      Array.from({ length: 20 }, (_, index) => redeem(world, giftId, index % 2 === 0 ? alice : bob)),
+      Array.from({ length: 20 }, (_, index) => redeem(fixture, giftId, index % 2 === 0 ? alice : bob)),
     );
     const taken = responses.filter(({ status }) => status === 200);
     expect(taken).toHaveLength(1);
@@ -602,34 +602,34 @@ describe("a gift", () => {
       message: `Payment receipt redeemed for ${tenDollars} winc!`,
       userBalance: String(tenDollars),
       userAddress: expect.any(String),
-      userCreationDate: new Date(world.payment.clock.now()).toISOString(),
+      userCreationDate: new Date(fixture.payment.clock.now()).toISOString(),
     });
     expect(new Set(responses.filter(({ status }) => status !== 200).map(({ body }) => body))).toEqual(
       new Set(["Gift has already been redeemed!"]),
     );
-    expect((await world.balance(alice)) + (await world.balance(bob))).toBe(tenDollars);
+    expect((await fixture.balance(alice)) + (await fixture.balance(bob))).toBe(tenDollars);
   });
 
   test("is not redeemed by what looks at links without being asked", async () => {
-    const world = await worldOf();
-    const { giftId } = await paidBy(world, giftPath);
+    const fixture = await fixtureOf();
+    const { giftId } = await paidBy(fixture, giftPath);
     const path = `/v1/redeem?id=${giftId}&destinationAddress=${alice}`;
-    await world.ask(path, { method: "HEAD" });
-    await world.ask(path, { headers: { "sec-purpose": "prefetch;prerender" } });
-    await world.ask(path, { method: "OPTIONS" });
-    expect(await giftHeld(world)).toBe(tenDollars);
-    expect((await redeem(world, giftId, alice, "POST")).status).toBe(200);
+    await fixture.ask(path, { method: "HEAD" });
+    await fixture.ask(path, { headers: { "sec-purpose": "prefetch;prerender" } });
+    await fixture.ask(path, { method: "OPTIONS" });
+    expect(await giftHeld(fixture)).toBe(tenDollars);
+    expect((await redeem(fixture, giftId, alice, "POST")).status).toBe(200);
   });
 
   test("is taken by a person on the page of its link, who is told when it is gone", async () => {
-    const world = await worldOf();
-    const { giftUrl = "", giftId = "" } = await paidBy(world, giftPath);
+    const fixture = await fixtureOf();
+    const { giftUrl = "", giftId = "" } = await paidBy(fixture, giftPath);
     const headers = { accept: "text/html,*/*;q=0.8" };
     const form = await fetch(giftUrl, { headers });
     const html = await form.text();
     expect([form.status, form.headers.get("referrer-policy")]).toEqual([200, "no-referrer"]);
     expect(html).toContain(`action="?id=${giftId}"`);
-    expect(await giftHeld(world)).toBe(tenDollars);
+    expect(await giftHeld(fixture)).toBe(tenDollars);
     const take = (address: string) =>
       fetch(giftUrl, {
         ...{ method: "POST", headers },
@@ -647,13 +647,13 @@ describe("a gift", () => {
       400,
       expect.stringContaining("already been redeemed"),
     ]);
-    expect(await world.balance(bob)).toBe(tenDollars);
+    expect(await fixture.balance(bob)).toBe(tenDollars);
   });
 
   test("link that carries anything but an id is answered as JSON, whoever asks", async () => {
-    const world = await worldOf();
+    const fixture = await fixtureOf();
     const headers = { accept: "text/html" };
-    const { status, body } = await world.ask("/v1/redeem?id=%3Cscript%3E", { headers });
+    const { status, body } = await fixture.ask("/v1/redeem?id=%3Cscript%3E", { headers });
     expect([status, body]).toEqual([400, "Invalid or missing parameters"]);
   });
 
@@ -678,41 +678,41 @@ describe("a gift", () => {
     ],
     ["by an id that is none", `id=x&destinationAddress=${alice}`, "Failure to redeem payment receipt!"],
   ])("%s is refused", async (_name, query, message) => {
-    const world = await worldOf();
-    const { status, body } = await world.ask(`/v1/redeem?${query}`);
+    const fixture = await fixtureOf();
+    const { status, body } = await fixture.ask(`/v1/redeem?${query}`);
     expect([status, body]).toEqual([400, message]);
   });
 
   test("that is not paid for yet is refused, and redeemed when it is", async () => {
-    const world = await worldOf();
-    const top = await world.topUp(giftPath);
-    expect((await redeem(world, top.giftId, alice)).body).toBe("Failure to redeem payment receipt!");
-    await paid(world, top);
-    expect((await redeem(world, top.giftId, alice)).status).toBe(200);
+    const fixture = await fixtureOf();
+    const top = await fixture.topUp(giftPath);
+    expect((await redeem(fixture, top.giftId, alice)).body).toBe("Failure to redeem payment receipt!");
+    await paid(fixture, top);
+    expect((await redeem(fixture, top.giftId, alice)).status).toBe(200);
   });
 
   test("G: whose payer takes the money back is taken from whoever redeemed it", async () => {
-    const world = await worldOf();
-    const top = await paidBy(world, giftPath);
-    await redeem(world, top.giftId, bob);
-    const dispute = disputeOf(world, top);
-    await world.settle();
-    expect(await world.balance(bob)).toBe(0n);
-    world.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: "winning_evidence" } });
-    await world.settle();
-    expect(await world.balance(bob)).toBe(tenDollars);
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, giftPath);
+    await redeem(fixture, top.giftId, bob);
+    const dispute = disputeOf(fixture, top);
+    await fixture.settle();
+    expect(await fixture.balance(bob)).toBe(0n);
+    fixture.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: "winning_evidence" } });
+    await fixture.settle();
+    expect(await fixture.balance(bob)).toBe(tenDollars);
   });
 
   test("whose payer takes the money back before anybody came is empty until the dispute is won", async () => {
-    const world = await worldOf();
-    const top = await paidBy(world, giftPath);
-    const dispute = disputeOf(world, top);
-    await world.settle();
-    expect((await redeem(world, top.giftId, bob)).body).toBe("Failure to redeem payment receipt!");
-    world.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: "winning_evidence" } });
-    await world.settle();
-    expect((await redeem(world, top.giftId, bob)).status).toBe(200);
-    expect(await world.balance(bob)).toBe(tenDollars);
+    const fixture = await fixtureOf();
+    const top = await paidBy(fixture, giftPath);
+    const dispute = disputeOf(fixture, top);
+    await fixture.settle();
+    expect((await redeem(fixture, top.giftId, bob)).body).toBe("Failure to redeem payment receipt!");
+    fixture.sandbox.respondToDispute(dispute, { evidence: { uncategorized_text: "winning_evidence" } });
+    await fixture.settle();
+    expect((await redeem(fixture, top.giftId, bob)).status).toBe(200);
+    expect(await fixture.balance(bob)).toBe(tenDollars);
   });
 });
 
@@ -720,30 +720,30 @@ describe("letters that are doubled, late and out of order", () => {
   test("end in the same balances", async () => {
     for (let seed = 1; seed <= 5; seed += 1) {
       const faults = { ...noFaults, delayMsMax: 60_000, doubledShare: 0.5 };
-      const world = await worldOf({ seed, faults });
+      const fixture = await fixtureOf({ seed, faults });
       const tops = [];
       for (let each = 0; each < 8; each += 1) {
-        const top = await world.topUp(intentPath(each % 2 === 0 ? alice : bob));
-        await confirm(world, top);
+        const top = await fixture.topUp(intentPath(each % 2 === 0 ? alice : bob));
+        await confirm(fixture, top);
         tops.push(top);
       }
-      for (const top of tops.slice(0, 3)) refundOf(world, top, 500);
-      for (const top of tops.slice(3, 5)) disputeOf(world, top);
-      await world.settle();
+      for (const top of tops.slice(0, 3)) refundOf(fixture, top, 500);
+      for (const top of tops.slice(3, 5)) disputeOf(fixture, top);
+      await fixture.settle();
       const half = tenDollars / 2n;
-      expect([seed, await world.balance(alice), await world.balance(bob)]).toEqual([
+      expect([seed, await fixture.balance(alice), await fixture.balance(bob)]).toEqual([
         seed,
         4n * tenDollars - 2n * half - tenDollars,
         4n * tenDollars - half - tenDollars,
       ]);
-      expect(await world.findings()).toEqual([]);
-      await world.close();
+      expect(await fixture.findings()).toEqual([]);
+      await fixture.close();
     }
     open = undefined;
   });
 });
 
-async function paid(world: CardWorld, top: TopUpResponse): Promise<void> {
-  expect(await confirm(world, top)).toBe(200);
-  await world.settle();
+async function paid(fixture: CardFixture, top: TopUpResponse): Promise<void> {
+  expect(await confirm(fixture, top)).toBe(200);
+  await fixture.settle();
 }

@@ -12,8 +12,8 @@ import type { Row, Tx, Value } from "../../../src/store/ledger/database.ts";
 import { testAddress } from "../../support/payment.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
-import { promoRule } from "../prices/price-world.ts";
-import { type CardWorld, openCardWorld, sandboxKey, type TopUpResponse } from "./card-world.ts";
+import { promoRule } from "../prices/price-fixture.ts";
+import { type CardFixture, openCardFixture, sandboxKey, type TopUpResponse } from "./card-fixture.ts";
 
 const { RUNS = "100" } = process.env;
 const runs = Number(RUNS);
@@ -34,7 +34,7 @@ const written = [
   ...["entries", "transfers", "accounts", "events"],
 ];
 
-let world: CardWorld;
+let fixture: CardFixture;
 let events: StripeEvent[];
 let giftIds: string[];
 let beginning: ReadonlyMap<string, readonly Row[]>;
@@ -42,34 +42,34 @@ let expected: Readonly<Record<string, bigint>>;
 
 beforeAll(async () => {
   const random = createRandom(seed);
-  world = await openCardWorld({ seed, isTold: false, rules: { promos: [promoRule("HALF", "0.5")] } });
+  fixture = await openCardFixture({ seed, isTold: false, rules: { promos: [promoRule("HALF", "0.5")] } });
   const tops: TopUpResponse[] = [];
-  for (let each = 0; each < quoteCount; each += 1) tops.push(await world.topUp(pathOf(random, each)));
-  beginning = await rowsOf(world);
+  for (let each = 0; each < quoteCount; each += 1) tops.push(await fixture.topUp(pathOf(random, each)));
+  beginning = await rowsOf(fixture);
   giftIds = tops.flatMap(({ giftId }) => (giftId === undefined ? [] : [giftId]));
   // The last ones are paid when their quotes have long expired.
   const isLate = (index: number) => index >= quoteCount - 3;
-  for (const [index, top] of tops.entries()) if (!isLate(index)) await live(world, random, top, index);
-  world.payment.clock.advance(2 * 60 * 60_000);
-  for (const [index, top] of tops.entries()) if (isLate(index)) await pay(world, top, "pm_card_visa");
-  events = told(world);
-  expected = await standing(world, tops);
+  for (const [index, top] of tops.entries()) if (!isLate(index)) await live(fixture, random, top, index);
+  fixture.payment.clock.advance(2 * 60 * 60_000);
+  for (const [index, top] of tops.entries()) if (isLate(index)) await pay(fixture, top, "pm_card_visa");
+  events = told(fixture);
+  expected = await standing(fixture, tops);
   console.log(`${events.length} events of ${new Set(events.map(({ type }) => type)).size} kinds`);
 });
 
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 test(
   `L3: reports in ${runs} orders end in the balances that follow from the provider's books`,
   async () => {
     for (let run = 0; run < runs; run += 1) {
       const random = createRandom(seed + run);
-      await begin(world);
+      await begin(fixture);
       await tellAll(random);
       await settleDoubts();
       const found = await balances();
       expect({ seed, run, found }).toEqual({ seed, run, found: expected });
-      if (run % 10 === 0) expect(await world.findings()).toEqual([]);
+      if (run % 10 === 0) expect(await fixture.findings()).toEqual([]);
     }
   },
   30_000 + runs * 2_000,
@@ -81,7 +81,7 @@ async function tellAll(random: Random): Promise<void> {
   const moments = new Map(giftIds.map((id) => [random.below(deliveries.length), id]));
   let together: Promise<unknown>[] = [];
   for (const [index, event] of deliveries.entries()) {
-    together.push(world.events.take(event));
+    together.push(fixture.events.take(event));
     const secret = moments.get(index);
     if (secret !== undefined) together.push(tryRedeem(secret));
     if (random.chance(0.3)) {
@@ -95,7 +95,7 @@ async function tellAll(random: Random): Promise<void> {
 
 /** A gift that is not paid for, or is taken back, is refused; it is tried again at the end. */
 async function tryRedeem(secret: string): Promise<void> {
-  await world.gifts.redeem(secret, redeemer).then(
+  await fixture.gifts.redeem(secret, redeemer).then(
     () => undefined,
     () => undefined,
   );
@@ -103,11 +103,11 @@ async function tryRedeem(secret: string): Promise<void> {
 
 /** Sums of refunds that are in doubt are asked for; the list of events and open quotes stay unread. */
 async function settleDoubts(): Promise<void> {
-  for (let look = 0; look < 5; look += 1) await world.watch.look(signal);
+  for (let look = 0; look < 5; look += 1) await fixture.watch.look(signal);
 }
 
 async function balances(): Promise<Record<string, bigint>> {
-  const rows = await world.payment.database.read((tx) =>
+  const rows = await fixture.payment.database.read((tx) =>
     tx.all<{ account: string; balance: bigint }>(
       "SELECT account, balance FROM accounts WHERE account LIKE 'user:%' AND balance <> 0",
     ),
@@ -125,7 +125,7 @@ function pathOf(random: Random, index: number): string {
 }
 
 /** Lets something happen to a top-up; to the first twenty each kind of thing. */
-async function live(of: CardWorld, random: Random, top: TopUpResponse, index: number): Promise<void> {
+async function live(of: CardFixture, random: Random, top: TopUpResponse, index: number): Promise<void> {
   const { sandbox, payment } = of;
   const isCheckout = top.paymentSession.id.startsWith("cs_");
   const fate = index < 20 ? index % 10 : random.below(10);
@@ -155,12 +155,12 @@ async function live(of: CardWorld, random: Random, top: TopUpResponse, index: nu
   if (evidence === "something" && random.chance(0.5)) sandbox.closeDispute(dispute);
 }
 
-function opened(of: CardWorld, charge: string, random: Random): string {
+function opened(of: CardFixture, charge: string, random: Random): string {
   const amount = random.pick([0, 77, 400]);
   return String(of.sandbox.openDispute(charge, "fraudulent", amount === 0 ? undefined : amount)["id"]);
 }
 
-async function pay(of: CardWorld, top: TopUpResponse, method: string): Promise<void> {
+async function pay(of: CardFixture, top: TopUpResponse, method: string): Promise<void> {
   const { id, url } = top.paymentSession;
   const cards: Readonly<Record<string, string>> = {
     pm_card_visa: "4242424242424242",
@@ -171,7 +171,7 @@ async function pay(of: CardWorld, top: TopUpResponse, method: string): Promise<v
   await response.body?.cancel();
 }
 
-function confirm(of: CardWorld, id: string, method: string): Promise<Response> {
+function confirm(of: CardFixture, id: string, method: string): Promise<Response> {
   return fetch(`${of.sandboxUrl}/v1/payment_intents/${id}/confirm`, {
     method: "POST",
     headers: { authorization: `Bearer ${sandboxKey}` },
@@ -179,27 +179,27 @@ function confirm(of: CardWorld, id: string, method: string): Promise<Response> {
   });
 }
 
-function intentOf(of: CardWorld, top: TopUpResponse) {
+function intentOf(of: CardFixture, top: TopUpResponse) {
   const { id } = top.paymentSession;
   const intentId = id.startsWith("pi_") ? id : of.sandbox.fetchCheckout(id)["payment_intent"];
   return typeof intentId === "string" ? of.sandbox.fetch("payment_intent", intentId) : undefined;
 }
 
-function chargeOf(of: CardWorld, top: TopUpResponse): string {
+function chargeOf(of: CardFixture, top: TopUpResponse): string {
   return String(intentOf(of, top)?.["latest_charge"]);
 }
 
-function allEvents(of: CardWorld) {
+function allEvents(of: CardFixture) {
   return of.sandbox.events({ from: 0, to: undefined, types: [], limit: 100_000, after: undefined }).events;
 }
 
-function told(of: CardWorld): StripeEvent[] {
+function told(of: CardFixture): StripeEvent[] {
   return allEvents(of)
     .map((event) => readEvent(event))
     .filter((event) => event !== undefined);
 }
 
-function firstDispute(of: CardWorld, charge: string): string {
+function firstDispute(of: CardFixture, charge: string): string {
   const objects = told(of).map(({ object }) => object);
   return String(
     objects.find((object) => object["object"] === "dispute" && object["charge"] === charge)?.["id"],
@@ -207,7 +207,7 @@ function firstDispute(of: CardWorld, charge: string): string {
 }
 
 /** What every account should hold, from the provider's books alone. */
-async function standing(of: CardWorld, tops: readonly TopUpResponse[]): Promise<Record<string, bigint>> {
+async function standing(of: CardFixture, tops: readonly TopUpResponse[]): Promise<Record<string, bigint>> {
   const disputes = new Map(
     told(of)
       .filter(({ object }) => object["object"] === "dispute")
@@ -235,7 +235,7 @@ async function standing(of: CardWorld, tops: readonly TopUpResponse[]): Promise<
   return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum !== 0n));
 }
 
-async function rowsOf(of: CardWorld): Promise<Map<string, readonly Row[]>> {
+async function rowsOf(of: CardFixture): Promise<Map<string, readonly Row[]>> {
   return await of.payment.database.read(async (tx) => {
     const rows = new Map<string, readonly Row[]>();
     for (const table of tables) rows.set(table, await tx.all(`SELECT * FROM ${table}`));
@@ -244,7 +244,7 @@ async function rowsOf(of: CardWorld): Promise<Map<string, readonly Row[]>> {
 }
 
 /** Makes the ledger what it was before anything was told; only that open quotes are not asked for. */
-async function begin(of: CardWorld): Promise<void> {
+async function begin(of: CardFixture): Promise<void> {
   await of.payment.database.write(async (tx) => {
     for (const table of written) await tx.run(`DELETE FROM ${table}`);
     for (const table of tables) for (const row of beginning.get(table) ?? []) await insert(tx, table, row);

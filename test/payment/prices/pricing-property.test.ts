@@ -10,8 +10,8 @@ import type { Adjustment, Prices } from "../../../src/payment/prices/prices.ts";
 import { testAddress } from "../../support/payment.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
+import { arAt, feeRule, pricesIn, promoRule, ruleOf, uploadRule } from "./price-fixture.ts";
 import { bytesToWinc, fiatToWinc, rateOf, tokenToWinc, type WrittenRule } from "./price-oracle.ts";
-import { arAt, feeRule, pricesIn, promoRule, ruleOf, uploadRule } from "./price-world.ts";
 
 const { RUNS = "2000" } = process.env;
 const runs = Number(RUNS);

@@ -9,7 +9,7 @@ import { keyOf } from "../../../src/payment/prices/feed.ts";
 import { feedPairsOf } from "../../../src/payment/prices/pricing.ts";
 import type { FeeRule } from "../../../src/payment/prices/rules.ts";
 import { testAddress } from "../../support/payment.ts";
-import { arAt, failureOf, feeRule, pricesIn, priceTime, promoRule, uploadRule } from "./price-world.ts";
+import { arAt, failureOf, feeRule, pricesIn, priceTime, promoRule, uploadRule } from "./price-fixture.ts";
 
 const signal = new AbortController().signal;
 const buyer = testAddress("buyer");

@@ -8,18 +8,18 @@ import { readAddress, type UserAddress } from "../../../src/payment/addresses.ts
 import { createKyveChain } from "../../../src/payment/tokens/chains/kyve.ts";
 import { type KyveServer, openKyveServer } from "../../../src/payment/tokens/chains/kyve-server.ts";
 import { type KyveNode, kyveSend, openKyveNode } from "./kyve-node.ts";
-import { lookAgainMs, never, openTokenWorld, refusalOf, type TokenWorld } from "./token-world.ts";
+import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "./token-fixture.ts";
 
 const kyveAddress = (number: number) => encodeBech32("kyve", new Uint8Array(20).fill(number));
 const ours = kyveAddress(1);
 const alice = kyveAddress(2);
 const bob = kyveAddress(3);
-const opened: { node: KyveNode; server: KyveServer; world: TokenWorld }[] = [];
+const opened: { node: KyveNode; server: KyveServer; fixture: TokenFixture }[] = [];
 
 afterEach(async () => {
-  for (const { node, server, world } of opened.splice(0)) {
-    expect(await world.findings()).toEqual([]);
-    await world.close();
+  for (const { node, server, fixture } of opened.splice(0)) {
+    expect(await fixture.findings()).toEqual([]);
+    await fixture.close();
     server.close();
     await node.close();
   }
@@ -31,23 +31,23 @@ async function open(options: Parameters<typeof openKyveNode>[0] = {}, chainId = 
   const address = known(ours);
   const depths = { confirmations, finalConfirmations: confirmations };
   const chain = createKyveChain({ address, denom: "ukyve", server, ...depths });
-  const world = await openTokenWorld([chain]);
-  opened.push({ node, server, world });
+  const fixture = await openTokenFixture([chain]);
+  opened.push({ node, server, fixture });
   let mark: string | undefined;
   return {
-    ...world,
+    ...fixture,
     node,
     chain,
     pay: (amount: bigint, from = alice, to = ours) => node.send({ messages: [kyveSend(from, to, amount)] }),
-    submit: (id: string) => world.payments.submit("kyve", id, never),
+    submit: (id: string) => fixture.payments.submit("kyve", id, never),
     follow: async () => {
-      world.payment.clock.advance(lookAgainMs);
-      return await world.payments.follow(chain, 100, never);
+      fixture.payment.clock.advance(lookAgainMs);
+      return await fixture.payments.follow(chain, 100, never);
     },
     look: async () => {
       const found = await chain.scan(mark, never);
       if (found.kind === "trouble") throw new Error(found.detail);
-      expect(await world.payments.take(chain, found.ids, never)).toBeUndefined();
+      expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
       mark = found.cursor;
       return found;
     },

@@ -29,10 +29,10 @@ import {
   ethereumAddressOf,
   lookAgainMs,
   never,
-  openTokenWorld,
+  openTokenFixture,
   refusalOf,
-  type TokenWorld,
-} from "./token-world.ts";
+  type TokenFixture,
+} from "./token-fixture.ts";
 
 const ours = stranger.address;
 const sender = addressOf(rsa.address);
@@ -40,7 +40,7 @@ const sender = addressOf(rsa.address);
 const fee = { reward: winstonPerAr / 10n };
 let stack: Stack;
 let nodes: Nodes;
-const worlds: TokenWorld[] = [];
+const fixtures: TokenFixture[] = [];
 
 /** An index that has nothing. */
 const blind = {
@@ -57,9 +57,9 @@ beforeAll(async () => {
 });
 
 afterEach(async () => {
-  for (const world of worlds.splice(0)) {
-    expect(await world.findings()).toEqual([]);
-    await world.close();
+  for (const fixture of fixtures.splice(0)) {
+    expect(await fixture.findings()).toEqual([]);
+    await fixture.close();
   }
 });
 
@@ -71,13 +71,13 @@ async function open(options: Partial<NativeChainOptions> = {}) {
     ...{ reader: stack.gateway.reader, nodes, clock: systemClock },
     ...options,
   });
-  const world = await openTokenWorld([chain]);
-  worlds.push(world);
-  const submit = (id: string) => world.payments.submit("native", id, never);
+  const fixture = await openTokenFixture([chain]);
+  fixtures.push(fixture);
+  const submit = (id: string) => fixture.payments.submit("native", id, never);
   const settle = async () => {
     await stack.settled();
-    world.payment.clock.advance(lookAgainMs);
-    expect(await world.payments.follow(chain, 100, never)).toBeUndefined();
+    fixture.payment.clock.advance(lookAgainMs);
+    expect(await fixture.payments.follow(chain, 100, never)).toBeUndefined();
   };
   let mark: string | undefined;
   /** A step of the watcher. */
@@ -85,11 +85,11 @@ async function open(options: Partial<NativeChainOptions> = {}) {
     await stack.settled();
     const found = await chain.scan(mark, never);
     if (found.kind === "trouble") throw new Error(found.detail);
-    expect(await world.payments.take(chain, found.ids, never)).toBeUndefined();
+    expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
     mark = found.cursor;
     return found.ids;
   };
-  return { ...world, chain, submit, settle, look };
+  return { ...fixture, chain, submit, settle, look };
 }
 
 describe("a native payment", () => {

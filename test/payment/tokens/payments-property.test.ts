@@ -10,7 +10,13 @@ import { expect, test } from "bun:test";
 import { createRandom, type Random } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { createScriptedChain, type ScriptedChain, testHash, transferOf } from "./scripted-chain.ts";
-import { ethereumAddressOf, lookAgainMs, never, openTokenWorld, type TokenWorld } from "./token-world.ts";
+import {
+  ethereumAddressOf,
+  lookAgainMs,
+  never,
+  openTokenFixture,
+  type TokenFixture,
+} from "./token-fixture.ts";
 
 const { RUNS } = process.env;
 const runs = RUNS === undefined ? 80 : Number(RUNS);
@@ -20,9 +26,9 @@ const day = 24 * 60 * 60_000;
 
 type Sent = Readonly<{ id: string; amounts: readonly bigint[]; succeeds: boolean }>;
 type Run = Readonly<{
-  world: TokenWorld;
+  fixture: TokenFixture;
   chain: ScriptedChain;
-  handles: readonly TokenWorld["payments"][];
+  handles: readonly TokenFixture["payments"][];
   sent: Sent[];
   random: Random;
   tally: Map<string, number>;
@@ -41,10 +47,10 @@ test(`${runs} random histories of a chain end with every payment on it credited 
 async function runHistory(seed: number, number: number, tally: Run["tally"]): Promise<void> {
   const random = createRandom(seed + number * 1_000_003);
   const chain = createScriptedChain({ confirmations: 1 + random.below(3), finalConfirmations: 1_000 });
-  const world = await openTokenWorld([chain]);
-  const other = await world.payment.ledger.openAgain();
-  const handles = [world.payments, world.otherPayments(other)];
-  const run: Run = { world, chain, handles, sent: [], random, tally, number };
+  const fixture = await openTokenFixture([chain]);
+  const other = await fixture.payment.ledger.openAgain();
+  const handles = [fixture.payments, fixture.otherPayments(other)];
+  const run: Run = { fixture, chain, handles, sent: [], random, tally, number };
   try {
     for (let step = 0; step < stepsPerRun; step += 1) await takeStep(run);
     await comeToRest(run);
@@ -53,12 +59,12 @@ async function runHistory(seed: number, number: number, tally: Run["tally"]): Pr
     throw new Error(`SEED=${seed} history ${number}: ${error}`, { cause: error });
   } finally {
     await other.close();
-    await world.close();
+    await fixture.close();
   }
 }
 
 async function takeStep(run: Run): Promise<void> {
-  const { chain, random, world } = run;
+  const { chain, random, fixture } = run;
   const kind = random.below(100);
   if (kind < 25) send(run);
   else if (kind < 45) chain.mine(1 + random.below(2));
@@ -66,7 +72,7 @@ async function takeStep(run: Run): Promise<void> {
   else if (kind < 70) await report(run);
   else if (kind < 80) await Promise.all(run.handles.map((handle) => handle.follow(chain, 100, never)));
   else if (kind < 90) await find(run);
-  else if (kind < 95) world.payment.clock.advance(lookAgainMs * random.below(20));
+  else if (kind < 95) fixture.payment.clock.advance(lookAgainMs * random.below(20));
   else chain.fail(random.chance(0.5) ? "connect" : undefined);
 }
 
@@ -82,7 +88,7 @@ function send({ chain, sent, random, number }: Run): void {
 }
 
 /** Forks stay above the depth at which payments are left alone; what is gone is gone for good. */
-async function takeBack({ chain, random, tally, handles, world }: Run): Promise<void> {
+async function takeBack({ chain, random, tally, handles, fixture }: Run): Promise<void> {
   const count = Math.min(1 + random.below(6), chain.height());
   if (count === 0) return;
   count1(tally, "take back");
@@ -91,7 +97,7 @@ async function takeBack({ chain, random, tally, handles, world }: Run): Promise<
   if (random.chance(0.6)) chain.mine(1 + random.below(6), []);
   if (random.chance(0.5)) return;
   // A look while the payments wait elsewhere: they are taken back, and come again.
-  world.payment.clock.advance(lookAgainMs * 20);
+  fixture.payment.clock.advance(lookAgainMs * 20);
   await Promise.all(handles.map((handle) => handle.follow(chain, 100, never)));
 }
 
@@ -115,28 +121,28 @@ async function find({ handles, chain, random, tally }: Run): Promise<void> {
   await random.pick(handles).take(chain, found.ids, never);
 }
 
-async function comeToRest({ chain, world, sent }: Run): Promise<void> {
+async function comeToRest({ chain, fixture, sent }: Run): Promise<void> {
   chain.fail(undefined);
   chain.mine(60); // above every block that there ever was: a shorter chain says nothing of what is gone
   let cursor: string | undefined = "0";
   for (;;) {
     const found = await chain.scan(cursor, never);
     if (found.kind === "trouble") throw new Error("it fails no more");
-    await world.payments.take(chain, found.ids, never);
+    await fixture.payments.take(chain, found.ids, never);
     cursor = found.cursor;
     if (!found.hasMore) break;
   }
-  for (const { id } of sent) await world.payments.submit("ethereum", id, never).catch(() => undefined);
+  for (const { id } of sent) await fixture.payments.submit("ethereum", id, never).catch(() => undefined);
   for (let pass = 0; pass < 4; pass += 1) {
-    world.payment.clock.advance(day);
-    await world.payments.follow(chain, 1_000, never);
+    fixture.payment.clock.advance(day);
+    await fixture.payments.follow(chain, 1_000, never);
   }
 }
 
-async function expectExact({ world, chain, sent, tally }: Run): Promise<void> {
+async function expectExact({ fixture, chain, sent, tally }: Run): Promise<void> {
   const owed = new Map(senders.map((sender) => [sender, 0n]));
   for (const { id, amounts, succeeds } of sent) {
-    const payments = await world.stored(chain, id);
+    const payments = await fixture.stored(chain, id);
     for (const { state, credits } of payments) {
       count1(tally, state);
       if (credits > 1) count1(tally, "credited again");
@@ -145,8 +151,8 @@ async function expectExact({ world, chain, sent, tally }: Run): Promise<void> {
     for (const [index, amount] of amounts.entries())
       owed.set(senders[index]!, owed.get(senders[index]!)! + amount * 2n);
   }
-  for (const [sender, amount] of owed) expect(await world.balance(sender)).toBe(amount);
-  expect(await world.findings()).toEqual([]);
+  for (const [sender, amount] of owed) expect(await fixture.balance(sender)).toBe(amount);
+  expect(await fixture.findings()).toEqual([]);
 }
 
 function count1(tally: Run["tally"], what: string): void {

@@ -12,35 +12,35 @@ import {
   ethereumAddressOf,
   lookAgainMs,
   never,
-  openTokenWorld,
+  openTokenFixture,
   refusalOf,
-  type TokenWorld,
-} from "./token-world.ts";
+  type TokenFixture,
+} from "./token-fixture.ts";
 
 const alice = ethereumAddressOf(0xa11ce);
 const bob = ethereumAddressOf(0xb0b);
 const hash = testHash(0xabcdef);
 const day = 24 * 60 * 60_000;
-const worlds: TokenWorld[] = [];
+const fixtures: TokenFixture[] = [];
 
 afterEach(async () => {
-  for (const world of worlds.splice(0)) {
-    expect(await world.findings()).toEqual([]);
-    await world.close();
+  for (const fixture of fixtures.splice(0)) {
+    expect(await fixture.findings()).toEqual([]);
+    await fixture.close();
   }
 });
 
 async function open(options: ScriptedOptions & { excluded?: readonly string[] } = {}) {
   const chain = createScriptedChain(options);
-  const world = await openTokenWorld([chain], options);
-  worlds.push(world);
-  const submit = (text = hash) => world.payments.submit(chain.token, text, never);
+  const fixture = await openTokenFixture([chain], options);
+  fixtures.push(fixture);
+  const submit = (text = hash) => fixture.payments.submit(chain.token, text, never);
   const follow = async () => {
-    world.payment.clock.advance(lookAgainMs);
-    return await world.payments.follow(chain, 100, never);
+    fixture.payment.clock.advance(lookAgainMs);
+    return await fixture.payments.follow(chain, 100, never);
   };
-  const stateOf = async (id = hash) => (await world.stored(chain, id)).map(({ state }) => state);
-  return { ...world, chain, submit, follow, stateOf };
+  const stateOf = async (id = hash) => (await fixture.stored(chain, id)).map(({ state }) => state);
+  return { ...fixture, chain, submit, follow, stateOf };
 }
 
 describe("a payment that is reported", () => {
@@ -165,9 +165,9 @@ describe("a payment that is reported", () => {
       ...chain,
       look: async (...call: Parameters<typeof look>) => ({ ...(await look(...call)), outline: elsewhere }),
     };
-    const world = await openTokenWorld([turned as typeof chain]);
-    worlds.push(world);
-    const refused = await refusalOf(world.payments.submit("ethereum", hash, never));
+    const fixture = await openTokenFixture([turned as typeof chain]);
+    fixtures.push(fixture);
+    const refused = await refusalOf(fixture.payments.submit("ethereum", hash, never));
     expect(refused).toEqual([
       "payment_rejected",
       `Payment transaction '${hash}' has wrong target address '${bob}'`,
@@ -513,7 +513,7 @@ describe("a credited payment", () => {
       },
     };
     payment.clock.advance(lookAgainMs);
-    const { payments } = worlds[0]!;
+    const { payments } = fixtures[0]!;
     await payments.follow(counted, 100, never);
     expect(standings).toBe(1);
     for (let minute = 0; minute < 24 * 60; minute += 5) {

@@ -91,7 +91,7 @@ type Sent = Readonly<{
   response: object;
 }>;
 type Params = readonly [unknown?, Record<string, unknown>?, Record<string, unknown>?];
-type World = {
+type Fixture = {
   readonly lamports: Map<string, bigint>;
   readonly tokens: Map<string, { owner: string; mint: string; amount: bigint }>;
   readonly sent: Sent[];
@@ -102,12 +102,12 @@ type World = {
 export function openSolanaNode(seed = 1): SolanaNode {
   const random = createRandom(seed);
   const genesisHash = encodeBase58(random.bytes(32));
-  const world: World = { lamports: new Map(), tokens: new Map(), sent: [], slot: 1_000 };
+  const fixture: Fixture = { lamports: new Map(), tokens: new Map(), sent: [], slot: 1_000 };
   const calls = new Map<string, number>();
   const refused = new Set<string>();
   const tokenAccount = (owner: string, mint: string) => {
     const account = programAddress(Number(Bun.hash.crc32(`${owner}/${mint}`)));
-    if (!world.tokens.has(account)) world.tokens.set(account, { owner, mint, amount: 10n ** 18n });
+    if (!fixture.tokens.has(account)) fixture.tokens.set(account, { owner, mint, amount: 10n ** 18n });
     return account;
   };
 
@@ -118,7 +118,7 @@ export function openSolanaNode(seed = 1): SolanaNode {
     if (signed.blockhash !== genesisHash) return { error: { code: -32_002, message: "Blockhash not found" } };
     const { payer, moves, memo } = signed;
     const plan = memo === undefined ? { payer, moves } : { payer, moves, memo };
-    world.sent.push(carryOut(plan, signed.signature, world, tokenAccount));
+    fixture.sent.push(carryOut(plan, signed.signature, fixture, tokenAccount));
     return { result: signed.signature };
   };
   const fetch = async (request: Request): Promise<Response> => {
@@ -128,25 +128,25 @@ export function openSolanaNode(seed = 1): SolanaNode {
       ? { error: { code: -32_005, message: "Node is behind by 150 slots", data: { numSlotsBehind: 150 } } }
       : method === "sendTransaction"
         ? take(params)
-        : responseTo(method, params, world, genesisHash);
+        : responseTo(method, params, fixture, genesisHash);
     // Integers beyond 2^53 are bare in the answer, as the server writes them.
     const text = JSON.stringify({ jsonrpc: "2.0", id, ...response }).replace(/"u64:(\d+)"/g, "$1");
     return new Response(text, { headers: { "content-type": "application/json" } });
   };
-  const { watchers, server } = openBoth(world, fetch);
+  const { watchers, server } = openBoth(fixture, fetch);
   return {
     url: `http://127.0.0.1:${server.port}`,
     genesisHash,
     send: (plan) => {
       const signature = encodeBase58(random.bytes(64));
-      world.sent.push(carryOut(plan, signature, world, tokenAccount));
+      fixture.sent.push(carryOut(plan, signature, fixture, tokenAccount));
       return signature;
     },
     advance: (slots) => {
-      world.slot += slots;
+      fixture.slot += slots;
       watchers.tell();
     },
-    slot: () => world.slot,
+    slot: () => fixture.slot,
     tokenAccount,
     calls,
     refused,
@@ -157,10 +157,10 @@ export function openSolanaNode(seed = 1): SolanaNode {
   };
 }
 
-function responseTo(method: string, params: Params, world: World, genesisHash: string): object {
+function responseTo(method: string, params: Params, fixture: Fixture, genesisHash: string): object {
   const [first, options = {}] = params;
   const upTo = (commitment: unknown) =>
-    commitment === "confirmed" ? world.slot : world.slot - slotsToFinality;
+    commitment === "confirmed" ? fixture.slot : fixture.slot - slotsToFinality;
   switch (method) {
     case "getGenesisHash":
       return { result: genesisHash };
@@ -170,7 +170,7 @@ function responseTo(method: string, params: Params, world: World, genesisHash: s
       if (options["encoding"] !== "jsonParsed") return invalidParams("this node gives jsonParsed only");
       if (options["maxSupportedTransactionVersion"] !== 0)
         return { error: { code: -32_015, message: "Transaction version (0) is not supported" } };
-      const found = world.sent.find(({ signature, otherSignatures }) =>
+      const found = fixture.sent.find(({ signature, otherSignatures }) =>
         [signature, ...otherSignatures].some((each) => each === first),
       );
       return {
@@ -178,30 +178,30 @@ function responseTo(method: string, params: Params, world: World, genesisHash: s
       };
     }
     case "getSignaturesForAddress":
-      return signaturesOf(String(first), options, world, upTo(options["commitment"]));
+      return signaturesOf(String(first), options, fixture, upTo(options["commitment"]));
     case "getLatestBlockhash":
       return {
         result: {
-          context: { apiVersion: "2.1.0", slot: world.slot },
-          value: { blockhash: genesisHash, lastValidBlockHeight: world.slot + 150 },
+          context: { apiVersion: "2.1.0", slot: fixture.slot },
+          value: { blockhash: genesisHash, lastValidBlockHeight: fixture.slot + 150 },
         },
       };
     case "getBlockHeight":
-      return { result: world.slot };
+      return { result: fixture.slot };
     case "getSignatureStatuses":
       return {
         result: {
-          context: { apiVersion: "2.1.0", slot: world.slot },
-          value: (first as unknown as readonly string[]).map((each) => statusOf(each, world)),
+          context: { apiVersion: "2.1.0", slot: fixture.slot },
+          value: (first as unknown as readonly string[]).map((each) => statusOf(each, fixture)),
         },
       };
     case "getTokenAccountsByOwner": {
-      const accounts = [...world.tokens].filter(
+      const accounts = [...fixture.tokens].filter(
         ([, token]) => token.owner === first && token.mint === options["mint"],
       );
       return {
         result: {
-          context: { apiVersion: "2.1.0", slot: world.slot },
+          context: { apiVersion: "2.1.0", slot: fixture.slot },
           value: accounts.map(([pubkey, token]) => ({ pubkey, account: tokenAccountResponse(token) })),
         },
       };
@@ -211,12 +211,12 @@ function responseTo(method: string, params: Params, world: World, genesisHash: s
   }
 }
 
-function statusOf(signature: string, world: World): object | null {
-  const found = world.sent.find((each) => each.signature === signature);
+function statusOf(signature: string, fixture: Fixture): object | null {
+  const found = fixture.sent.find((each) => each.signature === signature);
   if (found === undefined) return null;
-  const isFinal = found.slot <= world.slot - slotsToFinality;
+  const isFinal = found.slot <= fixture.slot - slotsToFinality;
   return {
-    ...{ slot: found.slot, confirmations: isFinal ? null : world.slot - found.slot, err: found.err },
+    ...{ slot: found.slot, confirmations: isFinal ? null : fixture.slot - found.slot, err: found.err },
     ...{ status: { Ok: null }, confirmationStatus: isFinal ? "finalized" : "confirmed" },
   };
 }
@@ -224,14 +224,16 @@ function statusOf(signature: string, world: World): object | null {
 type Watch = Readonly<{ id: number; signature: string; send: (text: string) => void }>;
 
 /** Clients that wait for a signature to be final, over a socket of their own: they look for it one port above. */
-function openSignatureWatchers(world: World) {
+function openSignatureWatchers(fixture: Fixture) {
   let watches: readonly Watch[] = [];
   let last = 0;
   const tell = () => {
     const isFinal = ({ signature }: Watch) =>
-      world.sent.some((each) => each.signature === signature && each.slot <= world.slot - slotsToFinality);
+      fixture.sent.some(
+        (each) => each.signature === signature && each.slot <= fixture.slot - slotsToFinality,
+      );
     for (const { id: subscription, send } of watches.filter(isFinal)) {
-      const result = { context: { slot: world.slot }, value: { err: null } };
+      const result = { context: { slot: fixture.slot }, value: { err: null } };
       send(
         JSON.stringify({ jsonrpc: "2.0", method: "signatureNotification", params: { subscription, result } }),
       );
@@ -259,9 +261,9 @@ function openSignatureWatchers(world: World) {
 }
 
 /** Serves both where published clients suppose them to be: the socket one port above. */
-function openBoth(world: World, fetch: (request: Request) => Promise<Response>) {
+function openBoth(fixture: Fixture, fetch: (request: Request) => Promise<Response>) {
   for (;;) {
-    const watchers = openSignatureWatchers(world);
+    const watchers = openSignatureWatchers(fixture);
     try {
       return { watchers, server: Bun.serve({ hostname: "127.0.0.1", port: watchers.port - 1, fetch }) };
     } catch {
@@ -274,19 +276,19 @@ function openBoth(world: World, fetch: (request: Request) => Promise<Response>) 
 function signaturesOf(
   address: string,
   options: Record<string, unknown>,
-  world: World,
+  fixture: Fixture,
   slotMax: number,
 ): object {
   const { limit = 1_000, before, until } = options;
   if (typeof limit !== "number" || limit < 1 || limit > 1_000)
     return invalidParams("Invalid limit; max 1000");
-  const all = world.sent.filter(({ keys, slot }) => keys.includes(address) && slot <= slotMax).reverse();
+  const all = fixture.sent.filter(({ keys, slot }) => keys.includes(address) && slot <= slotMax).reverse();
   const start = before === undefined ? 0 : all.findIndex(({ signature }) => signature === before) + 1;
   const end = all.findIndex(({ signature }) => signature === until);
   const page = all.slice(start, end === -1 ? undefined : end).slice(0, limit);
   return {
     result: page.map(({ signature, slot, err }) => {
-      const status = slot <= world.slot - slotsToFinality ? "finalized" : "confirmed";
+      const status = slot <= fixture.slot - slotsToFinality ? "finalized" : "confirmed";
       return { signature, slot, err, memo: null, blockTime: 1_800_000_000, confirmationStatus: status };
     }),
   };
@@ -295,7 +297,7 @@ function signaturesOf(
 function carryOut(
   plan: SolanaPlan,
   signature: string,
-  world: World,
+  fixture: Fixture,
   tokenAccount: (owner: string, mint: string) => string,
 ): Sent {
   const { moves, memo, fails = false, gains = {}, otherSignatures = [] } = plan;
@@ -305,22 +307,22 @@ function carryOut(
   );
   const programs = [systemProgram, ...(memo === undefined ? [] : [memoProgram]), tokenProgram];
   const keys = [...new Set([payer, ...ends, ...Object.keys(gains), ...programs])];
-  const lamportsOf = (key: string) => world.lamports.get(key) ?? 10n ** 12n;
+  const lamportsOf = (key: string) => fixture.lamports.get(key) ?? 10n ** 12n;
   const balances = () => keys.map((key) => `u64:${lamportsOf(key)}`);
-  const tokenBalances = () => keys.flatMap((key, index) => tokenBalance(world, key, index));
+  const tokenBalances = () => keys.flatMap((key, index) => tokenBalance(fixture, key, index));
   const before = { preBalances: balances(), preTokenBalances: tokenBalances() };
-  world.lamports.set(payer, lamportsOf(payer) - fee);
+  fixture.lamports.set(payer, lamportsOf(payer) - fee);
   if (!fails) {
     for (const { from, to, amount, mint } of moves) {
       if (mint === undefined) {
-        world.lamports.set(from, lamportsOf(from) - amount);
-        world.lamports.set(to, lamportsOf(to) + amount);
+        fixture.lamports.set(from, lamportsOf(from) - amount);
+        fixture.lamports.set(to, lamportsOf(to) + amount);
       } else {
-        addTokens(world, tokenAccount(from, mint), -amount);
-        addTokens(world, tokenAccount(to, mint), amount);
+        addTokens(fixture, tokenAccount(from, mint), -amount);
+        addTokens(fixture, tokenAccount(to, mint), amount);
       }
     }
-    for (const [key, amount] of Object.entries(gains)) world.lamports.set(key, lamportsOf(key) + amount);
+    for (const [key, amount] of Object.entries(gains)) fixture.lamports.set(key, lamportsOf(key) + amount);
   }
   const err = fails ? { InstructionError: [0, { Custom: 1 }] } : null;
   const instructions = (isInner: boolean) =>
@@ -346,7 +348,7 @@ function carryOut(
       rewards: [],
       status: fails ? { Err: err } : { Ok: null },
     },
-    slot: world.slot,
+    slot: fixture.slot,
     transaction: {
       message: {
         accountKeys: keys.map((pubkey) => {
@@ -360,7 +362,7 @@ function carryOut(
     },
     version: "legacy",
   };
-  return { signature, otherSignatures, slot: world.slot, keys, err, response };
+  return { signature, otherSignatures, slot: fixture.slot, keys, err, response };
 }
 
 function instructionOf(
@@ -387,8 +389,8 @@ function instructionOf(
   };
 }
 
-function tokenBalance(world: World, key: string, accountIndex: number): object[] {
-  const token = world.tokens.get(key);
+function tokenBalance(fixture: Fixture, key: string, accountIndex: number): object[] {
+  const token = fixture.tokens.get(key);
   if (token === undefined) return [];
   const { owner, mint, amount } = token;
   return [{ accountIndex, mint, owner, programId: tokenProgram, uiTokenAmount: uiAmount(amount) }];
@@ -420,8 +422,8 @@ function uiAmount(amount: bigint): object {
   return { amount: amount.toString(), decimals: 6, uiAmount: Number(whole), uiAmountString: whole };
 }
 
-function addTokens(world: World, account: string, amount: bigint): void {
-  const token = world.tokens.get(account);
+function addTokens(fixture: Fixture, account: string, amount: bigint): void {
+  const token = fixture.tokens.get(account);
   if (token !== undefined) token.amount += amount;
 }
 

@@ -15,7 +15,7 @@ import {
   type SolanaPlan,
   solanaAddress,
 } from "./solana-node.ts";
-import { lookAgainMs, never, openTokenWorld, refusalOf, type TokenWorld } from "./token-world.ts";
+import { lookAgainMs, never, openTokenFixture, refusalOf, type TokenFixture } from "./token-fixture.ts";
 
 const ours = solanaAddress(1);
 const alice = solanaAddress(2);
@@ -23,12 +23,12 @@ const bob = solanaAddress(3);
 const mint = solanaAddress(100);
 const otherMint = solanaAddress(101);
 const toFinality = 33;
-const opened: { node: SolanaNode; world: TokenWorld }[] = [];
+const opened: { node: SolanaNode; fixture: TokenFixture }[] = [];
 
 afterEach(async () => {
-  for (const { node, world } of opened.splice(0)) {
-    expect(await world.findings()).toEqual([]);
-    await world.close();
+  for (const { node, fixture } of opened.splice(0)) {
+    expect(await fixture.findings()).toEqual([]);
+    await fixture.close();
     await node.close();
   }
 });
@@ -40,22 +40,22 @@ async function open(token: "solana" | "solana-usdc" = "solana") {
     mint: token === "solana" ? undefined : mint,
     rpc: openJsonRpc(node.url),
   });
-  const world = await openTokenWorld([chain]);
-  opened.push({ node, world });
+  const fixture = await openTokenFixture([chain]);
+  opened.push({ node, fixture });
   let mark: string | undefined;
   return {
-    ...world,
+    ...fixture,
     node,
     chain,
-    submit: (signature: string) => world.payments.submit(token, signature, never),
+    submit: (signature: string) => fixture.payments.submit(token, signature, never),
     follow: async () => {
-      world.payment.clock.advance(lookAgainMs);
-      return await world.payments.follow(chain, 100, never);
+      fixture.payment.clock.advance(lookAgainMs);
+      return await fixture.payments.follow(chain, 100, never);
     },
     look: async () => {
       const found = await chain.scan(mark, never);
       if (found.kind === "trouble") throw new Error(found.detail);
-      expect(await world.payments.take(chain, found.ids, never)).toBeUndefined();
+      expect(await fixture.payments.take(chain, found.ids, never)).toBeUndefined();
       mark = found.cursor;
       return found;
     },

@@ -7,36 +7,36 @@ import { createLog } from "../../../src/lib/log.ts";
 import { openTokenWatcher, type TokenWatcher } from "../../../src/payment/tokens/watcher.ts";
 import { eventually } from "../../support/until.ts";
 import { createScriptedChain, type ScriptedOptions, testHash, transferOf } from "./scripted-chain.ts";
-import { ethereumAddressOf, openTokenWorld, type TokenWorld } from "./token-world.ts";
+import { ethereumAddressOf, openTokenFixture, type TokenFixture } from "./token-fixture.ts";
 
 const alice = ethereumAddressOf(0xa11ce);
-const opened: { world: TokenWorld; watchers: TokenWatcher[] }[] = [];
+const opened: { fixture: TokenFixture; watchers: TokenWatcher[] }[] = [];
 
 afterEach(async () => {
-  for (const { world, watchers } of opened.splice(0)) {
+  for (const { fixture, watchers } of opened.splice(0)) {
     for (const watcher of watchers) await watcher.close();
-    expect(await world.findings()).toEqual([]);
-    await world.close();
+    expect(await fixture.findings()).toEqual([]);
+    await fixture.close();
   }
 });
 
 async function open(options: ScriptedOptions = {}, intervalMs = 5) {
   const chain = createScriptedChain(options);
-  const world = await openTokenWorld([chain]);
+  const fixture = await openTokenFixture([chain]);
   const watchers: TokenWatcher[] = [];
-  opened.push({ world, watchers });
+  opened.push({ fixture, watchers });
   const lines: Record<string, unknown>[] = [];
   const watch = () => {
     const watcher = openTokenWatcher({
-      payments: world.payments,
-      ledger: world.payment.database,
+      payments: fixture.payments,
+      ledger: fixture.payment.database,
       intervalMs,
-      clock: world.payment.clock.now,
+      clock: fixture.payment.clock.now,
       random: () => 0,
       log: createLog({
         level: "debug",
         format: "json",
-        clock: world.payment.clock.now,
+        clock: fixture.payment.clock.now,
         write: (line) => lines.push(JSON.parse(line)),
       }),
     });
@@ -51,12 +51,12 @@ async function open(options: ScriptedOptions = {}, intervalMs = 5) {
   };
   const balanceIs = (wanted: bigint) =>
     eventually(
-      () => world.balance(alice),
+      () => fixture.balance(alice),
       (balance) => balance === wanted,
     );
   const pay = (number: number, amount = 1n) =>
     chain.send(testHash(number), { transfers: [transferOf(alice, amount)] });
-  return { ...world, chain, watch, begun, balanceIs, pay, lines };
+  return { ...fixture, chain, watch, begun, balanceIs, pay, lines };
 }
 
 test("payments that nobody reported are credited, and those from before it was first started are not", async () => {
@@ -109,7 +109,7 @@ test("a transaction that can never be read is passed over with a word in the log
   pay(2);
   chain.mine(4);
   await balanceIs(2n);
-  expect(lines.concat(opened[0]!.world.lines).map(({ message }) => message)).toContain(
+  expect(lines.concat(opened[0]!.fixture.lines).map(({ message }) => message)).toContain(
     "a payment cannot be read",
   );
   payment.clock.advance(1);
@@ -146,9 +146,9 @@ test("closing ends a step that waits for a server, and nothing runs afterwards",
         signal.addEventListener("abort", () => reject(signal.reason));
       }),
   };
-  const world = await openTokenWorld([hanging]);
+  const fixture = await openTokenFixture([hanging]);
   const watcher = openTokenWatcher({
-    payments: world.payments,
+    payments: fixture.payments,
     ledger: payment.database,
     intervalMs: 1,
     clock: payment.clock.now,
@@ -163,7 +163,7 @@ test("closing ends a step that waits for a server, and nothing runs afterwards",
   await entered.promise;
   await watcher.close();
   expect(prices).toBeDefined();
-  await world.close();
+  await fixture.close();
 });
 
 test("a defect in a step is told and does not end the watch", async () => {
@@ -171,13 +171,13 @@ test("a defect in a step is told and does not end the watch", async () => {
   const watcher = watch();
   await begun(watcher);
   const broken = { ...chain, scan: () => Promise.reject(new TypeError("a defect of ours")) };
-  const world = await openTokenWorld([broken]);
-  opened.push({ world, watchers: [] });
+  const fixture = await openTokenFixture([broken]);
+  opened.push({ fixture, watchers: [] });
   const other = openTokenWatcher({
-    payments: world.payments,
-    ledger: world.payment.database,
+    payments: fixture.payments,
+    ledger: fixture.payment.database,
     intervalMs: 1,
-    clock: world.payment.clock.now,
+    clock: fixture.payment.clock.now,
     random: () => 0,
     log: createLog({
       level: "error",

@@ -14,7 +14,7 @@ import { ledgerKinds, type TestLedger } from "../../support/ledger-databases.ts"
 import { createTestClock, testAddress, testStart } from "../../support/payment.ts";
 import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
-import { failureOf, promoRule } from "../prices/price-world.ts";
+import { failureOf, promoRule } from "../prices/price-fixture.ts";
 
 const at = BigInt(testStart);
 const [anna, bert, carl] = [testAddress("anna"), testAddress("bert"), testAddress("carl")];
@@ -184,14 +184,14 @@ for (const kind of ledgerKinds()) {
   });
 
   /** Promo codes on an empty ledger, where a payment is a row of the test's own. */
-  async function within(work: (world: World) => Promise<void>): Promise<void> {
+  async function within(work: (fixture: Fixture) => Promise<void>): Promise<void> {
     const ledger = await kind.open();
     const again = await ledger.openAgain();
     try {
       await ledger.database.write(async (tx) => {
         await tx.run("CREATE TABLE test_payments (id TEXT NOT NULL PRIMARY KEY, address TEXT NOT NULL)");
       });
-      await work(worldOf(ledger, again));
+      await work(fixtureOf(ledger, again));
     } finally {
       await again.close();
       await ledger.remove();
@@ -207,18 +207,18 @@ function quoteOf(id: string, address: UserAddress): QuoteTerms {
   };
 }
 
-type World = Readonly<{
+type Fixture = Readonly<{
   ledger: TestLedger;
   promos: Promos;
   /** Pays with codes; tells whether they counted. */
   pay: (address: UserAddress, codes: readonly string[]) => Promise<boolean>;
   /** The same through another connection. */
-  payElsewhere: World["pay"];
+  payElsewhere: Fixture["pay"];
   uses: () => Promise<string[]>;
   counts: () => Promise<Record<string, bigint>>;
 }>;
 
-function worldOf(ledger: TestLedger, again: TestLedger["database"]): World {
+function fixtureOf(ledger: TestLedger, again: TestLedger["database"]): Fixture {
   const clock = createTestClock();
   const promos = createPromos({
     database: ledger.database,
@@ -229,7 +229,7 @@ function worldOf(ledger: TestLedger, again: TestLedger["database"]): World {
   });
   let payments = 0;
   const payAt =
-    (database: TestLedger["database"]): World["pay"] =>
+    (database: TestLedger["database"]): Fixture["pay"] =>
     async (address, codes) => {
       payments += 1;
       const paymentId = `payment-${payments}`;

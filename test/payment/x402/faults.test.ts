@@ -7,23 +7,23 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { checkLedger } from "../../../src/store/ledger/check.ts";
 import type { Behaviour } from "./facilitators.ts";
 import { type Payer, payTo } from "./payers.ts";
-import { bytesCost, funded, openX402World, type X402World } from "./x402-world.ts";
+import { bytesCost, funded, openX402Fixture, type X402Fixture } from "./x402-fixture.ts";
 
-let world: X402World;
+let fixture: X402Fixture;
 let payers = 0;
 let somebody: Payer;
 
 beforeAll(async () => {
-  world = await openX402World();
+  fixture = await openX402Fixture();
 });
 
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 beforeEach(() => {
-  world.facilitator.behave("settles");
-  world.node.setManual(false);
+  fixture.facilitator.behave("settles");
+  fixture.node.setManual(false);
   payers += 1;
-  somebody = funded(world, payers);
+  somebody = funded(fixture, payers);
 });
 
 const credited = bytesCost * 1_000_000n;
@@ -63,206 +63,208 @@ const rows: readonly Row[] = [
 
 describe.each(rows)("L4: a facilitator that $behaviour", ({ behaviour, first, state, last }) => {
   test(`is answered ${first}, and ends ${last}`, async () => {
-    const paid = world.node.balanceOf(payTo);
-    world.facilitator.behave(behaviour);
-    const authorization = world.authorize(somebody, bytesCost);
-    const response = await world.pay(authorization, somebody);
+    const paid = fixture.node.balanceOf(payTo);
+    fixture.facilitator.behave(behaviour);
+    const authorization = fixture.authorize(somebody, bytesCost);
+    const response = await fixture.pay(authorization, somebody);
     expect(response.status).toBe(first);
     if (first === 503) {
       expect(response.body).toBe("Payment settlement failed");
       expect(response.headers.get("retry-after")).toBe("5");
     }
-    const seen = await world.row(authorization);
+    const seen = await fixture.row(authorization);
     // What was late may have come meanwhile.
     expect([state, last]).toContain(seen?.state ?? "");
-    const asked = world.facilitator.orders.length;
-    const repeat = await world.pay(authorization, somebody);
+    const asked = fixture.facilitator.orders.length;
+    const repeat = await fixture.pay(authorization, somebody);
     expect(repeat.status).toBe(first);
     expect(repeat.body).toEqual(response.body);
-    expect(world.facilitator.orders.length).toBe(asked);
-    world.facilitator.letGo();
-    await world.pass(900);
-    expect((await world.row(authorization))?.state).toBe(last);
-    expect((await world.pay(authorization, somebody)).status).toBe(last === "settled" ? 200 : 402);
-    expect(await world.balance(somebody)).toBe(last === "settled" ? credited : 0n);
-    expect(world.node.balanceOf(payTo) - paid).toBe(last === "settled" ? bytesCost : 0n);
-    expect(await checkLedger(world.payment.database)).toEqual([]);
+    expect(fixture.facilitator.orders.length).toBe(asked);
+    fixture.facilitator.letGo();
+    await fixture.pass(900);
+    expect((await fixture.row(authorization))?.state).toBe(last);
+    expect((await fixture.pay(authorization, somebody)).status).toBe(last === "settled" ? 200 : 402);
+    expect(await fixture.balance(somebody)).toBe(last === "settled" ? credited : 0n);
+    expect(fixture.node.balanceOf(payTo) - paid).toBe(last === "settled" ? bytesCost : 0n);
+    expect(await checkLedger(fixture.payment.database)).toEqual([]);
   });
 });
 
 test.each(rows.filter(({ first }) => first === 503))(
   "a facilitator that $behaviour is asked again, and one that is honest by then settles the payment",
   async ({ behaviour }) => {
-    world.facilitator.behave(behaviour);
-    const authorization = world.authorize(somebody, bytesCost);
-    expect((await world.pay(authorization, somebody)).status).toBe(503);
-    world.facilitator.behave("settles");
-    await world.pass(120);
-    expect((await world.pay(authorization, somebody)).status).toBe(200);
-    expect(await world.balance(somebody)).toBe(credited);
+    fixture.facilitator.behave(behaviour);
+    const authorization = fixture.authorize(somebody, bytesCost);
+    expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+    fixture.facilitator.behave("settles");
+    await fixture.pass(120);
+    expect((await fixture.pay(authorization, somebody)).status).toBe(200);
+    expect(await fixture.balance(somebody)).toBe(credited);
   },
 );
 
 test("a payment that waits for its block is 503 until a block has it, and is sent only while nobody knows of it", async () => {
-  world.node.setManual(true);
-  const authorization = world.authorize(somebody, bytesCost);
-  expect((await world.pay(authorization, somebody)).status).toBe(503);
-  await world.pass(20);
-  expect((await world.pay(authorization, somebody)).status).toBe(503);
-  world.node.mine();
-  await world.pass(60);
-  expect((await world.pay(authorization, somebody)).status).toBe(200);
-  expect(await world.balance(somebody)).toBe(credited);
-  expect(await checkLedger(world.payment.database)).toEqual([]);
+  fixture.node.setManual(true);
+  const authorization = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+  await fixture.pass(20);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+  fixture.node.mine();
+  await fixture.pass(60);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(200);
+  expect(await fixture.balance(somebody)).toBe(credited);
+  expect(await checkLedger(fixture.payment.database)).toEqual([]);
 });
 
 test("a refusal after an attempt of which nobody knew is not believed: that attempt may still be mined", async () => {
-  world.node.setManual(true);
-  world.facilitator.behave("is silent after it has sent");
-  const authorization = world.authorize(somebody, bytesCost);
-  expect((await world.pay(authorization, somebody)).status).toBe(503);
-  world.facilitator.behave("refuses");
-  await world.pass(60);
-  expect((await world.row(authorization))?.state).toBe("settling");
-  world.node.mine();
-  await world.pass(60);
-  expect((await world.row(authorization))?.state).toBe("settled");
-  expect(await world.balance(somebody)).toBe(credited);
+  fixture.node.setManual(true);
+  fixture.facilitator.behave("is silent after it has sent");
+  const authorization = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+  fixture.facilitator.behave("refuses");
+  await fixture.pass(60);
+  expect((await fixture.row(authorization))?.state).toBe("settling");
+  fixture.node.mine();
+  await fixture.pass(60);
+  expect((await fixture.row(authorization))?.state).toBe("settled");
+  expect(await fixture.balance(somebody)).toBe(credited);
 });
 
 test("a refusal that names a transaction is of one that was lost from sight: it is waited for", async () => {
-  world.node.setManual(true);
-  world.facilitator.behave("refuses with the hash of what it has sent");
-  const authorization = world.authorize(somebody, bytesCost);
-  expect((await world.pay(authorization, somebody)).status).toBe(503);
-  const transaction = (await world.row(authorization))?.transaction_hash;
+  fixture.node.setManual(true);
+  fixture.facilitator.behave("refuses with the hash of what it has sent");
+  const authorization = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+  const transaction = (await fixture.row(authorization))?.transaction_hash;
   expect(transaction).toMatch(/^0x[0-9a-f]{64}$/);
-  world.node.mine();
-  await world.pass(60);
-  expect(await world.row(authorization)).toMatchObject({
+  fixture.node.mine();
+  await fixture.pass(60);
+  expect(await fixture.row(authorization)).toMatchObject({
     state: "settled",
     transaction_hash: transaction ?? "",
   });
-  expect(await world.balance(somebody)).toBe(credited);
+  expect(await fixture.balance(somebody)).toBe(credited);
 });
 
 test("a payment that was refused is credited all the same when somebody carries it out", async () => {
-  world.facilitator.behave("refuses");
-  const authorization = world.authorize(somebody, bytesCost);
-  expect((await world.pay(authorization, somebody)).status).toBe(402);
-  world.facilitator.behave("settles");
+  fixture.facilitator.behave("refuses");
+  const authorization = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(402);
+  fixture.facilitator.behave("settles");
   await carryOut(authorization, somebody);
-  await world.pass(240);
-  expect((await world.pay(authorization, somebody)).status).toBe(200);
-  expect(await world.balance(somebody)).toBe(credited);
-  expect(await checkLedger(world.payment.database)).toEqual([]);
+  await fixture.pass(240);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(200);
+  expect(await fixture.balance(somebody)).toBe(credited);
+  expect(await checkLedger(fixture.payment.database)).toEqual([]);
 });
 
 test("a payment that somebody has carried out before it came here has paid", async () => {
-  const authorization = world.authorize(somebody, bytesCost);
+  const authorization = fixture.authorize(somebody, bytesCost);
   await carryOut(authorization, somebody);
-  const asked = world.facilitator.orders.length;
-  expect((await world.pay(authorization, somebody)).status).toBe(200);
-  expect(world.facilitator.orders.length).toBe(asked);
-  expect(await world.balance(somebody)).toBe(credited);
+  const asked = fixture.facilitator.orders.length;
+  expect((await fixture.pay(authorization, somebody)).status).toBe(200);
+  expect(fixture.facilitator.orders.length).toBe(asked);
+  expect(await fixture.balance(somebody)).toBe(credited);
 });
 
 test("a payment whose nonce is cancelled while it settles is refused", async () => {
-  world.facilitator.behave("is silent, and settles nothing");
-  const authorization = world.authorize(somebody, bytesCost);
-  expect((await world.pay(authorization, somebody)).status).toBe(503);
-  world.node.send({ kind: "cancel", from: somebody.address, nonce: authorization.nonce });
-  await world.pass(10);
-  expect((await world.pay(authorization, somebody)).status).toBe(402);
-  await world.pass(900);
-  expect(await world.row(authorization)).toMatchObject({ state: "rejected", due_at: null });
-  expect(await world.balance(somebody)).toBe(0n);
+  fixture.facilitator.behave("is silent, and settles nothing");
+  const authorization = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+  fixture.node.send({ kind: "cancel", from: somebody.address, nonce: authorization.nonce });
+  await fixture.pass(10);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(402);
+  await fixture.pass(900);
+  expect(await fixture.row(authorization)).toMatchObject({ state: "rejected", due_at: null });
+  expect(await fixture.balance(somebody)).toBe(0n);
 });
 
 test("a nonce that pays somebody else is no payment, though the same transaction pays us once for two", async () => {
-  world.facilitator.behave("is silent, and settles nothing");
-  const ours = [world.authorize(somebody, bytesCost), world.authorize(somebody, bytesCost)];
-  for (const each of ours) expect((await world.pay(each, somebody)).status).toBe(503);
-  const elsewhere = ours.map(({ nonce }) => world.authorize(somebody, 1n, { nonce, to: somebody.address }));
+  fixture.facilitator.behave("is silent, and settles nothing");
+  const ours = [fixture.authorize(somebody, bytesCost), fixture.authorize(somebody, bytesCost)];
+  for (const each of ours) expect((await fixture.pay(each, somebody)).status).toBe(503);
+  const elsewhere = ours.map(({ nonce }) => fixture.authorize(somebody, 1n, { nonce, to: somebody.address }));
   const moves = [
     ...elsewhere.map((each) => authorized(each, somebody)),
     { kind: "transfer", from: somebody.address, to: payTo, value: bytesCost } as const,
   ];
-  world.node.send({ kind: "several", moves });
-  await world.pass(10);
-  for (const each of ours) expect((await world.row(each))?.state).toBe("rejected");
-  expect(await world.balance(somebody)).toBe(0n);
+  fixture.node.send({ kind: "several", moves });
+  await fixture.pass(10);
+  for (const each of ours) expect((await fixture.row(each))?.state).toBe("rejected");
+  expect(await fixture.balance(somebody)).toBe(0n);
 });
 
 test("a chain that takes a payment back has it carried out again; if it cannot be, the credit is reversed", async () => {
-  const authorization = world.authorize(somebody, bytesCost);
-  expect((await world.pay(authorization, somebody)).status).toBe(200);
-  world.node.takeBack(1, true);
-  await world.pass(120);
-  expect((await world.row(authorization))?.state).toBe("settled");
-  expect(world.node.balanceOf(somebody.address)).toBe(1_000_000_000n - bytesCost);
-  const late = world.authorize(somebody, bytesCost);
-  expect((await world.pay(late, somebody)).status).toBe(200);
-  world.node.takeBack(1, true);
-  world.facilitator.behave("says 401");
-  await world.pass(900);
-  expect((await world.row(late))?.state).toBe("reversed");
-  expect((await world.pay(late, somebody)).status).toBe(402);
-  expect(await world.balance(somebody)).toBe(credited);
-  expect(await checkLedger(world.payment.database)).toEqual([]);
+  const authorization = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(200);
+  fixture.node.takeBack(1, true);
+  await fixture.pass(120);
+  expect((await fixture.row(authorization))?.state).toBe("settled");
+  expect(fixture.node.balanceOf(somebody.address)).toBe(1_000_000_000n - bytesCost);
+  const late = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(late, somebody)).status).toBe(200);
+  fixture.node.takeBack(1, true);
+  fixture.facilitator.behave("says 401");
+  await fixture.pass(900);
+  expect((await fixture.row(late))?.state).toBe("reversed");
+  expect((await fixture.pay(late, somebody)).status).toBe(402);
+  expect(await fixture.balance(somebody)).toBe(credited);
+  expect(await checkLedger(fixture.payment.database)).toEqual([]);
 });
 
 test("a settled payment is left alone once its block is final", async () => {
-  const authorization = world.authorize(somebody, bytesCost);
-  expect((await world.pay(authorization, somebody)).status).toBe(200);
-  await world.pass(300);
-  expect(await world.row(authorization)).toMatchObject({ state: "settled", due_at: null });
+  const authorization = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(200);
+  await fixture.pass(300);
+  expect(await fixture.row(authorization)).toMatchObject({ state: "settled", due_at: null });
 });
 
 test("while the chain cannot be asked no payment is taken, and those that are open stay open", async () => {
-  world.facilitator.behave("is silent after it has sent");
-  const open = world.authorize(somebody, bytesCost);
-  world.node.setManual(true);
-  expect((await world.pay(open, somebody)).status).toBe(503);
-  world.node.mine();
+  fixture.facilitator.behave("is silent after it has sent");
+  const open = fixture.authorize(somebody, bytesCost);
+  fixture.node.setManual(true);
+  expect((await fixture.pay(open, somebody)).status).toBe(503);
+  fixture.node.mine();
   for (const kind of ["error", "silent"] as const) {
-    world.node.fault(() => kind);
-    const other = world.authorize(somebody, bytesCost);
-    expect((await world.pay(other, somebody)).status).toBe(503);
-    expect(await world.row(other)).toBeUndefined();
-    world.payment.clock.advance(70_000);
-    await world.x402.look(new AbortController().signal);
-    expect(world.x402.fault()).toBeDefined();
-    expect((await world.row(open))?.state).toBe("settling");
+    fixture.node.fault(() => kind);
+    const other = fixture.authorize(somebody, bytesCost);
+    expect((await fixture.pay(other, somebody)).status).toBe(503);
+    expect(await fixture.row(other)).toBeUndefined();
+    fixture.payment.clock.advance(70_000);
+    await fixture.x402.look(new AbortController().signal);
+    expect(fixture.x402.fault()).toBeDefined();
+    expect((await fixture.row(open))?.state).toBe("settling");
   }
-  world.node.fault(() => undefined);
-  await world.pass(60);
-  expect(world.x402.fault()).toBeUndefined();
-  expect(await world.balance(somebody)).toBe(credited);
+  fixture.node.fault(() => undefined);
+  await fixture.pass(60);
+  expect(fixture.x402.fault()).toBeUndefined();
+  expect(await fixture.balance(somebody)).toBe(credited);
 });
 
 test("logs that a server gives a block at a time are found", async () => {
-  world.facilitator.behave("is silent after it has sent");
-  world.node.setManual(true);
-  const authorization = world.authorize(somebody, bytesCost);
-  expect((await world.pay(authorization, somebody)).status).toBe(503);
-  world.node.mine(30);
+  fixture.facilitator.behave("is silent after it has sent");
+  fixture.node.setManual(true);
+  const authorization = fixture.authorize(somebody, bytesCost);
+  expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+  fixture.node.mine(30);
   let refusals = 0;
-  world.node.fault((method) => {
+  fixture.node.fault((method) => {
     if (method !== "eth_getLogs") return undefined;
     refusals += 1;
     return refusals < 12 ? "error" : undefined;
   });
-  await world.pass(30);
-  world.node.fault(() => undefined);
-  expect(await world.balance(somebody)).toBe(credited);
+  await fixture.pass(30);
+  fixture.node.fault(() => undefined);
+  expect(await fixture.balance(somebody)).toBe(credited);
 });
 
-async function carryOut(authorization: ReturnType<X402World["authorize"]>, by: Payer): Promise<void> {
-  world.node.send(authorized(authorization, by));
+async function carryOut(authorization: ReturnType<X402Fixture["authorize"]>, by: Payer): Promise<void> {
+  fixture.node.send(authorized(authorization, by));
 }
 
-function authorized(authorization: ReturnType<X402World["authorize"]>, by: Payer) {
-  const { signature } = JSON.parse(Buffer.from(world.header(authorization, by), "base64").toString()).payload;
+function authorized(authorization: ReturnType<X402Fixture["authorize"]>, by: Payer) {
+  const { signature } = JSON.parse(
+    Buffer.from(fixture.header(authorization, by), "base64").toString(),
+  ).payload;
   return { kind: "authorized", authorization, signature: Uint8Array.fromHex(signature.slice(2)) } as const;
 }

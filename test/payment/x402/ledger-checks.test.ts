@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { checkLedger, type Finding } from "../../../src/store/ledger/check.ts";
 import { x402PaymentChecks } from "../../../src/store/ledger/checks/x402-payments.ts";
 import type { Work } from "../../../src/store/ledger/database.ts";
-import { bytesCost, funded, openX402World, type X402World } from "./x402-world.ts";
+import { bytesCost, funded, openX402Fixture, type X402Fixture } from "./x402-fixture.ts";
 
 /** How each rule is broken; each is undone again. */
 const faults: readonly Readonly<{ rule: string; sql: readonly string[]; states: string }>[] = [
@@ -74,43 +74,43 @@ const faults: readonly Readonly<{ rule: string; sql: readonly string[]; states: 
   },
 ];
 
-let world: X402World;
+let fixture: X402Fixture;
 
 beforeAll(async () => {
-  world = await openX402World();
-  const reversed = world.authorize(funded(world, 1), bytesCost);
-  expect((await world.pay(reversed, funded(world, 1))).status).toBe(200);
-  world.node.takeBack(1, true);
-  world.facilitator.behave("says 401");
-  await world.pass(900);
-  world.facilitator.behave("settles");
-  const settled = funded(world, 2);
-  expect((await world.pay(world.authorize(settled, bytesCost), settled)).status).toBe(200);
-  world.facilitator.behave("refuses");
-  const rejected = funded(world, 3);
-  expect((await world.pay(world.authorize(rejected, bytesCost), rejected)).status).toBe(402);
-  world.facilitator.behave("says 401");
-  const settling = funded(world, 4);
-  expect((await world.pay(world.authorize(settling, bytesCost), settling)).status).toBe(503);
+  fixture = await openX402Fixture();
+  const reversed = fixture.authorize(funded(fixture, 1), bytesCost);
+  expect((await fixture.pay(reversed, funded(fixture, 1))).status).toBe(200);
+  fixture.node.takeBack(1, true);
+  fixture.facilitator.behave("says 401");
+  await fixture.pass(900);
+  fixture.facilitator.behave("settles");
+  const settled = funded(fixture, 2);
+  expect((await fixture.pay(fixture.authorize(settled, bytesCost), settled)).status).toBe(200);
+  fixture.facilitator.behave("refuses");
+  const rejected = funded(fixture, 3);
+  expect((await fixture.pay(fixture.authorize(rejected, bytesCost), rejected)).status).toBe(402);
+  fixture.facilitator.behave("says 401");
+  const settling = funded(fixture, 4);
+  expect((await fixture.pay(fixture.authorize(settling, bytesCost), settling)).status).toBe(503);
 });
 
-afterAll(() => world.close());
+afterAll(() => fixture.close());
 
 test("nothing is found in a sound ledger", async () => {
-  const states = await world.payment.database.read((tx) =>
+  const states = await fixture.payment.database.read((tx) =>
     tx.all<{ state: string }>("SELECT state FROM x402_payments ORDER BY state"),
   );
   expect(states.map(({ state }) => state)).toEqual(["rejected", "reversed", "settled", "settling"]);
-  expect(await checkLedger(world.payment.database)).toEqual([]);
+  expect(await checkLedger(fixture.payment.database)).toEqual([]);
 });
 
 test.each(faults)("$sql breaks it: $rule", async ({ rule, sql, states }) => {
   const undone = new Error("undone: the next fault begins with a sound ledger again");
   let found: readonly Finding[] = [];
   let seen: readonly string[] = [];
-  const broken = world.payment.database.write(async (tx) => {
+  const broken = fixture.payment.database.write(async (tx) => {
     for (const statement of sql) await tx.run(statement);
-    const within = { ...world.payment.database, read: <Result>(work: Work<Result>) => work(tx) };
+    const within = { ...fixture.payment.database, read: <Result>(work: Work<Result>) => work(tx) };
     found = (await checkLedger(within, x402PaymentChecks)).filter((each) => each.rule === rule);
     const rows = await tx.all<{ id: string; state: string }>("SELECT id, state FROM x402_payments");
     seen = rows.filter(({ id }) => found.some(({ subject }) => subject === id)).map(({ state }) => state);

@@ -12,7 +12,7 @@ import { createRandom, type Random } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
 import type { Behaviour } from "./facilitators.ts";
 import { type Payer, sign } from "./payers.ts";
-import { funded, openX402World, type X402World } from "./x402-world.ts";
+import { funded, openX402Fixture, type X402Fixture } from "./x402-fixture.ts";
 
 const { RUNS = "12" } = process.env;
 
@@ -39,66 +39,66 @@ const wincEach = 1_000_000n;
 /** Above 0, so that every payment is of another value and each dollar tells what it was for. */
 const worthOf = (payment: number) => 2_000n + BigInt(payment);
 
-type Made = Readonly<{ from: Payer; authorization: ReturnType<X402World["authorize"]> }>;
+type Made = Readonly<{ from: Payer; authorization: ReturnType<X402Fixture["authorize"]> }>;
 
 test(
   "every dollar that came for a payment is credited once, and no other is",
   async () => {
     const first = Date.now() % 1_000_000;
     const seeds = seedsOr(Array.from({ length: Number(RUNS) }, (_, index) => first + index));
-    for (const seed of seeds) await runWorld(seed);
+    for (const seed of seeds) await runFixture(seed);
   },
   1_200_000 + Number(RUNS) * 20_000,
 );
 
-async function runWorld(seed: number): Promise<void> {
+async function runFixture(seed: number): Promise<void> {
   const random = createRandom(seed);
-  const world = await openX402World({ seed });
-  const payers = [funded(world, 1, held), funded(world, 2, held), funded(world, 3, held)];
+  const fixture = await openX402Fixture({ seed });
+  const payers = [funded(fixture, 1, held), funded(fixture, 2, held), funded(fixture, 3, held)];
   const made: Made[] = [];
-  world.node.mine(20); // no chain takes back what they hold
+  fixture.node.mine(20); // no chain takes back what they hold
   try {
-    for (let step = 0; step < 60; step += 1) await happen(world, random, payers, made);
-    world.node.setManual(false);
-    world.node.fault(() => undefined);
-    world.node.mine();
-    world.facilitator.behave("settles");
-    await world.pass(3_000);
-    await world.pass(3_000);
+    for (let step = 0; step < 60; step += 1) await happen(fixture, random, payers, made);
+    fixture.node.setManual(false);
+    fixture.node.fault(() => undefined);
+    fixture.node.mine();
+    fixture.facilitator.behave("settles");
+    await fixture.pass(3_000);
+    await fixture.pass(3_000);
     for (const from of payers) {
-      const paid = held - world.node.balanceOf(from.address);
-      const credited = await world.balance(from);
+      const paid = held - fixture.node.balanceOf(from.address);
+      const credited = await fixture.balance(from);
       expect([seed, from.address, credited]).toEqual([seed, from.address, paid * wincEach]);
     }
     for (const { authorization } of made) {
-      const row = await world.row(authorization);
+      const row = await fixture.row(authorization);
       expect(["settled", "rejected", "reversed", undefined]).toContain(row?.state);
       expect(row?.due_at ?? null).toBeNull();
     }
-    expect(await checkLedger(world.payment.database)).toEqual([]);
+    expect(await checkLedger(fixture.payment.database)).toEqual([]);
   } finally {
-    await world.close();
+    await fixture.close();
   }
 }
 
 /** One thing happens. */
 async function happen(
-  world: X402World,
+  fixture: X402Fixture,
   random: Random,
   payers: readonly Payer[],
   made: Made[],
 ): Promise<void> {
-  const { node, facilitator, payment, x402 } = world;
+  const { node, facilitator, payment, x402 } = fixture;
   const things: readonly (() => unknown)[] = [
-    () => pay(world, random, payers, made),
-    () => pay(world, random, payers, made),
-    () => again(world, random, made),
+    () => pay(fixture, random, payers, made),
+    () => pay(fixture, random, payers, made),
+    () => again(fixture, random, made),
     () => facilitator.behave(random.pick(behaviours)),
     () => node.setManual(random.chance(0.5)),
     () => node.mine(1 + random.below(3)),
     () => node.takeBack(1 + random.below(4), random.chance(0.5)),
     () => node.fault(random.chance(0.4) ? () => (random.chance(0.3) ? "error" : undefined) : () => undefined),
-    () => strangerActs(world, random, made),
+    () => strangerActs(fixture, random, made),
     async () => {
       payment.clock.advance(random.below(90) * 1_000);
       await x402.look(new AbortController().signal);
@@ -108,19 +108,24 @@ async function happen(
 }
 
 /** A new payment, by some at once. */
-async function pay(world: X402World, random: Random, payers: readonly Payer[], made: Made[]): Promise<void> {
+async function pay(
+  fixture: X402Fixture,
+  random: Random,
+  payers: readonly Payer[],
+  made: Made[],
+): Promise<void> {
   const from = random.pick(payers);
-  const authorization = world.authorize(from, worthOf(made.length));
+  const authorization = fixture.authorize(from, worthOf(made.length));
   made.push({ from, authorization });
   const requests = 1 + random.below(3);
-  await Promise.all(Array.from({ length: requests }, () => world.pay(authorization, from)));
+  await Promise.all(Array.from({ length: requests }, () => fixture.pay(authorization, from)));
 }
 
-async function again(world: X402World, random: Random, made: readonly Made[]): Promise<void> {
+async function again(fixture: X402Fixture, random: Random, made: readonly Made[]): Promise<void> {
   if (made.length === 0) return;
   const { from, authorization } = random.pick(made);
-  const before = await world.row(authorization);
-  const { status } = await world.pay(authorization, from);
+  const before = await fixture.row(authorization);
+  const { status } = await fixture.pay(authorization, from);
   if (before?.state === "settled") expect(status).toBe(200);
 }
 
@@ -128,15 +133,16 @@ async function again(world: X402World, random: Random, made: readonly Made[]): P
  * Whoever has seen a payment may carry it out, its owner may cancel it; only of those that were taken, for what never
  * came to us is none of our payments.
  */
-async function strangerActs(world: X402World, random: Random, made: readonly Made[]): Promise<void> {
+async function strangerActs(fixture: X402Fixture, random: Random, made: readonly Made[]): Promise<void> {
   if (made.length === 0) return;
   const { from, authorization } = random.pick(made);
-  const row = await world.row(authorization);
+  const row = await fixture.row(authorization);
   if (row === undefined || row.due_at === null) return;
-  if (random.chance(0.3)) world.node.send({ kind: "cancel", from: from.address, nonce: authorization.nonce });
+  if (random.chance(0.3))
+    fixture.node.send({ kind: "cancel", from: from.address, nonce: authorization.nonce });
   else
-    world.node.send({
+    fixture.node.send({
       ...{ kind: "authorized", authorization },
-      signature: sign(world.node.domain, authorization, from.key),
+      signature: sign(fixture.node.domain, authorization, from.key),
     });
 }

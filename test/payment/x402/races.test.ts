@@ -18,30 +18,30 @@ import {
   bytesCost,
   funded,
   never,
-  openX402World,
-  type X402World,
-} from "./x402-world.ts";
+  openX402Fixture,
+  type X402Fixture,
+} from "./x402-fixture.ts";
 
 const credited = bytesCost * 1_000_000n;
 const want = { kind: "bytes", size: bytesAsked } as const;
 
 for (const kind of ledgerKinds())
   describeWith(kind.need, `on ${kind.name}`, () => {
-    let world: X402World;
+    let fixture: X402Fixture;
     let payers = 0;
 
     beforeAll(async () => {
-      world = await openX402World({ kind });
+      fixture = await openX402Fixture({ kind });
     });
 
     afterAll(async () => {
-      expect(await checkLedger(world.payment.database)).toEqual([]);
-      await world.close();
+      expect(await checkLedger(fixture.payment.database)).toEqual([]);
+      await fixture.close();
     });
 
     const newPayer = (): Payer => {
       payers += 1;
-      return funded(world, payers);
+      return funded(fixture, payers);
     };
     const statusesOf = (responses: readonly Asked[]) => {
       const statuses = responses.map(({ status }) => status);
@@ -50,80 +50,80 @@ for (const kind of ledgerKinds())
 
     test("a hundred requests with one payment: one settles it, all others are told to wait, one credit", async () => {
       const somebody = newPayer();
-      const authorization = world.authorize(somebody, bytesCost);
-      const asked = world.facilitator.orders.length;
-      world.facilitator.behave("settles after a while");
+      const authorization = fixture.authorize(somebody, bytesCost);
+      const asked = fixture.facilitator.orders.length;
+      fixture.facilitator.behave("settles after a while");
       const responses = await Promise.all(
-        Array.from({ length: 100 }, () => world.pay(authorization, somebody)),
+        Array.from({ length: 100 }, () => fixture.pay(authorization, somebody)),
       );
       expect(statusesOf(responses)).toEqual({ ok: 0, unknown: 100, all: 100 });
-      expect(world.facilitator.orders.length).toBe(asked + 1);
-      world.facilitator.behave("settles");
-      await world.pass(60);
+      expect(fixture.facilitator.orders.length).toBe(asked + 1);
+      fixture.facilitator.behave("settles");
+      await fixture.pass(60);
       const repeats = await Promise.all(
-        Array.from({ length: 100 }, () => world.pay(authorization, somebody)),
+        Array.from({ length: 100 }, () => fixture.pay(authorization, somebody)),
       );
       expect(statusesOf(repeats)).toEqual({ ok: 100, unknown: 0, all: 100 });
       expect(new Set(repeats.map(({ body }) => JSON.stringify(body))).size).toBe(1);
-      expect(await world.balance(somebody)).toBe(credited);
-      expect(world.node.balanceOf(somebody.address)).toBe(1_000_000_000n - bytesCost);
+      expect(await fixture.balance(somebody)).toBe(credited);
+      expect(fixture.node.balanceOf(somebody.address)).toBe(1_000_000_000n - bytesCost);
     });
 
     test("a hundred requests with one payment at a quick facilitator: one credit, and the same 200 for all who got one", async () => {
       const somebody = newPayer();
-      const authorization = world.authorize(somebody, bytesCost);
+      const authorization = fixture.authorize(somebody, bytesCost);
       const responses = await Promise.all(
         Array.from({ length: 100 }, (_, index) =>
-          world.pay(authorization, somebody, index % 2 === 0 ? 1 : 2),
+          fixture.pay(authorization, somebody, index % 2 === 0 ? 1 : 2),
         ),
       );
       const { ok, unknown, all } = statusesOf(responses);
       expect(ok).toBeGreaterThanOrEqual(1);
       expect(ok + unknown).toBe(all);
-      expect(await world.balance(somebody)).toBe(credited);
-      expect((await world.row(authorization))?.attempts).toBe(1n);
+      expect(await fixture.balance(somebody)).toBe(credited);
+      expect((await fixture.row(authorization))?.attempts).toBe(1n);
     });
 
     test("the stored 200 is the first one's, whatever the account holds by then and whenever it is asked", async () => {
       const somebody = newPayer();
-      const authorization = world.authorize(somebody, bytesCost);
-      const first = await world.pay(authorization, somebody);
+      const authorization = fixture.authorize(somebody, bytesCost);
+      const first = await fixture.pay(authorization, somebody);
       expect(first.status).toBe(200);
-      const second = await world.pay(world.authorize(somebody, bytesCost), somebody);
+      const second = await fixture.pay(fixture.authorize(somebody, bytesCost), somebody);
       expect(second.body).toMatchObject({ balance: (2n * credited).toString() });
-      world.prices.wincEach = 7n;
-      const later = await world.ask("type=credits&qty=5", {
-        "x-payment": world.header(authorization, somebody),
+      fixture.prices.wincEach = 7n;
+      const later = await fixture.ask("type=credits&qty=5", {
+        "x-payment": fixture.header(authorization, somebody),
       });
-      world.prices.wincEach = 1_000_000n;
+      fixture.prices.wincEach = 1_000_000n;
       expect([later.status, later.body]).toEqual([200, first.body]);
-      await world.pass(100_000);
-      expect((await world.pay(authorization, somebody)).body).toEqual(first.body);
+      await fixture.pass(100_000);
+      expect((await fixture.pay(authorization, somebody)).body).toEqual(first.body);
     });
 
     test("a nonce is its payer's own: another's payment with the same one is another payment", async () => {
       const [one, two] = [newPayer(), newPayer()];
-      const authorization = world.authorize(one, bytesCost);
+      const authorization = fixture.authorize(one, bytesCost);
       const twin = { ...authorization, from: two.address };
-      expect((await world.pay(authorization, one)).status).toBe(200);
-      expect((await world.pay(twin, two)).status).toBe(200);
-      expect([await world.balance(one), await world.balance(two)]).toEqual([credited, credited]);
+      expect((await fixture.pay(authorization, one)).status).toBe(200);
+      expect((await fixture.pay(twin, two)).status).toBe(200);
+      expect([await fixture.balance(one), await fixture.balance(two)]).toEqual([credited, credited]);
     });
 
     test("another payment of the same payer with the same nonce is refused, and credits nothing", async () => {
       const somebody = newPayer();
-      const authorization = world.authorize(somebody, bytesCost);
-      expect((await world.pay(authorization, somebody)).status).toBe(200);
+      const authorization = fixture.authorize(somebody, bytesCost);
+      expect((await fixture.pay(authorization, somebody)).status).toBe(200);
       for (const change of [
         { value: bytesCost + 1n },
         { validBefore: authorization.validBefore + 1n },
         { validAfter: authorization.validAfter + 1n },
       ]) {
-        const response = await world.pay({ ...authorization, ...change }, somebody);
+        const response = await fixture.pay({ ...authorization, ...change }, somebody);
         expect(response.status).toBe(402);
         expect(response.body).toMatchObject({ error: "Payment settlement failed" });
       }
-      expect(await world.balance(somebody)).toBe(credited);
+      expect(await fixture.balance(somebody)).toBe(credited);
     });
 
     describe("a payment for an upload", () => {
@@ -134,7 +134,7 @@ for (const kind of ledgerKinds())
         const payment = readX402Payment(header, 1);
         if (payment === undefined) throw new Error("the header is no payment");
         try {
-          return await world.x402.settle({ payment, want, purpose, resource: "http://localhost/" }, never);
+          return await fixture.x402.settle({ payment, want, purpose, resource: "http://localhost/" }, never);
         } catch (error) {
           if (!(error instanceof Failure)) throw error;
           return error.code;
@@ -143,9 +143,9 @@ for (const kind of ledgerKinds())
 
       test("is bound to it: sent again it is the same, sent for another it is refused", async () => {
         const somebody = newPayer();
-        const authorization = world.authorize(somebody, bytesCost);
-        await world.x402.quote(want, never);
-        const header = world.header(authorization, somebody);
+        const authorization = fixture.authorize(somebody, bytesCost);
+        await fixture.x402.quote(want, never);
+        const header = fixture.header(authorization, somebody);
         const first = await settle(header, uploadPurpose("one"));
         expect(first).toMatchObject({ payer: somebody.address, quotedWinc: credited, isReplay: false });
         expect(await settle(header, uploadPurpose("one"))).toEqual({
@@ -154,24 +154,24 @@ for (const kind of ledgerKinds())
         });
         expect(await settle(header, uploadPurpose("two"))).toBe("settlement_failed");
         expect(await settle(header, topUpPurpose)).toBe("settlement_failed");
-        expect((await world.pay(authorization, somebody)).status).toBe(402);
-        expect(await world.balance(somebody)).toBe(credited);
+        expect((await fixture.pay(authorization, somebody)).status).toBe(402);
+        expect(await fixture.balance(somebody)).toBe(credited);
       });
 
       test("leaves the payer credits from which its price can be reserved, though it has risen since", async () => {
         const somebody = newPayer();
-        const authorization = world.authorize(somebody, bytesCost);
-        await world.x402.quote(want, never);
-        world.prices.wincEach = 500_000n;
-        world.prices.wincPerByte = 4_000n;
-        await world.x402.quote(want, never);
-        const settled = await settle(world.header(authorization, somebody), uploadPurpose("three"));
-        world.prices.wincEach = 1_000_000n;
-        world.prices.wincPerByte = 2_000n;
+        const authorization = fixture.authorize(somebody, bytesCost);
+        await fixture.x402.quote(want, never);
+        fixture.prices.wincEach = 500_000n;
+        fixture.prices.wincPerByte = 4_000n;
+        await fixture.x402.quote(want, never);
+        const settled = await settle(fixture.header(authorization, somebody), uploadPurpose("three"));
+        fixture.prices.wincEach = 1_000_000n;
+        fixture.prices.wincPerByte = 2_000n;
         expect(settled).toMatchObject({ creditedWinc: credited, quotedWinc: credited });
-        const reservation = await world.payment.credits.reserve({
+        const reservation = await fixture.payment.credits.reserve({
           ...{ itemId: "A".repeat(43), signer: somebody.address, paidBy: [], directive: "list-or-signer" },
-          ...{ winc: credited, expiresAt: world.payment.clock.now() + 60_000 },
+          ...{ winc: credited, expiresAt: fixture.payment.clock.now() + 60_000 },
         });
         expect(reservation.state).toBe("pending");
       });
@@ -179,35 +179,35 @@ for (const kind of ledgerKinds())
 
     test("two processes on one ledger: one payment, sent to both at once and followed by both, is credited once", async () => {
       const somebody = newPayer();
-      const second = await world.payment.ledger.openAgain();
-      const twin = world.openAnother(second);
+      const second = await fixture.payment.ledger.openAgain();
+      const twin = fixture.openAnother(second);
       try {
         for (const behaviour of [
           "settles",
           "is silent after it has sent",
           "settles after a while",
         ] as const) {
-          world.facilitator.behave(behaviour);
-          const authorization = world.authorize(somebody, bytesCost);
-          const payment = readX402Payment(world.header(authorization, somebody), 1);
+          fixture.facilitator.behave(behaviour);
+          const authorization = fixture.authorize(somebody, bytesCost);
+          const payment = readX402Payment(fixture.header(authorization, somebody), 1);
           if (payment === undefined) throw new Error("the header is no payment");
-          const before = await world.balance(somebody);
+          const before = await fixture.balance(somebody);
           const request = { payment, want, purpose: topUpPurpose, resource: "" };
           await Promise.allSettled(
             Array.from({ length: 20 }, (_, index) =>
-              (index % 2 === 0 ? twin : world.x402).settle(request, never),
+              (index % 2 === 0 ? twin : fixture.x402).settle(request, never),
             ),
           );
-          world.facilitator.behave("settles");
+          fixture.facilitator.behave("settles");
           const lookTogether = async () => {
-            world.payment.clock.advance(3_000);
-            await Promise.all([twin.look(never), world.x402.look(never)]);
+            fixture.payment.clock.advance(3_000);
+            await Promise.all([twin.look(never), fixture.x402.look(never)]);
           };
           // However long the facilitator takes; and then no look credits it again.
-          for (let look = 0; look < 60 && (await world.balance(somebody)) === before; look += 1)
+          for (let look = 0; look < 60 && (await fixture.balance(somebody)) === before; look += 1)
             await lookTogether();
           for (let look = 0; look < 10; look += 1) await lookTogether();
-          expect(await world.balance(somebody)).toBe(before + credited);
+          expect(await fixture.balance(somebody)).toBe(before + credited);
         }
       } finally {
         await twin.close();
@@ -217,59 +217,59 @@ for (const kind of ledgerKinds())
 
     test("two watches that find the same payment due send it once", async () => {
       const somebody = newPayer();
-      const second = await world.payment.ledger.openAgain();
-      const twin = world.openAnother(second);
+      const second = await fixture.payment.ledger.openAgain();
+      const twin = fixture.openAnother(second);
       try {
-        world.facilitator.behave("says 401");
-        const authorization = world.authorize(somebody, bytesCost);
-        expect((await world.pay(authorization, somebody)).status).toBe(503);
-        world.payment.clock.advance(10_000);
-        const asked = world.facilitator.orders.length;
+        fixture.facilitator.behave("says 401");
+        const authorization = fixture.authorize(somebody, bytesCost);
+        expect((await fixture.pay(authorization, somebody)).status).toBe(503);
+        fixture.payment.clock.advance(10_000);
+        const asked = fixture.facilitator.orders.length;
         await Promise.all([
           twin.look(never),
-          world.x402.look(never),
+          fixture.x402.look(never),
           twin.look(never),
-          world.x402.look(never),
+          fixture.x402.look(never),
         ]);
-        expect(world.facilitator.orders.length).toBe(asked + 1);
+        expect(fixture.facilitator.orders.length).toBe(asked + 1);
       } finally {
-        world.facilitator.behave("settles");
+        fixture.facilitator.behave("settles");
         await twin.close();
         await second.close();
       }
     });
 
     test("what has ended is not sent to be carried out any more", async () => {
-      world.facilitator.behave("refuses");
+      fixture.facilitator.behave("refuses");
       const somebody = newPayer();
-      const authorization = world.authorize(somebody, bytesCost);
-      expect((await world.pay(authorization, somebody)).status).toBe(402);
-      world.facilitator.behave("settles");
-      const { name, asset } = world.terms.network;
+      const authorization = fixture.authorize(somebody, bytesCost);
+      expect((await fixture.pay(authorization, somebody)).status).toBe(402);
+      fixture.facilitator.behave("settles");
+      const { name, asset } = fixture.terms.network;
       const id = x402IdOf(name, asset.address, authorization);
-      const begin = () => world.payment.database.write((tx) => beginX402(tx, id, undefined, 0));
+      const begin = () => fixture.payment.database.write((tx) => beginX402(tx, id, undefined, 0));
       expect(await begin()).toBe(false);
-      expect(await world.row(authorization)).toMatchObject({ state: "rejected", attempts: 1n });
+      expect(await fixture.row(authorization)).toMatchObject({ state: "rejected", attempts: 1n });
     });
 
     test("whoever leaves while a payment settles leaves it to be settled", async () => {
       const somebody = newPayer();
-      world.facilitator.behave("settles after a while");
-      const authorization = world.authorize(somebody, bytesCost);
-      const payment = readX402Payment(world.header(authorization, somebody), 1);
+      fixture.facilitator.behave("settles after a while");
+      const authorization = fixture.authorize(somebody, bytesCost);
+      const payment = readX402Payment(fixture.header(authorization, somebody), 1);
       if (payment === undefined) throw new Error("the header is no payment");
-      await world.x402.quote(want, never);
+      await fixture.x402.quote(want, never);
       const leaving = new AbortController();
       const request = { payment, want, purpose: topUpPurpose, resource: "" };
-      const settled = world.x402.settle(request, leaving.signal);
-      const orders = world.facilitator.orders.length;
-      await until(() => world.facilitator.orders.length !== orders);
+      const settled = fixture.x402.settle(request, leaving.signal);
+      const orders = fixture.facilitator.orders.length;
+      await until(() => fixture.facilitator.orders.length !== orders);
       leaving.abort(new Error("left"));
       await expect(settled).rejects.toThrow("left");
-      world.facilitator.behave("settles");
-      await world.pass(120);
-      expect(await world.balance(somebody)).toBe(credited);
-      expect(world.node.balanceOf(payTo)).toBeGreaterThan(0n);
+      fixture.facilitator.behave("settles");
+      await fixture.pass(120);
+      expect(await fixture.balance(somebody)).toBe(credited);
+      expect(fixture.node.balanceOf(payTo)).toBeGreaterThan(0n);
     });
   });
 

@@ -10,18 +10,18 @@ import { openIndexReader } from "../../../src/store/index/reader.ts";
 import { openIndexWriter } from "../../../src/store/index/writer.ts";
 import { createRandom } from "../../support/random.ts";
 import { temporaryFolder } from "../folder.ts";
-import { createWorld } from "./world.ts";
+import { createFixture } from "./index-fixture.ts";
 
 /** A closed index with some of everything. */
 function builtIndex(path: string): void {
   const opened: (() => void)[] = [];
-  const world = createWorld(createRandom(1), (clock) => {
+  const fixture = createFixture(createRandom(1), (clock) => {
     const writer = openIndexWriter(path, { clock });
     const reader = openIndexReader(path);
     opened.push(reader.close, writer.close);
     return { writer, reader };
   });
-  for (let step = 0; step < 60; step += 1) world.step();
+  for (let step = 0; step < 60; step += 1) fixture.step();
   for (const close of opened) close();
 }
 

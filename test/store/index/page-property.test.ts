@@ -11,8 +11,8 @@ import { openIndexWriter } from "../../../src/store/index/writer.ts";
 import { createRandom } from "../../support/random.ts";
 import { seedsOr } from "../../support/seed.ts";
 import { temporaryFolder } from "../folder.ts";
+import { createFixture, type Fixture } from "./index-fixture.ts";
 import { fullScan, pageRowText, rowText } from "./model.ts";
-import { createWorld, type World } from "./world.ts";
 
 const seeds = seedsOr([1, 2, 3, 4]);
 const stepsBefore = 200;
@@ -29,7 +29,7 @@ describe("pages", () => {
       const random = createRandom(seed);
       const opened: (() => void)[] = [];
       const reader = { current: undefined as ReturnType<typeof openIndexReader> | undefined };
-      const world = createWorld(random, (clock) => {
+      const fixture = createFixture(random, (clock) => {
         // Tiny parts and steps take every turn of sealing, merging and walking on few rows.
         const writer = openIndexWriter(path, seed % 4 === 0 ? { clock } : { clock, partSizes: tinyParts });
         const index = openIndexReader(path, seed % 2 === 0 ? {} : { windows: { min: 2, max: 40 } });
@@ -39,11 +39,11 @@ describe("pages", () => {
       });
       if (reader.current === undefined) throw new Error("the world opens its index");
 
-      for (let step = 0; step < stepsBefore; step += 1) world.step();
+      for (let step = 0; step < stepsBefore; step += 1) fixture.step();
       for (let walk = 0; walk < walks; walk += 1) {
-        const plan = world.plan();
+        const plan = fixture.plan();
         walkAll(
-          world,
+          fixture,
           reader.current.page,
           plan,
           random.chance(0.6) ? () => random.chance(0.3) : () => false,
@@ -57,14 +57,14 @@ describe("pages", () => {
 
 type PageOf = (plan: PagePlan) => ReturnType<ReturnType<typeof openIndexReader>["page"]>;
 
-function walkAll(world: World, page: PageOf, plan: PagePlan, happens: () => boolean): void {
+function walkAll(fixture: Fixture, page: PageOf, plan: PagePlan, happens: () => boolean): void {
   const seen: { place: Place; text: string }[] = [];
-  let standing = new Set(fullScan(world.rows(), plan).map(rowText));
+  let standing = new Set(fullScan(fixture.rows(), plan).map(rowText));
   let after: Place | undefined;
   let steps = 0;
   for (;;) {
     const response = page({ ...plan, ...(after === undefined ? {} : { after }) });
-    const now = fullScan(world.rows(), plan);
+    const now = fullScan(fixture.rows(), plan);
     const rest = now.filter(({ place }) => after === undefined || isAfter(place, after, plan.order));
     const expected = { rows: rest.slice(0, plan.limit).map(rowText), hasNextPage: rest.length > plan.limit };
     const found = { rows: response.rows.map(pageRowText), hasNextPage: response.hasNextPage };
@@ -76,8 +76,8 @@ function walkAll(world: World, page: PageOf, plan: PagePlan, happens: () => bool
     after = response.rows.at(-1)?.place;
     // A chain that grew faster than it is read would be read for ever.
     for (; steps < stepsPerWalkMax && happens(); steps += 1) {
-      world.step();
-      const current = new Set(fullScan(world.rows(), plan).map(rowText));
+      fixture.step();
+      const current = new Set(fullScan(fixture.rows(), plan).map(rowText));
       standing = new Set([...standing].filter((text) => current.has(text)));
     }
   }

@@ -7,7 +7,7 @@ import { openManifestIndexes } from "../../../src/store/manifests/manifest-index
 import { manifestText } from "../../support/manifest-text.ts";
 import { createRecordingLog } from "../../support/recording-log.ts";
 import { testKey } from "../../support/signers.ts";
-import { buildInto } from "./index-world.ts";
+import { buildInto } from "./manifest-index-fixture.ts";
 
 const [folder = "", first = "0", count = "1"] = process.argv.slice(2);
 const { log } = createRecordingLog();

@@ -26,7 +26,7 @@ import { createRecordingLog } from "../../support/recording-log.ts";
 import { newSeed } from "../../support/seed.ts";
 import { testKey } from "../../support/signers.ts";
 import { temporaryFolder } from "../folder.ts";
-import { buildInto } from "./index-world.ts";
+import { buildInto } from "./manifest-index-fixture.ts";
 
 const paths = Number(process.env["PATHS"] ?? 100_000);
 const kills = Number(process.env["KILLS"] ?? 12);

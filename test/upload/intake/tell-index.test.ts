@@ -18,23 +18,23 @@ import { type TellParts, tellAll, tellBundle } from "../../../src/upload/intake/
 import { createPlanner } from "../../../src/upload/pipeline/plan.ts";
 import { failUpload, findUpload } from "../../../src/upload/uploads.ts";
 import {
-  type BundleWorld,
-  openBundleWorld,
+  type BundleFixture,
+  openBundleFixture,
   quickRules,
   type SignedItem,
   storeName,
-} from "../pipeline/bundle-world.ts";
+} from "../pipeline/bundle-fixture.ts";
 
 const never = new AbortController().signal;
 const columns = { tags: true, ownerKey: true, parent: false, block: false };
 
-let world: BundleWorld;
+let fixture: BundleFixture;
 let folder: string;
 let writer: IndexWriter;
 let reader: IndexReader;
 let seconds: number;
 beforeEach(async () => {
-  world = await openBundleWorld();
+  fixture = await openBundleFixture();
   folder = mkdtempSync(join(tmpdir(), "cairn-told-"));
   seconds = 1_000_000;
   writer = openIndexWriter(join(folder, "index.sqlite"), { clock: () => seconds * 1_000 });
@@ -44,11 +44,11 @@ afterEach(async () => {
   reader.close();
   writer.close();
   rmSync(folder, { recursive: true, force: true });
-  await world.close();
+  await fixture.close();
 });
 
 function parts(): TellParts {
-  const { database: ledger, threads, folder: uploads } = world;
+  const { database: ledger, threads, folder: uploads } = fixture;
   const log = createLog({ level: "error", format: "json", clock: Date.now, write: () => undefined });
   return {
     ...{ ledger, threads, folder: uploads, storeName, log },
@@ -65,23 +65,23 @@ function parts(): TellParts {
 }
 
 const plan = async () => {
-  const { database: ledger, makeId, clock } = world;
+  const { database: ledger, makeId, clock } = fixture;
   const rules = { ...quickRules.plan, waitMs: 0 };
   await createPlanner({ ledger, storeName, rules, makeId, clock }).look();
 };
 const isFound = (id: Id) => reader.page({ order: "desc", ids: [id], limit: 1, columns }).rows.length === 1;
 
 test("items that it missed are told, verified, wherever they stand on their way", async () => {
-  const bundled = world.sign([10, 2_000_000]);
-  await world.take([bundled[0] as SignedItem]);
-  await world.take([bundled[1] as SignedItem], { apart: true });
+  const bundled = fixture.sign([10, 2_000_000]);
+  await fixture.take([bundled[0] as SignedItem]);
+  await fixture.take([bundled[1] as SignedItem], { apart: true });
   await plan();
-  const waiting = world.sign([0, 30]);
-  await world.take(waiting);
+  const waiting = fixture.sign([0, 30]);
+  await fixture.take(waiting);
   await tellAll(parts(), never);
   for (const { id, bytes } of [...bundled, ...waiting]) {
     const located = reader.locate(id);
-    const upload = await world.database.read((tx) => findUpload(tx, id));
+    const upload = await fixture.database.read((tx) => findUpload(tx, id));
     expect(located).toMatchObject({ kind: "item", pending: true, verified: true });
     expect(located?.size).toBe(bytes.length - (upload?.headerSize ?? 0));
     expect(Buffer.compare(located?.digest ?? new Uint8Array(0), upload?.digest ?? new Uint8Array(1))).toBe(0);
@@ -91,12 +91,12 @@ test("items that it missed are told, verified, wherever they stand on their way"
 });
 
 test("those that it has are not read again, and many are told in steps", async () => {
-  const items = world.sign(Array.from({ length: 620 }, () => 3));
-  await world.take(items);
+  const items = fixture.sign(Array.from({ length: 620 }, () => 3));
+  await fixture.take(items);
   await tellAll(parts(), never);
   expect(items.every(({ id }) => isFound(id))).toBe(true);
   let jobs = 0;
-  const { threads } = world;
+  const { threads } = fixture;
   const counting: TellParts = {
     ...parts(),
     threads: {
@@ -112,9 +112,9 @@ test("those that it has are not read again, and many are told in steps", async (
 });
 
 test("an item whose bytes have changed is not told, and keeps no other from it", async () => {
-  const [bad, good] = world.sign([500, 600]) as [SignedItem, SignedItem];
-  const [place] = await world.take([bad, good]);
-  const path = join(world.folder, place?.file ?? "");
+  const [bad, good] = fixture.sign([500, 600]) as [SignedItem, SignedItem];
+  const [place] = await fixture.take([bad, good]);
+  const path = join(fixture.folder, place?.file ?? "");
   const bytes = readFileSync(path);
   const at = (place?.offset ?? 0) + (place?.size ?? 1) - 1;
   bytes[at] = (bytes[at] ?? 0) ^ 1;
@@ -124,21 +124,21 @@ test("an item whose bytes have changed is not told, and keeps no other from it",
 });
 
 test("one that has failed is taken back", async () => {
-  const [item] = world.sign([10]) as [SignedItem];
-  await world.take([item]);
+  const [item] = fixture.sign([10]) as [SignedItem];
+  await fixture.take([item]);
   await tellAll(parts(), never);
   await plan();
-  const upload = await world.database.read((tx) => findUpload(tx, item.id));
-  await world.database.write((tx) => failUpload(tx, item.id, upload?.place?.bundleId ?? "", "lost"));
+  const upload = await fixture.database.read((tx) => findUpload(tx, item.id));
+  await fixture.database.write((tx) => failUpload(tx, item.id, upload?.place?.bundleId ?? "", "lost"));
   await tellAll(parts(), never);
   expect(isFound(item.id)).toBe(false);
 });
 
 test("a bundle that has left its block is told with all its items", async () => {
-  const items = world.sign([10, 20]);
-  await world.take(items);
+  const items = fixture.sign([10, 20]);
+  await fixture.take(items);
   await plan();
-  const upload = await world.database.read((tx) => findUpload(tx, items[0]?.id ?? ""));
+  const upload = await fixture.database.read((tx) => findUpload(tx, items[0]?.id ?? ""));
   await tellBundle(parts(), upload?.place?.bundleId ?? "", never);
   expect(items.map(({ id }) => isFound(id))).toEqual([true, true]);
 });
@@ -147,8 +147,8 @@ describe("the row of an upload", () => {
   const week = 7 * 24 * 60 * 60;
 
   async function told(): Promise<PendingRow> {
-    const [item] = world.sign([10]) as [SignedItem];
-    await world.take([item]);
+    const [item] = fixture.sign([10]) as [SignedItem];
+    await fixture.take([item]);
     const rows: PendingRow[] = [];
     await tellAll({ ...parts(), addPending: async (added) => rows.push(...added) }, never);
     const [row] = rows;

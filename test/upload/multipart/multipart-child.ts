@@ -9,7 +9,7 @@ import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
 import { openPlace } from "../../support/ledger-place.ts";
-import { openMultipartWorld } from "./multipart-world.ts";
+import { openMultipartFixture } from "./multipart-fixture.ts";
 
 const [place = "", folder = "", startsAt = ""] = process.argv.slice(2);
 let now = Number(startsAt);
@@ -27,16 +27,16 @@ const step = (name: string) => {
   process.kill(process.pid, "SIGKILL");
 };
 
-const world = await openMultipartWorld({ database, folder, makeId, clock: () => now, step });
-writeSync(1, `open ${world.server.port}\n`);
+const fixture = await openMultipartFixture({ database, folder, makeId, clock: () => now, step });
+writeSync(1, `open ${fixture.server.port}\n`);
 
 for await (const line of createInterface({ input: process.stdin })) {
   const [word, value] = line.split(" ");
   if (word === "kill") stepsLeft = Number(value);
   if (word === "clock") now = Number(value);
   if (word === "sweep") {
-    await world.sweep.sweep();
-    await world.sweep.tidy();
+    await fixture.sweep.sweep();
+    await fixture.sweep.tidy();
   }
   writeSync(1, `did ${word} ${taken}\n`);
 }

@@ -23,7 +23,7 @@ import {
   type PartsClient,
   partFilesIn,
   type TestItem,
-} from "./multipart-world.ts";
+} from "./multipart-fixture.ts";
 
 /** A process that starts may wait for a busy machine. Milliseconds. */
 const patienceMs = 120_000;

@@ -12,7 +12,7 @@ import { createItemSigning } from "../../../src/arweave/data-item-sign.ts";
 import { type Need, testWith } from "../../support/helpers.ts";
 import { openTestPayment, type TestPayment, testStart } from "../../support/payment.ts";
 import { connectRaw } from "../../support/raw-request.ts";
-import { createPartsClient, makeFolder, makeItem, usualSigner } from "./multipart-world.ts";
+import { createPartsClient, makeFolder, makeItem, usualSigner } from "./multipart-fixture.ts";
 
 const size = Number(process.env["BYTES"] ?? 128 * 2 ** 20);
 /** What uploads as one request are held to (memory.test.ts). Bytes. */

@@ -16,13 +16,13 @@ import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { eventually } from "../../support/until.ts";
 import {
-  type MultipartWorld,
+  type MultipartFixture,
   makeFolder,
   makeItem,
-  openMultipartWorld,
+  openMultipartFixture,
   partFilesIn,
   type TestItem,
-} from "./multipart-world.ts";
+} from "./multipart-fixture.ts";
 
 const runs = Number(process.env["RUNS"] ?? 40);
 const seed = newSeed();
@@ -33,25 +33,25 @@ const nobody = new AbortController().signal;
 /** Where the owner of an item of the usual signer stands: behind its type and its signature. Half-open, bytes. */
 const ownerSpan = [2 + 65, 2 + 65 + 65] as const;
 let payment: TestPayment;
-let world: MultipartWorld;
+let fixture: MultipartFixture;
 
 // Within a group: what it opened is closed before the databases are (test/support/ledger-databases.ts).
 describe("U1: uploads in parts, against a model", () => {
   beforeAll(async () => {
     payment = await openTestPayment();
-    world = await openWorld();
+    fixture = await openFixture();
   });
 
   afterAll(async () => {
-    await world.close();
+    await fixture.close();
     expect(await checkLedger(payment.database)).toEqual([]);
     await payment.close();
     folder.remove();
   });
 
-  function openWorld(): Promise<MultipartWorld> {
+  function openFixture(): Promise<MultipartFixture> {
     const { database, clock, makeId } = payment;
-    return openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path });
+    return openMultipartFixture({ database, makeId, clock: clock.now, folder: folder.path });
   }
 
   /** What an upload must be: the bytes of its file as far as somebody knows them, and its parts. */
@@ -83,7 +83,7 @@ describe("U1: uploads in parts, against a model", () => {
   async function putPart(upload: string, item: TestItem, model: Model, span: Part): Promise<void> {
     const { start, size } = span;
     const bytes = item.bytes.subarray(start, start + size);
-    await world.multipart.put(upload, { start, size, pieces: inPieces(bytes, false) }, nobody);
+    await fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, false) }, nobody);
     model.bytes.set(bytes, start);
     model.parts.set(`${start} ${size}`, span);
   }
@@ -105,7 +105,7 @@ describe("U1: uploads in parts, against a model", () => {
       const { start, size } = anySpan(item, model);
       const bytes = item.bytes.slice(start, start + size);
       bytes[random.below(size)] = random.below(256);
-      await world.multipart.put(upload, { start, size, pieces: inPieces(bytes, false) }, nobody);
+      await fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, false) }, nobody);
       model.bytes.set(bytes, start);
       model.parts.set(`${start} ${size}`, { start, size });
       return false;
@@ -116,15 +116,15 @@ describe("U1: uploads in parts, against a model", () => {
       const { start, size } = span;
       if (size < 2) return false;
       const bytes = item.bytes.subarray(start, start + size);
-      const put = world.multipart.put(upload, { start, size, pieces: inPieces(bytes, true) }, nobody);
+      const put = fixture.multipart.put(upload, { start, size, pieces: inPieces(bytes, true) }, nobody);
       await expect(put).rejects.toThrow("the sender is gone");
       await checkList(upload, model);
       await putPart(upload, item, model, span);
       return false;
     },
     async (upload, _item, model) => {
-      await world.close();
-      world = await openWorld();
+      await fixture.close();
+      fixture = await openFixture();
       await checkList(upload, model);
       return false;
     },
@@ -137,7 +137,7 @@ describe("U1: uploads in parts, against a model", () => {
     const isLater = random.chance(0.5);
     const outcome = await (isLater
       ? finalizeLater(upload)
-      : world.multipart.finalize(upload, payers, nobody)
+      : fixture.multipart.finalize(upload, payers, nobody)
     ).then(
       ({ upload: taken }) => taken.id,
       (error: unknown) =>
@@ -153,10 +153,10 @@ describe("U1: uploads in parts, against a model", () => {
   }
 
   async function finalizeLater(upload: string) {
-    const known = await world.multipart.finalizeLater(upload, payers);
+    const known = await fixture.multipart.finalizeLater(upload, payers);
     if (known !== undefined) return known;
     for (;;) {
-      const status = await world.multipart.status(upload);
+      const status = await fixture.multipart.status(upload);
       if (status.kind === "finalized") return status.taken;
       if (status.kind === "failed")
         throw new Failure("upload_rejected", { reason: status.upload.failure?.reason });
@@ -184,7 +184,7 @@ describe("U1: uploads in parts, against a model", () => {
   }
 
   async function checkList(upload: string, { parts }: Model): Promise<void> {
-    const listed = (await world.multipart.list(upload)).parts.map(({ start, size }) => `${start} ${size}`);
+    const listed = (await fixture.multipart.list(upload)).parts.map(({ start, size }) => `${start} ${size}`);
     const expected = [...parts.values()]
       .toSorted((left, right) => left.start - right.start || left.size - right.size)
       .map(({ start, size }) => `${start} ${size}`);
@@ -206,7 +206,7 @@ describe("U1: uploads in parts, against a model", () => {
       for (let run = 0; run < runs; run += 1) {
         const item = newItem();
         await payment.credit(item.account, BigInt(item.bytes.length));
-        const { id } = await world.multipart.create({ chunkSize: undefined, client: "" });
+        const { id } = await fixture.multipart.create({ chunkSize: undefined, client: "" });
         const model: Model = { bytes: new Uint8Array(item.bytes.length), parts: new Map() };
         let isItem = false;
         for (let step = 0; step < 12 && !isItem; step += 1) {
@@ -223,7 +223,7 @@ describe("U1: uploads in parts, against a model", () => {
       expect(partFilesIn(folder.path)).toHaveLength(runs);
       // The row says that it is an item a moment before its file is counted as one.
       await eventually(
-        async () => world.writers.diskBytes(),
+        async () => fixture.writers.diskBytes(),
         (bytes) => bytes === 0,
       );
     },

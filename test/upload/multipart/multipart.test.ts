@@ -22,48 +22,48 @@ import type { Payers } from "../../../src/upload/multipart/rows.ts";
 import { openTestPayment, type TestPayment, testAddress } from "../../support/payment.ts";
 import { eventually } from "../../support/until.ts";
 import {
-  type MultipartWorld,
+  type FixtureOptions,
+  type MultipartFixture,
   makeFolder,
   makeItem,
-  openMultipartWorld,
+  openMultipartFixture,
   partFilesIn,
-  type WorldOptions,
-} from "./multipart-world.ts";
+} from "./multipart-fixture.ts";
 
 const payers: Payers = { paidBy: [], directive: "list-or-signer", token: undefined };
 const nobody = new AbortController().signal;
 let folder: ReturnType<typeof makeFolder>;
 let payment: TestPayment;
-let world: MultipartWorld;
+let fixture: MultipartFixture;
 
 beforeEach(async () => {
   payment = await openTestPayment();
   folder = makeFolder();
-  world = await openWorld();
+  fixture = await openFixture();
 });
 
 afterEach(async () => {
-  await world.close();
+  await fixture.close();
   expect(await checkLedger(payment.database)).toEqual([]);
   await payment.close();
   folder.remove();
 });
 
-function openWorld(more: Partial<WorldOptions> = {}): Promise<MultipartWorld> {
+function openFixture(more: Partial<FixtureOptions> = {}): Promise<MultipartFixture> {
   const { database, clock, makeId } = payment;
-  return openMultipartWorld({ database, makeId, clock: clock.now, folder: folder.path, ...more });
+  return openMultipartFixture({ database, makeId, clock: clock.now, folder: folder.path, ...more });
 }
 
-async function reopen(more: Partial<WorldOptions> = {}): Promise<void> {
-  await world.close();
-  world = await openWorld(more);
+async function reopen(more: Partial<FixtureOptions> = {}): Promise<void> {
+  await fixture.close();
+  fixture = await openFixture(more);
 }
 
 const create = async (client = "client") =>
-  (await world.multipart.create({ chunkSize: undefined, client })).id;
+  (await fixture.multipart.create({ chunkSize: undefined, client })).id;
 
 async function put(id: string, start: number, bytes: Uint8Array): Promise<void> {
-  await world.multipart.put(id, { start, size: bytes.length, pieces: piecesOf(bytes) }, nobody);
+  await fixture.multipart.put(id, { start, size: bytes.length, pieces: piecesOf(bytes) }, nobody);
 }
 
 async function* piecesOf(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
@@ -87,7 +87,7 @@ describe("limits", () => {
     await put(other, 0, new Uint8Array(10));
 
     payment.clock.advance(lifeMs);
-    await world.sweep.sweep();
+    await fixture.sweep.sweep();
     const item = makeItem(new Uint8Array(100));
     await payment.credit(item.account, 10_000n);
     for (let count = 0; count < unfinishedPerClientMax + 3; count += 1) {
@@ -95,7 +95,7 @@ describe("limits", () => {
       if (count % 2 === 1 && count < 7) continue;
       if (count >= 7) break;
       await put(id, 0, item.bytes);
-      await world.multipart.finalize(id, payers, nobody);
+      await fixture.multipart.finalize(id, payers, nobody);
     }
     for (let count = 4; count < unfinishedPerClientMax; count += 1) await create("a");
     expect((await failureOf(create("a"))).code).toBe("too_many_requests");
@@ -118,15 +118,15 @@ describe("limits", () => {
     expect((await failureOf(put(id, partsMax, new Uint8Array(1)))).context["reason"]).toBe(
       "Invalid chunk. An upload has at most 10000 parts.",
     );
-    expect((await world.multipart.list(id)).parts).toHaveLength(partsMax);
-    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_rejected");
+    expect((await fixture.multipart.list(id)).parts).toHaveLength(partsMax);
+    expect((await failureOf(fixture.multipart.finalize(id, payers, nobody))).code).toBe("upload_rejected");
   }, 120_000);
 
   test("a part has at most 500 MiB, by its announcement", async () => {
     await reopen({ rules: { itemBytesMax: 2 ** 40 } });
     const id = await create();
     const part = { start: 0, size: chunkSizeMax + 1, pieces: piecesOf(new Uint8Array(1)) };
-    const { code, context } = await failureOf(world.multipart.put(id, part, nobody));
+    const { code, context } = await failureOf(fixture.multipart.put(id, part, nobody));
     expect([code, context["reason"]]).toEqual(["item_too_large", "Chunks have at most 524288000 bytes!"]);
   });
 
@@ -137,9 +137,9 @@ describe("limits", () => {
   ])("a part of %p bytes that announces %p is refused, and not in the list", async (come, announced) => {
     const id = await create();
     const part = { start: 0, size: announced, pieces: piecesOf(new Uint8Array(come)) };
-    const { context } = await failureOf(world.multipart.put(id, part, nobody));
+    const { context } = await failureOf(fixture.multipart.put(id, part, nobody));
     expect(context["reason"]).toBe(`Invalid chunk. It has ${come} bytes, ${announced} were announced.`);
-    expect((await world.multipart.list(id)).parts).toEqual([]);
+    expect((await fixture.multipart.list(id)).parts).toEqual([]);
   });
 
   test("the disk that uploads may take is taken by what they have written, not by what they span", async () => {
@@ -152,13 +152,13 @@ describe("limits", () => {
       "no_space",
       expect.stringContaining("UPLOAD_DISK_BYTES_MAX"),
     ]);
-    expect(world.writers.diskBytes()).toBeLessThan(500_000);
+    expect(fixture.writers.diskBytes()).toBeLessThan(500_000);
     // Still so for the next program; and when the upload is over, there is room.
     await reopen({ diskBytesMax: 1_000_000 });
     expect((await failureOf(put(id, 0, new Uint8Array(700_000)))).code).toBe("no_space");
     payment.clock.advance(lifeMs);
-    await world.sweep.sweep();
-    expect(world.writers.diskBytes()).toBe(0);
+    await fixture.sweep.sweep();
+    expect(fixture.writers.diskBytes()).toBe(0);
     const next = await create();
     await eventually(
       () =>
@@ -181,7 +181,7 @@ describe("parts that nobody has paid for", () => {
     await put(id, 0, new Uint8Array(500_000));
     const held = Promise.withResolvers<void>();
     const other = await create();
-    const arriving = world.multipart.put(
+    const arriving = fixture.multipart.put(
       other,
       {
         ...{ start: 0, size: 400_000 },
@@ -194,7 +194,7 @@ describe("parts that nobody has paid for", () => {
       nobody,
     );
     await eventually(
-      async () => world.writers.isOpen(other),
+      async () => fixture.writers.isOpen(other),
       (isOpen) => isOpen,
     );
     const more = put(id, 500_000, new Uint8Array(200_000));
@@ -202,13 +202,13 @@ describe("parts that nobody has paid for", () => {
     const payer = testAddress("payer");
     await payment.credit(payer, 10n);
     const paid = { payer, winc: winc(5n), size: 900_000, payment: "one" };
-    const paidFor = await world.multipart.createPaid({ chunkSize: undefined, paid, from: payer });
+    const paidFor = await fixture.multipart.createPaid({ chunkSize: undefined, paid, from: payer });
     await put(paidFor.id, 0, new Uint8Array(900_000));
     held.resolve();
     await arriving;
     expect((await failureOf(put(id, 500_000, new Uint8Array(1)))).code).toBe("no_space");
     payment.clock.advance(lifeMs);
-    await world.sweep.sweep();
+    await fixture.sweep.sweep();
     await put(await create(), 0, new Uint8Array(900_000));
   });
 });
@@ -218,11 +218,11 @@ describe("time", () => {
     const id = await create();
     await put(id, 0, new Uint8Array(1_000));
     payment.clock.advance(lifeMs - 1);
-    await world.sweep.sweep();
+    await fixture.sweep.sweep();
     await put(id, 1_000, new Uint8Array(1_000));
     const held = Promise.withResolvers<void>();
     const late = failureOf(
-      world.multipart.put(
+      fixture.multipart.put(
         id,
         {
           start: 5_000,
@@ -237,18 +237,18 @@ describe("time", () => {
       ),
     );
     await eventually(
-      async () => world.writers.isOpen(id),
+      async () => fixture.writers.isOpen(id),
       (isOpen) => isOpen,
     );
     payment.clock.advance(1);
     const asked: Promise<unknown>[] = [
-      world.multipart.list(id),
-      world.multipart.status(id),
+      fixture.multipart.list(id),
+      fixture.multipart.status(id),
       put(id, 0, new Uint8Array(1)),
-      world.multipart.finalize(id, payers, nobody),
+      fixture.multipart.finalize(id, payers, nobody),
     ];
     for (const { code } of await Promise.all(asked.map(failureOf))) expect(code).toBe("multipart_not_found");
-    await world.sweep.sweep();
+    await fixture.sweep.sweep();
     expect((await late).code).toBe("upload_rejected");
     held.resolve();
     expect(partFilesIn(folder.path)).toEqual([]);
@@ -261,14 +261,14 @@ describe("time", () => {
     await payment.credit(item.account, 10_000n);
     const id = await create();
     await put(id, 0, item.bytes);
-    await world.multipart.finalize(id, payers, nobody);
+    await fixture.multipart.finalize(id, payers, nobody);
     payment.clock.advance(31 * lifeMs - 1);
-    await world.sweep.sweep();
-    await world.sweep.tidy();
-    expect((await world.multipart.status(id)).kind).toBe("finalized");
+    await fixture.sweep.sweep();
+    await fixture.sweep.tidy();
+    expect((await fixture.multipart.status(id)).kind).toBe("finalized");
     payment.clock.advance(1);
-    await world.sweep.tidy();
-    expect((await failureOf(world.multipart.status(id))).code).toBe("multipart_not_found");
+    await fixture.sweep.tidy();
+    expect((await failureOf(fixture.multipart.status(id))).code).toBe("multipart_not_found");
     expect(partFilesIn(folder.path)).toEqual([id]);
   });
 
@@ -279,7 +279,7 @@ describe("time", () => {
     writeFileSync(join(folder.path, "parts", "nobody"), "left behind");
     await reopen();
     expect(partFilesIn(folder.path)).toEqual([id]);
-    expect(world.writers.diskBytes()).toBeGreaterThanOrEqual(10_000);
+    expect(fixture.writers.diskBytes()).toBeGreaterThanOrEqual(10_000);
   });
 });
 
@@ -287,7 +287,7 @@ describe("what was paid when the upload was made", () => {
   const payer = testAddress("payer");
   const payedFor = (size: number, payment: string) => ({ payer, winc: winc(5_000n), size, payment });
   const makePaid = (paid: ReturnType<typeof payedFor>, from = payer) =>
-    world.multipart.createPaid({ chunkSize: undefined, paid, from });
+    fixture.multipart.createPaid({ chunkSize: undefined, paid, from });
   const balanceOf = async () => (await payment.credits.balance(payer))?.winc;
 
   beforeEach(async () => {
@@ -301,7 +301,7 @@ describe("what was paid when the upload was made", () => {
     expect((await makePaid(payedFor(5_000, "one"))).id).toBe(id);
     expect(await balanceOf()).toBe(1_000n);
     await put(id, 0, item.bytes);
-    const { upload } = await world.multipart.finalize(id, payers, nobody);
+    const { upload } = await fixture.multipart.finalize(id, payers, nobody);
     expect([upload.winc, upload.signer]).toEqual([winc(BigInt(item.bytes.length)), item.account]);
     expect(await balanceOf()).toBe(6_000n - BigInt(item.bytes.length));
     expect((await makePaid(payedFor(5_000, "one"))).id).toBe(id);
@@ -316,13 +316,13 @@ describe("what was paid when the upload was made", () => {
     const item = makeItem(new Uint8Array(1_000));
     const { id } = await makePaid(payedFor(item.bytes.length, "one"));
     await put(id, 0, item.bytes);
-    expect((await world.multipart.finalize(id, payers, nobody)).upload.winc).toBe(winc(5_000n));
+    expect((await fixture.multipart.finalize(id, payers, nobody)).upload.winc).toBe(winc(5_000n));
     await reopen({ priceOfByte: () => 1_000n });
     const next = makeItem(new Uint8Array(50));
     await payment.credit(payer, 5_000n);
     const second = (await makePaid(payedFor(10_000, "two"))).id;
     await put(second, 0, next.bytes);
-    expect((await world.multipart.finalize(second, payers, nobody)).upload.winc).toBe(winc(5_000n));
+    expect((await fixture.multipart.finalize(second, payers, nobody)).upload.winc).toBe(winc(5_000n));
     expect(await balanceOf()).toBe(1_000n);
   });
 
@@ -347,10 +347,10 @@ describe("what was paid when the upload was made", () => {
       0,
       item.bytes.map((byte, at) => (at === 500 ? ~byte : byte)),
     );
-    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("upload_rejected");
+    expect((await failureOf(fixture.multipart.finalize(id, payers, nobody))).code).toBe("upload_rejected");
     expect(await balanceOf()).toBe(6_000n);
     await put(id, 0, item.bytes);
-    await world.multipart.finalize(id, payers, nobody);
+    await fixture.multipart.finalize(id, payers, nobody);
     expect(await balanceOf()).toBe(1_000n);
   });
 
@@ -358,10 +358,10 @@ describe("what was paid when the upload was made", () => {
     const { id } = await makePaid(payedFor(100, "one"));
     await put(id, 0, new Uint8Array(100));
     payment.clock.advance(lifeMs);
-    await Promise.all([world.sweep.sweep(), world.sweep.sweep()]);
+    await Promise.all([fixture.sweep.sweep(), fixture.sweep.sweep()]);
     await payment.credits.expire(nobody);
     expect(await balanceOf()).toBe(6_000n);
-    expect((await failureOf(world.multipart.status(id))).code).toBe("multipart_not_found");
+    expect((await failureOf(fixture.multipart.status(id))).code).toBe("multipart_not_found");
   });
 
   test("goes back when its time is over while it is being finalized and cannot be, once", async () => {
@@ -375,21 +375,21 @@ describe("what was paid when the upload was made", () => {
     const item = makeItem(new Uint8Array(1_000));
     const { id } = await makePaid(payedFor(5_000, "one"));
     await put(id, 0, item.bytes);
-    expect(await world.multipart.finalizeLater(id, payers)).toBeUndefined();
+    expect(await fixture.multipart.finalizeLater(id, payers)).toBeUndefined();
     payment.clock.advance(lifeMs);
     // Until the next try it is neither over nor an item.
-    await world.sweep.sweep();
+    await fixture.sweep.sweep();
     expect(await balanceOf()).toBe(1_000n);
     await eventually(
       () =>
-        world.multipart.status(id).then(
+        fixture.multipart.status(id).then(
           () => "there",
           (error: unknown) => (error instanceof Failure ? error.code : error),
         ),
       (seen) => seen === "multipart_not_found",
     );
     isKnown = true;
-    await Promise.all([world.sweep.sweep(), world.sweep.sweep()]);
+    await Promise.all([fixture.sweep.sweep(), fixture.sweep.sweep()]);
     await payment.credits.expire(nobody);
     expect([await balanceOf(), await rowsOf("uploads"), partFilesIn(folder.path)]).toEqual([6_000n, 0n, []]);
   });
@@ -399,10 +399,10 @@ describe("what was paid when the upload was made", () => {
     await payment.credit(item.account, 10_000n);
     const first = await create();
     await put(first, 0, item.bytes);
-    await world.multipart.finalize(first, payers, nobody);
+    await fixture.multipart.finalize(first, payers, nobody);
     const { id } = await makePaid(payedFor(5_000, "one"));
     await put(id, 0, item.bytes);
-    await world.multipart.finalize(id, payers, nobody);
+    await fixture.multipart.finalize(id, payers, nobody);
     expect(await balanceOf()).toBe(6_000n);
   });
 
@@ -411,7 +411,7 @@ describe("what was paid when the upload was made", () => {
     const { id } = await makePaid({ ...payedFor(5_000, "one"), payer: item.account }, payer);
     expect([await balanceOf(), (await payment.credits.balance(item.account))?.winc]).toEqual([1_000n, 0n]);
     await put(id, 0, item.bytes);
-    await world.multipart.finalize(id, payers, nobody);
+    await fixture.multipart.finalize(id, payers, nobody);
     const left = (await payment.credits.balance(item.account))?.winc;
     expect([await balanceOf(), left]).toEqual([1_000n, 5_000n - BigInt(item.bytes.length)]);
   });
@@ -429,10 +429,10 @@ describe("another start", () => {
     await payment.credit(item.account, 10_000_000n);
     const id = await create();
     await put(id, 0, item.bytes);
-    expect(await world.multipart.finalizeLater(id, payers)).toBeUndefined();
+    expect(await fixture.multipart.finalizeLater(id, payers)).toBeUndefined();
     await reopen();
     await eventually(
-      () => world.multipart.status(id),
+      () => fixture.multipart.status(id),
       ({ kind }) => kind === "finalized",
     );
     expect((await payment.credits.balance(item.account))?.winc).toBe(10_000_000n - BigInt(item.bytes.length));
@@ -445,10 +445,10 @@ describe("another start", () => {
       tx.run("UPDATE multipart_uploads SET store = 'elsewhere' WHERE id = ?", id),
     );
     expect((await failureOf(put(id, 0, new Uint8Array(10)))).code).toBe("busy");
-    expect((await failureOf(world.multipart.finalize(id, payers, nobody))).code).toBe("busy");
-    expect((await world.multipart.status(id)).kind).toBe("open");
+    expect((await failureOf(fixture.multipart.finalize(id, payers, nobody))).code).toBe("busy");
+    expect((await fixture.multipart.status(id)).kind).toBe("open");
     payment.clock.advance(lifeMs);
-    await world.sweep.sweep();
+    await fixture.sweep.sweep();
     expect(await rowsOf("multipart_uploads")).toBe(1n);
   });
 });

@@ -8,27 +8,27 @@ import type { Transaction } from "../../../src/arweave/transaction.ts";
 import { type Bundle, nextBundles } from "../../../src/upload/pipeline/bundles.ts";
 import { findUpload, itemsOfBundle } from "../../../src/upload/uploads.ts";
 import { until } from "../../support/until.ts";
-import { type BundleWorld, openBundleWorld, type SignedItem, storeName } from "./bundle-world.ts";
+import { type BundleFixture, openBundleFixture, type SignedItem, storeName } from "./bundle-fixture.ts";
 import { createFakeChain, type FakeChain, type PostFault } from "./fake-chain.ts";
 
-let world: BundleWorld;
+let fixture: BundleFixture;
 let chain: FakeChain;
 beforeEach(async () => {
-  world = await openBundleWorld();
+  fixture = await openBundleFixture();
   chain = createFakeChain(100);
 });
-afterEach(() => world.close());
+afterEach(() => fixture.close());
 
 const every = ["filling", "planned", "prepared", "posted", "seeded"] as const;
 const unfinished = (states: readonly Bundle["state"][] = every) =>
-  world.database.read((tx) => nextBundles(tx, { store: storeName, states, limit: 100 }));
+  fixture.database.read((tx) => nextBundles(tx, { store: storeName, states, limit: 100 }));
 
 /** Mines a block every few milliseconds until all is permanent. */
 async function minedUntilPermanent(items: number): Promise<void> {
   await until(async () => {
     chain.mine();
     await Bun.sleep(2);
-    return world.ended.permanent === items;
+    return fixture.ended.permanent === items;
   }, `${items} items are permanent`);
 }
 
@@ -42,42 +42,42 @@ function expectOnceEach(items: readonly SignedItem[]): void {
 }
 
 async function taken(sizes: readonly number[]): Promise<SignedItem[]> {
-  const items = world.sign(sizes);
-  await world.take(items);
+  const items = fixture.sign(sizes);
+  await fixture.take(items);
   return items;
 }
 
 describe("a transaction", () => {
   test("that nodes take goes its way in one post, and what it left behind is told", async () => {
     const items = await taken([10, 300_000]);
-    world.start(chain);
+    fixture.start(chain);
     await minedUntilPermanent(2);
     expect(chain.posts.tx).toBe(1);
     expect(chain.posts.chunk).toBe(2);
     expectOnceEach(items);
     const [mined] = chain.mined();
     for (const { id } of items)
-      expect(await world.database.read((tx) => findUpload(tx, id))).toMatchObject({
+      expect(await fixture.database.read((tx) => findUpload(tx, id))).toMatchObject({
         state: "permanent",
         place: { transactionId: mined?.id ?? "" },
       });
     expect(chain.forgotten.toSorted()).toEqual(items.map(({ id }) => id).sort());
-    expect(world.left.filter((file) => file.startsWith("bundles/"))).toHaveLength(1);
-    expect(world.left.filter((file) => file.startsWith("segments/"))).toHaveLength(1);
+    expect(fixture.left.filter((file) => file.startsWith("bundles/"))).toHaveLength(1);
+    expect(fixture.left.filter((file) => file.startsWith("segments/"))).toHaveLength(1);
     expect(chain.wanted).toEqual([mined?.id ?? ""]);
   });
 
   test("that every node refuses at once is signed anew: nobody has the first", async () => {
     const items = await taken([10]);
     const refusals: string[] = [];
-    chain.world.faults = {
+    chain.fixture.faults = {
       tx: ({ id }): PostFault => {
         if (refusals.length > 0) return undefined;
         refusals.push(id);
         return { kind: "refused", reason: "400 tx_too_cheap", word: "", isByAll: true };
       },
     };
-    const pipeline = world.start(chain);
+    const pipeline = fixture.start(chain);
     await minedUntilPermanent(1);
     expect(chain.mined().map(({ id }) => id)).not.toContain(refusals[0] ?? "");
     expectOnceEach(items);
@@ -88,7 +88,7 @@ describe("a transaction", () => {
     const items = await taken([10]);
     const posted = new Set<string>();
     let refusals = 0;
-    chain.world.faults = {
+    chain.fixture.faults = {
       tx: ({ id }): PostFault => {
         posted.add(id);
         refusals += 1;
@@ -96,7 +96,7 @@ describe("a transaction", () => {
         return { kind: "refused", reason: "400 Invalid anchor", word: "", isByAll: false };
       },
     };
-    world.start(chain);
+    fixture.start(chain);
     await until(() => chain.waiting().length === 1, "it is taken");
     await minedUntilPermanent(1);
     expect(posted.size).toBe(1);
@@ -106,17 +106,17 @@ describe("a transaction", () => {
   test("that was sent before the program ended, and is refused afterwards, stays the one", async () => {
     const items = await taken([10]);
     const posted = new Set<string>();
-    chain.world.faults = {
+    chain.fixture.faults = {
       tx: ({ id }): PostFault => {
         posted.add(id);
         return { kind: "trouble", reason: "no answer" };
       },
     };
-    const first = world.start(chain);
+    const first = fixture.start(chain);
     await until(() => posted.size === 1, "it was sent");
     await first.close();
     let refusals = 0;
-    chain.world.faults = {
+    chain.fixture.faults = {
       tx: ({ id }): PostFault => {
         posted.add(id);
         refusals += 1;
@@ -124,7 +124,7 @@ describe("a transaction", () => {
         return { kind: "refused", reason: "400 overspend", word: "", isByAll: true };
       },
     };
-    const second = world.start(chain);
+    const second = fixture.start(chain);
     await until(() => second.reasons().length > 0, "the refusal is told");
     expect(second.reasons()).toEqual(["the nodes refuse the transaction: 400 overspend"]);
     await until(() => chain.waiting().length === 1, "it is taken");
@@ -146,7 +146,7 @@ describe("a transaction", () => {
         return anchor;
       },
     };
-    world.start(slow);
+    fixture.start(slow);
     await minedUntilPermanent(1);
     expect(chain.posts.tx).toBe(1);
     expectOnceEach(items);
@@ -155,13 +155,13 @@ describe("a transaction", () => {
   test("that nodes forget is posted and seeded again, the same one", async () => {
     const items = await taken([10, 500_000]);
     let drops = 2;
-    chain.world.faults = {
+    chain.fixture.faults = {
       tx: (): PostFault => {
         drops -= 1;
         return drops >= 0 ? "taken and dropped" : undefined;
       },
     };
-    world.start(chain);
+    fixture.start(chain);
     await until(() => chain.waiting().length === 1, "it waits at the nodes");
     await minedUntilPermanent(2);
     expect(chain.seen.size).toBe(1);
@@ -170,7 +170,7 @@ describe("a transaction", () => {
 
   test("that nodes forget when it is seeded is posted and seeded again, the same one", async () => {
     const items = await taken([10, 700_000]);
-    world.start(chain);
+    fixture.start(chain);
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     for (const id of chain.waiting()) chain.forgetTx(id);
     await until(() => chain.waiting().length === 1, "it is back", 10_000);
@@ -182,8 +182,8 @@ describe("a transaction", () => {
   test("that nobody knows is not given up while somebody could still mine it, and is then not there twice", async () => {
     const items = await taken([10]);
     let isDropped = true;
-    chain.world.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
-    world.start(chain);
+    chain.fixture.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
+    fixture.start(chain);
     await until(() => chain.seen.size === 1, "it was sent");
     const [first] = chain.seen.keys();
     // Up to the last block that may have it, and as many again as branches live.
@@ -200,8 +200,8 @@ describe("a transaction", () => {
   test("that can never be mined any more is signed anew", async () => {
     const items = await taken([10, 20]);
     let isDropped = true;
-    chain.world.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
-    world.start(chain);
+    chain.fixture.faults = { tx: (): PostFault => (isDropped ? "taken and dropped" : undefined) };
+    fixture.start(chain);
     await until(() => chain.seen.size === 1, "it was sent");
     chain.mine(60);
     await Bun.sleep(100);
@@ -215,22 +215,22 @@ describe("a transaction", () => {
 
   test("is not given up while nodes do not answer", async () => {
     await taken([10]);
-    chain.world.faults = { tx: (): PostFault => "taken and dropped" };
-    world.start(chain);
+    chain.fixture.faults = { tx: (): PostFault => "taken and dropped" };
+    fixture.start(chain);
     await until(() => chain.seen.size === 1, "it was sent");
-    chain.world.areNodesSilent = true;
+    chain.fixture.areNodesSilent = true;
     chain.mine(100);
     await Bun.sleep(500);
     expect(chain.seen.size).toBe(1);
-    chain.world.areNodesSilent = false;
-    chain.world.faults = {};
+    chain.fixture.areNodesSilent = false;
+    chain.fixture.faults = {};
     await minedUntilPermanent(1);
     expect(chain.seen.size).toBe(2);
   });
 
   test("of a chain that was begun anew is signed anew", async () => {
     const items = await taken([10]);
-    world.start(chain);
+    fixture.start(chain);
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.reset();
     await minedUntilPermanent(1);
@@ -242,9 +242,9 @@ describe("a transaction", () => {
 describe("chunks", () => {
   test("of which nodes lose some are sent again, until our own index has read all of them", async () => {
     const items = await taken([2_000_000]);
-    const random = world.random;
-    chain.world.faults = { chunk: () => (random.chance(0.3) ? "taken and dropped" : undefined) };
-    world.start(chain);
+    const random = fixture.random;
+    chain.fixture.faults = { chunk: () => (random.chance(0.3) ? "taken and dropped" : undefined) };
+    fixture.start(chain);
     await minedUntilPermanent(1);
     expect(chain.posts.tx).toBe(1);
     expect(chain.posts.chunk).toBeGreaterThan(8);
@@ -253,13 +253,13 @@ describe("chunks", () => {
 
   test("that nodes forget after the block are sent again", async () => {
     const items = await taken([1_000_000]);
-    chain.world.canReadBack = false;
-    world.start(chain);
+    chain.fixture.canReadBack = false;
+    fixture.start(chain);
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(5);
     const [transaction] = chain.mined() as [Transaction];
     chain.forgetChunks(transaction.dataRoot, () => true);
-    chain.world.canReadBack = true;
+    chain.fixture.canReadBack = true;
     await minedUntilPermanent(1);
     expect(chain.posts.tx).toBe(1);
     expectOnceEach(items);
@@ -267,18 +267,18 @@ describe("chunks", () => {
 
   test("are sent from where it stopped when the program ended", async () => {
     // A thread that still starts would leave a gap among the first chunks: what counts is up to the first one missing.
-    await Promise.all([1, 2].map(() => world.threads.run("ping", undefined)));
+    await Promise.all([1, 2].map(() => fixture.threads.run("ping", undefined)));
     await taken([60 * 262_144]);
     const sent: number[] = [];
     let fails = true;
-    chain.world.faults = {
+    chain.fixture.faults = {
       chunk: (_, start): PostFault => {
         if (fails && sent.length >= 30) return { kind: "trouble", reason: "away" };
         sent.push(start);
         return undefined;
       },
     };
-    const first = world.start(chain);
+    const first = fixture.start(chain);
     await until(() => first.reasons().length > 0, "it gave up");
     await first.close();
     const [bundle] = await unfinished(["posted"]);
@@ -286,7 +286,7 @@ describe("chunks", () => {
     expect(bundle?.seededChunks).toBeLessThanOrEqual(sent.length);
     const before = sent.length;
     fails = false;
-    world.start(chain);
+    fixture.start(chain);
     await minedUntilPermanent(1);
     expect(sent.length - before).toBe(61 - (bundle?.seededChunks ?? 0));
   });
@@ -294,13 +294,13 @@ describe("chunks", () => {
   test("of one bundle that no node takes do not hold up the others", async () => {
     const [stuck] = await taken([400_000]);
     let stuckRoot: string | undefined;
-    chain.world.faults = {
+    chain.fixture.faults = {
       chunk: (root): PostFault => {
         stuckRoot ??= root;
         return root === stuckRoot ? { kind: "trouble", reason: "503" } : undefined;
       },
     };
-    const pipeline = world.start(chain);
+    const pipeline = fixture.start(chain);
     await until(() => stuckRoot !== undefined, "the first is stuck");
     const others: SignedItem[] = [];
     for (let turn = 0; turn < 12; turn += 1) {
@@ -310,10 +310,10 @@ describe("chunks", () => {
       await Bun.sleep(30);
     }
     await minedUntilPermanent(12);
-    expect((await world.database.read((tx) => findUpload(tx, stuck?.id ?? "")))?.state).toBe("posted");
+    expect((await fixture.database.read((tx) => findUpload(tx, stuck?.id ?? "")))?.state).toBe("posted");
     await until(() => pipeline.reasons().length === 1, "the reason is told");
     expect(pipeline.reasons()).toEqual(["a chunk was not taken: 503"]);
-    chain.world.faults = {};
+    chain.fixture.faults = {};
     await minedUntilPermanent(13);
     expectOnceEach([stuck as SignedItem, ...others]);
   });
@@ -333,7 +333,7 @@ describe("chunks", () => {
         return posted;
       },
     };
-    world.start(counting);
+    fixture.start(counting);
     // Blocks that come faster than chunks can be sent would leave its anchor behind.
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     await minedUntilPermanent(1);
@@ -344,8 +344,8 @@ describe("chunks", () => {
 describe("a block", () => {
   test("that is taken back takes the bundle with it, and the next one that has it counts anew", async () => {
     const items = await taken([10, 20]);
-    chain.world.canReadBack = false;
-    world.start(chain, { confirmations: 4 });
+    chain.fixture.canReadBack = false;
+    fixture.start(chain, { confirmations: 4 });
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(2);
     await until(
@@ -357,7 +357,7 @@ describe("a block", () => {
       async () => (await unfinished()).every((each) => each.blockHeight === undefined),
       "it is in no block",
     );
-    chain.world.canReadBack = true;
+    chain.fixture.canReadBack = true;
     await minedUntilPermanent(2);
     expect(chain.seen.size).toBe(1);
     expectOnceEach(items);
@@ -365,7 +365,7 @@ describe("a block", () => {
 
   test("that is taken back, and whose transactions nodes forget, has its bundle posted again", async () => {
     const items = await taken([10, 20]);
-    world.start(chain, { confirmations: 4 });
+    fixture.start(chain, { confirmations: 4 });
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(3);
     await until(
@@ -380,35 +380,35 @@ describe("a block", () => {
 
   test("makes nothing permanent before it is deep enough, and read back", async () => {
     await taken([10]);
-    world.start(chain, { confirmations: 5 });
+    fixture.start(chain, { confirmations: 5 });
     await until(async () => (await unfinished(["seeded"])).length === 1, "it is seeded");
     chain.mine(4);
     await Bun.sleep(100);
-    expect(world.ended.permanent).toBe(0);
-    chain.world.canReadBack = false;
+    expect(fixture.ended.permanent).toBe(0);
+    chain.fixture.canReadBack = false;
     chain.mine(4);
     await Bun.sleep(100);
-    expect(world.ended.permanent).toBe(0);
-    chain.world.canReadBack = true;
-    await until(() => world.ended.permanent === 1, "it is permanent");
+    expect(fixture.ended.permanent).toBe(0);
+    chain.fixture.canReadBack = true;
+    await until(() => fixture.ended.permanent === 1, "it is permanent");
   });
 });
 
 test("what fails again and again is tried later and later", async () => {
   await taken([10]);
   const at: number[] = [];
-  chain.world.faults = {
+  chain.fixture.faults = {
     tx: (): PostFault => {
       at.push(Date.now());
       return { kind: "trouble", reason: "away" };
     },
   };
-  world.start(chain);
+  fixture.start(chain);
   await until(() => at.length === 3, "it was tried three times");
   const [first = 0, second = 0, third = 0] = at;
   expect(second - first).toBeGreaterThanOrEqual(490);
   expect(third - second).toBeGreaterThanOrEqual(990);
   const [bundle] = await unfinished();
   expect(bundle).toMatchObject({ state: "prepared", attempts: expect.any(Number) });
-  expect(await itemsOfBundle(world.database, bundle?.id ?? "")).toHaveLength(1);
+  expect(await itemsOfBundle(fixture.database, bundle?.id ?? "")).toHaveLength(1);
 });

@@ -28,7 +28,7 @@ type Block = Readonly<{ hash: string; txs: readonly string[] }>;
 export type FakeChain = BundleChain &
   Readonly<{
     /** To be set by tests. */
-    world: {
+    fixture: {
       faults: PostFaults;
       balance: bigint;
       /** Winston of a bundle of whatever size. */
@@ -81,7 +81,7 @@ export function createFakeChain(height = 10): FakeChain {
   const deepest = new Map<string, number>();
   /** By data root; the chunks by where they begin. */
   const data = new Map<string, Map<number, Uint8Array>>();
-  const world: FakeChain["world"] = {
+  const fixture: FakeChain["fixture"] = {
     faults: {},
     balance: 10n ** 15n,
     price: 1_000n,
@@ -115,7 +115,7 @@ export function createFakeChain(height = 10): FakeChain {
     [...mempool.values()].some(({ dataRoot }) => dataRoot === root) ||
     blocks.some(({ txs }) => txs.some((id) => seen.get(id)?.dataRoot === root));
   const asked = <Result>(response: () => Result): Promise<Result> =>
-    world.areNodesSilent
+    fixture.areNodesSilent
       ? Promise.reject(new Failure("source_failed", { reason: "no node answers" }))
       : Promise.resolve(response());
 
@@ -124,7 +124,7 @@ export function createFakeChain(height = 10): FakeChain {
     const transaction = readTransactionHeader(new TextDecoder().decode(body));
     const verdict = verifyTransaction(transaction);
     if (!verdict.valid) return refused(`400 ${verdict.reason}`, "");
-    const fault = world.faults.tx?.(transaction);
+    const fault = fixture.faults.tx?.(transaction);
     if (typeof fault === "object" && fault.kind !== "taken") return fault;
     if (heightOf(transaction.id) !== undefined || mempool.has(transaction.id)) return { kind: "taken" };
     if (!canMine(transaction)) return refused("400 Invalid anchor (last_tx).", "");
@@ -139,7 +139,7 @@ export function createFakeChain(height = 10): FakeChain {
     const root = encodeBase64url(chunk.dataRoot);
     const verdict = checkChunk({ ...chunk, ruleset: "relaxed" });
     const start = verdict.kind === "proven" ? verdict.start : -1;
-    const fault = world.faults.chunk?.(root, start);
+    const fault = fixture.faults.chunk?.(root, start);
     if (typeof fault === "object" && fault.kind !== "taken") return fault;
     if (!isKnownRoot(root)) return refused('400 {"error":"data_root_not_found"}', "data_root_not_found");
     if (verdict.kind === "refused") return refused('400 {"error":"invalid_proof"}', "invalid_proof");
@@ -167,22 +167,23 @@ export function createFakeChain(height = 10): FakeChain {
     if (transaction !== undefined && !isKnownRoot(transaction.dataRoot)) data.delete(transaction.dataRoot);
   };
 
-  const indexTip = () => tip() - world.indexLag;
+  const indexTip = () => tip() - fixture.indexLag;
 
   return {
-    ...{ world, posts, wanted, forgotten, seen, dataOf, forgetTx },
+    ...{ fixture, posts, wanted, forgotten, seen, dataOf, forgetTx },
     anchor: () =>
       asked(() => {
-        if (world.indexLag > anchorDepth) throw new Failure("not_synced", { reason: "the index is behind" });
+        if (fixture.indexLag > anchorDepth)
+          throw new Failure("not_synced", { reason: "the index is behind" });
         const at = Math.max(0, indexTip() - anchorDepth);
         return { hash: blocks[at]?.hash ?? "", height: at };
       }),
-    price: () => asked(() => world.price),
+    price: () => asked(() => fixture.price),
     balance: () =>
       asked(() => {
         // As nodes tell it: what is in a block is paid for.
         const paid = blocks.flatMap(({ txs }) => txs).map((id) => seen.get(id)?.reward ?? 0n);
-        return paid.reduce((left, reward) => left - reward, world.balance);
+        return paid.reduce((left, reward) => left - reward, fixture.balance);
       }),
     nodesHeight: () => asked(tip),
     post: async (path, body) => (path === "/tx" ? postTx(body) : postChunk(body)),
@@ -193,10 +194,10 @@ export function createFakeChain(height = 10): FakeChain {
         ? undefined
         : { height: at, confirmations: indexTip() - at + 1 };
     },
-    isUnknown: async (id) => !world.areNodesSilent && heightOf(id) === undefined && !mempool.has(id),
+    isUnknown: async (id) => !fixture.areNodesSilent && heightOf(id) === undefined && !mempool.has(id),
     isReadBack: (id) => {
       const transaction = seen.get(id);
-      return world.canReadBack && transaction !== undefined && dataOf(transaction) !== undefined;
+      return fixture.canReadBack && transaction !== undefined && dataOf(transaction) !== undefined;
     },
     wantIndexed: async (id) => {
       wanted.push(id);

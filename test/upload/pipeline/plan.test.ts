@@ -12,19 +12,19 @@ import { createPlanner, type PlanRules } from "../../../src/upload/pipeline/plan
 import { findUpload, itemsOfBundle, storedBytes } from "../../../src/upload/uploads.ts";
 import { describeWith } from "../../support/helpers.ts";
 import { ledgerKinds } from "../../support/ledger-databases.ts";
-import { type BundleWorld, openBundleWorld, type SignedItem, storeName } from "./bundle-world.ts";
+import { type BundleFixture, openBundleFixture, type SignedItem, storeName } from "./bundle-fixture.ts";
 
 const { RUNS = "25" } = process.env;
 
 for (const kind of ledgerKinds())
   describeWith(kind.need, `planning on ${kind.name}`, () => {
-    let world: BundleWorld;
+    let fixture: BundleFixture;
     let now = 0;
     beforeEach(async () => {
       now = 1_000_000;
-      world = await openBundleWorld({ kind, clock: () => now });
+      fixture = await openBundleFixture({ kind, clock: () => now });
     });
-    afterEach(() => world.close());
+    afterEach(() => fixture.close());
 
     const rulesOf = (rules: Partial<PlanRules> = {}): PlanRules => ({
       itemsMax: 10_000,
@@ -32,21 +32,21 @@ for (const kind of ledgerKinds())
       waitMs: 1_000,
       ...rules,
     });
-    const plannerWith = (rules: Partial<PlanRules> = {}, ledger: LedgerDatabase = world.database) =>
+    const plannerWith = (rules: Partial<PlanRules> = {}, ledger: LedgerDatabase = fixture.database) =>
       createPlanner({
-        ...{ ledger, storeName, rules: rulesOf(rules), makeId: world.makeId },
+        ...{ ledger, storeName, rules: rulesOf(rules), makeId: fixture.makeId },
         clock: () => now,
       });
     const bundlesIn = (state: "filling" | "planned") =>
-      world.database.read((tx) => nextBundles(tx, { store: storeName, states: [state], limit: 1_000 }));
+      fixture.database.read((tx) => nextBundles(tx, { store: storeName, states: [state], limit: 1_000 }));
     const idsOf = async (bundleId: string) =>
-      (await itemsOfBundle(world.database, bundleId)).map(({ id }) => id);
-    const uploadOf = (id: string) => world.database.read((tx) => findUpload(tx, id));
+      (await itemsOfBundle(fixture.database, bundleId)).map(({ id }) => id);
+    const uploadOf = (id: string) => fixture.database.read((tx) => findUpload(tx, id));
 
     test("an item stands at the byte at which a written bundle has it, in the order of arrival", async () => {
-      const items = world.sign([0, 1, 300, 77, 5_000]);
+      const items = fixture.sign([0, 1, 300, 77, 5_000]);
       for (const item of items) {
-        await world.take([item], { receivedAt: now });
+        await fixture.take([item], { receivedAt: now });
         now += 1;
       }
       now += 1_000;
@@ -64,8 +64,8 @@ for (const kind of ledgerKinds())
     });
 
     test("items of one moment go in the order of their ids", async () => {
-      const items = world.sign([1, 2, 3, 4, 5, 6, 7, 8]);
-      await world.take(items);
+      const items = fixture.sign([1, 2, 3, 4, 5, 6, 7, 8]);
+      await fixture.take(items);
       now += 1_000;
       await plannerWith().look();
       const [bundle] = await bundlesIn("planned");
@@ -73,8 +73,8 @@ for (const kind of ledgerKinds())
     });
 
     test("a lone item waits as long as it is told, and no longer", async () => {
-      const [item] = world.sign([10]);
-      await world.take([item as SignedItem]);
+      const [item] = fixture.sign([10]);
+      await fixture.take([item as SignedItem]);
       const planner = plannerWith();
       await planner.look();
       expect(await bundlesIn("filling")).toHaveLength(1);
@@ -93,10 +93,10 @@ for (const kind of ledgerKinds())
     });
 
     test("those that come while one waits go with it, and wait no longer than it does", async () => {
-      const items = world.sign([10, 20, 30]);
+      const items = fixture.sign([10, 20, 30]);
       const planner = plannerWith();
       for (const item of items) {
-        await world.take([item]);
+        await fixture.take([item]);
         planner.note(item.bytes.length);
         await planner.look();
         now += 400;
@@ -122,13 +122,13 @@ for (const kind of ledgerKinds())
     });
 
     test("an item that comes while others are planned is not forgotten", async () => {
-      const [first, second] = world.sign([10, 20]) as [SignedItem, SignedItem];
-      await world.take([first]);
+      const [first, second] = fixture.sign([10, 20]) as [SignedItem, SignedItem];
+      await fixture.take([first]);
       let isFirst = true;
       const slow: LedgerDatabase = {
-        ...world.database,
+        ...fixture.database,
         write: async (work) => {
-          const response = await world.database.write(work);
+          const response = await fixture.database.write(work);
           if (isFirst) {
             isFirst = false;
             now += 1;
@@ -140,7 +140,7 @@ for (const kind of ledgerKinds())
       const planner = plannerWith({}, slow);
       now += 1_000;
       await planner.look();
-      await world.take([second]);
+      await fixture.take([second]);
       expect(planner.nextAt()).toBe(now + 1_000);
       now += 1_000;
       await planner.look();
@@ -151,9 +151,9 @@ for (const kind of ledgerKinds())
 
     test("an item that no bundle has room for goes alone, and holds nobody up", async () => {
       const sizes = [100, 5_000, 100, 100];
-      const items = world.sign(sizes);
+      const items = fixture.sign(sizes);
       for (const item of items) {
-        await world.take([item]);
+        await fixture.take([item]);
         now += 1;
       }
       now += 1_000;
@@ -167,8 +167,8 @@ for (const kind of ledgerKinds())
     });
 
     test("thousands that come at once fill bundles to the item, in slices", async () => {
-      const items = world.sign(Array.from({ length: 4_321 }, () => 1));
-      await world.take(items);
+      const items = fixture.sign(Array.from({ length: 4_321 }, () => 1));
+      await fixture.take(items);
       now += 1_000;
       const startedAt = performance.now();
       await plannerWith({ itemsMax: 2_000 }).look();
@@ -178,11 +178,11 @@ for (const kind of ledgerKinds())
       const ids = (await Promise.all(bundles.map(({ id }) => idsOf(id)))).flat();
       expect<string[]>(ids).toEqual(items.map(({ id }) => id).sort());
       const sum = items.reduce((total, { bytes }) => total + bytes.length, 0);
-      expect(await world.database.read((tx) => storedBytes(tx, storeName))).toBe(sum);
+      expect(await fixture.database.read((tx) => storedBytes(tx, storeName))).toBe(sum);
     }, 120_000);
 
     test("two planners at once put every item into one bundle, whole and in order", async () => {
-      const other = await world.ledger.openAgain();
+      const other = await fixture.ledger.openAgain();
       const makeOther = createTransferIds(
         () => now,
         () => 0.5,
@@ -194,9 +194,9 @@ for (const kind of ledgerKinds())
           clock: () => now,
         }),
       ];
-      const items = world.sign(Array.from({ length: 2_000 }, () => 1));
+      const items = fixture.sign(Array.from({ length: 2_000 }, () => 1));
       for (let at = 0; at < items.length; at += 400) {
-        await world.take(items.slice(at, at + 400));
+        await fixture.take(items.slice(at, at + 400));
         now += 1;
         await Promise.all(planners.map(({ look }) => look()));
       }
@@ -207,14 +207,14 @@ for (const kind of ledgerKinds())
       const ids = (await Promise.all(bundles.map(({ id }) => idsOf(id)))).flat();
       expect(new Set(ids).size).toBe(2_000);
       expect(bundles.map(({ itemCount }) => itemCount)).toEqual([700, 700, 600]);
-      await expectPlaces(world, bundles);
+      await expectPlaces(fixture, bundles);
       await other.close();
     }, 120_000);
 
     test("what belongs to another folder of uploads is left alone", async () => {
-      const [mine, theirs] = world.sign([10, 20]);
-      await world.take([mine as SignedItem]);
-      await world.take([theirs as SignedItem], { store: "another" });
+      const [mine, theirs] = fixture.sign([10, 20]);
+      await fixture.take([mine as SignedItem]);
+      await fixture.take([theirs as SignedItem], { store: "another" });
       now += 1_000;
       await plannerWith().look();
       const [bundle] = await bundlesIn("planned");
@@ -223,15 +223,15 @@ for (const kind of ledgerKinds())
     });
 
     test("a planner that fails amid its slices goes on where it was", async () => {
-      await world.take(world.sign(Array.from({ length: 1_400 }, () => 1)));
+      await fixture.take(fixture.sign(Array.from({ length: 1_400 }, () => 1)));
       now += 1_000;
       let writes = 0;
       const failing: LedgerDatabase = {
-        ...world.database,
+        ...fixture.database,
         write: (work) => {
           writes += 1;
           if (writes === 2) return Promise.reject(new Error("the process ends here"));
-          return world.database.write(work);
+          return fixture.database.write(work);
         },
       };
       await expect(plannerWith({}, failing).look()).rejects.toThrow("the process ends here");
@@ -239,7 +239,7 @@ for (const kind of ledgerKinds())
       await plannerWith().look();
       const bundles = await bundlesIn("planned");
       expect(bundles).toMatchObject([{ itemCount: 1_400 }]);
-      await expectPlaces(world, bundles);
+      await expectPlaces(fixture, bundles);
     }, 120_000);
   });
 
@@ -255,15 +255,15 @@ test("bundles are filled in order, and no further than they may be", async () =>
   await fc.assert(
     fc.asyncProperty(sizes, rules, async (payloads, limits) => {
       let now = 1_000;
-      const world = await openBundleWorld({ clock: () => now });
+      const fixture = await openBundleFixture({ clock: () => now });
       try {
-        const items = world.sign(payloads);
+        const items = fixture.sign(payloads);
         for (const item of items) {
-          await world.take([item], { receivedAt: now });
+          await fixture.take([item], { receivedAt: now });
           now += 1;
         }
         now += 1_000;
-        const { database: ledger, makeId } = world;
+        const { database: ledger, makeId } = fixture;
         const planner = createPlanner({
           ...{ ledger, storeName, makeId, clock: () => now },
           rules: { ...limits, waitMs: 1_000 },
@@ -276,9 +276,9 @@ test("bundles are filled in order, and no further than they may be", async () =>
         for (const { id } of bundles.toSorted((left, right) => (left.id < right.id ? -1 : 1)))
           planned.push((await itemsOfBundle(ledger, id)).map((item) => item.id));
         expect(planned).toEqual(packed(items, limits));
-        await expectPlaces(world, bundles);
+        await expectPlaces(fixture, bundles);
       } finally {
-        await world.close();
+        await fixture.close();
       }
     }),
     { numRuns: Number(RUNS) },
@@ -300,12 +300,15 @@ function packed(items: readonly SignedItem[], { itemsMax, bytesMax }: Omit<PlanR
 }
 
 /** Every item of these bundles stands right behind the one before it. */
-async function expectPlaces(world: BundleWorld, bundles: readonly Readonly<{ id: string }>[]): Promise<void> {
+async function expectPlaces(
+  fixture: BundleFixture,
+  bundles: readonly Readonly<{ id: string }>[],
+): Promise<void> {
   for (const { id } of bundles) {
-    const bundle = await world.database.read((tx) => findBundle(tx, id));
-    const items = await itemsOfBundle(world.database, id);
+    const bundle = await fixture.database.read((tx) => findBundle(tx, id));
+    const items = await itemsOfBundle(fixture.database, id);
     expect(items).toHaveLength(bundle?.itemCount ?? -1);
-    const behind = await world.database.read((tx) =>
+    const behind = await fixture.database.read((tx) =>
       tx.all<{ position: bigint; behind: bigint; size: bigint }>(
         "SELECT position, behind, size FROM uploads WHERE bundle_id = ? ORDER BY position",
         id,

@@ -26,13 +26,13 @@ import { signers } from "../../support/signers.ts";
 import { until } from "../../support/until.ts";
 import { testItem } from "../../support/upload.ts";
 import {
-  type BundleWorld,
-  openBundleWorld,
+  type BundleFixture,
+  openBundleFixture,
   type Place,
   quickRules,
   type SignedItem,
   storeName,
-} from "./bundle-world.ts";
+} from "./bundle-fixture.ts";
 import { createFakeChain, type FakeChain } from "./fake-chain.ts";
 
 const never = new AbortController().signal;
@@ -47,30 +47,30 @@ function idOf(item: Uint8Array | undefined): Id {
   return checked.header.id;
 }
 
-let world: BundleWorld;
+let fixture: BundleFixture;
 let chain: FakeChain;
 beforeEach(async () => {
-  world = await openBundleWorld();
+  fixture = await openBundleFixture();
   chain = createFakeChain(100);
 });
 afterEach(async () => {
-  expect(await checkLedger(world.database)).toEqual([]);
-  await world.close();
+  expect(await checkLedger(fixture.database)).toEqual([]);
+  await fixture.close();
 });
 
 /** Plans what waits, and answers the bundles. */
 async function planned(): Promise<Bundle[]> {
-  const { database: ledger, makeId, clock } = world;
+  const { database: ledger, makeId, clock } = fixture;
   const rules = { ...quickRules.plan, waitMs: 0 };
   await createPlanner({ ledger, storeName, rules, makeId, clock }).look();
   return await bundlesIn("planned");
 }
 
 function bundlesIn(state: Bundle["state"]): Promise<Bundle[]> {
-  return world.database.read((tx) => nextBundles(tx, { store: storeName, states: [state], limit: 100 }));
+  return fixture.database.read((tx) => nextBundles(tx, { store: storeName, states: [state], limit: 100 }));
 }
 
-const stateOf = async (id: string) => (await world.database.read((tx) => findUpload(tx, id)))?.state;
+const stateOf = async (id: string) => (await fixture.database.read((tx) => findUpload(tx, id)))?.state;
 
 describe("a bundle that is prepared", () => {
   test.each([
@@ -80,11 +80,11 @@ describe("a bundle that is prepared", () => {
     ["items that end at chunks' borders", [262_144 - 96 - 200, 262_144, 1]],
     ["many small items", Array.from({ length: 700 }, (_, index) => index)],
   ] as const)("has the root, the size and the fields of its data: %s", async (_, sizes) => {
-    const items = world.sign(sizes).toSorted((left, right) => (left.id < right.id ? -1 : 1));
-    await world.take(items);
+    const items = fixture.sign(sizes).toSorted((left, right) => (left.id < right.id ? -1 : 1));
+    await fixture.take(items);
     const [bundle] = await planned();
-    chain.world.price = 12_345n;
-    await prepare(world.partsWith(chain), bundle as Bundle, never);
+    chain.fixture.price = 12_345n;
+    await prepare(fixture.partsWith(chain), bundle as Bundle, never);
     const [prepared] = await bundlesIn("prepared");
     const written = writeBundle(items.map(({ bytes }) => bytes));
     const transaction = readTransactionHeader(prepared?.transaction?.text ?? "");
@@ -112,19 +112,19 @@ describe("a bundle that is prepared", () => {
     "UPDATE bundles SET state = 'planned', transaction_id = NULL, signed = NULL, anchor_height = NULL";
 
   test("was read once, just before, whenever it is signed", async () => {
-    const items = world.sign(Array.from({ length: 40 }, () => 500_000));
-    const places = await world.take(items, { apart: true });
+    const items = fixture.sign(Array.from({ length: 40 }, () => 500_000));
+    const places = await fixture.take(items, { apart: true });
     const [bundle] = await planned();
     const size = bundle?.dataSize ?? 0;
-    const parts = world.partsWith(chain);
-    await world.threads.run("ping", undefined);
+    const parts = fixture.partsWith(chain);
+    await fixture.threads.run("ping", undefined);
     const before = bytesRead();
     await prepare(parts, bundle as Bundle, never);
     const read = bytesRead() - before;
     expect(read).toBeGreaterThan(size * 0.99);
     expect(read).toBeLessThan(size * 1.2);
-    await world.database.write((tx) => tx.run(signedAnewSql));
-    rmSync(join(world.folder, places[7]?.file ?? ""));
+    await fixture.database.write((tx) => tx.run(signedAnewSql));
+    rmSync(join(fixture.folder, places[7]?.file ?? ""));
     const [again] = await bundlesIn("planned");
     await prepare(parts, again as Bundle, never);
     expect(await bundlesIn("prepared")).toEqual([]);
@@ -138,25 +138,25 @@ describe("a bundle that is prepared", () => {
     ["has an index that is behind the nodes", { indexLag: 20 }],
     ["has silent nodes", { areNodesSilent: true }],
   ] as const)("is not read while it %s", async (_, fault) => {
-    await world.take(world.sign(Array.from({ length: 10 }, () => 500_000)));
+    await fixture.take(fixture.sign(Array.from({ length: 10 }, () => 500_000)));
     const [bundle] = await planned();
-    await world.threads.run("ping", undefined);
-    Object.assign(chain.world, fault);
+    await fixture.threads.run("ping", undefined);
+    Object.assign(chain.fixture, fault);
     const before = bytesRead();
-    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toThrow();
+    await expect(prepare(fixture.partsWith(chain), bundle as Bundle, never)).rejects.toThrow();
     expect(bytesRead() - before).toBeLessThan((bundle?.dataSize ?? 0) * 0.1);
   });
 
   test("waits for an index that is behind its nodes, and for nodes that are silent", async () => {
-    await world.take(world.sign([10]));
+    await fixture.take(fixture.sign([10]));
     const [bundle] = await planned();
-    chain.world.indexLag = 20;
-    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
+    chain.fixture.indexLag = 20;
+    await expect(prepare(fixture.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
       code: "not_synced",
     });
-    chain.world.indexLag = 0;
-    chain.world.areNodesSilent = true;
-    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
+    chain.fixture.indexLag = 0;
+    chain.fixture.areNodesSilent = true;
+    await expect(prepare(fixture.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
       code: "source_failed",
     });
     expect(await bundlesIn("planned")).toHaveLength(1);
@@ -180,18 +180,18 @@ describe("an item that is not what it was", () => {
       (place) => change(place, place.size - 3),
       /changed/,
     ],
-    ["its file is gone", true, ({ file }) => rmSync(join(world.folder, file)), /not there/],
+    ["its file is gone", true, ({ file }) => rmSync(join(fixture.folder, file)), /not there/],
     [
       "its file is cut short",
       true,
-      ({ file, size }) => truncateSync(join(world.folder, file), size - 1),
+      ({ file, size }) => truncateSync(join(fixture.folder, file), size - 1),
       /cut short/,
     ],
-    ["its file is empty", true, ({ file }) => truncateSync(join(world.folder, file), 0), /cut short/],
+    ["its file is empty", true, ({ file }) => truncateSync(join(fixture.folder, file), 0), /cut short/],
   ];
 
   function change({ file, offset }: Place, at: number): void {
-    const path = join(world.folder, file);
+    const path = join(fixture.folder, file);
     const bytes = readFileSync(path);
     bytes[offset + at] = (bytes[offset + at] ?? 0) ^ 1;
     writeFileSync(path, bytes);
@@ -202,36 +202,36 @@ describe("an item that is not what it was", () => {
     async (_, apart, damage, says) => {
       await paidIn(
         {
-          database: world.database,
+          database: fixture.database,
           clock: { now: Date.now, set: noop, advance: noop },
-          makeId: world.makeId,
+          makeId: fixture.makeId,
         },
         "payment",
         ada,
         100n,
       );
-      const items = world.sign([300, 400, 500]);
+      const items = fixture.sign([300, 400, 500]);
       const [first, bad, last] = items as [SignedItem, SignedItem, SignedItem];
-      await world.take([first]);
-      const [place] = await world.take([bad], { apart, payment: { signer: ada, winc: 7n } });
-      await world.take([last], { payment: { signer: ada, winc: 11n } });
+      await fixture.take([first]);
+      const [place] = await fixture.take([bad], { apart, payment: { signer: ada, winc: 7n } });
+      await fixture.take([last], { payment: { signer: ada, winc: 11n } });
       expect(await balanceOf(ada)).toBe(82n);
       damage(place as Place);
       const [bundle] = await planned();
-      await prepare(world.partsWith(chain), bundle as Bundle, never);
+      await prepare(fixture.partsWith(chain), bundle as Bundle, never);
 
       expect(await stateOf(bad.id)).toBe("failed");
-      const failed = await world.database.read((tx) => findUpload(tx, bad.id));
+      const failed = await fixture.database.read((tx) => findUpload(tx, bad.id));
       expect(failed?.failedReason).toMatch(says);
       expect(failed?.place).toBeUndefined();
       expect(await balanceOf(ada)).toBe(89n);
-      expect(world.left).toContain(place?.file ?? "");
+      expect(fixture.left).toContain(place?.file ?? "");
       expect(chain.forgotten).toEqual([bad.id]);
-      expect(world.ended).toEqual({ permanent: 0, failed: 1 });
+      expect(fixture.ended).toEqual({ permanent: 0, failed: 1 });
 
       const [again] = await planned();
       expect(again?.itemCount).toBe(2);
-      await prepare(world.partsWith(chain), again as Bundle, never);
+      await prepare(fixture.partsWith(chain), again as Bundle, never);
       expect(await bundlesIn("prepared")).toHaveLength(1);
       expect(await Promise.all([first.id, last.id].map(stateOf))).toEqual(["planned", "planned"]);
       expect(await balanceOf(ada)).toBe(89n);
@@ -240,47 +240,47 @@ describe("an item that is not what it was", () => {
 
   test("gives what came of an approval to the one who gave it", async () => {
     const payment = {
-      database: world.database,
+      database: fixture.database,
       clock: { now: Date.now, set: noop, advance: noop },
-      makeId: world.makeId,
+      makeId: fixture.makeId,
     };
     await paidIn(payment, "payment", bob, 50n);
     await paidIn(payment, "payment", ada, 5n);
     const { giveApproval } = await import("../../../src/payment/credits/approvals.ts");
-    await world.database.write((tx) =>
+    await fixture.database.write((tx) =>
       giveApproval(
         tx,
         { approvalId: "approval", payer: bob, approved: ada, winc: 8n },
-        { now: Date.now(), makeId: world.makeId },
+        { now: Date.now(), makeId: fixture.makeId },
       ),
     );
-    const [item] = world.sign([10]);
-    const [place] = await world.take([item as SignedItem], {
+    const [item] = fixture.sign([10]);
+    const [place] = await fixture.take([item as SignedItem], {
       apart: true,
       payment: { signer: ada, winc: 10n, paidBy: [bob] },
     });
     expect([await balanceOf(ada), await balanceOf(bob)]).toEqual([3n, 42n]);
-    rmSync(join(world.folder, place?.file ?? ""));
+    rmSync(join(fixture.folder, place?.file ?? ""));
     const [bundle] = await planned();
-    await prepare(world.partsWith(chain), bundle as Bundle, never);
+    await prepare(fixture.partsWith(chain), bundle as Bundle, never);
     expect([await balanceOf(ada), await balanceOf(bob)]).toEqual([5n, 50n]);
     expect(await planned()).toEqual([]);
   });
 
   test("a whole segment that is gone fails all that was in it, each paid back, in steps", async () => {
     const payment = {
-      database: world.database,
+      database: fixture.database,
       clock: { now: Date.now, set: noop, advance: noop },
-      makeId: world.makeId,
+      makeId: fixture.makeId,
     };
     await paidIn(payment, "payment", ada, 1_000n);
-    const items = world.sign(Array.from({ length: 120 }, () => 5));
-    const [place] = await world.take(items, { payment: { signer: ada, winc: 3n } });
-    rmSync(join(world.folder, place?.file ?? ""));
+    const items = fixture.sign(Array.from({ length: 120 }, () => 5));
+    const [place] = await fixture.take(items, { payment: { signer: ada, winc: 3n } });
+    rmSync(join(fixture.folder, place?.file ?? ""));
     const [bundle] = await planned();
     // The program ends after the first step.
     let steps = 0;
-    const parts = world.partsWith(chain);
+    const parts = fixture.partsWith(chain);
     const ending = {
       ...parts,
       chain: {
@@ -300,37 +300,37 @@ describe("an item that is not what it was", () => {
   });
 
   test("a disk that cannot be read loses nobody's item", async () => {
-    const [item] = world.sign([2_000]);
-    const [place] = await world.take([item as SignedItem], { apart: true });
-    const path = join(world.folder, place?.file ?? "");
+    const [item] = fixture.sign([2_000]);
+    const [place] = await fixture.take([item as SignedItem], { apart: true });
+    const path = join(fixture.folder, place?.file ?? "");
     const bytes = readFileSync(path);
     rmSync(path);
     mkdirSync(path);
     const [bundle] = await planned();
-    await expect(prepare(world.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
+    await expect(prepare(fixture.partsWith(chain), bundle as Bundle, never)).rejects.toMatchObject({
       code: "busy",
       context: { reason: expect.stringContaining("cannot be read") },
     });
     expect(await stateOf(item?.id ?? "")).toBe("planned");
     rmSync(path, { recursive: true });
     writeFileSync(path, bytes);
-    await prepare(world.partsWith(chain), bundle as Bundle, never);
+    await prepare(fixture.partsWith(chain), bundle as Bundle, never);
     expect(await bundlesIn("prepared")).toHaveLength(1);
   });
 
   test("found when chunks are sent again, it ends the bundle and not its siblings", async () => {
-    const items = world.sign([300_000, 400_000]);
-    const places = await world.take(items, { apart: true });
+    const items = fixture.sign([300_000, 400_000]);
+    const places = await fixture.take(items, { apart: true });
     const bad = places[1] as Place;
-    chain.world.faults = {
+    chain.fixture.faults = {
       chunk: () => ({ kind: "trouble", reason: "the disk is slow" }),
     };
-    const pipeline = world.start(chain);
+    const pipeline = fixture.start(chain);
     await until(() => chain.posts.chunk > 0, "the transaction is posted");
     await pipeline.close();
     change(bad, 200_000);
-    chain.world.faults = {};
-    const another = world.start(chain);
+    chain.fixture.faults = {};
+    const another = fixture.start(chain);
     await until(async () => {
       chain.mine();
       return (await stateOf(items[0]?.id ?? "")) === "permanent";
@@ -342,26 +342,26 @@ describe("an item that is not what it was", () => {
 
 describe("a wallet that is too poor", () => {
   test("is told to the operator, and tried again until it is not", async () => {
-    await world.take(world.sign([10]));
-    chain.world.price = 500n;
-    chain.world.balance = 499n;
-    const pipeline = world.start(chain);
+    await fixture.take(fixture.sign([10]));
+    chain.fixture.price = 500n;
+    chain.fixture.balance = 499n;
+    const pipeline = fixture.start(chain);
     await until(() => pipeline.reasons().length > 0, "the reason is told");
     expect(pipeline.reasons()).toEqual(["the wallet holds 499 winston; 500 are needed for the next bundle"]);
     expect(chain.posts.tx).toBe(0);
-    chain.world.balance = 500n;
+    chain.fixture.balance = 500n;
     await until(() => {
       chain.mine();
-      return world.ended.permanent === 1;
+      return fixture.ended.permanent === 1;
     }, "the bundle is permanent");
     expect(pipeline.reasons()).toEqual([]);
   });
 
   test("does not promise twice what it holds once", async () => {
-    chain.world.price = 500n;
-    chain.world.balance = 900n;
-    const pipeline = world.start(chain, { plan: { itemsMax: 1, bytesMax: 2 ** 31, waitMs: 0 } });
-    for (const item of world.sign([10, 20])) await world.take([item]);
+    chain.fixture.price = 500n;
+    chain.fixture.balance = 900n;
+    const pipeline = fixture.start(chain, { plan: { itemsMax: 1, bytesMax: 2 ** 31, waitMs: 0 } });
+    for (const item of fixture.sign([10, 20])) await fixture.take([item]);
     pipeline.onItem(10);
     await until(
       () => chain.posts.tx === 1 && pipeline.reasons().length > 0,
@@ -370,34 +370,34 @@ describe("a wallet that is too poor", () => {
     expect(pipeline.reasons()).toEqual([
       "the wallet holds 900 winston; 500 are needed for the next bundle and 500 for those that no block has yet",
     ]);
-    chain.world.balance = 1_000n;
+    chain.fixture.balance = 1_000n;
     await until(() => {
       chain.mine();
-      return world.ended.permanent === 2;
+      return fixture.ended.permanent === 2;
     }, "both are permanent");
   });
 });
 
 test("a layout that is damaged is made again", async () => {
-  const [item] = world.sign([600_000]);
-  await world.take([item as SignedItem]);
-  chain.world.faults = { chunk: () => ({ kind: "trouble", reason: "away" }) };
-  const pipeline = world.start(chain);
+  const [item] = fixture.sign([600_000]);
+  await fixture.take([item as SignedItem]);
+  chain.fixture.faults = { chunk: () => ({ kind: "trouble", reason: "away" }) };
+  const pipeline = fixture.start(chain);
   await until(() => chain.posts.chunk > 0, "chunks are sent");
   await pipeline.close();
   const [bundle] = await bundlesIn("posted");
-  const layout = join(world.folder, "bundles", bundle?.id ?? "");
+  const layout = join(fixture.folder, "bundles", bundle?.id ?? "");
   expect(existsSync(layout)).toBe(true);
   truncateSync(layout, 100);
-  await world.threads.close();
-  chain.world.faults = {};
-  const fresh = await openBundleWorld();
-  const parts = { ...world.partsWith(chain), threads: fresh.threads };
+  await fixture.threads.close();
+  chain.fixture.faults = {};
+  const fresh = await openBundleFixture();
+  const parts = { ...fixture.partsWith(chain), threads: fresh.threads };
   const { openPipeline } = await import("../../../src/upload/pipeline/pipeline.ts");
   const second = openPipeline(parts);
   await until(() => {
     chain.mine();
-    return world.ended.permanent === 1;
+    return fixture.ended.permanent === 1;
   }, "it is permanent");
   await second.close();
   await fresh.close();
@@ -408,7 +408,7 @@ function noop(): void {
 }
 
 async function balanceOf(address: string): Promise<bigint> {
-  const row = await world.database.read((tx) =>
+  const row = await fixture.database.read((tx) =>
     tx.get<{ balance: bigint }>("SELECT balance FROM accounts WHERE account = ?", `user:${address}`),
   );
   return row?.balance ?? 0n;
@@ -425,15 +425,15 @@ describe("P2: items that are blocked while they wait", () => {
   test.each(["id", "hash"] as const)(
     "by their %s, fail and are paid back before the bundle is signed; the others are planned anew",
     async (by) => {
-      const { blockList, database, makeId } = world;
+      const { blockList, database, makeId } = fixture;
       const clock = { now: Date.now, set: noop, advance: noop };
       await paidIn({ database, clock, makeId }, "payment", ada, 1_000n);
-      const items = world.sign([500, 600, 700]);
-      for (const item of items) await world.take([item], { payment: { signer: ada, winc: 10n } });
+      const items = fixture.sign([500, 600, 700]);
+      for (const item of items) await fixture.take([item], { payment: { signer: ada, winc: 10n } });
       expect(await balanceOf(ada)).toBe(970n);
       const [bundle] = await planned();
       block(blockList, by, items[1]);
-      await prepare(world.partsWith(chain), bundle as Bundle, never);
+      await prepare(fixture.partsWith(chain), bundle as Bundle, never);
       expect(await bundlesIn("prepared")).toEqual([]);
       expect(await Promise.all(items.map(({ id }) => stateOf(id)))).toEqual(["stored", "failed", "stored"]);
       const failed = await database.read((tx) => findUpload(tx, items[1]?.id ?? ""));
@@ -441,7 +441,7 @@ describe("P2: items that are blocked while they wait", () => {
       expect(await balanceOf(ada)).toBe(980n);
       const [rest] = await planned();
       expect(rest?.itemCount).toBe(2);
-      await prepare(world.partsWith(chain), rest as Bundle, never);
+      await prepare(fixture.partsWith(chain), rest as Bundle, never);
       expect(await bundlesIn("prepared")).toHaveLength(1);
     },
   );
@@ -449,29 +449,29 @@ describe("P2: items that are blocked while they wait", () => {
   test.each([...ethereumLike])(
     "by the id of another encoding of their signature, fail too: %s",
     async (_, signer) => {
-      const { blockList } = world;
+      const { blockList } = fixture;
       const items = ["one", "other", "third"].map((data) => testItem(data, { signer }));
-      for (const [index, item] of items.entries()) await world.take([item], { apart: index === 2 });
+      for (const [index, item] of items.entries()) await fixture.take([item], { apart: index === 2 });
       const others = items.map(({ bytes }) => idOf(validEncodings(bytes)[0]));
       expect(others).not.toContain(items[0]?.id);
       for (const index of [1, 2]) blockList.ids.add(others[index] ?? "");
       const [bundle] = await planned();
-      await prepare(world.partsWith(chain), bundle as Bundle, never);
+      await prepare(fixture.partsWith(chain), bundle as Bundle, never);
       expect(await Promise.all(items.map(({ id }) => stateOf(id)))).toEqual(["stored", "failed", "failed"]);
       const [rest] = await planned();
-      await prepare(world.partsWith(chain), rest as Bundle, never);
+      await prepare(fixture.partsWith(chain), rest as Bundle, never);
       expect(await bundlesIn("prepared")).toHaveLength(1);
     },
   );
 
   test("are not posted with a transaction that was signed before, and that nobody was sent", async () => {
-    const items = world.sign([500, 600]);
-    await world.take(items);
+    const items = fixture.sign([500, 600]);
+    await fixture.take(items);
     const [bundle] = await planned();
-    const parts = world.partsWith(chain);
+    const parts = fixture.partsWith(chain);
     await prepare(parts, bundle as Bundle, never);
     const [prepared] = await bundlesIn("prepared");
-    block(world.blockList, "id", items[0]);
+    block(fixture.blockList, "id", items[0]);
     await post(parts, prepared as Bundle, never);
     expect(chain.posts.tx).toBe(0);
     expect([await bundlesIn("posted"), (await bundlesIn("planned")).length]).toEqual([[], 1]);

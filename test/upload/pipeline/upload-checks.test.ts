@@ -8,7 +8,7 @@ import { checkLedger } from "../../../src/store/ledger/check.ts";
 import { uploadChecks } from "../../../src/store/ledger/checks/uploads.ts";
 import { createPlanner } from "../../../src/upload/pipeline/plan.ts";
 import { paidIn, testAddress } from "../../support/payment.ts";
-import { type BundleWorld, openBundleWorld, quickRules, storeName } from "./bundle-world.ts";
+import { type BundleFixture, openBundleFixture, quickRules, storeName } from "./bundle-fixture.ts";
 
 const ada = testAddress("ada");
 
@@ -47,31 +47,31 @@ const faults: readonly (readonly [rule: string, sql: string])[] = [
 ];
 
 describe("the checker", () => {
-  let world: BundleWorld;
+  let fixture: BundleFixture;
   beforeEach(async () => {
-    world = await openBundleWorld();
-    const { database, makeId, clock } = world;
+    fixture = await openBundleFixture();
+    const { database, makeId, clock } = fixture;
     const fixed = { now: clock, set: nothing, advance: nothing };
     await paidIn({ database, clock: fixed, makeId }, "payment", ada, 100n);
-    const [first, ...others] = world.sign([10, 20, 30]);
-    if (first !== undefined) await world.take([first], { payment: { signer: ada, winc: 7n } });
-    await world.take(others);
+    const [first, ...others] = fixture.sign([10, 20, 30]);
+    if (first !== undefined) await fixture.take([first], { payment: { signer: ada, winc: 7n } });
+    await fixture.take(others);
     const rules = { ...quickRules.plan, waitMs: 60_000 };
     await createPlanner({ ledger: database, storeName, rules, makeId, clock }).look();
   });
-  afterEach(() => world.close());
+  afterEach(() => fixture.close());
 
   test("finds nothing in sound uploads", async () => {
-    expect(await checkLedger(world.database)).toEqual([]);
+    expect(await checkLedger(fixture.database)).toEqual([]);
   });
 
   test.each(faults)("finds that it is not so that %s: %s", async (rule, sql) => {
     // The checker reads a file that a foreign program may have written: limits of the tables are left aside.
-    const db = new Database(world.ledger.place);
+    const db = new Database(fixture.ledger.place);
     db.run("PRAGMA ignore_check_constraints = ON");
     db.run(sql);
     db.close();
-    expect((await checkLedger(world.database)).map((finding) => finding.rule)).toContain(rule);
+    expect((await checkLedger(fixture.database)).map((finding) => finding.rule)).toContain(rule);
   });
 
   test("has been seen to fail in each of its rules about uploads", () => {

@@ -10,7 +10,7 @@ import { createCredits } from "../../../src/payment/credits/credits.ts";
 import { createTransferIds } from "../../../src/store/ledger/transfer-ids.ts";
 import { openX402Elsewhere } from "../../payment/x402/x402-elsewhere.ts";
 import { openPlace } from "../../support/ledger-place.ts";
-import { openMultipartWorld, stepped } from "../multipart/multipart-world.ts";
+import { openMultipartFixture, stepped } from "../multipart/multipart-fixture.ts";
 import { openX402UploadServer } from "./upload-server.ts";
 
 const [
@@ -34,13 +34,13 @@ const step = () => {
 };
 
 const rules = { itemBytesMax: 2 ** 20, freeBytesMax: 0, blocked: new Set<string>() };
-const world = await openMultipartWorld({ database, folder, makeId, clock, rules, step });
+const fixture = await openMultipartFixture({ database, folder, makeId, clock, rules, step });
 const told = stepped(database, step);
 const credits = createCredits({ database: told, clock, makeId });
 while ((await credits.expire(new AbortController().signal)) > 0);
 const x402 = openX402Elsewhere({ ledger: told, nodeUrl, facilitatorUrl, clock, makeId });
 const key = { file, modulus };
-const { server } = openX402UploadServer({ x402, world, folder, key, credits, rules, clock });
+const { server } = openX402UploadServer({ x402, fixture, folder, key, credits, rules, clock });
 if (steps !== "0") left = Number(steps);
 writeSync(1, `${server.url}\n`);
 // Whoever is to kill it may have ended itself.

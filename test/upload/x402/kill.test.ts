@@ -30,7 +30,7 @@ import { createRandom } from "../../support/random.ts";
 import { newSeed } from "../../support/seed.ts";
 import { rsaKey, signers } from "../../support/signers.ts";
 import { eventually } from "../../support/until.ts";
-import { makeFolder, makeItem, partFilesIn, type TestItem } from "../multipart/multipart-world.ts";
+import { makeFolder, makeItem, partFilesIn, type TestItem } from "../multipart/multipart-fixture.ts";
 
 const kills = Number(process.env["KILLS"] ?? 8);
 const childFile = resolve(import.meta.dir, "child.ts");

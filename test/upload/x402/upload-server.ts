@@ -20,12 +20,12 @@ import { openPool } from "../../../src/threads/pool.ts";
 import { createItemSigner } from "../../../src/upload/item-signing.ts";
 import { createX402Uploads, type X402UploadsParts } from "../../../src/upload/x402/uploads.ts";
 import { createBlockList } from "../../support/block-lists.ts";
-import type { MultipartWorld } from "../multipart/multipart-world.ts";
+import type { MultipartFixture } from "../multipart/multipart-fixture.ts";
 
 /** What it is opened with. */
 export type X402UploadServerOptions = Readonly<{
   x402: X402;
-  world: MultipartWorld;
+  fixture: MultipartFixture;
   /** That of uploads. */
   folder: string;
   /** Key (JWK) that signs for those who have none, RSA of 4096 bits: a file, and its modulus, base64url. */
@@ -41,12 +41,12 @@ export type X402UploadServer = Readonly<{ server: HttpServer; close: () => Promi
 
 /** Opens it on a free port of the loopback address. */
 export function openX402UploadServer(options: X402UploadServerOptions): X402UploadServer {
-  const { x402, world, folder, key, credits, rules, clock } = options;
+  const { x402, fixture, folder, key, credits, rules, clock } = options;
   const pool = openPool({ entry: "sign", threads: 1, queueMax: 100, timeoutMs: 60_000, idleMs: 60_000 });
   const owner = decodeBase64url(key.modulus) ?? new Uint8Array(0);
   const uploads = createX402Uploads({
-    ...{ x402, intake: world.intake, multipart: world.multipart, drop: world.sweep.drop },
-    ...{ nameOf: world.writers.nameOf, credits, rules, log: silentLog, clock, refuseAll: () => undefined },
+    ...{ x402, intake: fixture.intake, multipart: fixture.multipart, drop: fixture.sweep.drop },
+    ...{ nameOf: fixture.writers.nameOf, credits, rules, log: silentLog, clock, refuseAll: () => undefined },
     blockList: options.blockList ?? createBlockList(),
     signer: createItemSigner({ folder, pool, keyFile: key.file, key: { scheme: arweave, owner } }),
   });
@@ -59,8 +59,8 @@ export function openX402UploadServer(options: X402UploadServerOptions): X402Uplo
   const createPaid = createPaidChunks(uploads, publicUrl);
   const place = (prefix: string) =>
     new Elysia({ prefix, strictPath: true })
-      .use(createX402UploadRoutes({ uploads, intake: world.intake, writeReceipt, publicUrl }))
-      .use(createChunkRoutes({ multipart: world.multipart, createPaid, writeReceipt }));
+      .use(createX402UploadRoutes({ uploads, intake: fixture.intake, writeReceipt, publicUrl }))
+      .use(createChunkRoutes({ multipart: fixture.multipart, createPaid, writeReceipt }));
   const server = openServer({
     ...{ hostname: "127.0.0.1", port: 0, bodyBytesMax: 50_000_000, log: silentLog },
     app: new Elysia({ strictPath: true }).use(place("")).use(place("/v1")),

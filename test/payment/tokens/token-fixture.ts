@@ -19,7 +19,7 @@ import { createRecordingLog } from "../../support/recording-log.ts";
 export type TestPrice = { perUnit: bigint; isKnown: boolean; asked: number };
 
 /** Everything that a test of token payments needs. */
-export type TokenWorld = Readonly<{
+export type TokenFixture = Readonly<{
   payment: TestPayment;
   price: TestPrice;
   prices: Pick<Prices, "token">;
@@ -41,10 +41,10 @@ export const never = new AbortController().signal;
 export const lookAgainMs = 1_000;
 
 /** Opens it. */
-export async function openTokenWorld(
+export async function openTokenFixture(
   chains: readonly TokenChain[],
   options: Readonly<{ excluded?: readonly string[] }> = {},
-): Promise<TokenWorld> {
+): Promise<TokenFixture> {
   const payment = await openTestPayment();
   const price: TestPrice = { perUnit: 2n, isKnown: true, asked: 0 };
   const { log, lines } = createRecordingLog(payment.clock.now);

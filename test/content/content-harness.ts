@@ -25,7 +25,7 @@ import { checkBlockNames, checkItem, checkItemMessage, checkTransactions } from 
 import type { Fault } from "../chain/fault-server.ts";
 
 /** What a test sees and moves. */
-export type Rig = Readonly<{
+export type Harness = Readonly<{
   content: GatewayContentStore;
   extents: Extents;
   nodes: Nodes;
@@ -35,14 +35,14 @@ export type Rig = Readonly<{
   blockedIds: Set<Id>;
   blockedDigests: Set<string>; // hex
   /** Closes everything but the folder, and opens it again. */
-  restart: () => Promise<Rig>;
+  restart: () => Promise<Harness>;
   /** Closes everything, and leaves the folder. */
   closeKeeping: () => Promise<void>;
   close: () => Promise<void>;
 }>;
 
 /** What a test chooses. */
-export type RigOptions = Readonly<{
+export type HarnessOptions = Readonly<{
   nodeUrls: readonly string[];
   /** Each as in TRUSTED_GATEWAYS_URLS. */
   gatewayUrls?: readonly string[];
@@ -68,7 +68,7 @@ export const timeoutsFor = (fault: Fault | undefined): HttpTimeouts =>
   fault?.kind === "hang" ? impatient : patient;
 
 /** Opens content over sources. */
-export function openRig(options: RigOptions): Rig {
+export function openHarness(options: HarnessOptions): Harness {
   const folder = options.folder ?? mkdtempSync(join(tmpdir(), "cairn-rig-"));
   const timeouts = options.timeouts ?? patient;
   const parts = { clock: systemClock, random: seeded(1), log: silentLog };
@@ -162,7 +162,7 @@ export function openRig(options: RigOptions): Rig {
     blockedDigests,
     restart: async () => {
       await closeParts();
-      return openRig({ ...options, folder, index });
+      return openHarness({ ...options, folder, index });
     },
     closeKeeping: closeParts,
     close: async () => {

@@ -43,7 +43,7 @@ export type Payment = Readonly<{
 }>;
 
 /** A world, open. */
-export type BundleWorld = Readonly<{
+export type BundleFixture = Readonly<{
   ledger: TestLedger;
   database: LedgerDatabase;
   /** That of uploads. */
@@ -85,7 +85,7 @@ export type TakeOptions = Readonly<{
 export type Place = Upload["bytes"];
 
 /** What a world is opened with. */
-export type WorldOptions = Readonly<{ kind?: LedgerKind; seed?: number; clock?: () => number }>;
+export type FixtureOptions = Readonly<{ kind?: LedgerKind; seed?: number; clock?: () => number }>;
 
 const [usualKind] = ledgerKinds();
 const signer = createEd25519Signer(testKey(21));
@@ -99,7 +99,7 @@ export const quickRules: PipelineRules = {
 };
 
 /** Opens a world. */
-export async function openBundleWorld(options: WorldOptions = {}): Promise<BundleWorld> {
+export async function openBundleFixture(options: FixtureOptions = {}): Promise<BundleFixture> {
   const { kind = usualKind, seed = 1, clock = Date.now } = options;
   if (kind === undefined) throw new Error("no kind of ledger is to be tested");
   const ledger = await kind.open();

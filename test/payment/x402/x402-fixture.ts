@@ -31,7 +31,7 @@ export type TestPrices = { wincEach: bigint; wincPerByte: bigint };
 export type PaymentChanges = Partial<Authorization> & Readonly<{ key?: Uint8Array }>;
 
 /** Everything that a test of x402 needs. */
-export type X402World = Readonly<{
+export type X402Fixture = Readonly<{
   payment: TestPayment;
   node: EvmNode;
   facilitator: FakeFacilitator;
@@ -83,9 +83,9 @@ const quick = { sentMs: 30, unknownMs: 30, pauseMs: 5 };
 const noWatchMs = 2 ** 31 - 1;
 
 /** Opens a world. */
-export async function openX402World(
+export async function openX402Fixture(
   options: Readonly<{ kind?: LedgerKind; seed?: number; settle?: X402Options["settle"] }> = {},
-): Promise<X402World> {
+): Promise<X402Fixture> {
   const payment = await openTestPayment(options);
   const { clock } = payment;
   const node = openEvmNode(clock.now);
@@ -132,12 +132,12 @@ export async function openX402World(
   const publicUrl = () => "http://localhost:3001";
   const server = openPaymentServer(() => [createX402Routes({ x402, publicUrl })]);
 
-  const ask: X402World["ask"] = async (query, headers = {}) => {
+  const ask: X402Fixture["ask"] = async (query, headers = {}) => {
     const response = await fetch(`${server.url}/v1/x402/top-up?${query}`, { headers });
     const body = await response.json();
     return { status: response.status, headers: response.headers, body };
   };
-  const header: X402World["header"] = (authorization, from, version = 1) => {
+  const header: X402Fixture["header"] = (authorization, from, version = 1) => {
     const signature = `0x${sign(node.domain, authorization, from.key).toHex()}`;
     return paymentHeader(terms, authorization, signature, version);
   };
@@ -182,9 +182,9 @@ export async function openX402World(
 }
 
 /** A payer who holds dollars. */
-export function funded(world: Pick<X402World, "node">, number: number, value = 1_000_000_000n): Payer {
+export function funded(fixture: Pick<X402Fixture, "node">, number: number, value = 1_000_000_000n): Payer {
   const somebody = payer(number);
-  world.node.mint(somebody.address, value);
+  fixture.node.mint(somebody.address, value);
   return somebody;
 }
 

@@ -19,7 +19,7 @@ export type PostedBundle = Readonly<{
 }>;
 
 /** The chain and its node. */
-export type ItemWorld = Readonly<{
+export type ItemFixture = Readonly<{
   /** Passes requests on to the chain's own node. */
   node: FaultServer;
   chunkRequests: () => number;
@@ -32,7 +32,7 @@ export type ItemWorld = Readonly<{
 }>;
 
 /** Opens a chain. */
-export async function openItemWorld(): Promise<ItemWorld> {
+export async function openItemFixture(): Promise<ItemFixture> {
   const devnet = await openTestDevnet();
   const own = serve(devnet);
   const node = await openFaultServer(async (request) => {

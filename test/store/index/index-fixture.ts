@@ -26,7 +26,7 @@ import {
 } from "./rows-of.ts";
 
 /** The world, and its clock, which the writer must be opened with. */
-export type World = Readonly<{
+export type Fixture = Readonly<{
   now: () => number;
   rows: () => readonly ModelRow[];
   /** Lets something happen. */
@@ -50,10 +50,10 @@ const tagValues = ["a", "b", "c", "application/json", "image/png", "1700000000"]
 const noColumns = { tags: true, ownerKey: true, parent: true, block: true };
 
 /** Makes a world over an empty index. */
-export function createWorld(
+export function createFixture(
   random: Random,
   open: (clock: () => number) => Readonly<{ writer: IndexWriter; reader: IndexReader }>,
-): World {
+): Fixture {
   const state: State = { rows: [], nowMs: 1_700_000_000_000, blocks: [], bundles: [], pendingIds: [] };
   const { writer, reader } = open(() => state.nowMs);
   const owners = Array.from({ length: 5 }, () => ownerOf(random));

@@ -41,7 +41,7 @@ import { createRecordingLog } from "../../support/recording-log.ts";
 import { signers } from "../../support/signers.ts";
 
 /** What a world is opened on; what it is made of may be left to it. */
-export type WorldOptions = Readonly<{
+export type FixtureOptions = Readonly<{
   database: LedgerDatabase;
   /** That of uploads. */
   folder: string;
@@ -62,7 +62,7 @@ export type WorldOptions = Readonly<{
 }>;
 
 /** A world, open. */
-export type MultipartWorld = Readonly<{
+export type MultipartFixture = Readonly<{
   intake: Intake;
   multipart: Multipart;
   sweep: MultipartSweep;
@@ -80,7 +80,7 @@ export type MultipartWorld = Readonly<{
 const usualStoreName = "00000000-0000-4000-8000-000000000000";
 
 /** Opens it. */
-export async function openMultipartWorld(options: WorldOptions): Promise<MultipartWorld> {
+export async function openMultipartFixture(options: FixtureOptions): Promise<MultipartFixture> {
   const { folder, clock, makeId, priceOfByte = () => 1n, step = () => undefined } = options;
   const { store: storeName = usualStoreName } = options;
   const { log, lines } = createRecordingLog(clock);
@@ -172,7 +172,7 @@ function openRoutes(multipart: Multipart, log: Log): HttpServer {
 }
 
 /** A database that tells before and after whatever it writes. */
-export function stepped(database: LedgerDatabase, step: NonNullable<WorldOptions["step"]>): LedgerDatabase {
+export function stepped(database: LedgerDatabase, step: NonNullable<FixtureOptions["step"]>): LedgerDatabase {
   return {
     ...database,
     write: async (work) => {
@@ -184,7 +184,7 @@ export function stepped(database: LedgerDatabase, step: NonNullable<WorldOptions
   };
 }
 
-function steppedFiles(files: PartFiles, step: NonNullable<WorldOptions["step"]>): PartFiles {
+function steppedFiles(files: PartFiles, step: NonNullable<FixtureOptions["step"]>): PartFiles {
   const steppedFile = (file: PartFile): PartFile => ({
     ...file,
     write: async (pieces, position) => {

@@ -14,14 +14,14 @@ import type { FeeRule, PriceRules, PromoRule, Rule, UploadRule } from "../../../
 export const priceTime = 1_800_000_000_000;
 
 /** What the world says in a test: winston for 10 GiB, and the feed's prices. */
-export type World = Readonly<{
+export type Fixture = Readonly<{
   network?: bigint;
   feed?: Readonly<Record<string, string>>;
   rules?: Partial<PriceRules>;
 }>;
 
 /** Prices in such a world; promo codes are found whoever asks for them. */
-export function pricesIn({ network = 1n, feed = {}, rules = {} }: World): Prices {
+export function pricesIn({ network = 1n, feed = {}, rules = {} }: Fixture): Prices {
   const all: PriceRules = { ...defaultRules, ...rules };
   const priceOf = (pair: FeedPair): Rational => {
     const price = readDecimal(feed[keyOf(pair)] ?? "");

@@ -36,7 +36,7 @@ import { openTestPayment, type TestPayment } from "../../support/payment.ts";
 import { openPaymentServer, type PaymentServer } from "../../support/payment-server.ts";
 
 /** What a world is made with. */
-export type CardWorldOptions = Readonly<{
+export type CardFixtureOptions = Readonly<{
   seed?: number;
   rules?: Partial<PriceRules>;
   returnOrigins?: readonly string[];
@@ -52,7 +52,7 @@ export type CardWorldOptions = Readonly<{
 }>;
 
 /** A world. */
-export type CardWorld = Readonly<{
+export type CardFixture = Readonly<{
   payment: TestPayment;
   server: PaymentServer;
   sandbox: StripeSandbox;
@@ -106,7 +106,7 @@ const usualFeed: Readonly<Record<string, string>> = {
 };
 
 /** Opens a world. */
-export async function openCardWorld(options: CardWorldOptions = {}): Promise<CardWorld> {
+export async function openCardFixture(options: CardFixtureOptions = {}): Promise<CardFixture> {
   const payment = await openTestPayment({ seed: options.seed ?? 1 });
   const { database: ledger, clock, random, makeId } = payment;
   const inUnit = () => random.below(2 ** 32) / 2 ** 32;

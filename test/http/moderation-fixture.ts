@@ -30,7 +30,7 @@ export type Piece = Readonly<{
 }>;
 
 /** The world. Pieces whose names begin with `late` are the same as others, and nobody has read them. */
-export type World = Readonly<{ pieces: ReadonlyMap<string, Piece>; manifest: Piece }>;
+export type Fixture = Readonly<{ pieces: ReadonlyMap<string, Piece>; manifest: Piece }>;
 
 const signer = createEd25519Signer(new Uint8Array(32).fill(11));
 const plain: readonly Tag[] = [{ name: "Content-Type", value: "text/plain" }];
@@ -58,7 +58,7 @@ function makeItem(data: Uint8Array, tags: readonly Tag[]): Item {
 }
 
 /** Mines the world, and waits until the gateway has all of it. */
-export async function makeWorld(stack: Stack): Promise<World> {
+export async function makeFixture(stack: Stack): Promise<Fixture> {
   const { devnet } = stack;
   const ids = new Map<string, Id>();
   const item = (name: string, data: Uint8Array, tags = plain): Uint8Array => {
