@@ -128,3 +128,23 @@ export class Failure extends Error {
     this.context = context;
   }
 }
+
+/**
+ * Describes an error: its message, the context of a failure, and the same of its causes.
+ *
+ * @returns One line, for status pages and logs; never for a client.
+ */
+export function explainError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const context =
+    error instanceof Failure && Object.keys(error.context).length > 0
+      ? ` ${JSON.stringify(error.context, bigintAsText)}`
+      : "";
+  const cause = error.cause === undefined ? "" : ` (${explainError(error.cause)})`;
+  return `${error.message}${context}${cause}`;
+}
+
+/** Offsets in the weave exceed what JSON's numbers hold. */
+function bigintAsText(_name: string, value: unknown): unknown {
+  return typeof value === "bigint" ? value.toString() : value;
+}

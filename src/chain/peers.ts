@@ -12,8 +12,8 @@ import type { Clock } from "../lib/clock.ts";
 import type { HttpTimeouts, Reach } from "../lib/http-client.ts";
 import { isJsonObject, type JsonValue, readJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
+import { type BackgroundLoop, openBackgroundLoop } from "../lib/loop.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
-import { sleep } from "../lib/stop.ts";
 import { hopHeaders } from "./gateways.ts";
 import { type Node, openNode } from "./node.ts";
 import type { Nodes } from "./nodes.ts";
@@ -103,10 +103,9 @@ type Entry = {
 export function openPeers(options: PeersOptions): Peers {
   const { clock, random, log } = options;
   const table = createTable(options);
-  const life = new AbortController();
   const semaphore = createSemaphore(askedAtOnceMax, peersStoredMax);
   let learnedAt = Number.NEGATIVE_INFINITY;
-  let running: Promise<void> = Promise.resolve();
+  let loop: BackgroundLoop | undefined;
 
   async function learn(signal: AbortSignal): Promise<void> {
     const heard = (kind: PeerKind) => {
@@ -144,26 +143,22 @@ export function openPeers(options: PeersOptions): Peers {
     await Promise.all(due.map((entry) => askInfo(entry, signal)));
   }
 
-  async function run(): Promise<void> {
-    while (!life.signal.aborted) {
-      try {
-        await round(life.signal);
-      } catch (error) {
-        if (!life.signal.aborted) log.error("a round among peers failed", { error });
-      }
-      await pause(life.signal);
-    }
-  }
+  const roundAndWait = async (signal: AbortSignal): Promise<number> => {
+    await round(signal);
+    return roundEveryMs;
+  };
 
   return {
     list: () => table.all().flatMap(peerOf),
     round,
     start: () => {
-      running = run();
+      loop ??= openBackgroundLoop("peers", roundAndWait, (error) => {
+        log.error("peers: round failed", { error });
+        return roundEveryMs;
+      });
     },
     close: async () => {
-      life.abort(new DOMException("peers were closed", "AbortError"));
-      await running;
+      await loop?.close();
       table.clear();
     },
   };
@@ -232,13 +227,4 @@ function peerOf({ node, kind, said }: Entry): Peer[] {
 function wholeNumber(record: JsonValue | undefined, name: string): number | undefined {
   const value = isJsonObject(record) ? record[name] : undefined;
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined;
-}
-
-/** Waits for the next round, or for the end. */
-async function pause(signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(roundEveryMs, signal);
-  } catch (error) {
-    if (!signal.aborted) throw error; // the end is what the caller looks for next
-  }
 }

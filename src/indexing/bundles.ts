@@ -9,8 +9,9 @@
  */
 import { canonical } from "../arweave/filter.ts";
 import type { Id } from "../arweave/id.ts";
-import { Failure } from "../failures.ts";
+import { explainError, Failure } from "../failures.ts";
 import type { Clock } from "../lib/clock.ts";
+import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { type RetryPlan, retry, retryWaitMs } from "../lib/retry.ts";
 import { linkedController } from "../lib/stop.ts";
 import type { Place } from "../store/index/place.ts";
@@ -18,7 +19,6 @@ import type { BundleFilters, BundleJob } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import { createEntryBudget } from "./entry-budget.ts";
-import { explainError, type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
 import { type BundleOutcome, refOf, type UnbundleParts, unbundleOne } from "./unbundle.ts";
 
 /** What the queue's workers are made of. */

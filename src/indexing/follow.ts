@@ -10,6 +10,7 @@
 import type { Content } from "../content/content.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "../lib/loop.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { ChainQuestions, NodeTip } from "./ask-chain.ts";
@@ -17,7 +18,6 @@ import { openWindow } from "./block-window.ts";
 import { type FetchedBlock, type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { planFollow, type StartHeight, type Tip } from "./follow-plan.ts";
 import { findCommonAncestor } from "./reorganise.ts";
-import { type Loop, type LoopStatus, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** A block that the index has from now on. */
 export type FollowedBlock = Pick<

@@ -10,6 +10,7 @@ import type { Nodes } from "../chain/nodes.ts";
 import type { Content } from "../content/content.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import type { Loop, LoopStatus } from "../lib/loop.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
@@ -22,7 +23,6 @@ import type { StartHeight } from "./follow-plan.ts";
 import { type Mempool, openMempool } from "./mempool.ts";
 import { openMissing } from "./missing.ts";
 import { openReevaluation } from "./reevaluate.ts";
-import type { Loop, LoopStatus } from "./supervise.ts";
 import { type BundleLimits, bundleLimitsDefault } from "./unbundle.ts";
 import { openUpkeep } from "./upkeep.ts";
 

@@ -12,6 +12,7 @@ import type { Content } from "../content/content.ts";
 import { decodeBase64url } from "../lib/base64url.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { pendingHeight } from "../store/index/place.ts";
 import { type PendingRow, transactionSignatureTypes } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
@@ -19,7 +20,6 @@ import type { IndexReader } from "../store/index/types.ts";
 import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import type { FetchParts } from "./fetch-block.ts";
 import { askTransaction, checkTransactions, describeResponse } from "./fetch-transaction.ts";
-import { type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** What the watcher is made of. */
 export type MempoolOptions = Readonly<{

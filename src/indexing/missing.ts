@@ -12,6 +12,7 @@ import type { Node } from "../chain/node.ts";
 import type { Content } from "../content/content.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import type { BlockRows, BundleRow, MissingRow, TransactionRow, WeaveLayout } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
@@ -20,7 +21,6 @@ import type { BlockRef } from "../store/index/writer.ts";
 import type { CheckedTransaction } from "../store/jobs/thread-jobs.ts";
 import { type FetchParts, fetchBlock } from "./fetch-block.ts";
 import { type AskedTransaction, askTransaction, checkTransactions } from "./fetch-transaction.ts";
-import { type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** What the search is made of. */
 export type MissingOptions = Readonly<{

@@ -5,11 +5,11 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { type Loop, openLoop } from "../lib/loop.ts";
 import type { BundlePassBounds } from "../store/index/bundle-passes.ts";
 import type { BundleFilters } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { type Loop, openLoop } from "./supervise.ts";
 
 /** What the evaluation works with. */
 export type ReevaluateOptions = Readonly<{

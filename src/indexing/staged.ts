@@ -14,10 +14,11 @@ import type { Id } from "../arweave/id.ts";
 import type { Node, NodeResponse, TransactionStatus } from "../chain/node.ts";
 import type { Nodes } from "../chain/nodes.ts";
 import type { Content } from "../content/content.ts";
-import { Failure } from "../failures.ts";
+import { explainError, Failure } from "../failures.ts";
 import { assert } from "../lib/assert.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { type Loop, openLoop, type StepOutcome } from "../lib/loop.ts";
 import { type RetryPlan, retryWaitMs } from "../lib/retry.ts";
 import { type BlockRows, type BundleRow, stableDepth, type TransactionRow } from "../store/index/rows.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
@@ -28,7 +29,6 @@ import type { Pool } from "../threads/pool.ts";
 import { createChainQuestions } from "./ask-chain.ts";
 import { describeResponse } from "./fetch-transaction.ts";
 import { isUnfinishedBundle } from "./pending-requests.ts";
-import { explainError, type Loop, openLoop, type StepOutcome } from "./supervise.ts";
 
 /** What the search is made of. */
 export type StagedOptions = Readonly<{

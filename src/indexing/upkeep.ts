@@ -6,9 +6,9 @@
  */
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { type Loop, openLoop } from "../lib/loop.ts";
 import type { IndexWriterCalls } from "../store/index/thread.ts";
 import type { IndexReader } from "../store/index/types.ts";
-import { type Loop, openLoop } from "./supervise.ts";
 
 /** What upkeep is made of. */
 export type UpkeepOptions = Readonly<{

@@ -16,9 +16,9 @@ import { Failure } from "../failures.ts";
 import { type Clock, unixSeconds } from "../lib/clock.ts";
 import { failureOf, type Http } from "../lib/http-client.ts";
 import type { Log } from "../lib/log.ts";
+import { type Loop, openLoop } from "../lib/loop.ts";
 import type { IndexReader } from "../store/index/types.ts";
 import type { Announcement, Outbox, OutboxRow } from "../store/outbox.ts";
-import { type Loop, openLoop } from "./supervise.ts";
 import { deliveryOf } from "./webhook-deliveries.ts";
 
 /** What webhooks are made of. */

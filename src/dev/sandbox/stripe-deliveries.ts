@@ -6,7 +6,7 @@
  */
 import { writeJson } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
-import { sleep } from "../../lib/stop.ts";
+import { type BackgroundLoop, openBackgroundLoop } from "../../lib/loop.ts";
 import type { Delivery, StripeDatabase } from "./stripe-database.ts";
 
 /** Where letters go. */
@@ -55,13 +55,12 @@ const firstWaitMs = 250;
 const longestWaitMs = 30_000;
 const attemptsMax = 20;
 
-/** How long nothing is looked at when nothing is due. Milliseconds. */
-const restMs = 250;
+/** Wait after a round in which no webhook was accepted. Milliseconds. */
+const idleMs = 250;
 
 /** Opens the post office; it delivers by itself as soon as it has a target. */
 export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
   const { db, now, random, faults, log } = parts;
-  const life = new AbortController();
   let target: DeliveryTarget | undefined;
 
   const sendDue = async (signal: AbortSignal): Promise<number> => {
@@ -80,16 +79,8 @@ export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
     return underWay;
   };
 
-  const run = async (): Promise<void> => {
-    while (!life.signal.aborted) {
-      const taken = await deliver(life.signal).catch((error: unknown) => {
-        if (!life.signal.aborted) log.error("webhooks of the sandbox were interrupted", { error });
-        return 0;
-      });
-      if (taken === 0) await rest(life.signal);
-    }
-  };
-  let running: Promise<void> | undefined;
+  const round = async (signal: AbortSignal): Promise<number> => ((await deliver(signal)) === 0 ? idleMs : 0);
+  let loop: BackgroundLoop | undefined;
 
   return {
     write: (eventId) => {
@@ -100,12 +91,14 @@ export function openStripeDeliveries(parts: DeliveryParts): StripeDeliveries {
     },
     deliverTo: (to) => {
       target = to;
-      running ??= run();
+      loop ??= openBackgroundLoop("sandbox webhooks", round, (error) => {
+        log.error("sandbox webhooks: delivery interrupted", { error });
+        return idleMs;
+      });
     },
     deliver,
     close: async () => {
-      life.abort(new DOMException("the sandbox was closed", "AbortError"));
-      await running;
+      await loop?.close();
     },
   };
 }
@@ -163,9 +156,4 @@ async function post(target: DeliveryTarget, body: string, at: number, signal: Ab
     // Nobody listens there yet, or no more: the letter stays and is told again.
     return 0;
   }
-}
-
-function rest(signal: AbortSignal): Promise<void> {
-  // A close ends the rest early; who waits looks at the signal.
-  return sleep(restMs, signal).then(undefined, () => undefined);
 }

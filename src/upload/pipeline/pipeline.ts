@@ -21,7 +21,7 @@
  * Source: docs/reference/upload.md#from-an-item-to-the-chain.
  * @module
  */
-import { createRest } from "../../lib/rest.ts";
+import { createIdleWait } from "../../lib/loop.ts";
 import { confirm } from "./confirm.ts";
 import type { PipelineParts } from "./parts.ts";
 import { createPlanner } from "./plan.ts";
@@ -59,7 +59,7 @@ export function openPipeline(parts: PipelineParts): Pipeline {
   const { clock, log } = parts;
   const life = new AbortController();
   const planner = createPlanner({ ...parts, rules: parts.rules.plan });
-  const rest = createRest(life.signal);
+  const rest = createIdleWait(life.signal);
   const stepParts = { ...parts, planAgain: planner.again, inOrder: createTurn() };
   const slots = groups.map((group) => createSlots(stepParts, group, life.signal, rest.end));
 

@@ -12,7 +12,7 @@ import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../lib/clock.ts";
 import type { Log } from "../../lib/log.ts";
-import { createRest } from "../../lib/rest.ts";
+import { createIdleWait } from "../../lib/loop.ts";
 import { sleep } from "../../lib/stop.ts";
 import type { LedgerDatabase, Tx } from "../../store/ledger/database.ts";
 import { layoutFolder } from "../../store/uploads/bundle-layout.ts";
@@ -61,7 +61,7 @@ export async function openRemoval(parts: RemovalParts): Promise<Removal> {
   const life = new AbortController();
   /** By name; when it is to be looked at, Unix milliseconds. In the order of these times. */
   const waiting = new Map<string, number>();
-  const rest = createRest(life.signal);
+  const rest = createIdleWait(life.signal);
   let working = false;
 
   function add(files: readonly string[], at: number): void {

@@ -1,11 +1,11 @@
 /**
- * A supervised loop: goes on after every failure, says why, wakes early, and ends when it is closed.
+ * Background loops: they continue after every failure, report it, wake early, and end when they are closed.
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { Failure } from "../../src/failures.ts";
-import { explainError, type LoopOptions, openLoop } from "../../src/indexing/supervise.ts";
+import { explainError, Failure } from "../../src/failures.ts";
 import { silentLog } from "../../src/lib/log.ts";
+import { createIdleWait, type LoopOptions, openBackgroundLoop, openLoop } from "../../src/lib/loop.ts";
 import { sleep } from "../../src/lib/stop.ts";
 
 const never = 2 ** 30;
@@ -108,6 +108,84 @@ describe("openLoop", () => {
     await loop.close();
     expect(ended).toBe(true);
     expect(loop.status()).toMatchObject({ running: false, failures: 0, lastError: undefined });
+  });
+});
+
+describe("openBackgroundLoop", () => {
+  test("runs rounds, waits as long as a round says, and passes errors to onError", async () => {
+    let rounds = 0;
+    const errors: unknown[] = [];
+    const third = Promise.withResolvers<void>();
+    const loop = openBackgroundLoop(
+      "test",
+      async () => {
+        rounds += 1;
+        if (rounds === 2) throw new Error("second");
+        if (rounds === 3) third.resolve();
+        return rounds === 1 ? 0 : never;
+      },
+      (error) => errors.push(error),
+    );
+    await third.promise;
+    await Bun.sleep(5);
+    expect({ rounds, errors }).toEqual({ rounds: 3, errors: [new Error("second")] });
+    loop.wake();
+    await Bun.sleep(5);
+    expect(rounds).toBe(4);
+    await loop.close();
+    expect(rounds).toBe(4);
+  });
+
+  test("close aborts the round, waits for it, and does not report its error", async () => {
+    const errors: unknown[] = [];
+    let reason: unknown;
+    const loop = openBackgroundLoop(
+      "test",
+      async (signal) => {
+        await sleep(never, signal).catch((error: unknown) => {
+          reason = error;
+          throw error;
+        });
+        return 0;
+      },
+      (error) => errors.push(error),
+    );
+    await Bun.sleep(1);
+    await loop.close();
+    expect(errors).toEqual([]);
+    expect(reason).toEqual(new DOMException("test: closed", "AbortError"));
+  });
+});
+
+describe("the wait between two rounds", () => {
+  test("ends after its time", async () => {
+    await createIdleWait(new AbortController().signal).wait(1);
+  });
+
+  test("ends when it is woken, and the next one is a full wait again", async () => {
+    const idle = createIdleWait(new AbortController().signal);
+    const first = idle.wait(never);
+    idle.end();
+    await first;
+    const second = idle.wait(never).then(() => "ended");
+    expect(await Promise.race([second, Bun.sleep(20).then(() => "lasts")])).toBe("lasts");
+    idle.end();
+    expect(await second).toBe("ended");
+  });
+
+  test("does not begin when it was woken before", async () => {
+    const idle = createIdleWait(new AbortController().signal);
+    idle.end();
+    await idle.wait(never);
+  });
+
+  test("ends when the signal is aborted, and never begins again", async () => {
+    const life = new AbortController();
+    const idle = createIdleWait(life.signal);
+    const waiting = idle.wait(never);
+    life.abort();
+    await waiting;
+    await idle.wait(never);
   });
 });
 

@@ -1,0 +1,69 @@
+/**
+ * A bounded queue whose jobs go to workers in batches. While all workers are busy, jobs gather into larger batches.
+ * @module
+ */
+
+/** One job in the queue. The worker of its batch resolves or rejects it. */
+export type BatchJob<Input, Output> = Readonly<{
+  input: Input;
+  resolve: (output: Output) => void;
+  reject: (error: unknown) => void;
+}>;
+
+/** Options of a batcher. */
+export type BatcherOptions<Input, Output, Worker> = Readonly<{
+  /** Each works on one batch at a time; the worker that has been idle longest gets the next batch. */
+  workers: readonly Worker[];
+  /** Jobs in the queue, those at work excluded. */
+  waitingMax: number;
+  /** How many jobs of the queue's front the next batch takes: 1 or more. `idle` workers share the queue. */
+  batchSize: (waiting: readonly BatchJob<Input, Output>[], idle: number) => number;
+  /** Settles every job of a batch. Must not reject. */
+  run: (batch: readonly BatchJob<Input, Output>[], worker: Worker) => Promise<void>;
+  /** Delays the first batch so that jobs of one turn of the event loop share it; `setImmediate` by default. */
+  defer?: (start: () => void) => void;
+}>;
+
+/** A queue of jobs. */
+export type Batcher<Input, Output> = Readonly<{
+  /** @returns undefined at once when the queue is full. */
+  add: (input: Input) => Promise<Output> | undefined;
+  waiting: () => number;
+}>;
+
+/** Creates an empty queue. */
+export function createBatcher<Input, Output, Worker>(
+  options: BatcherOptions<Input, Output, Worker>,
+): Batcher<Input, Output> {
+  const { workers, waitingMax, batchSize, run, defer = setImmediate } = options;
+  const waiting: BatchJob<Input, Output>[] = [];
+  const idle = new Set(workers.entries());
+  let isStarting = false;
+
+  function start(): void {
+    isStarting = false;
+    for (const slot of idle) {
+      if (waiting.length === 0) return;
+      const batch = waiting.splice(0, batchSize(waiting, idle.size));
+      idle.delete(slot);
+      void run(batch, slot[1]).finally(() => {
+        idle.add(slot);
+        start();
+      });
+    }
+  }
+
+  return {
+    add: (input) => {
+      if (waiting.length >= waitingMax) return undefined;
+      const { promise, resolve, reject } = Promise.withResolvers<Output>();
+      waiting.push({ input, resolve, reject });
+      if (!isStarting && idle.size > 0) {
+        isStarting = true;
+        defer(start);
+      }
+      return promise;
+    },
+    waiting: () => waiting.length,
+  };
+}
